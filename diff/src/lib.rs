@@ -1,0 +1,1 @@
+//! What grew between heap dumps.

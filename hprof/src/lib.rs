@@ -1,0 +1,1 @@
+//! Reads one heap dump.

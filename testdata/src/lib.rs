@@ -1,0 +1,1 @@
+//! Synthetic dumps, leak scenarios and real JVMs for the tests.
