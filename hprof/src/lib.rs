@@ -1,1 +1,66 @@
-//! Reads one heap dump.
+//! Reads one JVM heap dump (HPROF): records, heap graph, sizes, dominators.
+//!
+//! The layers can be used one without the other: [`Source`] is a dump's bytes, [`HeapGraph`] its
+//! objects and references. The crate knows nothing of agents or of diffs.
+//!
+//! Any input gives an [`Error`] or a result, with [`Warning`]s where it is damaged: no input makes
+//! it panic, recurse over the heap, or allocate out of proportion to the file.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod address;
+mod build;
+mod classes;
+mod dominators;
+mod error;
+mod graph;
+mod gzip;
+mod histogram;
+mod ids;
+mod layout;
+mod mem;
+mod outline;
+mod progress;
+mod record;
+mod scan;
+mod search;
+mod shape;
+mod snapshot;
+mod source;
+mod stats;
+mod tree;
+mod walk;
+
+pub use classes::{Class, Classes, Field, Reference, Static};
+pub use error::{Error, Result, Warning};
+pub use graph::HeapGraph;
+pub use histogram::{ClassTotal, Histogram, Total};
+pub use ids::{ClassIndex, ObjectId, ObjectIndex};
+pub use layout::{Layout, LayoutSource};
+pub use progress::{Progress, Silent};
+pub use record::{Header, Kind};
+pub use snapshot::Snapshot;
+pub use source::Source;
+pub use tree::{DominatorTree, Node};
+pub use walk::{Root, RootKind};
+
+/// Which reference objects (`java.lang.ref`) retain their referent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Refs {
+    /// None of them.
+    Strong,
+    /// Soft references, then finalizers, for what no stronger path reaches; weak and phantom
+    /// references never.
+    #[default]
+    Soft,
+    /// All of them, like ordinary fields.
+    All,
+}
+
+/// How to analyse a dump.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which reference objects retain their referent.
+    pub refs: Refs,
+    /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
+    pub max_memory: Option<u64>,
+}

@@ -1,0 +1,283 @@
+//! From an object's address to its number, in O(1) and about 1/30 of the heap's size.
+//!
+//! Object starts are multiples of eight bytes, so one bit for each eight bytes of the used address
+//! range marks them; a second bitmap, interleaved with the first, marks those that are leaves.
+//! Counts at every fourth pair of words turn a bit into a rank, and ranks are object numbers when
+//! the file is in address order. When it is not (ZGC, merged dumps), a permutation follows. Ids
+//! that are no addresses at all fall back to a sorted table.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::ids::NONE;
+use crate::mem::{self, Array, Store};
+
+/// Bytes of heap for each bit.
+pub(crate) const GRAIN: u32 = 3;
+/// Words for each stretch of 64 possible starts: one for objects with references, one for leaves.
+const PAIR: usize = 2;
+/// Pairs that share one count; together with their four pairs they make a cache line.
+const LINE: usize = 4;
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) base: u64,
+    pub(crate) end: u64,
+}
+
+impl Range {
+    pub(crate) fn slots(self) -> u64 {
+        (self.end - self.base) >> GRAIN
+    }
+
+    /// An address as a number of grains from the base, when it could be an object's.
+    #[inline(always)]
+    pub(crate) fn slot(self, address: u64) -> Option<u64> {
+        let offset = address.wrapping_sub(self.base);
+        (offset < self.end - self.base && offset & 7 == 0).then_some(offset >> GRAIN)
+    }
+}
+
+/// The bitmaps while they are being filled by several threads.
+pub(crate) struct Marks {
+    pub(crate) range: Range,
+    bits: Array<u64>,
+}
+
+impl Marks {
+    pub(crate) fn new(range: Range, store: &Store) -> Result<Self> {
+        let pairs = (range.slots().div_ceil(64) as usize).next_multiple_of(LINE);
+        Ok(Self { range, bits: store.zeroed(pairs * PAIR)? })
+    }
+
+    pub(crate) fn writer(&mut self) -> MarkWriter<'_> {
+        MarkWriter { range: self.range, bits: mem::as_atomic_u64(&mut self.bits) }
+    }
+
+    /// Counts ranks. Cost: one pass over the bitmaps.
+    pub(crate) fn seal(self, store: &Store) -> Result<Ranks> {
+        let lines = self.bits.len() / (PAIR * LINE);
+        let mut counts = store.zeroed::<u32>(lines * 2)?;
+        let chunk = 1 << 14;
+        let sums: Vec<[u32; 2]> = counts
+            .par_chunks_mut(chunk * 2)
+            .zip(self.bits.par_chunks(chunk * PAIR * LINE))
+            .map(|(counts, bits)| {
+                let mut sum = [0_u32; 2];
+                for (count, line) in counts.chunks_exact_mut(2).zip(bits.chunks_exact(PAIR * LINE)) {
+                    count.copy_from_slice(&sum);
+                    for pair in line.chunks_exact(PAIR) {
+                        sum[0] += pair[0].count_ones();
+                        sum[1] += pair[1].count_ones();
+                    }
+                }
+                sum
+            })
+            .collect();
+        let mut total = [0_u32; 2];
+        let bases: Vec<[u32; 2]> = sums
+            .iter()
+            .map(|s| {
+                let base = total;
+                total = [total[0] + s[0], total[1] + s[1]];
+                base
+            })
+            .collect();
+        counts.par_chunks_mut(chunk * 2).zip(bases).for_each(|(counts, base)| {
+            for count in counts.chunks_exact_mut(2) {
+                count[0] += base[0];
+                count[1] += base[1];
+            }
+        });
+        Ok(Ranks { range: self.range, bits: self.bits, counts, marked: total })
+    }
+}
+
+/// Shared access to [`Marks`] for the scanning threads.
+#[derive(Clone, Copy)]
+pub(crate) struct MarkWriter<'a> {
+    pub(crate) range: Range,
+    bits: &'a [AtomicU64],
+}
+
+/// Gathers the bits of neighbouring objects, so that most objects cost no atomic operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pending {
+    word: u64,
+    bits: [u64; 2],
+}
+
+impl MarkWriter<'_> {
+    /// Marks a start. Two objects at one address show as fewer marks than objects.
+    #[inline(always)]
+    pub(crate) fn mark(&self, pending: &mut Pending, slot: u64, leaf: bool) {
+        let word = slot >> 6;
+        if word != pending.word {
+            self.flush(pending);
+            pending.word = word;
+        }
+        pending.bits[usize::from(leaf)] |= 1 << (slot & 63);
+    }
+
+    #[inline]
+    pub(crate) fn flush(&self, pending: &mut Pending) {
+        let at = pending.word as usize * PAIR;
+        for (i, bits) in pending.bits.iter_mut().enumerate() {
+            if *bits != 0 {
+                self.bits[at + i].fetch_or(*bits, Ordering::Relaxed);
+                *bits = 0;
+            }
+        }
+    }
+}
+
+/// The finished bitmaps.
+#[derive(Debug)]
+pub(crate) struct Ranks {
+    pub(crate) range: Range,
+    bits: Array<u64>,
+    counts: Array<u32>,
+    /// Marks of objects with references, and of leaves.
+    pub(crate) marked: [u32; 2],
+}
+
+impl Ranks {
+    /// The rank of a marked slot, and whether it is a leaf's.
+    #[inline(always)]
+    pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
+        let word = (slot >> 6) as usize;
+        let line = word / LINE;
+        let bits = self.bits.get(line * LINE * PAIR..(line + 1) * LINE * PAIR)?;
+        let at = word % LINE;
+        let bit = 1_u64 << (slot & 63);
+        let leaf = if bits[at * PAIR] & bit != 0 {
+            0
+        } else if bits[at * PAIR + 1] & bit != 0 {
+            1
+        } else {
+            return None;
+        };
+        let mut rank = self.counts[line * 2 + leaf];
+        for i in 0..LINE {
+            let word = bits[i * PAIR + leaf];
+            let mask = if i < at { u64::MAX } else if i == at { bit - 1 } else { 0 };
+            rank += (word & mask).count_ones();
+        }
+        Some((rank, leaf == 1))
+    }
+
+    /// The first marked address after this one: an upper bound of where the object here ends.
+    pub(crate) fn next_start(&self, address: u64) -> Option<u64> {
+        let slot = (address.checked_sub(self.range.base)? >> GRAIN) + 1;
+        let (mut word, mut mask) = ((slot >> 6) as usize, u64::MAX << (slot & 63));
+        // Far beyond any gap that says something about a size.
+        for _ in 0..1024 {
+            let pair = self.bits.get(word * PAIR..word * PAIR + PAIR)?;
+            let found = (pair[0] | pair[1]) & mask;
+            if found != 0 {
+                let slot = (word as u64) << 6 | u64::from(found.trailing_zeros());
+                return Some(self.range.base + (slot << GRAIN));
+            }
+            (word, mask) = (word + 1, u64::MAX);
+        }
+        None
+    }
+}
+
+/// Maps ids to object numbers.
+#[derive(Debug)]
+pub(crate) enum AddressMap {
+    /// The file is in address order: ranks are numbers.
+    Ordered(Ranks),
+    /// It is not: ranks lead to numbers.
+    Permuted {
+        ranks: Ranks,
+        with_refs: Array<u32>,
+        leaves: Array<u32>,
+    },
+    /// Ids that are no addresses: sorted, with the numbers beside them.
+    Sorted { ids: Array<u64>, numbers: Array<u32> },
+}
+
+/// How the number space is split: class objects below `classes`, objects with references below
+/// `inner`, leaves from there on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Split {
+    pub(crate) classes: u32,
+    pub(crate) inner: u32,
+}
+
+impl AddressMap {
+    /// The number of the object at a slot, or [`NONE`].
+    #[inline(always)]
+    pub(crate) fn by_slot(&self, slot: u64, split: Split) -> u32 {
+        match self {
+            Self::Ordered(ranks) => match ranks.rank(slot) {
+                Some((rank, false)) => split.classes + rank,
+                Some((rank, true)) => split.inner + rank,
+                None => NONE,
+            },
+            Self::Permuted { ranks, with_refs, leaves } => match ranks.rank(slot) {
+                Some((rank, false)) => with_refs[rank as usize],
+                Some((rank, true)) => leaves[rank as usize],
+                None => NONE,
+            },
+            Self::Sorted { .. } => NONE,
+        }
+    }
+
+    /// The number of the object with this id, or [`NONE`]. Class objects are not in the map.
+    #[inline]
+    pub(crate) fn by_id(&self, id: u64, split: Split) -> u32 {
+        match self {
+            Self::Ordered(ranks) | Self::Permuted { ranks, .. } => {
+                ranks.range.slot(id).map_or(NONE, |slot| self.by_slot(slot, split))
+            }
+            Self::Sorted { ids, numbers } => ids.binary_search(&id).map_or(NONE, |i| numbers[i]),
+        }
+    }
+
+    pub(crate) fn ranks(&self) -> Option<&Ranks> {
+        match self {
+            Self::Ordered(ranks) | Self::Permuted { ranks, .. } => Some(ranks),
+            Self::Sorted { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_count_marks_of_each_kind() {
+        let store = Store::new(None);
+        let range = Range { base: 0x1000, end: 0x1000 + 8 * 10_000 };
+        let mut marks = Marks::new(range, &store).unwrap();
+        let writer = marks.writer();
+        let mut pending = Pending::default();
+        let slots: Vec<u64> = (0..10_000).filter(|s| s % 7 == 0 || s % 64 == 63).collect();
+        for &s in &slots {
+            writer.mark(&mut pending, s, s % 3 == 0);
+        }
+        writer.flush(&mut pending);
+        let ranks = marks.seal(&store).unwrap();
+        let mut seen = [0, 0];
+        for s in 0..10_000 {
+            let expected = slots.binary_search(&s).ok().map(|_| {
+                let leaf = s % 3 == 0;
+                seen[usize::from(leaf)] += 1;
+                (seen[usize::from(leaf)] - 1, leaf)
+            });
+            assert_eq!(ranks.rank(s), expected, "slot {s}");
+        }
+        assert_eq!(ranks.marked, seen);
+        assert_eq!(ranks.next_start(0x1000), Some(0x1000 + 8 * 7));
+        assert_eq!(ranks.rank(10_000_000), None);
+        assert_eq!(range.slot(0x1004), None);
+        assert_eq!(range.slot(0xfff), None);
+    }
+}

@@ -1,0 +1,338 @@
+//! Immediate dominators by the simple variant of Lengauer and Tarjan's algorithm ("A fast
+//! algorithm for finding dominators in a flowgraph", 1979), in preorder space and iterative.
+//!
+//! The variant with path compression alone is O(m log n), and on heaps nearly linear; the
+//! semi-NCA alternative is quadratic on long queues that a table also holds, a common leak.
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::graph::HeapGraph;
+use crate::ids::NONE;
+use crate::mem::{self, Array, Store};
+use crate::search::{self, Search};
+
+/// Immediate dominators of all reached objects that hold references.
+#[derive(Debug)]
+pub(crate) struct Dominators {
+    /// For each object with references its number, 0 when unreached. A dominator's number is
+    /// smaller than that of what it dominates.
+    pub(crate) number: Array<u32>,
+    /// For each number the immediate dominator's; 0 is the super-root.
+    pub(crate) idom: Array<u32>,
+    /// The last number of each strength of reachability: strong, then soft, then final.
+    pub(crate) levels: [u32; 3],
+}
+
+/// Computes dominators over strong references, then extends them to what only soft references and
+/// then only finalizers reach. Consumes the rows of objects with references.
+///
+/// Cost: O(m log n) time; four 32-bit arrays beside the graph.
+pub(crate) fn dominators(graph: &mut HeapGraph, store: &Store) -> Result<Dominators> {
+    let search = search::search(graph, store)?;
+    let strong = search.reached;
+    let number = search.number;
+    let idom = {
+        let search = Search { number: store.zeroed(0)?, ..search };
+        immediate(graph, &number, search.parent, strong, store)?
+    };
+    let mut all = Dominators { number, idom, levels: [strong; 3] };
+    for level in 1..=2 {
+        extend(graph, &mut all, level, store)?;
+        all.levels[level..].fill(all.idom.len() as u32 - 1);
+    }
+    Ok(all)
+}
+
+/// References among reached objects that are not tree edges, by target.
+struct Predecessors {
+    offsets: Array<u32>,
+    sources: Array<u32>,
+}
+
+impl Predecessors {
+    fn new(graph: &HeapGraph, number: &[u32], reached: u32, store: &Store) -> Result<Self> {
+        let mut offsets: Array<u32> = store.zeroed(reached as usize + 2)?;
+        let chunk = 1 << 14;
+        {
+            let counts = mem::as_atomic_u32(&mut offsets);
+            for_each_edge(graph, number, chunk, |_, to| {
+                counts[to as usize].fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        let mut sum = 0;
+        for offset in offsets.iter_mut() {
+            sum += *offset;
+            *offset = sum;
+        }
+        let mut sources: Array<u32> = store.zeroed(sum as usize)?;
+        {
+            // Filled from each row's end, so that afterwards the offsets are the rows' beginnings.
+            let cursors = mem::as_atomic_u32(&mut offsets);
+            let out = mem::as_atomic_u32(&mut sources);
+            for_each_edge(graph, number, chunk, |from, to| {
+                let at = cursors[to as usize].fetch_sub(1, Ordering::Relaxed) - 1;
+                out[at as usize].store(from, Ordering::Relaxed);
+            });
+        }
+        Ok(Self { offsets, sources })
+    }
+
+    #[inline(always)]
+    fn of(&self, node: u32) -> std::ops::Range<usize> {
+        self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize
+    }
+}
+
+fn for_each_edge(graph: &HeapGraph, number: &[u32], chunk: usize, visit: impl Fn(u32, u32) + Sync) {
+    let inner = graph.split.inner;
+    let offsets = &graph.offsets[..];
+    let targets = &graph.targets[..];
+    number.par_chunks(chunk).enumerate().for_each(|(i, numbers)| {
+        let first = i * chunk;
+        let mut begin = offsets[first] as usize;
+        for (k, &from) in numbers.iter().enumerate() {
+            let end = offsets[first + k + 1] as usize;
+            if from != 0 {
+                for &target in &targets[begin..end] {
+                    if target < inner && target + 1 != from {
+                        visit(from, target + 1);
+                    }
+                }
+            }
+            begin = end;
+        }
+    });
+    for &(root, _) in &graph.roots {
+        if root < inner {
+            visit(0, number[root as usize]);
+        }
+    }
+}
+
+/// The algorithm proper, over numbers. `parent` becomes the link-eval forest: a node is linked
+/// once it is larger than the node at hand, so no second array tells that.
+fn immediate(
+    graph: &HeapGraph,
+    number: &[u32],
+    mut parent: Array<u32>,
+    reached: u32,
+    store: &Store,
+) -> Result<Array<u32>> {
+    let predecessors = Predecessors::new(graph, number, reached, store)?;
+    let nodes = reached as usize + 1;
+    let mut semi: Array<u32> = store.zeroed(nodes)?;
+    let mut label: Array<u32> = store.zeroed(nodes)?;
+    // In turn a node's bucket (while it is unprocessed), its link in a bucket, its dominator.
+    let mut idom: Array<u32> = store.zeroed(nodes)?;
+    {
+        let mut forest = Forest { ancestor: &mut parent, semi: &mut semi, label: &mut label, path: Vec::new() };
+        forest.label.par_iter_mut().enumerate().for_each(|(i, l)| *l = i as u32);
+        let idom = &mut idom[..];
+        for w in (1..=reached).rev() {
+            let p = forest.ancestor[w as usize];
+            let mut best = p;
+            for &v in &predecessors.sources[predecessors.of(w)] {
+                // A smaller number is an unlinked node: its own semidominator so far.
+                let candidate = if v <= w { v } else { forest.semi[forest.eval(v, w) as usize] };
+                best = best.min(candidate);
+            }
+            forest.semi[w as usize] = best;
+            if best == p || best == 0 {
+                idom[w as usize] = best;
+            } else {
+                idom[w as usize] = idom[best as usize];
+                idom[best as usize] = w;
+            }
+            // From here on w is linked to p: empty p's bucket. Zero is no member of any bucket.
+            if p != 0 {
+                let mut v = std::mem::take(&mut idom[p as usize]);
+                while v != 0 {
+                    let next = idom[v as usize];
+                    let u = forest.eval(v, w - 1);
+                    idom[v as usize] = if forest.semi[u as usize] < forest.semi[v as usize] { u } else { p };
+                    v = next;
+                }
+            }
+        }
+        for w in 1..nodes {
+            let dominator = idom[w];
+            if dominator != forest.semi[w] {
+                idom[w] = idom[dominator as usize];
+            }
+        }
+    }
+    Ok(idom)
+}
+
+struct Forest<'a> {
+    ancestor: &'a mut [u32],
+    semi: &'a mut [u32],
+    label: &'a mut [u32],
+    path: Vec<u32>,
+}
+
+impl Forest<'_> {
+    /// The node of smallest semidominator on the path from `v` up to its tree's root, where nodes
+    /// above `limit` are linked. Compresses the path.
+    #[inline]
+    fn eval(&mut self, v: u32, limit: u32) -> u32 {
+        let mut up = self.ancestor[v as usize];
+        if up <= limit {
+            return self.label[v as usize];
+        }
+        let mut top = v;
+        self.path.clear();
+        while up > limit {
+            self.path.push(top);
+            top = up;
+            up = self.ancestor[top as usize];
+        }
+        let mut best = self.label[top as usize];
+        let mut best_semi = self.semi[best as usize];
+        for &x in self.path.iter().rev() {
+            let own = self.label[x as usize];
+            let own_semi = self.semi[own as usize];
+            if best_semi < own_semi {
+                self.label[x as usize] = best;
+            } else {
+                (best, best_semi) = (own, own_semi);
+            }
+            self.ancestor[x as usize] = up;
+        }
+        self.label[v as usize]
+    }
+}
+
+/// Extends the dominators to objects that only weaker references reach.
+///
+/// Such objects refer to nothing that changes a stronger object's dominators, since a weaker path
+/// never counts beside a stronger one. And all that the stronger part says about their dominators
+/// is in its dominator tree. So a small graph has the same answer: the dominator tree's part above
+/// the reference objects, and the newly reached objects.
+fn extend(graph: &HeapGraph, all: &mut Dominators, level: usize, store: &Store) -> Result<()> {
+    let inner = graph.split.inner;
+    let base = all.idom.len() as u32 - 1;
+    let is_new = |number: &[u32], target: u32| target < inner && number[target as usize] == 0;
+    let seeds: Vec<(u32, u32)> = graph.weaker[level - 1]
+        .iter()
+        .copied()
+        .filter(|&(from, to)| all.number[from as usize] != 0 && is_new(&all.number, to))
+        .collect();
+    if seeds.is_empty() {
+        return Ok(());
+    }
+    // What the new objects are and what they refer to among each other.
+    let mut found: Vec<u32> = Vec::new();
+    for &(_, to) in &seeds {
+        if is_new(&all.number, to) {
+            found.push(to);
+            all.number[to as usize] = base + found.len() as u32;
+        }
+    }
+    let mut weaker: Vec<(u32, u32)> = graph.weaker[..level].concat();
+    weaker.sort_unstable();
+    let mut edges: Vec<(u32, u32)> = Vec::new();
+    let mut at = 0;
+    while at < found.len() {
+        let object = found[at];
+        let from = base + 1 + at as u32;
+        let first = weaker.partition_point(|e| e.0 < object);
+        let referents = weaker[first..].iter().take_while(|e| e.0 == object).map(|e| e.1);
+        for target in graph.row(object).iter().copied().chain(referents).filter(|&t| t < inner) {
+            if all.number[target as usize] == 0 {
+                found.push(target);
+                all.number[target as usize] = base + found.len() as u32;
+            }
+            let to = all.number[target as usize];
+            if to > base {
+                edges.push((from, to));
+            }
+        }
+        at += 1;
+    }
+    // The part of the dominator tree above the references.
+    let mut above: Vec<u32> = Vec::new();
+    for &(from, to) in &seeds {
+        let from = all.number[from as usize];
+        above.push(from);
+        edges.push((from, all.number[to as usize]));
+    }
+    above.sort_unstable();
+    above.dedup();
+    let mut work = above.clone();
+    let mut known: std::collections::HashSet<u32> = above.iter().copied().collect();
+    while let Some(node) = work.pop() {
+        let dominator = all.idom[node as usize];
+        if dominator != 0 && known.insert(dominator) {
+            work.push(dominator);
+            above.push(dominator);
+        }
+    }
+    above.sort_unstable();
+    edges.extend(above.iter().map(|&n| (all.idom[n as usize], n)));
+    // Small numbers: first those above, then the new ones.
+    let small = |n: u32| -> u32 {
+        if n > base { above.len() as u32 + (n - base - 1) } else { above.partition_point(|&a| a < n) as u32 }
+    };
+    let mut roots: Vec<u32> = Vec::new();
+    let mut rows: Vec<(u32, u32)> = Vec::with_capacity(edges.len());
+    for (from, to) in edges {
+        if from == 0 { roots.push(small(to)) } else { rows.push((small(from), small(to))) }
+    }
+    rows.sort_unstable();
+    rows.dedup();
+    roots.sort_unstable();
+    let nodes = above.len() + found.len();
+    let mut little = HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?;
+    let search = search::search(&mut little, store)?;
+    let (number, reached) = (search.number, search.reached);
+    let idom = immediate(&little, &number, search.parent, reached, store)?;
+    // New objects are numbered in the small search's order, so that dominators stay smaller.
+    let mut order: Vec<u32> = vec![NONE; reached as usize + 1];
+    for (node, &n) in number.iter().enumerate() {
+        if n != 0 {
+            order[n as usize] = node as u32;
+        }
+    }
+    let mut outer: Vec<u32> = vec![0; reached as usize + 1];
+    let mut next = base;
+    all.idom.resize(base as usize + 1 + found.len())?;
+    for n in 1..=reached as usize {
+        let node = order[n] as usize;
+        outer[n] = match above.get(node) {
+            Some(&a) => a,
+            None => {
+                next += 1;
+                all.number[found[node - above.len()] as usize] = next;
+                all.idom[next as usize] = outer[idom[n] as usize];
+                next
+            }
+        };
+    }
+    Ok(())
+}
+
+impl HeapGraph {
+    /// A graph of `nodes` objects that all may hold references, from edges sorted by source.
+    pub(crate) fn from_rows(nodes: u32, rows: &[(u32, u32)], roots: &[u32], store: &Store) -> Result<Self> {
+        let mut offsets: Array<u32> = store.zeroed(nodes as usize + 1)?;
+        for &(from, _) in rows {
+            offsets[from as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for offset in offsets.iter_mut() {
+            sum += *offset;
+            *offset = sum;
+        }
+        let mut targets: Array<u32> = store.zeroed(rows.len())?;
+        for (slot, row) in targets.iter_mut().zip(rows) {
+            *slot = row.1;
+        }
+        let split = crate::address::Split { classes: 0, inner: nodes };
+        let roots = roots.iter().map(|&r| (r, crate::RootKind::Unknown)).collect();
+        Ok(Self { offsets, targets, split, objects: nodes, roots, weaker: [Vec::new(), Vec::new()] })
+    }
+}

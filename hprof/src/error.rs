@@ -1,0 +1,82 @@
+//! What can go wrong, in words that name the offset and the value.
+
+use std::path::PathBuf;
+
+/// A dump could not be read at all. Damage that leaves something readable is a [`Warning`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be opened or read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file does not begin as a heap dump.
+    #[error("not a heap dump: {0}")]
+    NotADump(String),
+    /// The header is there but says something no dump says.
+    #[error("at byte {offset}: {what}")]
+    Header {
+        /// Byte offset in the (decompressed) file.
+        offset: u64,
+        /// What was found.
+        what: String,
+    },
+    /// More objects or references than the 32-bit numbering holds.
+    #[error("too large: {what} {count}, the limit is {limit}")]
+    Limit {
+        /// What was counted.
+        what: &'static str,
+        /// How many there are.
+        count: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// Memory or a temporary file for an array could not be had.
+    #[error("no room for {bytes} bytes of working memory: {source}")]
+    Memory {
+        /// How much was asked for.
+        bytes: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Nothing in the dump is at this address.
+    #[error("no object at {0} in this dump")]
+    NoSuchObject(crate::ObjectId),
+}
+
+/// The crate's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Something in the dump was damaged or missing; the rest was read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Warning {
+    /// Byte offset in the (decompressed) file, where there is one.
+    pub offset: Option<u64>,
+    /// What is wrong, and what it means for the figures.
+    pub message: String,
+    /// Whether some of the dump's content is missing from the figures because of it.
+    pub partial: bool,
+}
+
+impl Warning {
+    pub(crate) fn damage(offset: u64, message: impl Into<String>) -> Self {
+        Self { offset: Some(offset), message: message.into(), partial: true }
+    }
+
+    pub(crate) fn note(message: impl Into<String>) -> Self {
+        Self { offset: None, message: message.into(), partial: false }
+    }
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.offset {
+            Some(o) => write!(f, "at byte {o}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Decompression: one gzip stream, or the independent blocks that HotSpot's `-gz` writes.
+//!
+//! HotSpot compresses each block as a gzip member of its own and announces the block's size in the
+//! first member's comment, `HPROF BLOCKSIZE=n`. Where a member ends is not written anywhere, so
+//! every place that looks like a member's header is tried in parallel, and only those that a
+//! finished member before them ends at are kept: a look-alike inside compressed data is never
+//! reached by that chain.
+
+use std::io::{Read, Write};
+
+use flate2::bufread::GzDecoder;
+use memchr::memmem;
+use rayon::prelude::*;
+
+use crate::error::Warning;
+
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+/// Members decompressed at once; with blocks of 1 MB this bounds the memory used.
+const BATCH: usize = 16;
+/// A block size larger than this is not believed, and the file is decompressed in one stream.
+const MAX_BLOCK: usize = 64 << 20;
+
+pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// Decompresses `input` into `out`. What comes before damage is kept and the damage returned.
+///
+/// # Errors
+/// Only those of writing to `out`.
+pub(crate) fn decompress(input: &[u8], out: &mut impl Write) -> std::io::Result<Option<Warning>> {
+    match block_size(input) {
+        Some(block) => decompress_blocks(input, block, out),
+        None => decompress_from(input, 0, out),
+    }
+}
+
+/// The block size that the first member's comment announces.
+fn block_size(input: &[u8]) -> Option<usize> {
+    let decoder = GzDecoder::new(input);
+    let comment = std::str::from_utf8(decoder.header()?.comment()?).ok()?;
+    let size: usize = comment.split("HPROF BLOCKSIZE=").nth(1)?.split_whitespace().next()?.parse().ok()?;
+    (1..=MAX_BLOCK).contains(&size).then_some(size)
+}
+
+struct Member {
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+fn member(input: &[u8], at: usize, block: usize) -> Option<Member> {
+    let mut decoder = GzDecoder::new(&input[at..]);
+    let mut bytes = Vec::with_capacity(block.min((input.len() - at).saturating_mul(4)).min(4 << 20));
+    // One byte more than a block shows a member that is none of HotSpot's.
+    (&mut decoder).take(block as u64 + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= block).then(|| Member { bytes, end: input.len() - decoder.into_inner().len() })
+}
+
+fn decompress_blocks(input: &[u8], block: usize, out: &mut impl Write) -> std::io::Result<Option<Warning>> {
+    let finder = memmem::Finder::new(&MAGIC);
+    let mut next = 0;
+    let mut candidates = finder.find_iter(input).peekable();
+    loop {
+        let mut batch = Vec::with_capacity(BATCH);
+        while batch.len() < BATCH {
+            match candidates.next() {
+                // Flags beyond the five defined ones: not a header.
+                Some(at) if at >= next && input.get(at + 3).is_some_and(|f| f & 0xe0 == 0) => batch.push(at),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        if batch.is_empty() {
+            break;
+        }
+        let members: Vec<Option<Member>> = batch.par_iter().map(|&at| member(input, at, block)).collect();
+        for (at, member) in batch.into_iter().zip(members) {
+            if at == next
+                && let Some(member) = member
+            {
+                out.write_all(&member.bytes)?;
+                next = member.end;
+            }
+        }
+        if candidates.peek().is_some_and(|&at| at > next) {
+            break;
+        }
+    }
+    if next == input.len() { Ok(None) } else { decompress_from(input, next, out) }
+}
+
+/// Decompresses members one after the other, from byte `at` on.
+fn decompress_from(input: &[u8], mut at: usize, out: &mut impl Write) -> std::io::Result<Option<Warning>> {
+    let mut buffer = vec![0; 256 << 10];
+    while at < input.len() {
+        let mut decoder = GzDecoder::new(&input[at..]);
+        loop {
+            match decoder.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => out.write_all(&buffer[..n])?,
+                Err(e) => {
+                    let text = format!(
+                        "the gzip data is cut off or damaged in the block that starts here ({e}); what comes after it is missing"
+                    );
+                    return Ok(Some(Warning::damage(at as u64, text)));
+                }
+            }
+        }
+        let end = input.len() - decoder.into_inner().len();
+        if end == at {
+            break;
+        }
+        at = end;
+        // Zero padding after the last member is allowed, as gzip itself allows it.
+        if input[at..].iter().all(|&b| b == 0) {
+            break;
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,220 @@
+//! Class histograms: of every object, and of what is reachable and retained.
+
+use std::path::Path;
+
+use crate::build::{self, Plan};
+use crate::classes::Classes;
+use crate::error::{Result, Warning};
+use crate::ids::{ClassIndex, NONE};
+use crate::layout::{Layout, Sizes};
+use crate::mem::Store;
+use crate::outline::Outline;
+use crate::progress::Progress;
+use crate::record::{self, Header};
+use crate::snapshot::{Dump, Snapshot};
+use crate::source::Source;
+use crate::stats::Stats;
+use crate::tree::Node;
+use crate::{Options, shape::Shape};
+
+/// Objects and their shallow bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// How many.
+    pub objects: u64,
+    /// Their shallow sizes together.
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for Total {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+    }
+}
+
+/// A class's line in a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassTotal {
+    /// All its instances in the dump.
+    pub all: Total,
+    /// Those that are reachable; only from [`Snapshot::histogram`].
+    pub reachable: Total,
+    /// What its instances retain as a set, counting nothing twice; only from
+    /// [`Snapshot::histogram`].
+    pub retained_bytes: u64,
+}
+
+/// A histogram of a dump whose graph was not built.
+#[derive(Debug)]
+pub struct Histogram {
+    dump: Dump,
+    totals: Vec<ClassTotal>,
+}
+
+impl Histogram {
+    /// Reads a dump in one pass: objects and shallow bytes of each class.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self> {
+        Self::of(Source::open(path)?, options, progress)
+    }
+
+    /// As [`Histogram::open`], for bytes that are open already.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn of(source: Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
+        let store = Store::new(options.max_memory);
+        let header = record::header(&source)?;
+        let outline = Outline::read(&source, &header);
+        let mut plan = Plan::new(&source, &header, &outline);
+        let scanned = build::measure(&source, &header, &outline, &mut plan, options, progress, &store)?;
+        if scanned.stats.out_of_order > 0 {
+            // Neighbours in the file are no neighbours in the heap: sizes need the address map.
+            let snapshot = Snapshot::of(source, options, progress)?;
+            let totals = snapshot.totals();
+            return Ok(Self { dump: snapshot.dump, totals });
+        }
+        let stats = scanned.stats;
+        let sizes = Sizes::infer(&plan.classes, &stats, header.id_size, |_| None);
+        let totals = totals(&plan.classes, &sizes, &stats);
+        let mut dump =
+            Dump { source, header, outline, classes: plan.classes, sizes, stats, warnings: Vec::new() };
+        dump.gather_warnings(scanned.warnings);
+        Ok(Self { dump, totals })
+    }
+
+    /// The file's header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.dump.header
+    }
+
+    /// Where the dump was read from, and its size on disk.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.dump.source
+    }
+
+    /// What was damaged or missing.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.dump.warnings
+    }
+
+    /// The JVM's object layout, as inferred.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.dump.sizes.layout
+    }
+
+    /// The dump's classes.
+    #[must_use]
+    pub fn classes(&self) -> &Classes {
+        &self.dump.classes
+    }
+
+    /// The lines, in the order of the classes.
+    #[must_use]
+    pub fn totals(&self) -> &[ClassTotal] {
+        &self.totals
+    }
+}
+
+/// All objects of the dump by class; class objects count as instances of `java.lang.Class`.
+fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
+    let mut totals: Vec<ClassTotal> = stats
+        .classes
+        .iter()
+        .enumerate()
+        .map(|(i, s)| {
+            let bytes = s.instances * sizes.instance(ClassIndex(i as u32));
+            ClassTotal { all: Total { objects: s.instances, bytes }, ..ClassTotal::default() }
+        })
+        .collect();
+    for (number, &class) in classes.arrays().iter().enumerate() {
+        let (objects, bytes) = sizes.arrays(class, number, stats);
+        totals[class.index()].all += Total { objects, bytes };
+    }
+    if let Some(&class) = classes.by_name("java.lang.Class").first() {
+        for (i, _) in classes.iter().take(classes.dumped()) {
+            totals[class.index()].all += Total { objects: 1, bytes: sizes.class_object(i) };
+        }
+    }
+    totals
+}
+
+impl Snapshot {
+    fn totals(&self) -> Vec<ClassTotal> {
+        totals(self.classes(), &self.dump.sizes, &self.dump.stats)
+    }
+
+    /// The histogram of all objects, of those reachable, and what each class retains as a set.
+    ///
+    /// An object counts towards its class's retained bytes only when nothing of its class retains
+    /// it, so nothing counts twice.
+    ///
+    /// Cost: one pass over the dominator tree.
+    #[must_use]
+    pub fn histogram(&self) -> Vec<ClassTotal> {
+        let mut totals = self.totals();
+        self.retained_by(&mut totals, |snapshot, shape| match snapshot.shapes.decode(shape) {
+            Shape::Instance(class) | Shape::Array(class, _) => class.0,
+            Shape::ClassObject(_) => snapshot.class_class().map_or(NONE, |c| c.0),
+        });
+        totals
+    }
+
+    /// What each class loader's classes and their instances retain as a set, with the loader's own
+    /// id; the boot loader's is null.
+    ///
+    /// Cost: one pass over the dominator tree.
+    #[must_use]
+    pub fn loaders(&self) -> Vec<(crate::ObjectId, ClassTotal)> {
+        let mut ids: Vec<crate::ObjectId> = self.classes().iter().map(|(_, c)| c.loader).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let group: Vec<u32> = self
+            .classes()
+            .iter()
+            .map(|(_, c)| ids.binary_search(&c.loader).map_or(NONE, |i| i as u32))
+            .collect();
+        let mut totals = vec![ClassTotal::default(); ids.len()];
+        for (own, &group) in self.totals().iter().zip(&group) {
+            totals[group as usize].all += own.all;
+        }
+        self.retained_by(&mut totals, |snapshot, shape| match snapshot.shapes.decode(shape) {
+            Shape::Instance(class) | Shape::Array(class, _) | Shape::ClassObject(class) => group[class.index()],
+        });
+        ids.into_iter().zip(totals).collect()
+    }
+
+    /// Sums reachable and retained sizes by a grouping of shapes.
+    fn retained_by(&self, totals: &mut [ClassTotal], group_of: impl Fn(&Self, u32) -> u32) {
+        let tree = self.tree();
+        // For each group the end of the outermost subtree that one of its members roots.
+        let mut open = vec![0_u32; totals.len()];
+        let mut add = |totals: &mut [ClassTotal], shape: u32, node: u32, end: u32, retained: Option<u64>| {
+            let group = group_of(self, shape) as usize;
+            let Some(total) = totals.get_mut(group) else { return };
+            let bytes = crate::snapshot::shape_size(&self.shapes, &self.dump.sizes, shape);
+            total.reachable += Total { objects: 1, bytes };
+            if node >= open[group] {
+                total.retained_bytes += retained.unwrap_or(bytes);
+                open[group] = end;
+            }
+        };
+        for node in std::iter::once(Node::ROOT).chain(tree.nodes()) {
+            if let Some(object) = tree.object(node) {
+                let end = tree.end(node).0;
+                add(totals, self.shape(object), node.0, end, Some(tree.retained_bytes(node)));
+            }
+            for leaf in tree.leaves(node) {
+                // A leaf retains itself, and only when no open subtree has its node in it.
+                add(totals, self.shape(leaf), node.0, 0, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! How far the work has come, for whoever shows it.
+
+/// Told what the analysis is doing. Methods are called from several threads.
+pub trait Progress: Sync {
+    /// A phase begins; `total` is in bytes of the dump, or zero when it has no such measure.
+    fn phase(&self, name: &'static str, total: u64);
+    /// That much more of the phase is done.
+    fn advance(&self, amount: u64);
+    /// Asked between phases and batches: `true` gives the work up.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn phase(&self, _: &'static str, _: u64) {}
+    fn advance(&self, _: u64) {}
+}

@@ -1,0 +1,79 @@
+//! An object's class and, for arrays, its length, in 32 bits.
+
+use crate::classes::Classes;
+use crate::ids::ClassIndex;
+
+/// Lengths below this are coded in the shape itself.
+const SHORT: u32 = 256;
+
+/// Decodes and encodes shapes: first one for instances of each class, then one for the class object
+/// of each class, then one for each array class and length below [`SHORT`], then one for each
+/// longer array, numbered in file order.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    classes: u32,
+    /// Where the long arrays' shapes begin.
+    long: u32,
+    arrays: Vec<ClassIndex>,
+    /// Class and length of each longer array.
+    pub(crate) longs: Vec<(u32, u32)>,
+}
+
+/// What a shape stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Instance(ClassIndex),
+    ClassObject(ClassIndex),
+    Array(ClassIndex, u32),
+}
+
+impl Shapes {
+    pub(crate) fn new(classes: &Classes) -> Self {
+        let count = classes.len() as u32;
+        let arrays = classes.arrays().to_vec();
+        Self { classes: count, long: count * 2 + arrays.len() as u32 * SHORT, arrays, longs: Vec::new() }
+    }
+
+    /// Whether the shapes leave room for this many long arrays.
+    pub(crate) fn has_room(&self, longs: usize) -> bool {
+        u64::from(self.long) + longs as u64 + 1 < u64::from(u32::MAX)
+    }
+
+    pub(crate) const fn instance(&self, class: u32) -> u32 {
+        class
+    }
+
+    pub(crate) const fn class_object(&self, class: u32) -> u32 {
+        self.classes + class
+    }
+
+    /// The shape of a short array; `None` when it is a long one.
+    #[inline(always)]
+    pub(crate) fn short_array(&self, array: u32, len: u32) -> Option<u32> {
+        (len < SHORT).then(|| self.classes * 2 + array * SHORT + len)
+    }
+
+    /// The shape of the long array with this number.
+    pub(crate) const fn long_array(&self, number: u32) -> u32 {
+        self.long + number
+    }
+
+    pub(crate) const fn first_long(&self) -> u32 {
+        self.long
+    }
+
+    #[inline]
+    pub(crate) fn decode(&self, shape: u32) -> Shape {
+        if shape < self.classes {
+            Shape::Instance(ClassIndex(shape))
+        } else if shape < self.classes * 2 {
+            Shape::ClassObject(ClassIndex(shape - self.classes))
+        } else if shape < self.long {
+            let at = shape - self.classes * 2;
+            Shape::Array(self.arrays[(at / SHORT) as usize], at % SHORT)
+        } else {
+            let (class, len) = self.longs[(shape - self.long) as usize];
+            Shape::Array(ClassIndex(class), len)
+        }
+    }
+}
