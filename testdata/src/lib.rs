@@ -1,1 +1,3 @@
 //! Synthetic dumps, leak scenarios and real JVMs for the tests.
+
+pub mod writer;

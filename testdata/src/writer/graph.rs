@@ -1,0 +1,129 @@
+//! A dump from a plain directed graph, so that results can be held against graph algorithms.
+
+use super::format::{FieldType, Root};
+use super::heap::{ClassId, HeapBuilder, Obj, Options};
+use super::value::{Elements, Ref};
+
+/// What the nodes of a graph become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Instances and object arrays in turn; byte arrays and empty instances without out-edges.
+    Mixed,
+    /// Object arrays only.
+    Arrays,
+    /// Instances only, of one class for each number of fields.
+    Instances,
+}
+
+/// A dump and where each node of the graph is in it.
+#[derive(Debug, Clone)]
+pub struct GraphDump {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Offsets of records and sub-records, as from `HeapBuilder::build_with_offsets`.
+    pub boundaries: Vec<usize>,
+    /// The id of each node.
+    pub addresses: Vec<u64>,
+    /// The shallow size of each node.
+    pub sizes: Vec<u64>,
+}
+
+/// Makes a dump in which node `i` is an object that refers to the heads of its edges, in the order of
+/// the edges (doubled edges and loops included), and each root is a JNI global.
+///
+/// Besides the nodes, the dump holds only classes (sticky roots, unless the options say
+/// otherwise), which refer to no node.
+///
+/// # Panics
+/// If an edge or a root names a node that is not below `nodes`.
+pub fn dump(
+    nodes: usize,
+    edges: &[(usize, usize)],
+    roots: &[usize],
+    kind: NodeKind,
+    options: Options,
+) -> GraphDump {
+    let (heap, objects) = heap(nodes, edges, roots, kind, options);
+    let addresses = objects.iter().map(|&object| heap.address(object)).collect();
+    let sizes = objects
+        .iter()
+        .map(|&node| heap.shallow_size(node))
+        .collect();
+    let (bytes, boundaries) = heap.build_with_offsets();
+    GraphDump {
+        bytes,
+        boundaries,
+        addresses,
+        sizes,
+    }
+}
+
+/// The same before it is built, with the object of each node, to add more to it.
+///
+/// # Panics
+/// As [`dump`].
+pub fn heap(
+    nodes: usize,
+    edges: &[(usize, usize)],
+    roots: &[usize],
+    kind: NodeKind,
+    options: Options,
+) -> (HeapBuilder, Vec<Obj>) {
+    let mut targets = vec![Vec::new(); nodes];
+    for &(from, to) in edges {
+        assert!(to < nodes, "edge to node {to} of {nodes}");
+        targets[from].push(to);
+    }
+    let mut heap = HeapBuilder::new(options);
+    let boot = heap.boot();
+    let mut classes: Vec<Option<ClassId>> = Vec::new();
+    let mut objects = Vec::with_capacity(nodes);
+    for (i, targets) in targets.iter().enumerate() {
+        let array = match kind {
+            NodeKind::Mixed => i % 2 == 1,
+            NodeKind::Arrays => true,
+            NodeKind::Instances => false,
+        };
+        objects.push(if array && targets.is_empty() && kind == NodeKind::Mixed {
+            heap.add_primitive_array(Elements::Zeros(FieldType::Byte, i % 40))
+        } else if array {
+            heap.add_object_array(boot.object, vec![Ref::Null; targets.len()])
+        } else {
+            let class = node_class(&mut heap, &mut classes, targets.len());
+            heap.add_instance(class, &[])
+        });
+    }
+    for (&object, targets) in objects.iter().zip(&targets) {
+        for (slot, &to) in targets.iter().enumerate() {
+            heap.set_reference(object, slot, objects[to]);
+        }
+    }
+    for (i, &root) in roots.iter().enumerate() {
+        let global_ref = 0x1000 + 8 * i as u64;
+        heap.add_root(Root::JniGlobal { global_ref }, objects[root]);
+    }
+    (heap, objects)
+}
+
+/// The class of instances with so many references.
+fn node_class(
+    heap: &mut HeapBuilder,
+    classes: &mut Vec<Option<ClassId>>,
+    fields: usize,
+) -> ClassId {
+    if classes.len() <= fields {
+        classes.resize(fields + 1, None);
+    }
+    if let Some(class) = classes[fields] {
+        return class;
+    }
+    let object = heap.boot().object;
+    let names: Vec<String> = (0..fields).map(|i| format!("r{i}")).collect();
+    let declared: Vec<(&str, FieldType)> = names
+        .iter()
+        .map(|name| (name.as_str(), FieldType::Object))
+        .collect();
+    let class = heap.add_class(&format!("graph.Node{fields}"), Some(object), &declared, &[]);
+    classes[fields] = Some(class);
+    class
+}

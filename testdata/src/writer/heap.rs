@@ -1,0 +1,554 @@
+//! A heap described object by object.
+
+use std::collections::HashMap;
+
+use super::boot::Boot;
+use super::error::BuildError;
+use super::format::{FieldType, IdSize, Root, Version};
+use super::gzip::Gzip;
+use super::layout::{JvmLayout, Shape};
+use super::record::Framing;
+use super::thread::TraceEntry;
+use super::value::{Elements, Ref, Value};
+
+/// A class of a [`HeapBuilder`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassId(pub(super) usize);
+
+/// An instance or array of a [`HeapBuilder`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Obj(pub(super) usize);
+
+/// In which order objects stand in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileOrder {
+    /// By ascending address, as Serial, Parallel and G1 do.
+    ByAddress,
+    /// At random, from this seed.
+    Shuffled(u64),
+}
+
+/// Before or after the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before.
+    Start,
+    /// After.
+    End,
+}
+
+/// How `java.lang.String` is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StringForm {
+    /// JDK 9 and later: `byte[] value` and `byte coder`.
+    Bytes,
+    /// JDK 8: `char[] value`.
+    Chars,
+}
+
+/// How the dump is written and what its JVM looks like.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The version in the header.
+    pub version: Version,
+    /// The width of ids.
+    pub id_size: IdSize,
+    /// When it was taken, milliseconds since 1970.
+    pub timestamp_ms: u64,
+    /// One heap record or segments.
+    pub framing: Framing,
+    /// Compression.
+    pub gzip: Gzip,
+    /// Sizes and alignment.
+    pub layout: JvmLayout,
+    /// The address of the first object; one that suits the id size when `None`.
+    pub base_address: Option<u64>,
+    /// The order of objects in the file.
+    pub order: FileOrder,
+    /// Whether CLASS_DUMPs stand before or after the objects.
+    pub classes: Place,
+    /// Whether roots stand before or after the objects.
+    pub roots: Place,
+    /// The form of strings.
+    pub strings: StringForm,
+    /// Whether every class without a loader gets a ROOT_STICKY_CLASS, as in HotSpot.
+    pub sticky_classes: bool,
+}
+
+impl Default for Options {
+    /// What `jcmd GC.heap_dump` of JDK 17 writes.
+    fn default() -> Self {
+        Self {
+            version: Version::V102,
+            id_size: IdSize::Eight,
+            timestamp_ms: 1_700_000_000_000,
+            framing: Framing::Segments { bytes: 1 << 20 },
+            gzip: Gzip::None,
+            layout: JvmLayout::COMPRESSED,
+            base_address: None,
+            order: FileOrder::ByAddress,
+            classes: Place::Start,
+            roots: Place::End,
+            strings: StringForm::Bytes,
+            sticky_classes: true,
+        }
+    }
+}
+
+impl Options {
+    /// A 32-bit JVM.
+    pub fn bits_32() -> Self {
+        Self {
+            id_size: IdSize::Four,
+            layout: JvmLayout::BITS_32,
+            ..Self::default()
+        }
+    }
+
+    /// An Android dump: format 1.0.3, 32-bit ids, names with dots.
+    pub fn android() -> Self {
+        Self {
+            version: Version::V103,
+            ..Self::bits_32()
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ClassEntry {
+    pub(super) name: String,
+    pub(super) super_class: Option<ClassId>,
+    pub(super) loader: Ref,
+    pub(super) signers: Ref,
+    pub(super) protection_domain: Ref,
+    pub(super) constants: Vec<(u16, Value)>,
+    pub(super) statics: Vec<(String, Value)>,
+    pub(super) fields: Vec<(String, FieldType)>,
+    pub(super) shape: Shape,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) unloaded: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Instance { class: ClassId, values: Vec<Value> },
+    ObjectArray { class: ClassId, elements: Vec<Ref> },
+    Primitives(Elements),
+}
+
+#[derive(Debug)]
+pub(super) struct ObjectEntry {
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) trace: u32,
+    pub(super) copies: u32,
+    pub(super) content: Content,
+}
+
+/// Describes a heap and writes it as a dump.
+///
+/// Addresses are handed out in the order in which classes and objects are added, each right
+/// behind the one before. Mistakes (an unknown field, a value of the wrong type) are
+/// kept and returned by [`HeapBuilder::try_build`].
+///
+/// ```
+/// use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
+///
+/// let mut heap = HeapBuilder::new(Options::default());
+/// let boot = heap.boot();
+/// let node = heap.add_class(
+///     "com.acme.Node",
+///     Some(boot.object),
+///     &[("next", FieldType::Object), ("size", FieldType::Int)],
+///     &[("head", Value::NULL)],
+/// );
+/// let last = heap.add_instance(node, &[Value::NULL, Value::Int(1)]);
+/// let first = heap.add_instance(node, &[last.into(), Value::Int(2)]);
+/// heap.set_field(last, "next", first);
+/// heap.set_static(node, "head", first);
+/// heap.add_root(Root::JniGlobal { global_ref: 1 }, last);
+/// assert_eq!(heap.address(first), heap.address(last) + heap.shallow_size(last));
+/// let bytes = heap.build();
+/// assert!(bytes.starts_with(b"JAVA PROFILE 1.0.2\0"));
+/// ```
+#[derive(Debug)]
+pub struct HeapBuilder {
+    pub(super) options: Options,
+    pub(super) classes: Vec<ClassEntry>,
+    pub(super) objects: Vec<ObjectEntry>,
+    pub(super) roots: Vec<(Root, Ref)>,
+    pub(super) traces: Vec<TraceEntry>,
+    pub(super) threads: u32,
+    pub(super) records: Vec<(Place, u8, Vec<u8>)>,
+    pub(super) sub_records: Vec<(Place, Vec<u8>)>,
+    pub(super) errors: Vec<BuildError>,
+    pub(super) boot: Option<Boot>,
+    pub(super) group: Option<Obj>,
+    arrays: HashMap<String, ClassId>,
+    next_address: u64,
+}
+
+impl HeapBuilder {
+    /// An empty heap.
+    pub fn new(options: Options) -> Self {
+        let default_base = match options.id_size {
+            IdSize::Four => 0x1000_0000,
+            IdSize::Eight => 0x7_0000_0000,
+        };
+        Self {
+            options,
+            classes: Vec::new(),
+            objects: Vec::new(),
+            roots: Vec::new(),
+            traces: Vec::new(),
+            threads: 0,
+            records: Vec::new(),
+            sub_records: Vec::new(),
+            errors: Vec::new(),
+            boot: None,
+            group: None,
+            arrays: HashMap::new(),
+            next_address: options.base_address.unwrap_or(default_base),
+        }
+    }
+
+    /// The options it was made with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn allocate(&mut self, size: u64) -> u64 {
+        let address = self.next_address;
+        self.next_address = address.saturating_add(size);
+        address
+    }
+
+    /// Leaves so many bytes free before the next object (rounded up to the alignment).
+    pub fn add_gap(&mut self, bytes: u64) {
+        self.allocate(bytes.next_multiple_of(self.options.layout.alignment));
+    }
+
+    /// Adds a class. Names may have dots or slashes. `fields` are those it declares itself, `statics`
+    /// take their types from their values; statics whose names begin with `<` are pseudo fields
+    /// (such as `<resolved_references>`) that take no room in the class object.
+    pub fn add_class(
+        &mut self,
+        name: &str,
+        super_class: Option<ClassId>,
+        fields: &[(&str, FieldType)],
+        statics: &[(&str, Value)],
+    ) -> ClassId {
+        let layout = self.options.layout;
+        let shape = match super_class {
+            Some(parent) => self.classes[parent.0].shape.clone(),
+            None => Shape::new(&layout),
+        }
+        .with_fields(&layout, fields.iter().map(|(_, kind)| *kind));
+        let size = layout.class_object_size(
+            statics
+                .iter()
+                .filter(|(name, _)| !name.starts_with('<'))
+                .map(|(_, value)| value.field_type()),
+        );
+        let address = self.allocate(size);
+        self.classes.push(ClassEntry {
+            name: name.replace('/', "."),
+            super_class,
+            loader: Ref::Null,
+            signers: Ref::Null,
+            protection_domain: Ref::Null,
+            constants: Vec::new(),
+            statics: statics
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), value))
+                .collect(),
+            fields: fields
+                .iter()
+                .map(|&(name, kind)| (name.to_owned(), kind))
+                .collect(),
+            shape,
+            address,
+            size,
+            unloaded: false,
+        });
+        ClassId(self.classes.len() - 1)
+    }
+
+    /// The class of arrays whose elements are of the given class (which may be an array class).
+    pub fn array_class(&mut self, element: ClassId) -> ClassId {
+        let name = &self.classes[element.0].name;
+        let (name, loader) = match name.starts_with('[') {
+            true => (format!("[{name}"), self.classes[element.0].loader),
+            false => (format!("[L{name};"), self.classes[element.0].loader),
+        };
+        let class = self.class_of_arrays(name);
+        self.classes[class.0].loader = loader;
+        class
+    }
+
+    /// The class of arrays of a primitive type.
+    pub fn primitive_array_class(&mut self, element: FieldType) -> ClassId {
+        self.class_of_arrays(format!("[{}", element.descriptor()))
+    }
+
+    fn class_of_arrays(&mut self, name: String) -> ClassId {
+        if let Some(&class) = self.arrays.get(&name) {
+            return class;
+        }
+        let object = self
+            .classes
+            .iter()
+            .position(|class| class.name == "java.lang.Object")
+            .map(ClassId);
+        let class = self.add_class(&name, object, &[], &[]);
+        self.arrays.insert(name, class);
+        class
+    }
+
+    /// Sets a class's loader (`null`, the boot loader, at first). Set it before the class's arrays are made.
+    pub fn set_loader(&mut self, class: ClassId, loader: impl Into<Ref>) {
+        self.classes[class.0].loader = loader.into();
+    }
+
+    /// Sets a class's signers.
+    pub fn set_signers(&mut self, class: ClassId, signers: impl Into<Ref>) {
+        self.classes[class.0].signers = signers.into();
+    }
+
+    /// Sets a class's protection domain.
+    pub fn set_protection_domain(&mut self, class: ClassId, domain: impl Into<Ref>) {
+        self.classes[class.0].protection_domain = domain.into();
+    }
+
+    /// Adds an entry to a class's constant pool (HotSpot leaves it empty).
+    pub fn add_constant(&mut self, class: ClassId, index: u16, value: impl Into<Value>) {
+        let constants = &mut self.classes[class.0].constants;
+        constants.push((index, value.into()));
+    }
+
+    /// Writes an UNLOAD_CLASS record for the class.
+    pub fn unload_class(&mut self, class: ClassId) {
+        self.classes[class.0].unloaded = true;
+    }
+
+    fn add_object(&mut self, size: u64, content: Content) -> Obj {
+        let address = self.allocate(size);
+        self.objects.push(ObjectEntry {
+            address,
+            size,
+            trace: 1,
+            copies: 1,
+            content,
+        });
+        Obj(self.objects.len() - 1)
+    }
+
+    /// Adds an instance. Values are in the file's order: the fields of the class itself, then
+    /// those of its superclass and so on; the fields that are left out are zero.
+    pub fn add_instance(&mut self, class: ClassId, values: &[Value]) -> Obj {
+        let size = self.instance_size(class);
+        let values = values.to_vec();
+        self.add_object(size, Content::Instance { class, values })
+    }
+
+    /// Adds an array with elements of the given class (the array's class is made if need be).
+    pub fn add_object_array<T: Into<Ref>>(
+        &mut self,
+        element: ClassId,
+        elements: impl IntoIterator<Item = T>,
+    ) -> Obj {
+        let class = self.array_class(element);
+        let elements: Vec<Ref> = elements.into_iter().map(Into::into).collect();
+        let size = self
+            .options
+            .layout
+            .array_size(FieldType::Object, elements.len() as u64);
+        self.add_object(size, Content::ObjectArray { class, elements })
+    }
+
+    /// Adds an array of a primitive type.
+    pub fn add_primitive_array(&mut self, elements: Elements) -> Obj {
+        let kind = elements.field_type();
+        self.primitive_array_class(kind);
+        let size = self.options.layout.array_size(kind, elements.len() as u64);
+        self.add_object(size, Content::Primitives(elements))
+    }
+
+    /// Makes something a root.
+    pub fn add_root(&mut self, root: Root, target: impl Into<Ref>) {
+        self.roots.push((root, target.into()));
+    }
+
+    /// Sets a field of an instance, by name, the lowest class that has it first.
+    pub fn set_field(&mut self, object: Obj, field: &str, value: impl Into<Value>) {
+        let entry = &self.objects[object.0];
+        let Content::Instance { class, .. } = &entry.content else {
+            let address = entry.address;
+            return self.errors.push(BuildError::WrongKind { address });
+        };
+        let (class, slots) = (*class, self.fields_of(*class));
+        let Some(slot) = slots.iter().position(|(_, name, _)| name == field) else {
+            return self.errors.push(BuildError::UnknownField {
+                class: self.classes[class.0].name.clone(),
+                field: field.to_owned(),
+            });
+        };
+        if let Content::Instance { values, .. } = &mut self.objects[object.0].content {
+            while values.len() <= slot {
+                values.push(zero(slots[values.len()].2));
+            }
+            values[slot] = value.into();
+        }
+    }
+
+    /// Sets an element of an object array, or a field of an instance by its place in the file.
+    /// Fields before it that were never set must be references.
+    pub(super) fn set_reference(&mut self, object: Obj, slot: usize, target: Obj) {
+        match &mut self.objects[object.0].content {
+            Content::Instance { values, .. } => {
+                if values.len() <= slot {
+                    values.resize(slot + 1, Value::NULL);
+                }
+                values[slot] = target.into();
+            }
+            _ => self.set_element(object, slot, target),
+        }
+    }
+
+    /// Sets an element of an object array.
+    pub fn set_element(&mut self, array: Obj, index: usize, target: impl Into<Ref>) {
+        let entry = &mut self.objects[array.0];
+        let address = entry.address;
+        match &mut entry.content {
+            Content::ObjectArray { elements, .. } => match elements.get_mut(index) {
+                Some(element) => *element = target.into(),
+                None => self.errors.push(BuildError::OutOfBounds { address, index }),
+            },
+            _ => self.errors.push(BuildError::WrongKind { address }),
+        }
+    }
+
+    /// Sets a static that the class was added with.
+    pub fn set_static(&mut self, class: ClassId, name: &str, value: impl Into<Value>) {
+        let entry = &mut self.classes[class.0];
+        match entry.statics.iter_mut().find(|(known, _)| known == name) {
+            Some((_, slot)) => *slot = value.into(),
+            None => self.errors.push(BuildError::UnknownField {
+                class: entry.name.clone(),
+                field: name.to_owned(),
+            }),
+        }
+    }
+
+    /// Sets the stack trace serial of an object's record (1 at first, as in HotSpot).
+    pub fn set_trace(&mut self, object: Obj, trace: u32) {
+        self.objects[object.0].trace = trace;
+    }
+
+    /// Writes the object's record so many times: 0 leaves it out (a dangling id), 2 repeats its id.
+    pub fn set_copies(&mut self, object: Obj, copies: u32) {
+        self.objects[object.0].copies = copies;
+    }
+
+    /// Gives an object any id. References to it follow.
+    pub fn set_address(&mut self, object: Obj, address: u64) {
+        self.objects[object.0].address = address;
+    }
+
+    /// Gives a class object any id. References to it follow.
+    pub fn set_class_address(&mut self, class: ClassId, address: u64) {
+        self.classes[class.0].address = address;
+    }
+
+    /// Adds a top-level record of any tag, before LOAD_CLASS or after the heap.
+    pub fn add_record(&mut self, place: Place, tag: u8, body: &[u8]) {
+        self.records.push((place, tag, body.to_vec()));
+    }
+
+    /// Adds a sub-record as it is (tag included), before or after all others of the heap.
+    pub fn add_sub_record(&mut self, place: Place, bytes: &[u8]) {
+        self.sub_records.push((place, bytes.to_vec()));
+    }
+
+    /// The id that something has in the dump; 0 for null.
+    pub fn address(&self, target: impl Into<Ref>) -> u64 {
+        match target.into() {
+            Ref::Null => 0,
+            Ref::Object(object) => self.objects[object.0].address,
+            Ref::Class(class) => self.classes[class.0].address,
+            Ref::Address(address) => address,
+        }
+    }
+
+    /// The true size of an object or class object; 0 where there is none.
+    pub fn shallow_size(&self, target: impl Into<Ref>) -> u64 {
+        match target.into() {
+            Ref::Null | Ref::Address(_) => 0,
+            Ref::Object(object) => self.objects[object.0].size,
+            Ref::Class(class) => self.classes[class.0].size,
+        }
+    }
+
+    /// The true size of every instance of a class.
+    pub fn instance_size(&self, class: ClassId) -> u64 {
+        let shape = &self.classes[class.0].shape;
+        self.options.layout.instance_size(shape)
+    }
+
+    /// The name of a class, with dots; arrays as `[I`, `[Lcom.acme.Foo;`.
+    pub fn class_name(&self, class: ClassId) -> &str {
+        &self.classes[class.0].name
+    }
+
+    /// The class of an object.
+    pub fn class_of(&self, object: Obj) -> ClassId {
+        match &self.objects[object.0].content {
+            Content::Instance { class, .. } | Content::ObjectArray { class, .. } => *class,
+            Content::Primitives(elements) => {
+                self.arrays[&format!("[{}", elements.field_type().descriptor())]
+            }
+        }
+    }
+
+    /// Every class, in the order of addition.
+    pub fn classes(&self) -> impl Iterator<Item = ClassId> + use<> {
+        (0..self.classes.len()).map(ClassId)
+    }
+
+    /// Every object, in the order of addition.
+    pub fn objects(&self) -> impl Iterator<Item = Obj> + use<> {
+        (0..self.objects.len()).map(Obj)
+    }
+
+    /// Fields in the order of the file: declaring class, name, type.
+    pub(super) fn fields_of(&self, class: ClassId) -> Vec<(ClassId, String, FieldType)> {
+        let mut fields = Vec::new();
+        let mut next = Some(class);
+        while let Some(class) = next {
+            let entry = &self.classes[class.0];
+            fields.extend(
+                entry
+                    .fields
+                    .iter()
+                    .map(|(name, kind)| (class, name.clone(), *kind)),
+            );
+            next = entry.super_class;
+        }
+        fields
+    }
+}
+
+pub(super) fn zero(kind: FieldType) -> Value {
+    match kind {
+        FieldType::Object => Value::NULL,
+        FieldType::Boolean => Value::Boolean(false),
+        FieldType::Char => Value::Char(0),
+        FieldType::Float => Value::Float(0.0),
+        FieldType::Double => Value::Double(0.0),
+        FieldType::Byte => Value::Byte(0),
+        FieldType::Short => Value::Short(0),
+        FieldType::Int => Value::Int(0),
+        FieldType::Long => Value::Long(0),
+    }
+}
