@@ -1,3 +1,8 @@
 //! Synthetic dumps, leak scenarios and real JVMs for the tests.
 
+pub mod dumps;
+pub mod jvm;
+pub mod scenarios;
 pub mod writer;
+
+pub use dumps::regenerate_dumps;

@@ -1,0 +1,87 @@
+//! Makes the two dumps that are kept beside the tests and named in the README.
+
+use crate::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection, Target};
+use crate::scenarios::{Mode, SESSION_REGISTRY, Scenario};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The JDK that the kept dumps were made with; any later one serves if it is not there.
+pub const PREFERRED_MAJOR: u32 = 17;
+
+/// Makes `before.hprof.gz` and `after.hprof.gz` in this folder, in place of what is there, and returns
+/// their paths.
+///
+/// They are the heap of the leaking [`SESSION_REGISTRY`] at its first and second `READY`, live objects only,
+/// compressed by the JVM. The program runs without environment variables, in a folder of its own and under
+/// another user's name, because a dump holds all that.
+pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
+    let jdk = jdk()?;
+    fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;
+    let home = std::env::temp_dir().join(format!("acme-{}", std::process::id()));
+    let dumps = start_apart(&SESSION_REGISTRY, &jdk, &home).and_then(|mut target| {
+        target.wait_ready(1)?;
+        let before = dump(&target, &out_dir.join("before.hprof.gz"))?;
+        target.advance(2)?;
+        let after = dump(&target, &out_dir.join("after.hprof.gz"))?;
+        Ok(vec![before, after])
+    });
+    // Only the copy of the classes is in there.
+    let _ = fs::remove_dir_all(&home);
+    dumps
+}
+
+fn jdk() -> Result<Jdk, JvmError> {
+    let mut jdks = Jdk::all_for_scenarios();
+    match jdks.iter().position(|jdk| jdk.major() == PREFERRED_MAJOR) {
+        Some(preferred) => Ok(jdks.swap_remove(preferred)),
+        None => jdks
+            .pop()
+            .ok_or_else(|| JvmError::NoJdk("17 or later".to_owned())),
+    }
+}
+
+/// Starts the program where nothing of this machine gets into its heap.
+fn start_apart(scenario: &Scenario, jdk: &Jdk, home: &Path) -> Result<Target, JvmError> {
+    copy_tree(
+        &jdk.compile(&scenario.source_path())?,
+        &home.join("classes"),
+    )?;
+    Launch::class(jdk, "classes", scenario.main_class)
+        .flags([
+            "-Xmx128m",
+            "-XX:+UseSerialGC",
+            "-Duser.name=acme",
+            "-Duser.home=/home/acme",
+        ])
+        .arg(Mode::Leak.argument())
+        .clean_in(home)
+        .start()
+}
+
+fn dump(target: &Target, file: &Path) -> Result<PathBuf, JvmError> {
+    target.dump(
+        file,
+        DumpOptions {
+            selection: Selection::Live,
+            gzip: Some(9),
+        },
+    )?;
+    Ok(file.to_owned())
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<(), JvmError> {
+    let failed = |error| JvmError::file(from, error);
+    fs::create_dir_all(to).map_err(|error| JvmError::file(to, error))?;
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        if path.is_dir() {
+            copy_tree(&path, &to.join(name))?;
+        } else {
+            fs::copy(&path, to.join(name)).map_err(|error| JvmError::file(&path, error))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! Finds the JDKs of this machine and compiles Java sources with them.
+
+use super::{JvmError, command};
+use std::collections::{BTreeSet, hash_map::DefaultHasher};
+use std::env::{self, consts::EXE_SUFFIX};
+use std::ffi::OsStr;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A JDK: a folder with at least `bin/java` and `bin/jcmd`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jdk {
+    home: PathBuf,
+    version: String,
+    major: u32,
+}
+
+impl Jdk {
+    /// Every JDK found through `JAVA_HOME`, `PATH` and the usual folders, each once, oldest first.
+    pub fn all() -> Vec<Jdk> {
+        let homes: BTreeSet<PathBuf> = candidates()
+            .iter()
+            .filter_map(|home| fs::canonicalize(home).ok())
+            .collect();
+        let mut jdks: Vec<Jdk> = homes.iter().filter_map(|home| Jdk::at(home).ok()).collect();
+        jdks.sort_by_key(|jdk| jdk.major);
+        jdks
+    }
+
+    /// The JDKs that can run the scenarios: 17 and later.
+    pub fn all_for_scenarios() -> Vec<Jdk> {
+        Jdk::all()
+            .into_iter()
+            .filter(|jdk| jdk.major >= 17)
+            .collect()
+    }
+
+    /// The first JDK found with this major version.
+    pub fn with_major(major: u32) -> Result<Jdk, JvmError> {
+        Jdk::all()
+            .into_iter()
+            .find(|jdk| jdk.major == major)
+            .ok_or_else(|| JvmError::NoJdk(format!("version {major}")))
+    }
+
+    /// The JDK in this folder.
+    pub fn at(home: &Path) -> Result<Jdk, JvmError> {
+        let not_a_jdk = || JvmError::NotAJdk(home.to_owned());
+        let home = fs::canonicalize(home).map_err(|_| not_a_jdk())?;
+        if !tool(&home, "java").is_file() || !tool(&home, "jcmd").is_file() {
+            return Err(not_a_jdk());
+        }
+        let release = fs::read_to_string(home.join("release")).map_err(|_| not_a_jdk())?;
+        let version = version_in(&release).ok_or_else(not_a_jdk)?.to_owned();
+        let major = major_of(&version).ok_or_else(not_a_jdk)?;
+        Ok(Jdk {
+            home,
+            version,
+            major,
+        })
+    }
+
+    /// The folder, without symbolic links.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The whole version, such as `17.0.15`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The major version, such as 17; 8 for `1.8.0`.
+    pub fn major(&self) -> u32 {
+        self.major
+    }
+
+    /// The program that runs Java.
+    pub fn java(&self) -> PathBuf {
+        tool(&self.home, "java")
+    }
+
+    /// The program that sends diagnostic commands.
+    pub fn jcmd(&self) -> PathBuf {
+        tool(&self.home, "jcmd")
+    }
+
+    /// The compiler.
+    pub fn javac(&self) -> PathBuf {
+        tool(&self.home, "javac")
+    }
+
+    /// Compiles one source file and returns the folder with its classes.
+    ///
+    /// The result is kept in [`class_cache`] under the hash of the source, so that only the first run
+    /// pays. Classes are made for Java 17, hence one compilation serves every later JDK.
+    pub fn compile(&self, source: &Path) -> Result<PathBuf, JvmError> {
+        let release = self.major.min(17);
+        let text = fs::read(source).map_err(|error| JvmError::file(source, error))?;
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let stem = source
+            .file_stem()
+            .and_then(OsStr::to_str)
+            .unwrap_or("classes");
+        let classes = class_cache().join(format!("{stem}-{release}-{:016x}", hasher.finish()));
+        if classes.is_dir() {
+            return Ok(classes);
+        }
+        // Compile elsewhere and rename, so that tests which run side by side see all classes or none.
+        let scratch = scratch_dir(stem)?;
+        let compiled =
+            self.run_compiler(source, release, &scratch).and_then(|()| {
+                match fs::rename(&scratch, &classes) {
+                    Err(error) if !classes.is_dir() => Err(JvmError::file(&classes, error)),
+                    _ => Ok(classes),
+                }
+            });
+        // Gone if renamed; left over if another thread was first.
+        let _ = fs::remove_dir_all(&scratch);
+        compiled
+    }
+
+    fn run_compiler(&self, source: &Path, release: u32, into: &Path) -> Result<(), JvmError> {
+        let mut javac = Command::new(self.javac());
+        javac
+            .args(["-g", "-nowarn", "-encoding", "UTF-8", "-d"])
+            .arg(into);
+        if release >= 9 {
+            javac.args(["--release", &release.to_string()]);
+        }
+        command::run(javac.arg(source), COMPILE_TIMEOUT).map(drop)
+    }
+}
+
+/// Where compiled Java classes are kept: below cargo's target folder.
+pub fn class_cache() -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target
+        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))
+        .join("java-classes")
+}
+
+fn scratch_dir(stem: &str) -> Result<PathBuf, JvmError> {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let scratch = class_cache().join(format!(".{stem}-{}-{number}", std::process::id()));
+    fs::create_dir_all(&scratch).map_err(|error| JvmError::file(&scratch, error))?;
+    Ok(scratch)
+}
+
+fn tool(home: &Path, name: &str) -> PathBuf {
+    home.join("bin").join(format!("{name}{EXE_SUFFIX}"))
+}
+
+/// Folders that may be JDKs.
+fn candidates() -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = env::var_os("JAVA_HOME")
+        .into_iter()
+        .map(PathBuf::from)
+        .collect();
+    for folder in env::var_os("PATH").iter().flat_map(env::split_paths) {
+        // A link such as /usr/bin/java leads to bin/java of the JDK.
+        let java = fs::canonicalize(folder.join(format!("java{EXE_SUFFIX}")));
+        homes.extend(
+            java.ok()
+                .as_deref()
+                .and_then(Path::parent)
+                .and_then(Path::parent)
+                .map(Path::to_owned),
+        );
+    }
+    for folder in [
+        "/usr/lib/jvm",
+        "/usr/java",
+        "/opt/java",
+        "/Library/Java/JavaVirtualMachines",
+    ] {
+        homes.extend(children(Path::new(folder)));
+    }
+    homes.extend(children(Path::new("/opt")).into_iter().filter(|path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().contains("jdk"))
+    }));
+    if let Some(user) = env::var_os("HOME").map(PathBuf::from) {
+        for folder in [
+            ".sdkman/candidates/java",
+            ".jdks",
+            "Library/Java/JavaVirtualMachines",
+        ] {
+            homes.extend(children(&user.join(folder)));
+        }
+    }
+    if let Some(programs) = env::var_os("ProgramFiles").map(PathBuf::from) {
+        for folder in ["Java", "Eclipse Adoptium"] {
+            homes.extend(children(&programs.join(folder)));
+        }
+    }
+    // On macOS the JDK is inside a bundle.
+    let bundles: Vec<PathBuf> = homes
+        .iter()
+        .map(|home| home.join("Contents/Home"))
+        .collect();
+    homes.extend(bundles);
+    homes
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// `JAVA_VERSION="17.0.15"` in a JDK's `release` file.
+fn version_in(release: &str) -> Option<&str> {
+    let line = release
+        .lines()
+        .find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
+    Some(line.trim().trim_matches('"'))
+}
+
+fn major_of(version: &str) -> Option<u32> {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit());
+    match numbers.next()?.parse().ok()? {
+        1 => numbers.next()?.parse().ok(),
+        major => Some(major),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        let major = |release| version_in(release).and_then(major_of);
+        assert_eq!(
+            major("IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\n"),
+            Some(17)
+        );
+        assert_eq!(major("JAVA_VERSION=\"25\""), Some(25));
+        assert_eq!(major("JAVA_VERSION=\"26-ea\""), Some(26));
+        assert_eq!(major("JAVA_VERSION=\"1.8.0_452\"\r\n"), Some(8));
+        assert_eq!(major("SOURCE=\"17\""), None);
+        assert_eq!(major("JAVA_VERSION=\"\""), None);
+    }
+
+    #[test]
+    fn a_folder_without_tools_is_no_jdk() {
+        let error = Jdk::at(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_err();
+        assert!(matches!(error, JvmError::NotAJdk(_)));
+    }
+
+    #[test]
+    fn each_jdk_is_found_once_and_has_its_tools() {
+        let jdks = Jdk::all();
+        let homes: BTreeSet<_> = jdks.iter().map(Jdk::home).collect();
+        assert_eq!(homes.len(), jdks.len());
+        assert!(jdks.is_sorted_by_key(Jdk::major));
+        for jdk in &jdks {
+            assert!(jdk.java().is_file() && jdk.jcmd().is_file(), "{jdk:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_source_shows_what_the_compiler_says() {
+        let Some(jdk) = Jdk::all_for_scenarios().pop() else {
+            return;
+        };
+        let folder = env::temp_dir().join(format!("testdata-broken-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let source = folder.join("Broken.java");
+        fs::write(&source, "class Broken { int }").unwrap();
+        let error = jdk.compile(&source).unwrap_err().to_string();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(error.contains("<identifier> expected"), "{error}");
+    }
+}

@@ -1,0 +1,452 @@
+//! A running Java program that keeps to the `READY` protocol.
+//!
+//! The program prints `READY n` when phase `n` is done and waits for a line on standard input before it
+//! goes on. Between the two it holds still, so that a dump and a histogram describe the same heap.
+
+use super::{Histogram, Jdk, JvmError, command};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How to start a Java program.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    jdk: Jdk,
+    flags: Vec<OsString>,
+    program: Vec<OsString>,
+    args: Vec<OsString>,
+    clean_folder: Option<PathBuf>,
+    timeout: Duration,
+}
+
+impl Launch {
+    /// Runs a source file directly, as `java File.java` does; the compiler's leavings are in the heap too.
+    pub fn source(jdk: &Jdk, source: impl AsRef<Path>) -> Launch {
+        Launch::new(jdk, vec![source.as_ref().into()])
+    }
+
+    /// Runs a compiled class.
+    pub fn class(jdk: &Jdk, classpath: impl AsRef<Path>, main_class: &str) -> Launch {
+        Launch::new(
+            jdk,
+            vec!["-cp".into(), classpath.as_ref().into(), main_class.into()],
+        )
+    }
+
+    fn new(jdk: &Jdk, program: Vec<OsString>) -> Launch {
+        Launch {
+            jdk: jdk.clone(),
+            flags: Vec::new(),
+            program,
+            args: Vec::new(),
+            clean_folder: None,
+            timeout: DEFAULT_TIMEOUT,
+        }
+    }
+
+    /// Adds a JVM flag, such as `-Xmx128m`.
+    #[must_use]
+    pub fn flag(mut self, flag: impl AsRef<OsStr>) -> Launch {
+        self.flags.push(flag.as_ref().into());
+        self
+    }
+
+    /// Adds JVM flags.
+    #[must_use]
+    pub fn flags<S: AsRef<OsStr>>(mut self, flags: impl IntoIterator<Item = S>) -> Launch {
+        self.flags
+            .extend(flags.into_iter().map(|flag| flag.as_ref().into()));
+        self
+    }
+
+    /// Adds an argument of the program.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Launch {
+        self.args.push(arg.as_ref().into());
+        self
+    }
+
+    /// Runs in this folder with no environment variables, so that a dump tells nothing of the machine.
+    #[must_use]
+    pub fn clean_in(mut self, folder: impl Into<PathBuf>) -> Launch {
+        self.clean_folder = Some(folder.into());
+        self
+    }
+
+    /// How long to wait for each phase and each diagnostic command; a minute unless told.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Launch {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Starts the program.
+    pub fn start(&self) -> Result<Target, JvmError> {
+        let mut java = Command::new(self.jdk.java());
+        java.args(&self.flags).args(&self.program).args(&self.args);
+        if let Some(folder) = &self.clean_folder {
+            java.env_clear().current_dir(folder);
+        }
+        java.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let name = command::describe(&java);
+        let mut child = java.spawn().map_err(|error| JvmError::Process {
+            command: name.clone(),
+            error,
+        })?;
+        let (send, lines) = channel();
+        if let Some(out) = child.stdout.take() {
+            thread::spawn(move || {
+                for line in BufReader::new(out).lines().map_while(Result::ok) {
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let errors = Arc::new(Mutex::new(String::new()));
+        let error_reader = child.stderr.take().map(|err| {
+            let errors = Arc::clone(&errors);
+            thread::spawn(move || {
+                for line in BufReader::new(err).lines().map_while(Result::ok) {
+                    let mut text = errors.lock().unwrap_or_else(PoisonError::into_inner);
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+            })
+        });
+        Ok(Target {
+            stdin: child.stdin.take(),
+            child,
+            name,
+            lines,
+            errors,
+            error_reader,
+            jdk: self.jdk.clone(),
+            timeout: self.timeout,
+        })
+    }
+}
+
+/// Which objects a dump or a histogram takes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// Collects garbage first.
+    #[default]
+    Live,
+    /// Takes the heap as it is, garbage included (`-all`).
+    All,
+}
+
+/// How to take a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DumpOptions {
+    /// Which objects.
+    pub selection: Selection,
+    /// Level of compression, 1 to 9 (`-gz`); JDK 15 and later.
+    pub gzip: Option<u8>,
+}
+
+/// A running Java program. Dropping it ends the process and reaps it.
+#[derive(Debug)]
+pub struct Target {
+    child: Child,
+    name: String,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Arc<Mutex<String>>,
+    error_reader: Option<JoinHandle<()>>,
+    jdk: Jdk,
+    timeout: Duration,
+}
+
+impl Target {
+    /// The id of the process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The JDK that runs it.
+    pub fn jdk(&self) -> &Jdk {
+        &self.jdk
+    }
+
+    /// Waits until the program prints a line that starts with `prefix`, and returns that line.
+    pub fn wait_line(&mut self, prefix: &str) -> Result<String, JvmError> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.starts_with(prefix) => return Ok(line),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    command::kill(&mut self.child);
+                    // What it said at last is the explanation. The thread only reads, it cannot panic.
+                    if let Some(reader) = self.error_reader.take() {
+                        let _ = reader.join();
+                    }
+                    return Err(JvmError::Ended {
+                        waiting_for: format!("\"{prefix}\" of {}", self.name),
+                        output: self.errors(),
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(JvmError::TimedOut {
+                        waiting_for: format!("\"{prefix}\" of {}", self.name),
+                        after: self.timeout,
+                        output: self.errors(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Waits for `READY phase`.
+    pub fn wait_ready(&mut self, phase: u32) -> Result<(), JvmError> {
+        self.wait_line(&format!("READY {phase}")).map(drop)
+    }
+
+    /// Lets the program go on, without waiting for it.
+    pub fn proceed(&mut self) -> Result<(), JvmError> {
+        let Some(stdin) = &mut self.stdin else {
+            return Ok(());
+        };
+        stdin
+            .write_all(b"\n")
+            .and_then(|()| stdin.flush())
+            .map_err(|error| JvmError::Process {
+                command: self.name.clone(),
+                error,
+            })
+    }
+
+    /// Lets the program go on and waits for `READY phase`.
+    pub fn advance(&mut self, phase: u32) -> Result<(), JvmError> {
+        self.proceed()?;
+        self.wait_ready(phase)
+    }
+
+    /// Lets the program run to its end and returns whether it ended well.
+    pub fn finish(mut self) -> Result<bool, JvmError> {
+        drop(self.stdin.take());
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let ended = self.child.try_wait();
+            let failed = |error| JvmError::Process {
+                command: self.name.clone(),
+                error,
+            };
+            if let Some(status) = ended.map_err(failed)? {
+                return Ok(status.success());
+            }
+            if Instant::now() >= deadline {
+                return Err(JvmError::TimedOut {
+                    waiting_for: format!("end of {}", self.name),
+                    after: self.timeout,
+                    output: self.errors(),
+                });
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends a diagnostic command, such as `["VM.flags"]`, and returns what the JVM answers.
+    pub fn jcmd<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+    ) -> Result<String, JvmError> {
+        let mut jcmd = Command::new(self.jdk.jcmd());
+        command::run(jcmd.arg(self.pid().to_string()).args(args), self.timeout)
+    }
+
+    /// Writes a heap dump with `jcmd`, in place of any file of that name.
+    pub fn dump(&self, file: &Path, options: DumpOptions) -> Result<(), JvmError> {
+        let file = std::path::absolute(file).map_err(|error| JvmError::file(file, error))?;
+        if file.exists() {
+            fs::remove_file(&file).map_err(|error| JvmError::file(&file, error))?;
+        }
+        let mut args: Vec<OsString> = vec!["GC.heap_dump".into()];
+        if options.selection == Selection::All {
+            args.push("-all".into());
+        }
+        if let Some(level) = options.gzip {
+            if self.jdk.major() < 15 {
+                return Err(JvmError::Unsupported {
+                    major: self.jdk.major(),
+                    what: "compressed heap dumps",
+                });
+            }
+            args.push(format!("-gz={level}").into());
+        }
+        args.push(quoted(&file));
+        let output = self.jcmd(&args)?;
+        // The JVM reports a failure to write in words only; the exit status is 0.
+        if output.contains("Heap dump file created") && file.is_file() {
+            return Ok(());
+        }
+        Err(JvmError::Failed {
+            command: format!("GC.heap_dump of {}", self.name),
+            output,
+        })
+    }
+
+    /// The JVM's own histogram.
+    pub fn histogram(&self, selection: Selection) -> Result<Histogram, JvmError> {
+        let args: &[&str] = match selection {
+            Selection::Live => &["GC.class_histogram"],
+            Selection::All => &["GC.class_histogram", "-all"],
+        };
+        let output = self.jcmd(args)?;
+        let histogram = Histogram::parse(&output);
+        if histogram.classes.is_empty() {
+            let command = format!("GC.class_histogram of {}", self.name);
+            return Err(JvmError::Failed { command, output });
+        }
+        Ok(histogram)
+    }
+
+    fn errors(&self) -> String {
+        self.errors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        command::kill(&mut self.child);
+    }
+}
+
+/// The JVM splits the arguments of a diagnostic command at blanks.
+fn quoted(path: &Path) -> OsString {
+    let mut text = path.as_os_str().to_owned();
+    if path.to_string_lossy().contains(' ') {
+        let mut quoted = OsString::from("\"");
+        quoted.push(&text);
+        quoted.push("\"");
+        text = quoted;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_blanks_is_quoted() {
+        assert_eq!(quoted(Path::new("/a/b.hprof")), "/a/b.hprof");
+        assert_eq!(quoted(Path::new("/a b/c.hprof")), "\"/a b/c.hprof\"");
+    }
+
+    fn with_program(source: &str, test: impl Fn(Launch, &Path)) {
+        let Some(jdk) = Jdk::all_for_scenarios().pop() else {
+            return;
+        };
+        let name = thread::current()
+            .name()
+            .unwrap_or("test")
+            .replace("::", "-");
+        let folder = std::env::temp_dir().join(format!("testdata {name} {}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("Program.java");
+        fs::write(&file, source).unwrap();
+        test(Launch::source(&jdk, &file).flag("-Xmx64m"), &folder);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_fails_is_told_with_its_message() {
+        with_program(
+            "class Program { public static void main(String[] a) { throw new Error(a[0]); } }",
+            |launch, _| {
+                let mut target = launch.arg("no disk").start().unwrap();
+                let error = target.wait_ready(1).unwrap_err().to_string();
+                assert!(
+                    error.contains("before \"READY 1\"") && error.contains("no disk"),
+                    "{error}"
+                );
+            },
+        );
+    }
+
+    #[test]
+    fn a_program_that_hangs_times_out_and_is_reaped() {
+        with_program(
+            "class Program { public static void main(String[] a) throws Exception {
+                System.out.println(\"UP\"); Thread.sleep(600_000); } }",
+            |launch, _| {
+                let mut target = launch.start().unwrap();
+                target.wait_line("UP").unwrap();
+                target.timeout = Duration::from_millis(100);
+                let error = target.wait_ready(1).unwrap_err();
+                assert!(matches!(error, JvmError::TimedOut { .. }), "{error}");
+                let pid = target.pid();
+                drop(target);
+                assert!(!Path::new(&format!("/proc/{pid}")).exists());
+            },
+        );
+    }
+
+    #[test]
+    fn dumps_and_histograms_of_all_kinds() {
+        with_program(
+            "class Program { static int[][] kept = new int[77][3];
+                public static void main(String[] a) throws Exception {
+                System.out.println(\"READY 1\"); System.in.read();
+                kept = null; System.out.println(\"READY 2\"); System.in.read(); } }",
+            |launch, folder| {
+                let mut target = launch.start().unwrap();
+                target.wait_ready(1).unwrap();
+                assert!(
+                    target
+                        .histogram(Selection::Live)
+                        .unwrap()
+                        .instances("int[][]")
+                        >= 1
+                );
+                target.advance(2).unwrap();
+                assert!(target.histogram(Selection::All).unwrap().instances("int[]") >= 77);
+
+                // The folder's name has blanks, and the second dump takes the place of the first.
+                let file = folder.join("plain.hprof");
+                target
+                    .dump(
+                        &file,
+                        DumpOptions {
+                            selection: Selection::All,
+                            gzip: None,
+                        },
+                    )
+                    .unwrap();
+                let all = fs::metadata(&file).unwrap().len();
+                target.dump(&file, DumpOptions::default()).unwrap();
+                assert!(fs::metadata(&file).unwrap().len() < all);
+
+                let file = folder.join("small.hprof.gz");
+                let gzip = DumpOptions {
+                    gzip: Some(1),
+                    ..DumpOptions::default()
+                };
+                target.dump(&file, gzip).unwrap();
+                assert_eq!(fs::read(&file).unwrap()[..2], [0x1f, 0x8b]);
+
+                let nowhere = folder.join("missing/file.hprof");
+                let error = target.dump(&nowhere, DumpOptions::default()).unwrap_err();
+                assert!(matches!(error, JvmError::Failed { .. }), "{error}");
+                assert!(target.finish().unwrap());
+            },
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Each scenario on each JDK does what the table says: the JVM's own histogram shows the leaked class
+//! growing at every phase in `leak` mode, and nothing growing in `fixed` mode.
+
+use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
+use testdata::scenarios::{self, Growth, Mode, PHASES, Scenario};
+
+/// The live histogram at every phase, and whether the program then ends well.
+fn run(scenario: &Scenario, jdk: &Jdk, mode: Mode) -> Result<Vec<Histogram>, JvmError> {
+    let mut target = scenario.start(jdk, mode)?;
+    let mut histograms = vec![target.histogram(Selection::Live)?];
+    for phase in 2..=PHASES {
+        target.advance(phase)?;
+        histograms.push(target.histogram(Selection::Live)?);
+    }
+    assert!(target.finish()?, "{} ended badly", scenario.name);
+    Ok(histograms)
+}
+
+/// How much of the leaked class there is, in the unit of the scenario's growth.
+fn leaked(scenario: &Scenario, histogram: &Histogram) -> u64 {
+    match scenario.growth {
+        Growth::Instances(_) => histogram.instances(scenario.classes[0]),
+        Growth::Bytes(_) => histogram.bytes(scenario.classes[0]),
+    }
+}
+
+fn check(name: &str) {
+    let scenario = scenarios::by_name(name).expect("the scenario is in the table");
+    let (Growth::Instances(step) | Growth::Bytes(step)) = scenario.growth;
+    for jdk in Jdk::all_for_scenarios() {
+        for mode in [Mode::Leak, Mode::Fixed] {
+            let histograms = run(scenario, &jdk, mode)
+                .unwrap_or_else(|error| panic!("{name} on JDK {}: {error}", jdk.version()));
+            for pair in histograms.windows(2) {
+                let (before, after) = (leaked(scenario, &pair[0]), leaked(scenario, &pair[1]));
+                let told = format!(
+                    "{name} {mode:?} on JDK {}: {before}, {after}",
+                    jdk.version()
+                );
+                match mode {
+                    // A hundredth of the step for strings and the like that come and go elsewhere.
+                    Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
+                    Mode::Fixed => {
+                        assert!(before.abs_diff(after) <= step / 20, "{told}");
+                        let (before, after) = (pair[0].total_bytes(), pair[1].total_bytes());
+                        assert!(
+                            after <= before + before / 50,
+                            "{told}; heap {before}, {after}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One test for each scenario, so that they run side by side and a failure has a name.
+macro_rules! scenarios {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+
+        #[test]
+        fn every_scenario_has_a_test() {
+            let tested = [$(stringify!($name)),*];
+            let table: Vec<&str> = scenarios::ALL.iter().map(|scenario| scenario.name).collect();
+            assert_eq!(tested[..], table[..]);
+        }
+    };
+}
+
+scenarios! {
+    session_registry static_list unbounded_cache slow_consumer listeners thread_local class_loaders
+    captured_by_lambda tenant_map key_without_equals finalizer_backlog direct_buffers delete_on_exit
+    growing_text tree_index queue_and_table weak_map_value_refers_to_key
+}
