@@ -67,7 +67,7 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     holders: &["com.acme.shop.SessionRegistry.sessions"],
     classes: &["com.acme.shop.Session"],
     is_static: true,
-    growth: Growth::Instances(6_000),
+    growth: Growth::Instances(5_000),
 };
 
 /// Every scenario.

@@ -11,10 +11,10 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /** A shop whose sessions are registered at login and, when it leaks, never removed at logout. */
 class ShopServer {
-    private static final int LOGINS = 6_000;
+    private static final int LOGINS = 5_000;
 
     private final Random random = new Random(1);
-    private final Catalogue catalogue = new Catalogue(20_000);
+    private final Catalogue catalogue = new Catalogue(8_000);
     private final boolean leak;
     private long nextUser = 1;
 
@@ -112,7 +112,7 @@ class Catalogue {
     }
 
     void reprice(Random random) {
-        for (int i = 0; i < 5_000; i++) {
+        for (int i = 0; i < 2_000; i++) {
             Product old = any(random);
             bySku.put(old.sku, new Product(old.sku, old.title, old.cents + 1));
         }

@@ -1,0 +1,48 @@
+//! The dumps that are kept beside the tests can be made again, and tell nothing of the machine.
+
+use flate2::read::MultiGzDecoder;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use testdata::jvm::Jdk;
+
+fn unpacked(dump: &Path) -> Vec<u8> {
+    let file = File::open(dump).unwrap_or_else(|error| panic!("{}: {error}", dump.display()));
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(file).read_to_end(&mut bytes).expect("a whole gzip file");
+    bytes
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+fn check(dumps: &[PathBuf]) {
+    for dump in dumps {
+        let bytes = unpacked(dump);
+        assert!(bytes.starts_with(b"JAVA PROFILE 1.0."), "{}", dump.display());
+        assert!(contains(&bytes, "com/acme/shop/SessionRegistry"), "{}", dump.display());
+        let checkout = env!("CARGO_MANIFEST_DIR").trim_end_matches("testdata");
+        assert!(!contains(&bytes, checkout), "{} names {checkout}", dump.display());
+    }
+}
+
+#[test]
+fn kept_dumps_are_whole_and_small() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dumps = [folder.join("before.hprof.gz"), folder.join("after.hprof.gz")];
+    check(&dumps);
+    let sizes = dumps.iter().filter_map(|dump| fs::metadata(dump).ok()).map(|meta| meta.len());
+    assert!(sizes.sum::<u64>() < 4_000_000);
+}
+
+#[test]
+fn dumps_can_be_made_again() {
+    if Jdk::all_for_scenarios().is_empty() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kept-dumps");
+    let dumps = testdata::regenerate_dumps(&folder).unwrap_or_else(|error| panic!("{error}"));
+    check(&dumps);
+    fs::remove_dir_all(&folder).expect("the folder was just made");
+}
