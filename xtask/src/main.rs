@@ -1,2 +1,29 @@
-//! The task runner.
-fn main() {}
+//! The task runner: `cargo xtask ci` is what CI runs, the other tasks are its parts.
+#![allow(clippy::print_stdout, reason = "a task runner talks to its terminal")]
+
+mod bench;
+mod ci;
+mod java;
+mod run;
+
+use clap::Parser;
+
+/// Tasks of this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Task {
+    /// Everything CI checks: format, lints, docs, licences, tests, a smoke run of the benchmark
+    Ci,
+    /// All tests, on a JDK found or installed
+    Test,
+    /// Time and memory beside other tools, on generated or given dumps
+    Bench(bench::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Task::parse() {
+        Task::Ci => ci::ci(),
+        Task::Test => ci::test(),
+        Task::Bench(options) => bench::bench(&options),
+    }
+}

@@ -1,0 +1,179 @@
+//! Runs one process and watches its time and memory.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::run::shown;
+
+/// How often the end of the process is looked for; what a wall time may be off by.
+const TICK: Duration = Duration::from_millis(1);
+/// Ticks between two looks at its memory.
+const SAMPLE_EVERY: u32 = 5;
+
+/// What a process took. Memory in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Measurement {
+    /// Elapsed time.
+    pub(super) wall: Duration,
+    /// User and system time of all threads.
+    pub(super) cpu: Duration,
+    /// The most anonymous memory seen: heap and stacks.
+    pub(super) anonymous: u64,
+    /// The most file-backed memory seen: mapped pages, which the kernel can drop.
+    pub(super) file_backed: u64,
+    /// The most resident memory at once, of both kinds, as the kernel counted it.
+    pub(super) peak: u64,
+}
+
+impl Measurement {
+    /// Adds a process that ran after this one.
+    pub(super) fn add(&mut self, next: &Self) {
+        self.wall += next.wall;
+        self.cpu += next.cpu;
+        self.anonymous = self.anonymous.max(next.anonymous);
+        self.file_backed = self.file_backed.max(next.file_backed);
+        self.peak = self.peak.max(next.peak);
+    }
+
+    fn sample(&mut self, pid: u32) {
+        // Gone or not of this system: nothing to see, and the kernel's own peak remains.
+        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+            return;
+        };
+        for line in status.lines() {
+            let slot = match line.split_once(':').map(|(key, _)| key) {
+                Some("RssAnon") => &mut self.anonymous,
+                Some("RssFile") => &mut self.file_backed,
+                Some("VmHWM") => &mut self.peak,
+                _ => continue,
+            };
+            let kilobytes = line
+                .split_whitespace()
+                .nth(1)
+                .and_then(|n| n.parse::<u64>().ok());
+            *slot = (*slot).max(kilobytes.unwrap_or(0) * 1024);
+        }
+    }
+}
+
+impl fmt::Display for Measurement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.2} s, {:.2} s CPU, {} MB anonymous, {} MB file-backed, {} MB peak",
+            self.wall.as_secs_f64(),
+            self.cpu.as_secs_f64(),
+            self.anonymous / 1_000_000,
+            self.file_backed / 1_000_000,
+            self.peak / 1_000_000,
+        )
+    }
+}
+
+/// Kills and reaps the process when it is dropped before its end was seen.
+struct Guard {
+    child: Child,
+    reaped: bool,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // It may just have ended by itself; there is nobody to tell.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Runs a command to its end, or to the limit, which is an error.
+pub(super) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
+    let start = Instant::now();
+    let child = command
+        .spawn()
+        .with_context(|| format!("cannot start {}", shown(command)))?;
+    let mut guard = Guard {
+        child,
+        reaped: false,
+    };
+    let pid = guard.child.id();
+    let mut measured = Measurement::default();
+    for tick in 0u32.. {
+        if let Some((status, usage)) = reap(pid)? {
+            guard.reaped = true;
+            measured.wall = start.elapsed();
+            measured.cpu = duration(usage.ru_utime) + duration(usage.ru_stime);
+            measured.peak = measured.peak.max(peak_bytes(&usage));
+            return Ok((status, measured));
+        }
+        if start.elapsed() > limit {
+            bail!("ended after {} s", limit.as_secs());
+        }
+        if tick % SAMPLE_EVERY == 0 {
+            measured.sample(pid);
+        }
+        sleep(TICK);
+    }
+    bail!("ended after {} s", limit.as_secs())
+}
+
+/// The status and resource usage of a child that has ended, which is reaped by this.
+fn reap(pid: u32) -> Result<Option<(ExitStatus, libc::rusage)>> {
+    let pid = libc::pid_t::try_from(pid).context("a process id out of range")?;
+    let mut status = 0;
+    // SAFETY: `rusage` is plain integers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live locals of the types that wait4 writes, and `pid` is a
+    // child of this process that nobody else waits for.
+    let ended = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    match ended {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()).context("cannot wait for a process"),
+        _ => Ok(Some((ExitStatus::from_raw(status), usage))),
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
+}
+
+/// Linux counts kilobytes, macOS bytes.
+fn peak_bytes(usage: &libc::rusage) -> u64 {
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0) * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_measured() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 0.1; exit 3"]);
+        let (status, measured) =
+            measure(&mut command, Duration::from_secs(20)).expect("sh is there");
+        assert_eq!(status.code(), Some(3));
+        assert!(measured.wall >= Duration::from_millis(100));
+        assert!(measured.peak > 100_000);
+    }
+
+    #[test]
+    fn a_process_that_hangs_is_ended() {
+        let mut command = Command::new("sleep");
+        command.arg("60");
+        let start = Instant::now();
+        let error = measure(&mut command, Duration::from_millis(50)).expect_err("too slow");
+        assert!(error.to_string().starts_with("ended after"));
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+}

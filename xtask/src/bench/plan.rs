@@ -1,0 +1,164 @@
+//! Which commands are measured.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::measure::{self, Measurement};
+use super::peers::{Kind, Peer};
+
+/// What is compared with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    /// Class histogram of one dump.
+    Histogram,
+    /// Dominators and retained sizes of one dump.
+    Retained,
+    /// What changed between two dumps.
+    Diff,
+}
+
+/// One measured command, or several one after another that do one thing together.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// For the tables.
+    pub(super) name: String,
+    /// Ours, not a peer's.
+    pub(super) ours: bool,
+    /// What it does.
+    pub(super) group: Group,
+    /// The file the last step writes its report to.
+    pub(super) report: PathBuf,
+    steps: Vec<(PathBuf, Vec<OsString>)>,
+}
+
+impl Job {
+    fn new(name: impl Into<String>, ours: bool, group: Group, scratch: &Path) -> Self {
+        let name = name.into();
+        let stem: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
+        Self {
+            report: scratch.join(format!("{stem}.out")),
+            name,
+            ours,
+            group,
+            steps: Vec::new(),
+        }
+    }
+
+    fn step<A: Into<OsString>>(
+        mut self,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let args = args.into_iter().map(Into::into).collect();
+        self.steps.push((program.to_owned(), args));
+        self
+    }
+
+    /// Runs it: times add up, memory is that of the largest step.
+    pub(super) fn measure(&self, limit: Duration) -> Result<Measurement> {
+        let mut total = Measurement::default();
+        for (program, args) in &self.steps {
+            let errors = self.report.with_extension("err");
+            let mut command = Command::new(program);
+            command.args(args).stdin(Stdio::null());
+            command.stdout(File::create(self.report.with_extension("txt"))?);
+            command.stderr(File::create(&errors)?);
+            let (status, measured) = measure::measure(&mut command, limit)?;
+            if !status.success() {
+                let said = fs::read_to_string(&errors).unwrap_or_default();
+                bail!("{status}: {}", said.lines().next().unwrap_or_default());
+            }
+            total.add(&measured);
+        }
+        Ok(total)
+    }
+
+    /// What the command wrote to stdout.
+    pub(super) fn stdout(&self) -> Result<String> {
+        let file = self.report.with_extension("txt");
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
+    }
+}
+
+fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
+    let job = Job::new(format!("heapdiff {what}"), true, group, scratch);
+    let mut args: Vec<OsString> = vec![what.into()];
+    args.extend(dumps.iter().map(OsString::from));
+    args.extend(
+        [
+            "--format",
+            "json",
+            "--no-index",
+            "--progress",
+            "never",
+            "-o",
+        ]
+        .map(Into::into),
+    );
+    args.push(job.report.clone().into());
+    job.step(heapdiff, args)
+}
+
+/// `heapdiff top`.
+pub(super) fn top(heapdiff: &Path, dump: &Path, scratch: &Path) -> Job {
+    ours(heapdiff, "top", Group::Retained, &[dump], scratch)
+}
+
+/// Our commands.
+pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> Vec<Job> {
+    vec![
+        ours(heapdiff, "histo", Group::Histogram, &[before], scratch),
+        top(heapdiff, before, scratch),
+        ours(heapdiff, "diff", Group::Diff, &[before, after], scratch),
+    ]
+}
+
+/// What the peers offer for the same questions.
+pub(super) fn peers(peers: &[Peer], before: &Path, after: &Path, scratch: &Path) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for peer in peers {
+        let (name, program) = (peer.kind.name(), peer.program.as_path());
+        match peer.kind {
+            Kind::Slurp => {
+                let job = Job::new(name, false, Group::Histogram, scratch);
+                jobs.push(job.step(program, [before]));
+                let job = Job::new(format!("{name} diff"), false, Group::Diff, scratch);
+                jobs.push(job.step(program, [Path::new("diff"), before, after]));
+            }
+            Kind::Analyzer => {
+                let job = Job::new(name, false, Group::Retained, scratch);
+                let report = job.report.with_extension("json");
+                jobs.push(job.step(program, [before, report.as_path()]));
+
+                // It compares reports, so a diff is two analyses and a comparison.
+                let job = Job::new(format!("{name} diff"), false, Group::Diff, scratch);
+                let reports = [before, after]
+                    .map(|dump| job.report.with_extension(format!("{}.json", stem(dump))));
+                let [first, second] = reports.each_ref().map(PathBuf::as_path);
+                let output = job.report.clone();
+                let compare = ["compare", "reports", "--format", "json", "--output"].map(Path::new);
+                let job = job
+                    .step(program, [before, first])
+                    .step(program, [after, second]);
+                jobs.push(job.step(
+                    program,
+                    compare.into_iter().chain([output.as_path(), first, second]),
+                ));
+            }
+        }
+    }
+    jobs
+}
+
+fn stem(dump: &Path) -> String {
+    let stem = dump.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}

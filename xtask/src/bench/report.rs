@@ -1,0 +1,266 @@
+//! The tables, as Markdown.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::Outcome;
+use super::measure::Measurement;
+use super::plan::Group;
+
+/// The median of the runs in every figure; `None` without runs.
+fn median(runs: &[Measurement]) -> Option<Measurement> {
+    fn middle<T: Ord + Copy>(
+        runs: &[Measurement],
+        figure: impl Fn(&Measurement) -> T,
+    ) -> Option<T> {
+        let mut figures: Vec<T> = runs.iter().map(figure).collect();
+        figures.sort_unstable();
+        figures.get(figures.len() / 2).copied()
+    }
+    Some(Measurement {
+        wall: middle(runs, |run| run.wall)?,
+        cpu: middle(runs, |run| run.cpu)?,
+        anonymous: middle(runs, |run| run.anonymous)?,
+        file_backed: middle(runs, |run| run.file_backed)?,
+        peak: middle(runs, |run| run.peak)?,
+    })
+}
+
+/// How many objects the first dump has, as far as the outputs say: heapdiff's own count, else
+/// that of hprof-slurp, which leaves class objects out.
+pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
+    let mut done = outcomes.iter().filter(|outcome| !outcome.runs.is_empty());
+    let ours = done.clone().find_map(|outcome| {
+        let report = report(outcome)?;
+        let snapshot = report
+            .get("snapshot")
+            .or_else(|| report.pointer("/snapshots/0"));
+        snapshot?.get("objects")?.as_u64()
+    });
+    ours.or_else(|| done.find_map(objects_of_slurp))
+}
+
+/// The JSON that one of our commands wrote.
+pub(super) fn report(outcome: &Outcome) -> Option<Value> {
+    if !outcome.job.ours {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(&outcome.job.report).ok()?).ok()
+}
+
+/// The instances and arrays that hprof-slurp counted.
+pub(super) fn objects_of_slurp(outcome: &Outcome) -> Option<u64> {
+    if outcome.job.ours || outcome.job.group != Group::Histogram {
+        return None;
+    }
+    let text = outcome.job.stdout().ok()?;
+    let counts: Vec<u64> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("..GC ")?.split_once(" dump: "))
+        .filter(|(kind, _)| *kind != "class")
+        .filter_map(|(_, count)| count.trim().parse().ok())
+        .collect();
+    (counts.len() == 3).then(|| counts.iter().sum())
+}
+
+/// Commands on one pair of dumps, and how ours compare.
+pub(super) fn comparison(
+    title: &str,
+    before: &Path,
+    after: &Path,
+    runs: u32,
+    outcomes: &[Outcome],
+) -> Result<String> {
+    let objects = objects(outcomes);
+    let mut text = format!("# Benchmark: {title}\n\n{}", machine());
+    writeln!(
+        text,
+        "- dumps: {} and {} bytes; objects in the first: {}",
+        fs::metadata(before)?.len(),
+        fs::metadata(after)?.len(),
+        objects.map_or("unknown".to_owned(), |n| n.to_string()),
+    )?;
+    writeln!(
+        text,
+        "- median of {runs} interleaved runs, page cache warm\n"
+    )?;
+    text.push_str(HEAD);
+    for outcome in outcomes {
+        let name = &outcome.job.name;
+        match median(&outcome.runs) {
+            Some(figures) => text.push_str(&row(name, &outcome.runs, &figures, objects)?),
+            None => {
+                let why = outcome.failure.as_deref().unwrap_or("not run");
+                writeln!(text, "| {name} | {why} | | | | | |")?;
+            }
+        }
+    }
+    text.push_str(&ratios(outcomes)?);
+    Ok(text)
+}
+
+const HEAD: &str = "\
+| command | wall s (least to most) | CPU s | anonymous MB | file-backed MB | peak MB | anonymous bytes/object |
+|---|---|---|---|---|---|---|
+";
+
+fn row(
+    name: &str,
+    runs: &[Measurement],
+    figures: &Measurement,
+    objects: Option<u64>,
+) -> Result<String> {
+    let walls = || runs.iter().map(|run| run.wall);
+    let mut text = String::new();
+    writeln!(
+        text,
+        "| {name} | {} ({} to {}) | {} | {} | {} | {} | {} |",
+        seconds(figures.wall),
+        seconds(walls().min().unwrap_or_default()),
+        seconds(walls().max().unwrap_or_default()),
+        seconds(figures.cpu),
+        megabytes(figures.anonymous),
+        megabytes(figures.file_backed),
+        megabytes(figures.peak),
+        per_object(figures.anonymous, objects),
+    )?;
+    Ok(text)
+}
+
+/// Each of our commands against each peer that answers the same question or a part of it.
+fn ratios(outcomes: &[Outcome]) -> Result<String> {
+    let mut text = String::new();
+    for ours in outcomes.iter().filter(|outcome| outcome.job.ours) {
+        for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
+            let of_pair = |outcome: &Outcome| outcome.job.group == Group::Diff;
+            if of_pair(ours) != of_pair(peer) {
+                continue;
+            }
+            let (Some(a), Some(b)) = (median(&ours.runs), median(&peer.runs)) else {
+                continue;
+            };
+            if text.is_empty() {
+                text.push_str(
+                    "\nShares of the peer's figure; below 1 is better than the peer.\n\n",
+                );
+                text.push_str("| command | beside | wall | CPU | anonymous | peak |\n");
+                text.push_str("|---|---|---|---|---|---|\n");
+            }
+            writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} |",
+                ours.job.name,
+                peer.job.name,
+                share(a.wall.as_secs_f64(), b.wall.as_secs_f64()),
+                share(a.cpu.as_secs_f64(), b.cpu.as_secs_f64()),
+                share(a.anonymous as f64, b.anonymous as f64),
+                share(a.peak as f64, b.peak as f64),
+            )?;
+        }
+    }
+    Ok(text)
+}
+
+/// Growth of one command with the size of the dump. Rows: factor, bytes of the dump, outcomes.
+pub(super) fn linear(base: f64, runs: u32, rows: &[(f64, u64, Vec<Outcome>)]) -> Result<String> {
+    let mut text = format!(
+        "# `heapdiff top` by size of the heap\n\n{}- base scale {base}; median of {runs} runs, \
+         page cache warm\n\n",
+        machine()
+    );
+    text.push_str(
+        "| size | dump MB | objects | wall s | anonymous MB | anonymous bytes/object | \
+         objects grew | wall grew | anonymous grew |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut first: Option<(f64, Measurement)> = None;
+    for (factor, bytes, outcomes) in rows {
+        let objects = objects(outcomes);
+        let figures = outcomes.iter().find_map(|outcome| median(&outcome.runs));
+        let Some(figures) = figures else { continue };
+        let count = objects.unwrap_or(0) as f64;
+        let (base_count, base_figures) = *first.get_or_insert((count, figures));
+        writeln!(
+            text,
+            "| {factor}x | {} | {} | {} | {} | {} | {} | {} | {} |",
+            megabytes(*bytes),
+            objects.map_or("unknown".to_owned(), |n| n.to_string()),
+            seconds(figures.wall),
+            megabytes(figures.anonymous),
+            per_object(figures.anonymous, objects),
+            share(count, base_count),
+            share(figures.wall.as_secs_f64(), base_figures.wall.as_secs_f64()),
+            share(figures.anonymous as f64, base_figures.anonymous as f64),
+        )?;
+    }
+    Ok(text)
+}
+
+/// Processor, memory, kernel and commit, as far as they can be told.
+fn machine() -> String {
+    let field = |file: &str, key: &str| {
+        let text = fs::read_to_string(file).ok()?;
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let processor = field("/proc/cpuinfo", "model name").unwrap_or("unknown processor".into());
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let memory = field("/proc/meminfo", "MemTotal")
+        .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or("unknown".to_owned(), |kb| format!("{} GB", kb / 1_000_000));
+    let commit = Command::new("git")
+        .current_dir(crate::run::root())
+        .args(["describe", "--always", "--dirty"])
+        .output()
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .unwrap_or_default();
+    format!(
+        "- {processor}, {cores} cores, {memory} memory\n- commit {}\n",
+        commit.trim()
+    )
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64())
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.0}", bytes as f64 / 1e6)
+}
+
+fn per_object(bytes: u64, objects: Option<u64>) -> String {
+    match objects {
+        Some(objects) if objects > 0 => format!("{:.1}", bytes as f64 / objects as f64),
+        _ => "-".to_owned(),
+    }
+}
+
+fn share(ours: f64, theirs: f64) -> String {
+    match theirs > 0.0 {
+        true => format!("{:.2}", ours / theirs),
+        false => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_taken_figure_by_figure() {
+        let run = |wall, anonymous| Measurement {
+            wall: Duration::from_secs(wall),
+            anonymous,
+            ..Measurement::default()
+        };
+        let middle = median(&[run(3, 10), run(1, 30), run(2, 20)]).expect("there are runs");
+        assert_eq!((middle.wall.as_secs(), middle.anonymous), (2, 20));
+        assert!(median(&[]).is_none());
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether the results of a small run make sense.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::Outcome;
+use super::plan::Group;
+use super::report::{objects_of_slurp, report};
+
+/// Fails where a command failed, or its report is not what the generated heap holds.
+pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
+    for outcome in outcomes {
+        if let Some(failure) = &outcome.failure {
+            bail!("{} failed: {failure}", outcome.job.name);
+        }
+    }
+    let mut counted = None;
+    for outcome in outcomes.iter().filter(|outcome| outcome.job.ours) {
+        let name = &outcome.job.name;
+        let report = report(outcome).with_context(|| format!("{name} wrote no JSON"))?;
+        match outcome.job.group {
+            Group::Histogram => counted = Some(histogram(&report).context(name.clone())?),
+            Group::Retained => retained(&report).context(name.clone())?,
+            Group::Diff => diff(&report).context(name.clone())?,
+        }
+    }
+    if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(objects_of_slurp)) {
+        // They leave out class objects, of which there are some thousands.
+        ensure!(
+            ours.abs_diff(theirs) < 20_000,
+            "{ours} objects, but hprof-slurp counts {theirs}"
+        );
+    }
+    Ok(())
+}
+
+fn schema(report: &Value, expected: &str) -> Result<()> {
+    let found = report.get("schema").and_then(Value::as_str);
+    ensure!(found == Some(expected), "schema {found:?}, not {expected}");
+    Ok(())
+}
+
+fn rows<'a>(report: &'a Value, list: &str) -> Result<&'a [Value]> {
+    let rows = report.get(list).and_then(Value::as_array);
+    let rows = rows.with_context(|| format!("no list {list}"))?;
+    ensure!(!rows.is_empty(), "{list} is empty");
+    Ok(rows)
+}
+
+fn number(value: &Value, key: &str) -> Result<i64> {
+    let number = value.get(key).and_then(Value::as_i64);
+    number.with_context(|| format!("no number {key}"))
+}
+
+fn histogram(report: &Value) -> Result<u64> {
+    schema(report, "heapdiff.histo/1")?;
+    let mut sum = 0;
+    for class in rows(report, "classes")? {
+        sum += number(class, "objects")?;
+        ensure!(
+            number(class, "shallow_bytes")? >= 8 * number(class, "objects")?,
+            "a class of objects smaller than a header: {class}"
+        );
+    }
+    let snapshot = report.get("snapshot").context("no snapshot")?;
+    let objects = number(snapshot, "objects")?;
+    ensure!(sum <= objects, "{sum} objects by class, {objects} in all");
+    ensure!(objects > 500_000, "only {objects} objects");
+    Ok(objects.unsigned_abs())
+}
+
+fn retained(report: &Value) -> Result<()> {
+    schema(report, "heapdiff.top/1")?;
+    let mut last = i64::MAX;
+    for object in rows(report, "objects")? {
+        let retained = number(object, "retained_bytes")?;
+        ensure!(
+            retained <= last && retained >= number(object, "shallow_bytes")?,
+            "out of order, or less retained than its own size: {object}"
+        );
+        last = retained;
+    }
+    Ok(())
+}
+
+fn diff(report: &Value) -> Result<()> {
+    schema(report, "heapdiff.diff/1")?;
+    let delta = report.get("delta").context("no delta")?;
+    ensure!(number(delta, "objects")? > 0, "the heap did not grow");
+    let holder = rows(report, "suspects")?[0].get("holder");
+    let holder = holder.and_then(Value::as_str).unwrap_or_default();
+    ensure!(
+        holder.contains("AuditLog.entries"),
+        "the first suspect is {holder:?}, not BigHeap$AuditLog.entries"
+    );
+    Ok(())
+}

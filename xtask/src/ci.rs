@@ -1,0 +1,36 @@
+//! What CI runs, in this order.
+
+use anyhow::Result;
+
+use crate::{bench, java, run};
+
+/// Everything that has to pass before a change is merged.
+pub(crate) fn ci() -> Result<()> {
+    run::run(run::cargo().args(["fmt", "--all", "--check"]))?;
+    run::run(
+        run::cargo()
+            .args(["clippy", "--workspace", "--all-targets", "--locked"])
+            .args(["--", "-D", "warnings"]),
+    )?;
+    run::run(
+        run::cargo()
+            .args(["doc", "--workspace", "--no-deps", "--locked"])
+            .args(["--document-private-items"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
+    // Advisories are left out: they need the advisory database, a git clone from GitHub,
+    // which not every machine that runs this can reach.
+    run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
+    test()?;
+    bench::bench(&bench::Options::smoke())
+}
+
+/// All tests. Optimised, since some of them read heaps of millions of objects.
+pub(crate) fn test() -> Result<()> {
+    let home = java::ensure_jdk()?;
+    run::run(
+        run::cargo()
+            .args(["test", "--workspace", "--release", "--locked"])
+            .env("JAVA_HOME", home),
+    )
+}
