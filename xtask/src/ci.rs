@@ -31,6 +31,15 @@ pub(crate) fn test() -> Result<()> {
     run::run(
         run::cargo()
             .args(["test", "--workspace", "--release", "--locked"])
-            .env("JAVA_HOME", home),
+            .env("JAVA_HOME", home.home()),
     )
+}
+
+/// The dumps that are kept in testdata, made again.
+pub(crate) fn dumps() -> Result<()> {
+    java::ensure_jdk()?;
+    for file in testdata::regenerate_dumps(&run::root().join("testdata"))? {
+        println!("{}", file.display());
+    }
+    Ok(())
 }

@@ -16,6 +16,8 @@ enum Task {
     Ci,
     /// All tests, on a JDK found or installed
     Test,
+    /// Make the kept dumps in testdata anew
+    Dumps,
     /// Time and memory beside other tools, on generated or given dumps
     Bench(bench::Options),
 }
@@ -24,6 +26,7 @@ fn main() -> anyhow::Result<()> {
     match Task::parse() {
         Task::Ci => ci::ci(),
         Task::Test => ci::test(),
+        Task::Dumps => ci::dumps(),
         Task::Bench(options) => bench::bench(&options),
     }
 }

@@ -47,10 +47,3 @@ pub(crate) fn shown(command: &Command) -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
-
-/// A program on the PATH.
-pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?)
-        .map(|dir| dir.join(program))
-        .find(|path| path.is_file())
-}

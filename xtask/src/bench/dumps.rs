@@ -35,7 +35,7 @@ fn generate(scale: f64, files: &[PathBuf]) -> Result<()> {
     }
     // The heap is 2.5 GB at scale 1; the rest is room for the collector.
     let gigabytes = (12.0 * scale.min(1.0) + 6.0 * (scale - 1.0).max(0.0)).ceil();
-    let mut command = Command::new(java::ensure_jdk()?.join("bin/java"));
+    let mut command = Command::new(java::ensure_jdk()?.java());
     command.arg(format!("-Xmx{gigabytes}g")).arg(source);
     command.arg(scale.to_string()).args(files);
     run::run(&mut command)
