@@ -15,14 +15,19 @@ pub const PREFERRED_MAJOR: u32 = 17;
 /// compressed by the JVM. The program runs without environment variables, in a folder of its own and under
 /// another user's name, because a dump holds all that.
 pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
+    make_dumps(out_dir, 9)
+}
+
+/// As [`regenerate_dumps`], at another level of compression: 9 takes seconds, 1 does not.
+pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     let jdk = jdk()?;
     fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;
     let home = std::env::temp_dir().join(format!("acme-{}", std::process::id()));
     let dumps = start_apart(&SESSION_REGISTRY, &jdk, &home).and_then(|mut target| {
         target.wait_ready(1)?;
-        let before = dump(&target, &out_dir.join("before.hprof.gz"))?;
+        let before = dump(&target, &out_dir.join("before.hprof.gz"), gzip)?;
         target.advance(2)?;
-        let after = dump(&target, &out_dir.join("after.hprof.gz"))?;
+        let after = dump(&target, &out_dir.join("after.hprof.gz"), gzip)?;
         Ok(vec![before, after])
     });
     // Only the copy of the classes is in there.
@@ -58,12 +63,12 @@ fn start_apart(scenario: &Scenario, jdk: &Jdk, home: &Path) -> Result<Target, Jv
         .start()
 }
 
-fn dump(target: &Target, file: &Path) -> Result<PathBuf, JvmError> {
+fn dump(target: &Target, file: &Path, gzip: u8) -> Result<PathBuf, JvmError> {
     target.dump(
         file,
         DumpOptions {
             selection: Selection::Live,
-            gzip: Some(9),
+            gzip: Some(gzip),
         },
     )?;
     Ok(file.to_owned())

@@ -2,6 +2,7 @@
 
 pub mod dumps;
 pub mod jvm;
+pub mod programs;
 pub mod scenarios;
 pub mod writer;
 

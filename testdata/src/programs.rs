@@ -1,0 +1,22 @@
+//! The Java programs that are no leak scenarios. Compile them with [`Jdk::compile`] or run the source.
+//!
+//! [`Jdk::compile`]: crate::jvm::Jdk::compile
+
+use std::path::{Path, PathBuf};
+
+/// `LayoutZoo.java`: object layouts of every kind, still at three `READY`s. Main class `LayoutZoo`.
+pub fn layout_zoo() -> PathBuf {
+    java("LayoutZoo.java")
+}
+
+/// `BigHeap.java SCALE FIRST.hprof [SECOND.hprof [GROWTH]]`: builds a heap of any size and dumps it
+/// before and after a leak. Main class `BigHeap`.
+pub fn big_heap() -> PathBuf {
+    java("BigHeap.java")
+}
+
+fn java(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("java")
+        .join(name)
+}
