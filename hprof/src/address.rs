@@ -50,11 +50,17 @@ pub(crate) struct Marks {
 impl Marks {
     pub(crate) fn new(range: Range, store: &Store) -> Result<Self> {
         let pairs = (range.slots().div_ceil(64) as usize).next_multiple_of(LINE);
-        Ok(Self { range, bits: store.zeroed(pairs * PAIR)? })
+        Ok(Self {
+            range,
+            bits: store.zeroed(pairs * PAIR)?,
+        })
     }
 
     pub(crate) fn writer(&mut self) -> MarkWriter<'_> {
-        MarkWriter { range: self.range, bits: mem::as_atomic_u64(&mut self.bits) }
+        MarkWriter {
+            range: self.range,
+            bits: mem::as_atomic_u64(&mut self.bits),
+        }
     }
 
     /// Counts ranks. Cost: one pass over the bitmaps.
@@ -67,7 +73,10 @@ impl Marks {
             .zip(self.bits.par_chunks(chunk * PAIR * LINE))
             .map(|(counts, bits)| {
                 let mut sum = [0_u32; 2];
-                for (count, line) in counts.chunks_exact_mut(2).zip(bits.chunks_exact(PAIR * LINE)) {
+                for (count, line) in counts
+                    .chunks_exact_mut(2)
+                    .zip(bits.chunks_exact(PAIR * LINE))
+                {
                     count.copy_from_slice(&sum);
                     for pair in line.chunks_exact(PAIR) {
                         sum[0] += pair[0].count_ones();
@@ -86,13 +95,21 @@ impl Marks {
                 base
             })
             .collect();
-        counts.par_chunks_mut(chunk * 2).zip(bases).for_each(|(counts, base)| {
-            for count in counts.chunks_exact_mut(2) {
-                count[0] += base[0];
-                count[1] += base[1];
-            }
-        });
-        Ok(Ranks { range: self.range, bits: self.bits, counts, marked: total })
+        counts
+            .par_chunks_mut(chunk * 2)
+            .zip(bases)
+            .for_each(|(counts, base)| {
+                for count in counts.chunks_exact_mut(2) {
+                    count[0] += base[0];
+                    count[1] += base[1];
+                }
+            });
+        Ok(Ranks {
+            range: self.range,
+            bits: self.bits,
+            counts,
+            marked: total,
+        })
     }
 }
 
@@ -150,7 +167,9 @@ impl Ranks {
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         let word = (slot >> 6) as usize;
         let line = word / LINE;
-        let bits = self.bits.get(line * LINE * PAIR..(line + 1) * LINE * PAIR)?;
+        let bits = self
+            .bits
+            .get(line * LINE * PAIR..(line + 1) * LINE * PAIR)?;
         let at = word % LINE;
         let bit = 1_u64 << (slot & 63);
         let leaf = if bits[at * PAIR] & bit != 0 {
@@ -163,7 +182,13 @@ impl Ranks {
         let mut rank = self.counts[line * 2 + leaf];
         for i in 0..LINE {
             let word = bits[i * PAIR + leaf];
-            let mask = if i < at { u64::MAX } else if i == at { bit - 1 } else { 0 };
+            let mask = if i < at {
+                u64::MAX
+            } else if i == at {
+                bit - 1
+            } else {
+                0
+            };
             rank += (word & mask).count_ones();
         }
         Some((rank, leaf == 1))
@@ -199,7 +224,10 @@ pub(crate) enum AddressMap {
         leaves: Array<u32>,
     },
     /// Ids that are no addresses: sorted, with the numbers beside them.
-    Sorted { ids: Array<u64>, numbers: Array<u32> },
+    Sorted {
+        ids: Array<u64>,
+        numbers: Array<u32>,
+    },
 }
 
 /// How the number space is split: class objects below `classes`, objects with references below
@@ -220,7 +248,11 @@ impl AddressMap {
                 Some((rank, true)) => split.inner + rank,
                 None => NONE,
             },
-            Self::Permuted { ranks, with_refs, leaves } => match ranks.rank(slot) {
+            Self::Permuted {
+                ranks,
+                with_refs,
+                leaves,
+            } => match ranks.rank(slot) {
                 Some((rank, false)) => with_refs[rank as usize],
                 Some((rank, true)) => leaves[rank as usize],
                 None => NONE,
@@ -233,9 +265,10 @@ impl AddressMap {
     #[inline]
     pub(crate) fn by_id(&self, id: u64, split: Split) -> u32 {
         match self {
-            Self::Ordered(ranks) | Self::Permuted { ranks, .. } => {
-                ranks.range.slot(id).map_or(NONE, |slot| self.by_slot(slot, split))
-            }
+            Self::Ordered(ranks) | Self::Permuted { ranks, .. } => ranks
+                .range
+                .slot(id)
+                .map_or(NONE, |slot| self.by_slot(slot, split)),
             Self::Sorted { ids, numbers } => ids.binary_search(&id).map_or(NONE, |i| numbers[i]),
         }
     }
@@ -255,7 +288,10 @@ mod tests {
     #[test]
     fn ranks_count_marks_of_each_kind() {
         let store = Store::new(None);
-        let range = Range { base: 0x1000, end: 0x1000 + 8 * 10_000 };
+        let range = Range {
+            base: 0x1000,
+            end: 0x1000 + 8 * 10_000,
+        };
         let mut marks = Marks::new(range, &store).unwrap();
         let writer = marks.writer();
         let mut pending = Pending::default();

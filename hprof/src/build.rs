@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rayon::prelude::*;
 
 use crate::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};
-use crate::classes::{self, Classes};
+use crate::classes::{self, Class, Classes};
 use crate::error::{Result, Warning};
 use crate::graph::{self, HeapGraph};
 use crate::ids::{NONE, ObjectId};
@@ -52,11 +52,21 @@ impl Plan {
                     start = at;
                 }
             }
-            pieces.push(Segment { start, end: segment.end });
+            pieces.push(Segment {
+                start,
+                end: segment.end,
+            });
         }
         let (dumps, classes_end) = leading_classes(source, id_size, &outline.segments);
         let classes = Classes::new(source, id_size, outline, &dumps);
-        let mut plan = Self { pieces, dumps, classes, classes_end, alignment: 8, range: None };
+        let mut plan = Self {
+            pieces,
+            dumps,
+            classes,
+            classes_end,
+            alignment: 8,
+            range: None,
+        };
         plan.sample(source, id_size);
         plan
     }
@@ -65,18 +75,37 @@ impl Plan {
     /// piece.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
-        let firsts = self.pieces.iter().filter_map(|piece| {
-            let tag = *source.get(piece.start)?;
-            let is_object = matches!(tag, sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY);
-            let id = source.get(piece.start + 1..piece.start + 1 + id_size)?;
+        let starts = self
+            .pieces
+            .iter()
+            .map(|piece| piece.start)
+            .chain([self.classes_end]);
+        let firsts = starts.filter_map(|start| {
+            let tag = *source.get(start)?;
+            let is_object = matches!(
+                tag,
+                sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY
+            );
+            let id = source.get(start + 1..start + 1 + id_size)?;
             is_object.then(|| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
         });
         ids.extend(firsts);
         let bits = ids.iter().fold(0, |a, b| a | b);
         self.alignment = 1 << bits.trailing_zeros().min(8);
-        let (Some(&low), Some(&high)) = (ids.iter().min(), ids.iter().max()) else { return };
-        let longest = self.pieces.iter().map(|p| p.len() as u64).max().unwrap_or(0);
-        self.range = flat_range(low, high.saturating_add(longest * 2 + (1 << 20)), source.len());
+        let (Some(&low), Some(&high)) = (ids.iter().min(), ids.iter().max()) else {
+            return;
+        };
+        let longest = self
+            .pieces
+            .iter()
+            .map(|p| p.len() as u64)
+            .max()
+            .unwrap_or(0);
+        self.range = flat_range(
+            low,
+            high.saturating_add(longest * 2 + (1 << 20)),
+            source.len(),
+        );
     }
 }
 
@@ -86,11 +115,16 @@ fn flat_range(low: u64, high: u64, file: usize) -> Option<Range> {
     let base = low & !63;
     let end = high.checked_next_multiple_of(64)?.max(base + 64);
     let bitmap_bytes = (end - base) >> (GRAIN + 2);
-    (low.trailing_zeros() >= GRAIN && bitmap_bytes <= (file as u64) * 4 + (256 << 20)).then_some(Range { base, end })
+    (low.trailing_zeros() >= GRAIN && bitmap_bytes <= (file as u64) * 4 + (256 << 20))
+        .then_some(Range { base, end })
 }
 
 /// Class records come first in nearly every dump: reads them up to the first object.
-fn leading_classes(source: &Source, id_size: usize, segments: &[Segment]) -> (Vec<ClassDump>, usize) {
+fn leading_classes(
+    source: &Source,
+    id_size: usize,
+    segments: &[Segment],
+) -> (Vec<ClassDump>, usize) {
     struct Leading {
         dumps: Vec<ClassDump>,
         stopped: bool,
@@ -100,15 +134,22 @@ fn leading_classes(source: &Source, id_size: usize, segments: &[Segment]) -> (Ve
             self.dumps.push(class);
         }
         fn stop(&mut self, tag: u8) -> bool {
-            self.stopped = matches!(tag, sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY);
+            self.stopped = matches!(
+                tag,
+                sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY
+            );
             self.stopped
         }
     }
-    let mut leading = Leading { dumps: Vec::new(), stopped: false };
+    let mut leading = Leading {
+        dumps: Vec::new(),
+        stopped: false,
+    };
     let mut end = 0;
     for segment in segments {
         // Damage shows again, and is reported, in the pass over the objects.
-        end = walk::walk(source, segment.start, segment.end, id_size, &mut leading).unwrap_or_else(|d| d.offset);
+        end = walk::walk(source, segment.start, segment.end, id_size, &mut leading)
+            .unwrap_or_else(|d| d.offset);
         if leading.stopped {
             break;
         }
@@ -170,7 +211,14 @@ pub(crate) fn measure(
     progress: &dyn Progress,
     store: &Store,
 ) -> Result<Scanned> {
-    let context = Context { source, header, outline, options, progress, store };
+    let context = Context {
+        source,
+        header,
+        outline,
+        options,
+        progress,
+        store,
+    };
     for attempt in 0.. {
         let pinned = vec![true; plan.classes.len()];
         context.phase("reading objects");
@@ -187,16 +235,34 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
     let late = scanned.late_classes.len();
     if late > 0 {
         // The records are read again rather than moved: they are few, and `scanned` is dropped.
-        let mut again = Late { dumps: Vec::new(), from: plan.classes_end };
+        let mut again = Late {
+            dumps: Vec::new(),
+            from: plan.classes_end,
+        };
         for piece in &plan.pieces {
-            let _ = walk::walk(context.source, piece.start, piece.end, context.header.id_size, &mut again);
+            let _ = walk::walk(
+                context.source,
+                piece.start,
+                piece.end,
+                context.header.id_size,
+                &mut again,
+            );
         }
         plan.dumps.append(&mut again.dumps);
         plan.classes_end = usize::MAX;
-        plan.classes = Classes::new(context.source, context.header.id_size, context.outline, &plan.dumps);
+        plan.classes = Classes::new(
+            context.source,
+            context.header.id_size,
+            context.outline,
+            &plan.dumps,
+        );
     }
-    let unknown: Vec<u64> =
-        scanned.unknown_classes.iter().copied().filter(|&id| plan.classes.by_id(ObjectId(id)).is_none()).collect();
+    let unknown: Vec<u64> = scanned
+        .unknown_classes
+        .iter()
+        .copied()
+        .filter(|&id| plan.classes.by_id(ObjectId(id)).is_none())
+        .collect();
     let arrays: HashSet<u64> = scanned.unknown_arrays.iter().copied().collect();
     let found = late > 0 || !unknown.is_empty();
     plan.classes.with_unknown(unknown, &arrays);
@@ -229,7 +295,14 @@ pub(crate) fn build(
     progress: &dyn Progress,
     store: &Store,
 ) -> Result<Built> {
-    let context = Context { source, header, outline, options, progress, store };
+    let context = Context {
+        source,
+        header,
+        outline,
+        options,
+        progress,
+        store,
+    };
     let mut unpinned: BTreeSet<u32> = BTreeSet::new();
     loop {
         let pinned: Vec<bool> = plan
@@ -246,15 +319,22 @@ pub(crate) fn build(
         }
         if scanned.misplaced > 0 {
             let (low, high) = (scanned.stats.lowest, scanned.stats.highest);
-            let range = plan.range.map_or((low, high), |r| (low.min(r.base), high.max(r.end)));
+            let range = plan
+                .range
+                .map_or((low, high), |r| (low.min(r.base), high.max(r.end)));
             let aligned = scanned.stats.address_bits.trailing_zeros() >= GRAIN;
-            let wider = flat_range(range.0, range.1.saturating_add(8), source.len()).filter(|_| aligned);
+            let wider =
+                flat_range(range.0, range.1.saturating_add(8), source.len()).filter(|_| aligned);
             plan.range = if wider == plan.range { None } else { wider };
             continue;
         }
         let rooted = rooted_classes(&plan.classes, &scanned.roots);
         let before = unpinned.len();
-        unpinned.extend((0..plan.classes.dumped()).filter(|&i| pinned[i] && !rooted[i]).map(|i| i as u32));
+        unpinned.extend(
+            (0..plan.classes.dumped())
+                .filter(|&i| pinned[i] && !rooted[i])
+                .map(|i| i as u32),
+        );
         if unpinned.len() > before {
             continue;
         }
@@ -273,18 +353,37 @@ pub(crate) fn build(
 }
 
 /// The pass over all objects, with references as slots where that is possible.
-fn first_pass(context: &Context<'_>, plan: &Plan, pinned: &[bool]) -> Result<(Scanned, Option<Marks>)> {
+fn first_pass(
+    context: &Context<'_>,
+    plan: &Plan,
+    pinned: &[bool],
+) -> Result<(Scanned, Option<Marks>)> {
     context.phase("reading objects");
     let Some(range) = plan.range else {
-        let job = Job { collect_ids: true, ..context.job(plan, pinned, NoTargets) };
+        let job = Job {
+            collect_ids: true,
+            ..context.job(plan, pinned, NoTargets)
+        };
         return Ok((scan::scan(&job, &plan.pieces)?, None));
     };
     let mut marks = Marks::new(range, context.store)?;
     let writer = Some(marks.writer());
     let scanned = if one_step(range) {
-        scan::scan(&Job { marks: writer, ..context.job(plan, pinned, Slots(range)) }, &plan.pieces)?
+        scan::scan(
+            &Job {
+                marks: writer,
+                ..context.job(plan, pinned, Slots(range))
+            },
+            &plan.pieces,
+        )?
     } else {
-        scan::scan(&Job { marks: writer, ..context.job(plan, pinned, NoTargets) }, &plan.pieces)?
+        scan::scan(
+            &Job {
+                marks: writer,
+                ..context.job(plan, pinned, NoTargets)
+            },
+            &plan.pieces,
+        )?
     };
     Ok((scanned, Some(marks)))
 }
@@ -292,6 +391,13 @@ fn first_pass(context: &Context<'_>, plan: &Plan, pinned: &[bool]) -> Result<(Sc
 /// Whether a reference's slot fits in the 32 bits that hold it until it is translated.
 fn one_step(range: Range) -> bool {
     range.slots() < u64::from(NONE)
+}
+
+/// Whether the boot loader keeps a class although no root names it: array classes live as long as
+/// their elements' class but have no root of their own, and a dump without roots for system classes
+/// leaves out all of them.
+fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
+    class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }
 
 /// Which classes are held by a root of their own.
@@ -306,10 +412,8 @@ fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
             rooted[class.index()] = true;
         }
     }
-    if !sticky {
-        for (i, class) in classes.iter() {
-            rooted[i.index()] |= class.loader.is_null();
-        }
+    for (i, class) in classes.iter() {
+        rooted[i.index()] |= held_by_boot_loader(class, sticky);
     }
     rooted
 }
@@ -332,13 +436,19 @@ fn finish(
         Some(ranks) => {
             let one_step = one_step(ranks.range);
             let ordered = scanned.stats.out_of_order == 0;
-            let map = if ordered { AddressMap::Ordered(ranks) } else { permute(context, &scanned, ranks, split)? };
+            let map = if ordered {
+                AddressMap::Ordered(ranks)
+            } else {
+                permute(context, &scanned, ranks, split)?
+            };
             (map, one_step)
         }
         None => {
             let (map, doubles) = sort_ids(&mut scanned, split, store)?;
             if doubles > 0 {
-                let text = format!("{doubles} objects have the id of another object: references lead to the first of each");
+                let text = format!(
+                    "{doubles} objects have the id of another object: references lead to the first of each"
+                );
                 warnings.push(Warning::note(text));
             }
             (map, false)
@@ -351,19 +461,49 @@ fn finish(
             classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0)
         });
     } else {
-        let numbers = Numbers { map: &map, classes, split };
+        let numbers = Numbers {
+            map: &map,
+            classes,
+            split,
+        };
         // What the first pass gathered is given back before the second gathers it anew.
         (scanned.inner_shapes, scanned.leaf_shapes) = (store.zeroed(0)?, store.zeroed(0)?);
         scanned = scan::scan(&context.job(plan, pinned, numbers), &plan.pieces)?;
     }
     let roots = std::mem::take(&mut scanned.roots);
-    let resolve = |id: u64| Numbers { map: &map, classes, split }.encode(id);
-    let graph = assemble(&mut scanned, classes, split, objects, &roots, resolve, store)?;
-    Ok(Built { graph, map, scanned, roots, warnings })
+    let resolve = |id: u64| {
+        Numbers {
+            map: &map,
+            classes,
+            split,
+        }
+        .encode(id)
+    };
+    let graph = assemble(
+        &mut scanned,
+        classes,
+        split,
+        objects,
+        &roots,
+        resolve,
+        store,
+    )?;
+    Ok(Built {
+        graph,
+        map,
+        scanned,
+        roots,
+        warnings,
+    })
 }
 
 /// For a file that is not in address order: which object each rank is. One more pass over the ids.
-fn permute(context: &Context<'_>, scanned: &Scanned, ranks: Ranks, split: Split) -> Result<AddressMap> {
+fn permute(
+    context: &Context<'_>,
+    scanned: &Scanned,
+    ranks: Ranks,
+    split: Split,
+) -> Result<AddressMap> {
     struct Place<'a> {
         ranks: &'a Ranks,
         /// Numbers by rank, of objects with references and of leaves.
@@ -373,7 +513,11 @@ fn permute(context: &Context<'_>, scanned: &Scanned, ranks: Ranks, split: Split)
     impl Place<'_> {
         #[inline(always)]
         fn object(&mut self, id: u64) {
-            let rank = self.ranks.range.slot(id).and_then(|slot| self.ranks.rank(slot));
+            let rank = self
+                .ranks
+                .range
+                .slot(id)
+                .and_then(|slot| self.ranks.rank(slot));
             if let Some((rank, leaf)) = rank {
                 let leaf = usize::from(leaf);
                 self.numbers[leaf][rank as usize].store(self.next[leaf], Ordering::Relaxed);
@@ -394,15 +538,35 @@ fn permute(context: &Context<'_>, scanned: &Scanned, ranks: Ranks, split: Split)
     }
     let mut with_refs: Array<u32> = context.store.zeroed(ranks.marked[0] as usize)?;
     let mut leaves: Array<u32> = context.store.zeroed(ranks.marked[1] as usize)?;
-    let numbers = [mem::as_atomic_u32(&mut with_refs), mem::as_atomic_u32(&mut leaves)];
+    let numbers = [
+        mem::as_atomic_u32(&mut with_refs),
+        mem::as_atomic_u32(&mut leaves),
+    ];
     scanned.pieces.par_iter().for_each(|piece| {
-        let next = [split.classes + piece.first_inner, split.inner + piece.first_leaf];
-        let mut place = Place { ranks: &ranks, numbers, next };
+        let next = [
+            split.classes + piece.first_inner,
+            split.inner + piece.first_leaf,
+        ];
+        let mut place = Place {
+            ranks: &ranks,
+            numbers,
+            next,
+        };
         let Segment { start, end } = piece.segment;
         // Damage was reported by the pass before, and ends this walk at the same place.
-        let _ = walk::walk(context.source, start, end, context.header.id_size, &mut place);
+        let _ = walk::walk(
+            context.source,
+            start,
+            end,
+            context.header.id_size,
+            &mut place,
+        );
     });
-    Ok(AddressMap::Permuted { ranks, with_refs, leaves })
+    Ok(AddressMap::Permuted {
+        ranks,
+        with_refs,
+        leaves,
+    })
 }
 
 /// For ids that are no addresses: sorts them. Of several objects with one id the first counts.
@@ -411,16 +575,24 @@ fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(Addre
     let inner = std::mem::replace(&mut scanned.inner_ids, inner);
     let leaves = std::mem::replace(&mut scanned.leaf_ids, leaves);
     let with_refs = inner.iter().zip(split.classes..);
-    let mut pairs: Vec<(u64, u32)> =
-        with_refs.chain(leaves.iter().zip(split.inner..)).map(|(&id, number)| (id, number)).collect();
+    let mut pairs: Vec<(u64, u32)> = with_refs
+        .chain(leaves.iter().zip(split.inner..))
+        .map(|(&id, number)| (id, number))
+        .collect();
     pairs.par_sort_unstable();
     let before = pairs.len();
     pairs.dedup_by_key(|p| p.0);
     let (mut ids, mut numbers) = (store.zeroed(pairs.len())?, store.zeroed(pairs.len())?);
-    ids.par_iter_mut().zip(numbers.par_iter_mut()).zip(&pairs).for_each(|((id, number), pair)| {
-        (*id, *number) = *pair;
-    });
-    Ok((AddressMap::Sorted { ids, numbers }, (before - pairs.len()) as u64))
+    ids.par_iter_mut()
+        .zip(numbers.par_iter_mut())
+        .zip(&pairs)
+        .for_each(|((id, number), pair)| {
+            (*id, *number) = *pair;
+        });
+    Ok((
+        AddressMap::Sorted { ids, numbers },
+        (before - pairs.len()) as u64,
+    ))
 }
 
 /// Adds what no record shows (thread to locals, loader to classes) and the roots.
@@ -457,11 +629,9 @@ fn assemble(
     }
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
     for (i, class) in classes.iter().take(classes.dumped()) {
-        if class.loader.is_null() {
-            if !sticky {
-                held.entry(i.0).or_insert(RootKind::StickyClass);
-            }
-        } else {
+        if held_by_boot_loader(class, sticky) {
+            held.entry(i.0).or_insert(RootKind::StickyClass);
+        } else if !class.loader.is_null() {
             let loader = resolve(class.loader.0);
             if loader < split.inner {
                 extra.push((loader, i.0));
@@ -483,7 +653,14 @@ fn assemble(
             weaker[level].push((split.classes + referent.from, target));
         }
     }
-    Ok(HeapGraph { offsets, targets, split, objects, roots: held.into_iter().collect(), weaker })
+    Ok(HeapGraph {
+        offsets,
+        targets,
+        split,
+        objects,
+        roots: held.into_iter().collect(),
+        weaker,
+    })
 }
 
 impl Options {

@@ -114,7 +114,12 @@ pub struct Classes {
 
 impl Classes {
     /// Builds the table. Later records of a class that was already seen are counted and ignored.
-    pub(crate) fn new(bytes: &[u8], id_size: usize, outline: &Outline, dumps: &[ClassDump]) -> Self {
+    pub(crate) fn new(
+        bytes: &[u8],
+        id_size: usize,
+        outline: &Outline,
+        dumps: &[ClassDump],
+    ) -> Self {
         let mut names: HashMap<u64, u64> = HashMap::new();
         for load in &outline.loads {
             names.insert(load.class, load.name);
@@ -136,24 +141,43 @@ impl Classes {
                 None => (format!("(unnamed class {:#x})", dump.id), None),
             };
             let named = |id: u64| -> Box<str> {
-                text(id).map_or_else(|| format!("(unnamed {id:#x})").into(), |t| t.into_owned().into())
+                text(id).map_or_else(
+                    || format!("(unnamed {id:#x})").into(),
+                    |t| t.into_owned().into(),
+                )
             };
             this.list.push(Class {
                 id: ObjectId(dump.id),
                 name: name.into(),
                 loader: ObjectId(dump.loader),
-                fields: dump.fields.iter().map(|&(n, kind)| Field { name: named(n), kind }).collect(),
+                fields: dump
+                    .fields
+                    .iter()
+                    .map(|&(n, kind)| Field {
+                        name: named(n),
+                        kind,
+                    })
+                    .collect(),
                 statics: dump
                     .statics
                     .iter()
-                    .map(|&(n, kind, value)| Static { name: named(n), kind, value })
+                    .map(|&(n, kind, value)| Static {
+                        name: named(n),
+                        kind,
+                        value,
+                    })
                     .collect(),
                 element,
                 others: dump
                     .others
                     .iter()
                     .copied()
-                    .chain(dump.constants.iter().filter(|c| c.0 == Kind::Object).map(|c| c.1))
+                    .chain(
+                        dump.constants
+                            .iter()
+                            .filter(|c| c.0 == Kind::Object)
+                            .map(|c| c.1),
+                    )
                     .filter(|&id| id != 0)
                     .collect(),
                 declared_bytes: dump.instance_bytes,
@@ -169,7 +193,10 @@ impl Classes {
         this.add_primitive_arrays();
         this.by_id = IdTable::new(this.list[..this.dumped].iter().map(|c| c.id.0));
         for (i, class) in this.list.iter().enumerate() {
-            this.by_name.entry(class.name.clone()).or_default().push(ClassIndex(i as u32));
+            this.by_name
+                .entry(class.name.clone())
+                .or_default()
+                .push(ClassIndex(i as u32));
         }
         this.find_reference_classes();
         for i in 0..this.list.len() {
@@ -188,7 +215,9 @@ impl Classes {
                 depth[at] = ON_CHAIN;
                 chain.push(at);
                 match self.list[at].superclass {
-                    Some(next) if depth[next.index()] == ON_CHAIN => self.list[at].superclass = None,
+                    Some(next) if depth[next.index()] == ON_CHAIN => {
+                        self.list[at].superclass = None
+                    }
                     Some(next) => at = next.index(),
                     None => {}
                 }
@@ -206,10 +235,17 @@ impl Classes {
     fn add_primitive_arrays(&mut self) {
         for kind in Kind::PRIMITIVES {
             let name = format!("{}[]", kind.java_name());
-            let found = self.list.iter().position(|c| c.loader.is_null() && *c.name == *name);
+            let found = self
+                .list
+                .iter()
+                .position(|c| c.loader.is_null() && *c.name == *name);
             self.primitive_arrays[kind as usize] = found.unwrap_or(self.list.len()) as u32;
             if found.is_none() {
-                self.list.push(Class { name: name.into(), element: Some(kind), ..Class::default() });
+                self.list.push(Class {
+                    name: name.into(),
+                    element: Some(kind),
+                    ..Class::default()
+                });
             }
         }
     }
@@ -224,7 +260,9 @@ impl Classes {
         for i in 0..self.list.len() {
             let found = self.chain(ClassIndex(i as u32)).find_map(|c| {
                 let class = &self.list[c.index()];
-                roots.iter().find(|r| class.loader.is_null() && *class.name == *r.0)
+                roots
+                    .iter()
+                    .find(|r| class.loader.is_null() && *class.name == *r.0)
             });
             if let Some(&(_, kind)) = found {
                 self.list[i].reference = kind;
@@ -246,7 +284,8 @@ impl Classes {
         for c in self.chain(ClassIndex(index as u32)) {
             let class = &self.list[c.index()];
             let boot = class.loader.is_null();
-            layout.never_leaf |= boot && matches!(&*class.name, "java.lang.Thread" | "java.lang.ClassLoader");
+            layout.never_leaf |=
+                boot && matches!(&*class.name, "java.lang.Thread" | "java.lang.ClassLoader");
             let holds_referent = boot && &*class.name == "java.lang.ref.Reference";
             for field in &class.fields {
                 if field.kind == Kind::Object {
@@ -310,7 +349,10 @@ impl Classes {
 
     /// Every class with its index.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ClassIndex, &Class)> {
-        self.list.iter().enumerate().map(|(i, c)| (ClassIndex(i as u32), c))
+        self.list
+            .iter()
+            .enumerate()
+            .map(|(i, c)| (ClassIndex(i as u32), c))
     }
 
     /// The class whose class object has this id.
@@ -331,14 +373,25 @@ impl Classes {
     }
 
     /// Adds a class that objects name but that the dump has no record of.
-    pub(crate) fn with_unknown(&mut self, ids: impl IntoIterator<Item = u64>, arrays: &HashSet<u64>) {
+    pub(crate) fn with_unknown(
+        &mut self,
+        ids: impl IntoIterator<Item = u64>,
+        arrays: &HashSet<u64>,
+    ) {
         for id in ids {
             let element = arrays.contains(&id).then_some(Kind::Object);
             let suffix = if element.is_some() { "[]" } else { "" };
             let name: Box<str> = format!("(unknown class {id:#x}){suffix}").into();
             self.by_id.insert(id, self.list.len() as u32);
-            self.by_name.entry(name.clone()).or_default().push(ClassIndex(self.list.len() as u32));
-            self.list.push(Class { name, element, ..Class::default() });
+            self.by_name
+                .entry(name.clone())
+                .or_default()
+                .push(ClassIndex(self.list.len() as u32));
+            self.list.push(Class {
+                name,
+                element,
+                ..Class::default()
+            });
             self.add_layout(self.list.len() - 1, 8);
         }
     }
@@ -360,7 +413,9 @@ impl std::ops::Index<ClassIndex> for Classes {
 /// Hidden and anonymous classes hang on their own loader data, not on their loader: they are not
 /// among the roots that keep a loader's other classes.
 pub(crate) fn is_hidden(name: &str) -> bool {
-    name.contains("/0x") || name.contains("+0x") || name.bytes().enumerate().any(|(i, b)| b == b'/' && i > 0)
+    name.contains("/0x")
+        || name.contains("+0x")
+        || name.bytes().enumerate().any(|(i, b)| b == b'/' && i > 0)
 }
 
 /// `[Ljava/lang/String;` to `java.lang.String[]`, with the element's type for arrays.
@@ -372,11 +427,20 @@ pub(crate) fn java_name(raw: &str) -> (String, Option<Kind>) {
     let inner = &raw[depth..];
     let kind = inner.bytes().next().and_then(Kind::from_descriptor);
     let base = match kind {
-        Some(Kind::Object) => dotted(inner.strip_prefix('L').unwrap_or(inner).trim_end_matches(';')),
+        Some(Kind::Object) => dotted(
+            inner
+                .strip_prefix('L')
+                .unwrap_or(inner)
+                .trim_end_matches(';'),
+        ),
         Some(kind) if inner.len() == 1 => kind.java_name().to_owned(),
         _ => dotted(inner),
     };
-    let element = if depth > 1 { Some(Kind::Object) } else { kind.or(Some(Kind::Object)) };
+    let element = if depth > 1 {
+        Some(Kind::Object)
+    } else {
+        kind.or(Some(Kind::Object))
+    };
     (base + &"[]".repeat(depth), element)
 }
 
@@ -405,8 +469,11 @@ impl IdTable {
 
     fn new(ids: impl ExactSizeIterator<Item = u64>) -> Self {
         let size = (ids.len().max(8) * 4).next_power_of_two();
-        let mut this =
-            Self { slots: vec![(0, Self::EMPTY); size], shift: 64 - size.trailing_zeros(), ..Self::default() };
+        let mut this = Self {
+            slots: vec![(0, Self::EMPTY); size],
+            shift: 64 - size.trailing_zeros(),
+            ..Self::default()
+        };
         for (i, id) in ids.enumerate() {
             this.insert(id, i as u32);
         }
@@ -466,12 +533,21 @@ mod tests {
 
     #[test]
     fn names_are_as_in_java_source() {
-        assert_eq!(java_name("java/lang/String"), ("java.lang.String".into(), None));
+        assert_eq!(
+            java_name("java/lang/String"),
+            ("java.lang.String".into(), None)
+        );
         assert_eq!(java_name("[B"), ("byte[]".into(), Some(Kind::Byte)));
         assert_eq!(java_name("[[B"), ("byte[][]".into(), Some(Kind::Object)));
-        assert_eq!(java_name("[Ljava/util/Map$Entry;"), ("java.util.Map$Entry[]".into(), Some(Kind::Object)));
+        assert_eq!(
+            java_name("[Ljava/util/Map$Entry;"),
+            ("java.util.Map$Entry[]".into(), Some(Kind::Object))
+        );
         assert_eq!(java_name("a/B$$Lambda+0x0000ab").0, "a.B$$Lambda/0x0000ab");
-        assert_eq!(java_name("a/B$$Lambda$14/0x0000ab").0, "a.B$$Lambda$14/0x0000ab");
+        assert_eq!(
+            java_name("a/B$$Lambda$14/0x0000ab").0,
+            "a.B$$Lambda$14/0x0000ab"
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::ids::NONE;
 use crate::mem::{self, Array, Store};
+use crate::progress::Progress;
 use crate::search::{self, Search};
 
 /// Immediate dominators of all reached objects that hold references.
@@ -30,15 +31,28 @@ pub(crate) struct Dominators {
 /// then only finalizers reach. Consumes the rows of objects with references.
 ///
 /// Cost: O(m log n) time; four 32-bit arrays beside the graph.
-pub(crate) fn dominators(graph: &mut HeapGraph, store: &Store) -> Result<Dominators> {
+pub(crate) fn dominators(
+    graph: &mut HeapGraph,
+    store: &Store,
+    progress: &dyn Progress,
+) -> Result<Dominators> {
+    progress.phase("searching", 0);
     let search = search::search(graph, store)?;
+    progress.phase("finding dominators", 0);
     let strong = search.reached;
     let number = search.number;
     let idom = {
-        let search = Search { number: store.zeroed(0)?, ..search };
+        let search = Search {
+            number: store.zeroed(0)?,
+            ..search
+        };
         immediate(graph, &number, search.parent, strong, store)?
     };
-    let mut all = Dominators { number, idom, levels: [strong; 3] };
+    let mut all = Dominators {
+        number,
+        idom,
+        levels: [strong; 3],
+    };
     for level in 1..=2 {
         extend(graph, &mut all, level, store)?;
         all.levels[level..].fill(all.idom.len() as u32 - 1);
@@ -52,15 +66,21 @@ struct Predecessors {
     sources: Array<u32>,
 }
 
+/// Rows handled by one task.
+const CHUNK: usize = 1 << 14;
+
 impl Predecessors {
-    fn new(graph: &HeapGraph, number: &[u32], reached: u32, store: &Store) -> Result<Self> {
-        let mut offsets: Array<u32> = store.zeroed(reached as usize + 2)?;
-        let chunk = 1 << 14;
+    fn new(graph: &HeapGraph, number: &[u32], parent: &[u32], store: &Store) -> Result<Self> {
+        let mut offsets: Array<u32> = store.zeroed(parent.len() + 1)?;
         {
             let counts = mem::as_atomic_u32(&mut offsets);
-            for_each_edge(graph, number, chunk, |_, to| {
+            for_each_edge(graph, number, |_, to| {
                 counts[to as usize].fetch_add(1, Ordering::Relaxed);
             });
+        }
+        let to_classes = class_edges(graph, number, parent, &offsets, store)?;
+        for &(_, to) in to_classes.iter().flatten() {
+            offsets[to as usize] += 1;
         }
         let mut sum = 0;
         for offset in offsets.iter_mut() {
@@ -72,10 +92,15 @@ impl Predecessors {
             // Filled from each row's end, so that afterwards the offsets are the rows' beginnings.
             let cursors = mem::as_atomic_u32(&mut offsets);
             let out = mem::as_atomic_u32(&mut sources);
-            for_each_edge(graph, number, chunk, |from, to| {
+            let put = |from: u32, to: u32| {
                 let at = cursors[to as usize].fetch_sub(1, Ordering::Relaxed) - 1;
                 out[at as usize].store(from, Ordering::Relaxed);
-            });
+            };
+            for_each_edge(graph, number, put);
+            to_classes
+                .iter()
+                .flatten()
+                .for_each(|&(from, to)| put(from, to));
         }
         Ok(Self { offsets, sources })
     }
@@ -86,23 +111,33 @@ impl Predecessors {
     }
 }
 
-fn for_each_edge(graph: &HeapGraph, number: &[u32], chunk: usize, visit: impl Fn(u32, u32) + Sync) {
-    let inner = graph.split.inner;
+/// Visits each reached row: its number, and what is left of its references.
+fn for_each_row(graph: &HeapGraph, number: &[u32], visit: impl Fn(u32, &[u32]) + Sync) {
     let offsets = &graph.offsets[..];
     let targets = &graph.targets[..];
-    number.par_chunks(chunk).enumerate().for_each(|(i, numbers)| {
-        let first = i * chunk;
-        let mut begin = offsets[first] as usize;
-        for (k, &from) in numbers.iter().enumerate() {
-            let end = offsets[first + k + 1] as usize;
-            if from != 0 {
-                for &target in &targets[begin..end] {
-                    if target < inner && target + 1 != from {
-                        visit(from, target + 1);
-                    }
+    number
+        .par_chunks(CHUNK)
+        .enumerate()
+        .for_each(|(c, numbers)| {
+            let first = c * CHUNK;
+            let mut begin = offsets[first] as usize;
+            for (&from, &end) in numbers.iter().zip(&offsets[first + 1..]) {
+                if from != 0 {
+                    visit(from, &targets[begin..end as usize]);
                 }
+                begin = end as usize;
             }
-            begin = end;
+        });
+}
+
+/// Visits each edge that is no tree edge and does not lead to a class object.
+fn for_each_edge(graph: &HeapGraph, number: &[u32], visit: impl Fn(u32, u32) + Sync) {
+    let inner = graph.split.inner;
+    for_each_row(graph, number, |from, row| {
+        for &target in row {
+            if target < inner && target + 1 != from {
+                visit(from, target + 1);
+            }
         }
     });
     for &(root, _) in &graph.roots {
@@ -110,6 +145,90 @@ fn for_each_edge(graph: &HeapGraph, number: &[u32], chunk: usize, visit: impl Fn
             visit(0, number[root as usize]);
         }
     }
+}
+
+/// The edges to class objects, far fewer than there are: every object refers to its class, so
+/// nearly all of them say the same.
+///
+/// An object that is no ancestor of the class in the search tree, and whose only predecessor is
+/// its tree parent, does not dominate the class, and all paths through it come through that
+/// parent; so the parent can stand for it. (The parent is an ancestor of the class or was numbered
+/// after it, so the tree stays a depth-first tree.) Applied until it no longer can, and with
+/// repetitions left out, that leaves a fraction.
+fn class_edges(
+    graph: &HeapGraph,
+    number: &[u32],
+    parent: &[u32],
+    others: &[u32],
+    store: &Store,
+) -> Result<Vec<Vec<(u32, u32)>>> {
+    /// How far a chain is climbed whose top is an ancestor of the class.
+    const STEPS: usize = 16;
+    const CACHE: usize = 1 << 12;
+    let first_mark = search::class_mark(graph.split.classes.saturating_sub(1));
+    let offsets = &graph.offsets[..];
+    let targets = &graph.targets[..];
+    let mut class_at: Array<u32> = store.zeroed(parent.len().div_ceil(32))?;
+    for &n in number[..graph.split.classes as usize]
+        .iter()
+        .filter(|&&n| n != 0)
+    {
+        class_at[n as usize / 32] |= 1 << (n % 32);
+    }
+    let is_single =
+        |n: u32| others[n as usize] == 0 && class_at[n as usize / 32] & 1 << (n % 32) == 0;
+    // The top of each chain of objects with one predecessor.
+    let mut top: Array<u32> = store.zeroed(parent.len())?;
+    for n in 1..parent.len() as u32 {
+        top[n as usize] = if is_single(n) {
+            top[parent[n as usize] as usize]
+        } else {
+            n
+        };
+    }
+    let top = &top[..];
+    let edges = number
+        .par_chunks(CHUNK)
+        .enumerate()
+        .map(|(c, numbers)| {
+            let first = c * CHUNK;
+            let mut found: Vec<(u32, u32)> = Vec::new();
+            let mut recent = vec![(0_u32, 0_u32); CACHE];
+            let mut begin = offsets[first] as usize;
+            for (&from, &end) in numbers.iter().zip(&offsets[first + 1..]) {
+                let row = &targets[begin..end as usize];
+                begin = end as usize;
+                if from == 0 {
+                    continue;
+                }
+                for &target in row {
+                    if target < first_mark || target == NONE {
+                        continue;
+                    }
+                    let class = number[(NONE - 1 - target) as usize];
+                    let mut node = from;
+                    if top[node as usize] > class {
+                        node = top[node as usize];
+                    } else {
+                        for _ in 0..STEPS {
+                            if node <= class || !is_single(node) {
+                                break;
+                            }
+                            node = parent[node as usize];
+                        }
+                    }
+                    let slot =
+                        &mut recent[(node.wrapping_mul(0x9e37_79b1) ^ class) as usize % CACHE];
+                    if node != class && *slot != (node, class) {
+                        *slot = (node, class);
+                        found.push((node, class));
+                    }
+                }
+            }
+            found
+        })
+        .collect();
+    Ok(edges)
 }
 
 /// The algorithm proper, over numbers. `parent` becomes the link-eval forest: a node is linked
@@ -121,22 +240,35 @@ fn immediate(
     reached: u32,
     store: &Store,
 ) -> Result<Array<u32>> {
-    let predecessors = Predecessors::new(graph, number, reached, store)?;
+    let predecessors = Predecessors::new(graph, number, &parent, store)?;
     let nodes = reached as usize + 1;
     let mut semi: Array<u32> = store.zeroed(nodes)?;
     let mut label: Array<u32> = store.zeroed(nodes)?;
     // In turn a node's bucket (while it is unprocessed), its link in a bucket, its dominator.
     let mut idom: Array<u32> = store.zeroed(nodes)?;
     {
-        let mut forest = Forest { ancestor: &mut parent, semi: &mut semi, label: &mut label, path: Vec::new() };
-        forest.label.par_iter_mut().enumerate().for_each(|(i, l)| *l = i as u32);
+        let mut forest = Forest {
+            ancestor: &mut parent,
+            semi: &mut semi,
+            label: &mut label,
+            path: Vec::new(),
+        };
+        forest
+            .label
+            .par_iter_mut()
+            .enumerate()
+            .for_each(|(i, l)| *l = i as u32);
         let idom = &mut idom[..];
         for w in (1..=reached).rev() {
             let p = forest.ancestor[w as usize];
             let mut best = p;
             for &v in &predecessors.sources[predecessors.of(w)] {
                 // A smaller number is an unlinked node: its own semidominator so far.
-                let candidate = if v <= w { v } else { forest.semi[forest.eval(v, w) as usize] };
+                let candidate = if v <= w {
+                    v
+                } else {
+                    forest.semi[forest.eval(v, w) as usize]
+                };
                 best = best.min(candidate);
             }
             forest.semi[w as usize] = best;
@@ -152,7 +284,11 @@ fn immediate(
                 while v != 0 {
                     let next = idom[v as usize];
                     let u = forest.eval(v, w - 1);
-                    idom[v as usize] = if forest.semi[u as usize] < forest.semi[v as usize] { u } else { p };
+                    idom[v as usize] = if forest.semi[u as usize] < forest.semi[v as usize] {
+                        u
+                    } else {
+                        p
+                    };
                     v = next;
                 }
             }
@@ -240,8 +376,17 @@ fn extend(graph: &HeapGraph, all: &mut Dominators, level: usize, store: &Store) 
         let object = found[at];
         let from = base + 1 + at as u32;
         let first = weaker.partition_point(|e| e.0 < object);
-        let referents = weaker[first..].iter().take_while(|e| e.0 == object).map(|e| e.1);
-        for target in graph.row(object).iter().copied().chain(referents).filter(|&t| t < inner) {
+        let referents = weaker[first..]
+            .iter()
+            .take_while(|e| e.0 == object)
+            .map(|e| e.1);
+        for target in graph
+            .row(object)
+            .iter()
+            .copied()
+            .chain(referents)
+            .filter(|&t| t < inner)
+        {
             if all.number[target as usize] == 0 {
                 found.push(target);
                 all.number[target as usize] = base + found.len() as u32;
@@ -275,12 +420,20 @@ fn extend(graph: &HeapGraph, all: &mut Dominators, level: usize, store: &Store) 
     edges.extend(above.iter().map(|&n| (all.idom[n as usize], n)));
     // Small numbers: first those above, then the new ones.
     let small = |n: u32| -> u32 {
-        if n > base { above.len() as u32 + (n - base - 1) } else { above.partition_point(|&a| a < n) as u32 }
+        if n > base {
+            above.len() as u32 + (n - base - 1)
+        } else {
+            above.partition_point(|&a| a < n) as u32
+        }
     };
     let mut roots: Vec<u32> = Vec::new();
     let mut rows: Vec<(u32, u32)> = Vec::with_capacity(edges.len());
     for (from, to) in edges {
-        if from == 0 { roots.push(small(to)) } else { rows.push((small(from), small(to))) }
+        if from == 0 {
+            roots.push(small(to))
+        } else {
+            rows.push((small(from), small(to)))
+        }
     }
     rows.sort_unstable();
     rows.dedup();
@@ -317,7 +470,12 @@ fn extend(graph: &HeapGraph, all: &mut Dominators, level: usize, store: &Store) 
 
 impl HeapGraph {
     /// A graph of `nodes` objects that all may hold references, from edges sorted by source.
-    pub(crate) fn from_rows(nodes: u32, rows: &[(u32, u32)], roots: &[u32], store: &Store) -> Result<Self> {
+    pub(crate) fn from_rows(
+        nodes: u32,
+        rows: &[(u32, u32)],
+        roots: &[u32],
+        store: &Store,
+    ) -> Result<Self> {
         let mut offsets: Array<u32> = store.zeroed(nodes as usize + 1)?;
         for &(from, _) in rows {
             offsets[from as usize + 1] += 1;
@@ -331,8 +489,21 @@ impl HeapGraph {
         for (slot, row) in targets.iter_mut().zip(rows) {
             *slot = row.1;
         }
-        let split = crate::address::Split { classes: 0, inner: nodes };
-        let roots = roots.iter().map(|&r| (r, crate::RootKind::Unknown)).collect();
-        Ok(Self { offsets, targets, split, objects: nodes, roots, weaker: [Vec::new(), Vec::new()] })
+        let split = crate::address::Split {
+            classes: 0,
+            inner: nodes,
+        };
+        let roots = roots
+            .iter()
+            .map(|&r| (r, crate::RootKind::Unknown))
+            .collect();
+        Ok(Self {
+            offsets,
+            targets,
+            split,
+            objects: nodes,
+            roots,
+            weaker: [Vec::new(), Vec::new()],
+        })
     }
 }

@@ -64,11 +64,19 @@ pub struct Warning {
 
 impl Warning {
     pub(crate) fn damage(offset: u64, message: impl Into<String>) -> Self {
-        Self { offset: Some(offset), message: message.into(), partial: true }
+        Self {
+            offset: Some(offset),
+            message: message.into(),
+            partial: true,
+        }
     }
 
     pub(crate) fn note(message: impl Into<String>) -> Self {
-        Self { offset: None, message: message.into(), partial: false }
+        Self {
+            offset: None,
+            message: message.into(),
+            partial: false,
+        }
     }
 }
 

@@ -40,7 +40,11 @@ impl HeapGraph {
 
     /// The objects that an object refers to by strong references, as often as it does.
     pub fn references(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
-        let row = if object.0 < self.split.inner { self.row(object.0) } else { &[] };
+        let row = if object.0 < self.split.inner {
+            self.row(object.0)
+        } else {
+            &[]
+        };
         row.iter().copied().filter(|&t| t != NONE).map(ObjectIndex)
     }
 
@@ -79,8 +83,14 @@ pub(crate) fn translate(
 /// Inserts references that no record shows: `extra` is sorted by source and each source has a row.
 ///
 /// Cost: moves the rows behind the first source once.
-pub(crate) fn insert(offsets: &mut Array<u32>, targets: &mut Array<u32>, extra: &[(u32, u32)]) -> Result<()> {
-    let Some(&(first, _)) = extra.first() else { return Ok(()) };
+pub(crate) fn insert(
+    offsets: &mut Array<u32>,
+    targets: &mut Array<u32>,
+    extra: &[(u32, u32)],
+) -> Result<()> {
+    let Some(&(first, _)) = extra.first() else {
+        return Ok(());
+    };
     let old = targets.len();
     if old + extra.len() >= NONE as usize {
         return Err(Error::Limit {

@@ -39,7 +39,13 @@ pub(crate) fn decompress(input: &[u8], out: &mut impl Write) -> std::io::Result<
 fn block_size(input: &[u8]) -> Option<usize> {
     let decoder = GzDecoder::new(input);
     let comment = std::str::from_utf8(decoder.header()?.comment()?).ok()?;
-    let size: usize = comment.split("HPROF BLOCKSIZE=").nth(1)?.split_whitespace().next()?.parse().ok()?;
+    let size: usize = comment
+        .split("HPROF BLOCKSIZE=")
+        .nth(1)?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()?;
     (1..=MAX_BLOCK).contains(&size).then_some(size)
 }
 
@@ -50,13 +56,24 @@ struct Member {
 
 fn member(input: &[u8], at: usize, block: usize) -> Option<Member> {
     let mut decoder = GzDecoder::new(&input[at..]);
-    let mut bytes = Vec::with_capacity(block.min((input.len() - at).saturating_mul(4)).min(4 << 20));
+    let mut bytes =
+        Vec::with_capacity(block.min((input.len() - at).saturating_mul(4)).min(4 << 20));
     // One byte more than a block shows a member that is none of HotSpot's.
-    (&mut decoder).take(block as u64 + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() <= block).then(|| Member { bytes, end: input.len() - decoder.into_inner().len() })
+    (&mut decoder)
+        .take(block as u64 + 1)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    (bytes.len() <= block).then(|| Member {
+        bytes,
+        end: input.len() - decoder.into_inner().len(),
+    })
 }
 
-fn decompress_blocks(input: &[u8], block: usize, out: &mut impl Write) -> std::io::Result<Option<Warning>> {
+fn decompress_blocks(
+    input: &[u8],
+    block: usize,
+    out: &mut impl Write,
+) -> std::io::Result<Option<Warning>> {
     let finder = memmem::Finder::new(&MAGIC);
     let mut next = 0;
     let mut candidates = finder.find_iter(input).peekable();
@@ -65,7 +82,9 @@ fn decompress_blocks(input: &[u8], block: usize, out: &mut impl Write) -> std::i
         while batch.len() < BATCH {
             match candidates.next() {
                 // Flags beyond the five defined ones: not a header.
-                Some(at) if at >= next && input.get(at + 3).is_some_and(|f| f & 0xe0 == 0) => batch.push(at),
+                Some(at) if at >= next && input.get(at + 3).is_some_and(|f| f & 0xe0 == 0) => {
+                    batch.push(at)
+                }
                 Some(_) => {}
                 None => break,
             }
@@ -73,7 +92,10 @@ fn decompress_blocks(input: &[u8], block: usize, out: &mut impl Write) -> std::i
         if batch.is_empty() {
             break;
         }
-        let members: Vec<Option<Member>> = batch.par_iter().map(|&at| member(input, at, block)).collect();
+        let members: Vec<Option<Member>> = batch
+            .par_iter()
+            .map(|&at| member(input, at, block))
+            .collect();
         for (at, member) in batch.into_iter().zip(members) {
             if at == next
                 && let Some(member) = member
@@ -86,11 +108,19 @@ fn decompress_blocks(input: &[u8], block: usize, out: &mut impl Write) -> std::i
             break;
         }
     }
-    if next == input.len() { Ok(None) } else { decompress_from(input, next, out) }
+    if next == input.len() {
+        Ok(None)
+    } else {
+        decompress_from(input, next, out)
+    }
 }
 
 /// Decompresses members one after the other, from byte `at` on.
-fn decompress_from(input: &[u8], mut at: usize, out: &mut impl Write) -> std::io::Result<Option<Warning>> {
+fn decompress_from(
+    input: &[u8],
+    mut at: usize,
+    out: &mut impl Write,
+) -> std::io::Result<Option<Warning>> {
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {
         let mut decoder = GzDecoder::new(&input[at..]);

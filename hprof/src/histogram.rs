@@ -70,18 +70,30 @@ impl Histogram {
         let header = record::header(&source)?;
         let outline = Outline::read(&source, &header);
         let mut plan = Plan::new(&source, &header, &outline);
-        let scanned = build::measure(&source, &header, &outline, &mut plan, options, progress, &store)?;
+        let scanned = build::measure(
+            &source, &header, &outline, &mut plan, options, progress, &store,
+        )?;
         if scanned.stats.out_of_order > 0 {
             // Neighbours in the file are no neighbours in the heap: sizes need the address map.
             let snapshot = Snapshot::of(source, options, progress)?;
             let totals = snapshot.totals();
-            return Ok(Self { dump: snapshot.dump, totals });
+            return Ok(Self {
+                dump: snapshot.dump,
+                totals,
+            });
         }
         let stats = scanned.stats;
         let sizes = Sizes::infer(&plan.classes, &stats, header.id_size, |_| None);
         let totals = totals(&plan.classes, &sizes, &stats);
-        let mut dump =
-            Dump { source, header, outline, classes: plan.classes, sizes, stats, warnings: Vec::new() };
+        let mut dump = Dump {
+            source,
+            header,
+            outline,
+            classes: plan.classes,
+            sizes,
+            stats,
+            warnings: Vec::new(),
+        };
         dump.gather_warnings(scanned.warnings);
         Ok(Self { dump, totals })
     }
@@ -131,7 +143,13 @@ fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
         .enumerate()
         .map(|(i, s)| {
             let bytes = s.instances * sizes.instance(ClassIndex(i as u32));
-            ClassTotal { all: Total { objects: s.instances, bytes }, ..ClassTotal::default() }
+            ClassTotal {
+                all: Total {
+                    objects: s.instances,
+                    bytes,
+                },
+                ..ClassTotal::default()
+            }
         })
         .collect();
     for (number, &class) in classes.arrays().iter().enumerate() {
@@ -140,7 +158,10 @@ fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
     }
     if let Some(&class) = classes.by_name("java.lang.Class").first() {
         for (i, _) in classes.iter().take(classes.dumped()) {
-            totals[class.index()].all += Total { objects: 1, bytes: sizes.class_object(i) };
+            totals[class.index()].all += Total {
+                objects: 1,
+                bytes: sizes.class_object(i),
+            };
         }
     }
     totals
@@ -160,9 +181,11 @@ impl Snapshot {
     #[must_use]
     pub fn histogram(&self) -> Vec<ClassTotal> {
         let mut totals = self.totals();
-        self.retained_by(&mut totals, |snapshot, shape| match snapshot.shapes.decode(shape) {
-            Shape::Instance(class) | Shape::Array(class, _) => class.0,
-            Shape::ClassObject(_) => snapshot.class_class().map_or(NONE, |c| c.0),
+        self.retained_by(&mut totals, |snapshot, shape| {
+            match snapshot.shapes.decode(shape) {
+                Shape::Instance(class) | Shape::Array(class, _) => class.0,
+                Shape::ClassObject(_) => snapshot.class_class().map_or(NONE, |c| c.0),
+            }
         });
         totals
     }
@@ -185,8 +208,12 @@ impl Snapshot {
         for (own, &group) in self.totals().iter().zip(&group) {
             totals[group as usize].all += own.all;
         }
-        self.retained_by(&mut totals, |snapshot, shape| match snapshot.shapes.decode(shape) {
-            Shape::Instance(class) | Shape::Array(class, _) | Shape::ClassObject(class) => group[class.index()],
+        self.retained_by(&mut totals, |snapshot, shape| {
+            match snapshot.shapes.decode(shape) {
+                Shape::Instance(class) | Shape::Array(class, _) | Shape::ClassObject(class) => {
+                    group[class.index()]
+                }
+            }
         });
         ids.into_iter().zip(totals).collect()
     }
@@ -196,20 +223,29 @@ impl Snapshot {
         let tree = self.tree();
         // For each group the end of the outermost subtree that one of its members roots.
         let mut open = vec![0_u32; totals.len()];
-        let mut add = |totals: &mut [ClassTotal], shape: u32, node: u32, end: u32, retained: Option<u64>| {
-            let group = group_of(self, shape) as usize;
-            let Some(total) = totals.get_mut(group) else { return };
-            let bytes = crate::snapshot::shape_size(&self.shapes, &self.dump.sizes, shape);
-            total.reachable += Total { objects: 1, bytes };
-            if node >= open[group] {
-                total.retained_bytes += retained.unwrap_or(bytes);
-                open[group] = end;
-            }
-        };
+        let mut add =
+            |totals: &mut [ClassTotal], shape: u32, node: u32, end: u32, retained: Option<u64>| {
+                let group = group_of(self, shape) as usize;
+                let Some(total) = totals.get_mut(group) else {
+                    return;
+                };
+                let bytes = crate::snapshot::shape_size(&self.shapes, &self.dump.sizes, shape);
+                total.reachable += Total { objects: 1, bytes };
+                if node >= open[group] {
+                    total.retained_bytes += retained.unwrap_or(bytes);
+                    open[group] = end;
+                }
+            };
         for node in std::iter::once(Node::ROOT).chain(tree.nodes()) {
             if let Some(object) = tree.object(node) {
                 let end = tree.end(node).0;
-                add(totals, self.shape(object), node.0, end, Some(tree.retained_bytes(node)));
+                add(
+                    totals,
+                    self.shape(object),
+                    node.0,
+                    end,
+                    Some(tree.retained_bytes(node)),
+                );
             }
             for leaf in tree.leaves(node) {
                 // A leaf retains itself, and only when no open subtree has its node in it.

@@ -83,12 +83,18 @@ impl Sizes {
         next_start: impl Fn(u64) -> Option<u64>,
     ) -> Self {
         let mirrors = Mirrors::new(classes);
-        let gaps: Vec<Gap> =
-            classes.iter().map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some())).collect();
+        let gaps: Vec<Gap> = classes
+            .iter()
+            .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
+            .collect();
         let align = (1_u32 << stats.address_bits.trailing_zeros().min(8)).max(8);
         let measured = stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
         let (model, score) = choose(classes, &gaps, stats, id_size, align);
-        let source = if measured && score > 0 { LayoutSource::Addresses } else { LayoutSource::Assumed };
+        let source = if measured && score > 0 {
+            LayoutSource::Addresses
+        } else {
+            LayoutSource::Assumed
+        };
         let laid = lay_out_all(classes, &model, &gaps);
         let mut instance: Vec<u64> = Vec::with_capacity(classes.len());
         for (i, _) in classes.iter() {
@@ -97,7 +103,11 @@ impl Sizes {
         }
         let arrays = classes
             .iter()
-            .map(|(_, c)| c.element.map_or((0, 0), |kind| (model.array_base(kind), width(kind, model.reference))))
+            .map(|(_, c)| {
+                c.element.map_or((0, 0), |kind| {
+                    (model.array_base(kind), width(kind, model.reference))
+                })
+            })
             .collect();
         let layout = Layout {
             reference: model.reference,
@@ -106,15 +116,33 @@ impl Sizes {
             align,
             source,
         };
-        let mut sizes =
-            Self { layout, instance, class_object: Vec::new(), arrays, align: u64::from(align) };
-        let base = classes.by_name("java.lang.Class").first().map_or(0, |c| sizes.instance[c.index()]);
+        let mut sizes = Self {
+            layout,
+            instance,
+            class_object: Vec::new(),
+            arrays,
+            align: u64::from(align),
+        };
+        let base = classes
+            .by_name("java.lang.Class")
+            .first()
+            .map_or(0, |c| sizes.instance[c.index()]);
         sizes.class_object = classes
             .iter()
             .map(|(_, class)| {
-                let laid = lay_out_statics(class.statics.iter().filter(|s| !s.name.starts_with('<')).map(|s| s.kind), &model);
+                let laid = lay_out_statics(
+                    class
+                        .statics
+                        .iter()
+                        .filter(|s| !s.name.starts_with('<'))
+                        .map(|s| s.kind),
+                    &model,
+                );
                 let size = round_up(base + round_up(u64::from(laid), 8), u64::from(align));
-                let room = [next_start(class.id.0), mirrors.next(class.id.0)].into_iter().flatten().min();
+                let room = [next_start(class.id.0), mirrors.next(class.id.0)]
+                    .into_iter()
+                    .flatten()
+                    .min();
                 match room {
                     Some(next) if measured => size.min(next - class.id.0),
                     _ => size,
@@ -139,7 +167,10 @@ impl Sizes {
     #[inline]
     pub(crate) fn array(&self, class: ClassIndex, len: u32) -> u64 {
         let (base, element) = self.arrays[class.index()];
-        round_up(u64::from(base) + u64::from(len) * u64::from(element), self.align)
+        round_up(
+            u64::from(base) + u64::from(len) * u64::from(element),
+            self.align,
+        )
     }
 
     /// Number and bytes of all arrays of a class that a scan counted.
@@ -149,7 +180,10 @@ impl Sizes {
             (n + count, b + count * self.array(class, residue))
         });
         let element = u64::from(self.arrays[class.index()].1);
-        (count, bytes + stats.quotient(number) * stats.modulus as u64 * element)
+        (
+            count,
+            bytes + stats.quotient(number) * stats.modulus as u64 * element,
+        )
     }
 }
 
@@ -164,13 +198,19 @@ struct Mirrors(Vec<u64>);
 
 impl Mirrors {
     fn new(classes: &Classes) -> Self {
-        let mut ids: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).filter(|&id| id != 0).collect();
+        let mut ids: Vec<u64> = classes
+            .iter()
+            .map(|(_, c)| c.id.0)
+            .filter(|&id| id != 0)
+            .collect();
         ids.sort_unstable();
         Self(ids)
     }
 
     fn next(&self, address: u64) -> Option<u64> {
-        self.0.get(self.0.partition_point(|&id| id <= address)).copied()
+        self.0
+            .get(self.0.partition_point(|&id| id <= address))
+            .copied()
     }
 }
 
@@ -186,10 +226,20 @@ impl Gap {
     fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, array: bool) -> Self {
         let s = &stats.classes[class.index()];
         if array || s.instances == 0 {
-            return Self { bytes: u64::MAX, seen: 0, instances: 0 };
+            return Self {
+                bytes: u64::MAX,
+                seen: 0,
+                instances: 0,
+            };
         }
-        let to_mirror = mirrors.next(s.gap_at).map_or(u64::MAX, |next| next - s.gap_at);
-        Self { bytes: s.gap.min(to_mirror), seen: s.gap_seen, instances: s.instances }
+        let to_mirror = mirrors
+            .next(s.gap_at)
+            .map_or(u64::MAX, |next| next - s.gap_at);
+        Self {
+            bytes: s.gap.min(to_mirror),
+            seen: s.gap_seen,
+            instances: s.instances,
+        }
     }
 
     /// The class's size, between what was measured (never too small a bound) and the model.
@@ -205,7 +255,13 @@ impl Gap {
 }
 
 /// The hypothesis that the distances speak for, and for how many objects it is exact.
-fn choose(classes: &Classes, gaps: &[Gap], stats: &Stats, id_size: usize, align: u32) -> (Model, u64) {
+fn choose(
+    classes: &Classes,
+    gaps: &[Gap],
+    stats: &Stats,
+    id_size: usize,
+    align: u32,
+) -> (Model, u64) {
     let wide = id_size == 8;
     let references: &[u32] = if wide { &[4, 8] } else { &[4] };
     let headers: &[u32] = if wide { &[12, 16, 8] } else { &[8] };
@@ -213,7 +269,13 @@ fn choose(classes: &Classes, gaps: &[Gap], stats: &Stats, id_size: usize, align:
     for &reference in references {
         for &header in headers {
             for order in [Order::Packed, Order::Classic] {
-                let model = Model { reference, header, array_header: array_header(stats, header, wide), align, order };
+                let model = Model {
+                    reference,
+                    header,
+                    array_header: array_header(stats, header, wide),
+                    align,
+                    order,
+                };
                 let mut score = i128::from(model.array_evidence(stats));
                 let laid = lay_out_all(classes, &model, &[]);
                 for (gap, laid) in gaps.iter().zip(&laid).filter(|(g, _)| g.bytes != u64::MAX) {
@@ -230,8 +292,16 @@ fn choose(classes: &Classes, gaps: &[Gap], stats: &Stats, id_size: usize, align:
             }
         }
     }
-    let fallback = Model { reference: 4, header: 12, array_header: 16, align, order: Order::Packed };
-    best.map_or((fallback, 0), |(model, score)| (model, u64::try_from(score).unwrap_or(0)))
+    let fallback = Model {
+        reference: 4,
+        header: 12,
+        array_header: 16,
+        align,
+        order: Order::Packed,
+    };
+    best.map_or((fallback, 0), |(model, score)| {
+        (model, u64::try_from(score).unwrap_or(0))
+    })
 }
 
 /// The array header that goes with an object header.
@@ -242,8 +312,19 @@ fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
         12 => 16,
         _ => {
             // Since JDK 22 elements of up to four bytes follow the length at once.
-            let small = [Kind::Byte, Kind::Char, Kind::Int, Kind::Boolean, Kind::Short, Kind::Float];
-            let least = small.iter().map(|&k| stats.array_slack[k as usize]).min().unwrap_or(i64::MAX);
+            let small = [
+                Kind::Byte,
+                Kind::Char,
+                Kind::Int,
+                Kind::Boolean,
+                Kind::Short,
+                Kind::Float,
+            ];
+            let least = small
+                .iter()
+                .map(|&k| stats.array_slack[k as usize])
+                .min()
+                .unwrap_or(i64::MAX);
             if least < 24 { 20 } else { 24 }
         }
     }
@@ -255,8 +336,16 @@ impl Model {
     }
 
     fn array_base(&self, kind: Kind) -> u32 {
-        let element = if kind == Kind::Object { self.reference } else { kind.size(0) as u32 };
-        if element == 8 { self.array_header.next_multiple_of(8) } else { self.array_header }
+        let element = if kind == Kind::Object {
+            self.reference
+        } else {
+            kind.size(0) as u32
+        };
+        if element == 8 {
+            self.array_header.next_multiple_of(8)
+        } else {
+            self.array_header
+        }
     }
 
     /// Arrays contradict a hypothesis that makes them larger than the distance to the next object.
@@ -265,7 +354,11 @@ impl Model {
         let mut score = 0;
         for kind in Kind::PRIMITIVES.into_iter().chain([Kind::Object]) {
             let wide = kind == Kind::Object && self.reference == 8;
-            let slack = if wide { stats.array_slack_wide } else { stats.array_slack[kind as usize] };
+            let slack = if wide {
+                stats.array_slack_wide
+            } else {
+                stats.array_slack[kind as usize]
+            };
             let base = i64::from(self.array_base(kind));
             if slack < base {
                 return VETO;
@@ -283,12 +376,22 @@ fn lay_out_all(classes: &Classes, model: &Model, gaps: &[Gap]) -> Vec<Laid> {
     let mut done: Vec<Option<Laid>> = vec![None; classes.len()];
     for (i, _) in classes.iter() {
         // Superclass chains are short (limited when the table is built).
-        let chain: Vec<ClassIndex> = classes.chain(i).take_while(|c| done[c.index()].is_none()).collect();
+        let chain: Vec<ClassIndex> = classes
+            .chain(i)
+            .take_while(|c| done[c.index()].is_none())
+            .collect();
         for &c in chain.iter().rev() {
             let class = &classes[c];
             let above = class.superclass.and_then(|s| done[s.index()].clone());
-            let start = above.unwrap_or(Laid { end: model.header, holes: Vec::new() });
-            let kinds = class.fields.iter().map(|f| f.kind).chain(injected(&class.name, class.loader.is_null()));
+            let start = above.unwrap_or(Laid {
+                end: model.header,
+                holes: Vec::new(),
+            });
+            let kinds = class
+                .fields
+                .iter()
+                .map(|f| f.kind)
+                .chain(injected(&class.name, class.loader.is_null()));
             let mut laid = match model.order {
                 Order::Packed => packed(start, kinds, model.reference),
                 Order::Classic => classic(start, kinds, model.reference),
@@ -311,7 +414,9 @@ fn injected(name: &str, boot: bool) -> impl Iterator<Item = Kind> + use<> {
     use Kind::{Long, Short};
     let kinds: &[Kind] = match name {
         _ if !boot => &[],
-        "java.lang.ClassLoader" | "java.lang.Module" | "java.lang.invoke.ResolvedMethodName" => &[Long],
+        "java.lang.ClassLoader" | "java.lang.Module" | "java.lang.invoke.ResolvedMethodName" => {
+            &[Long]
+        }
         "java.lang.invoke.MemberName" => &[Long],
         "java.lang.invoke.MethodHandleNatives$CallSiteContext" => &[Long, Long],
         "java.lang.StackFrameInfo" => &[Short],
@@ -322,7 +427,11 @@ fn injected(name: &str, boot: bool) -> impl Iterator<Item = Kind> + use<> {
 }
 
 fn width(kind: Kind, reference: u32) -> u32 {
-    if kind == Kind::Object { reference } else { kind.size(0) as u32 }
+    if kind == Kind::Object {
+        reference
+    } else {
+        kind.size(0) as u32
+    }
 }
 
 /// HotSpot's field layout since JDK 15: primitives from the largest to the smallest, then
@@ -350,8 +459,11 @@ fn packed(mut laid: Laid, kinds: impl Iterator<Item = Kind>, reference: u32) -> 
 
 impl Laid {
     fn place(&mut self, size: u32) {
-        let fits = |&(offset, len): &(u32, u32)| offset.next_multiple_of(size) + size <= offset + len;
-        let hole = (0..self.holes.len()).filter(|&i| fits(&self.holes[i])).min_by_key(|&i| self.holes[i].1);
+        let fits =
+            |&(offset, len): &(u32, u32)| offset.next_multiple_of(size) + size <= offset + len;
+        let hole = (0..self.holes.len())
+            .filter(|&i| fits(&self.holes[i]))
+            .min_by_key(|&i| self.holes[i].1);
         match hole {
             Some(i) => {
                 let (offset, len) = self.holes.remove(i);
@@ -408,14 +520,22 @@ fn classic(laid: Laid, kinds: impl Iterator<Item = Kind>, reference: u32) -> Lai
         at = at.next_multiple_of(reference) + reference * references;
     }
     // A class without fields of its own leaves its superclass's end as it is.
-    let end = if at == laid.end { at } else { at.next_multiple_of(reference) };
-    Laid { end, holes: Vec::new() }
+    let end = if at == laid.end {
+        at
+    } else {
+        at.next_multiple_of(reference)
+    };
+    Laid {
+        end,
+        holes: Vec::new(),
+    }
 }
 
 /// Bytes of static fields: references, then primitives from the largest to the smallest.
 fn lay_out_statics(kinds: impl Iterator<Item = Kind>, model: &Model) -> u32 {
-    let mut sizes: Vec<(bool, u32)> =
-        kinds.map(|k| (k != Kind::Object, u32::MAX - width(k, model.reference))).collect();
+    let mut sizes: Vec<(bool, u32)> = kinds
+        .map(|k| (k != Kind::Object, u32::MAX - width(k, model.reference)))
+        .collect();
     sizes.sort_unstable();
     let mut laid = Laid::default();
     for (_, size) in sizes {

@@ -70,12 +70,22 @@ impl Store {
         let bytes = byte_len::<T>(len)?;
         let (map, spilled) = self.map(bytes)?;
         let charged = bytes as u64;
-        Ok(Array { map, len, spilled, store: self.clone(), charged, _of: std::marker::PhantomData })
+        Ok(Array {
+            map,
+            len,
+            spilled,
+            store: self.clone(),
+            charged,
+            _of: std::marker::PhantomData,
+        })
     }
 
     /// A mapping, and whether it lives in a file.
     fn map(&self, bytes: usize) -> Result<(MmapMut, bool)> {
-        let fail = |source| Error::Memory { bytes: bytes as u64, source };
+        let fail = |source| Error::Memory {
+            bytes: bytes as u64,
+            source,
+        };
         let before = self.used.fetch_add(bytes as u64, Ordering::Relaxed);
         let spilled = before.saturating_add(bytes as u64) > self.limit;
         let mapped = if !spilled {
@@ -106,11 +116,13 @@ impl Store {
 }
 
 fn byte_len<T>(len: usize) -> Result<usize> {
-    len.checked_mul(size_of::<T>()).filter(|&b| b <= isize::MAX as usize).ok_or(Error::Limit {
-        what: "array elements",
-        count: len as u64,
-        limit: isize::MAX as u64,
-    })
+    len.checked_mul(size_of::<T>())
+        .filter(|&b| b <= isize::MAX as usize)
+        .ok_or(Error::Limit {
+            what: "array elements",
+            count: len as u64,
+            limit: isize::MAX as u64,
+        })
 }
 
 /// A flat array in mapped memory. It grows and shrinks in place, without a copy where the system
@@ -144,7 +156,11 @@ impl<T: Pod> Array<T> {
     /// Gives the memory beyond the length back.
     pub(crate) fn shrink_to_fit(&mut self) -> Result<()> {
         let bytes = byte_len::<T>(self.len)?.max(1);
-        if bytes < self.map.len() { self.remap(bytes) } else { Ok(()) }
+        if bytes < self.map.len() {
+            self.remap(bytes)
+        } else {
+            Ok(())
+        }
     }
 
     /// Cuts the array and gives the memory back, without clearing it first.
@@ -170,7 +186,10 @@ impl<T: Pod> Array<T> {
         }
         // SAFETY: the mapping is anonymous or of an unlinked file made by us; the exclusive borrow
         // guarantees that no slice of it is alive while it moves.
-        let done = unsafe { self.map.remap(bytes, memmap2::RemapOptions::new().may_move(true)) };
+        let done = unsafe {
+            self.map
+                .remap(bytes, memmap2::RemapOptions::new().may_move(true))
+        };
         match done {
             Ok(()) => {
                 self.recharge(bytes as u64);

@@ -54,13 +54,20 @@ impl Outline {
             let Some((tag, length)) = head(bytes, at) else {
                 out.warnings.push(Warning::damage(
                     at as u64,
-                    format!("the file ends inside a record's header ({} of 9 bytes)", bytes.len() - at),
+                    format!(
+                        "the file ends inside a record's header ({} of 9 bytes)",
+                        bytes.len() - at
+                    ),
                 ));
                 break;
             };
             let start = at + 9;
             let is_heap = matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
-            let length = if is_heap { unwrapped(bytes, start, length) } else { length };
+            let length = if is_heap {
+                unwrapped(bytes, start, length)
+            } else {
+                length
+            };
             let left = (bytes.len() - start) as u64;
             let end = start + length.min(left) as usize;
             if length > left {
@@ -70,10 +77,15 @@ impl Outline {
             at = end;
         }
         if unknown > 0 {
-            out.warnings.push(Warning::note(format!("{unknown} records of unknown kinds were passed over")));
+            out.warnings.push(Warning::note(format!(
+                "{unknown} records of unknown kinds were passed over"
+            )));
         }
         if out.segments.is_empty() {
-            out.warnings.push(Warning::damage(bytes.len() as u64, "the dump has no heap records: all figures are zero"));
+            out.warnings.push(Warning::damage(
+                bytes.len() as u64,
+                "the dump has no heap records: all figures are zero",
+            ));
         } else if !out.complete {
             let text = "the dump ends without its closing record: it was cut off while being written, so objects and GC roots may be missing";
             out.warnings.push(Warning::damage(bytes.len() as u64, text));
@@ -88,7 +100,15 @@ impl Outline {
         ));
     }
 
-    fn record(&mut self, bytes: &[u8], id_size: usize, tag: u8, start: usize, end: usize, unknown: &mut u64) {
+    fn record(
+        &mut self,
+        bytes: &[u8],
+        id_size: usize,
+        tag: u8,
+        start: usize,
+        end: usize,
+        unknown: &mut u64,
+    ) {
         let body = &bytes[start..end];
         match tag {
             tag::UTF8 => {
@@ -107,7 +127,14 @@ impl Outline {
                     let room = (body.len() - record::TRACE_HEAD) / id_size;
                     let frames = t.frames.min(u32::try_from(room).unwrap_or(u32::MAX));
                     let offset = start + record::TRACE_HEAD;
-                    self.traces.insert(t.serial, TraceAt { thread_serial: t.thread_serial, frames, offset });
+                    self.traces.insert(
+                        t.serial,
+                        TraceAt {
+                            thread_serial: t.thread_serial,
+                            frames,
+                            offset,
+                        },
+                    );
                 }
             }
             tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => {
@@ -133,7 +160,10 @@ impl Outline {
 
 fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
     let head = bytes.get(at..at + 9)?;
-    Some((head[0], u64::from(u32::from_be_bytes([head[5], head[6], head[7], head[8]]))))
+    Some((
+        head[0],
+        u64::from(u32::from_be_bytes([head[5], head[6], head[7], head[8]])),
+    ))
 }
 
 /// The length of a heap dump record, with the multiple of 2³² that its 32 bits lost.

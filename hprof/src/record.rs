@@ -73,8 +73,16 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(crate) const PRIMITIVES: [Self; 8] =
-        [Self::Boolean, Self::Char, Self::Float, Self::Double, Self::Byte, Self::Short, Self::Int, Self::Long];
+    pub(crate) const PRIMITIVES: [Self; 8] = [
+        Self::Boolean,
+        Self::Char,
+        Self::Float,
+        Self::Double,
+        Self::Byte,
+        Self::Short,
+        Self::Int,
+        Self::Long,
+    ];
 
     /// The type with this code.
     #[must_use]
@@ -161,7 +169,10 @@ pub fn header(input: &[u8]) -> Result<Header> {
     let magic = b"JAVA PROFILE 1.0";
     let Ok((rest, (version, _, id_size, taken_ms))) = result else {
         if input.len() < 64 && input.starts_with(&magic[..magic.len().min(input.len())]) {
-            return Err(Error::Header { offset: input.len() as u64, what: "the file ends inside the header".into() });
+            return Err(Error::Header {
+                offset: input.len() as u64,
+                what: "the file ends inside the header".into(),
+            });
         }
         return Err(not_a_dump(input));
     };
@@ -171,14 +182,26 @@ pub fn header(input: &[u8]) -> Result<Header> {
     let end = input.len().min(128) - rest.len();
     if id_size != 4 && id_size != 8 {
         let what = format!("identifiers of {id_size} bytes; a dump has 4 or 8");
-        return Err(Error::Header { offset: version.len() as u64 + 1, what });
+        return Err(Error::Header {
+            offset: version.len() as u64 + 1,
+            what,
+        });
     }
     let version = String::from_utf8_lossy(version).into_owned();
-    Ok(Header { version, id_size: id_size as usize, taken_ms, end })
+    Ok(Header {
+        version,
+        id_size: id_size as usize,
+        taken_ms,
+        end,
+    })
 }
 
 fn not_a_dump(input: &[u8]) -> Error {
-    let shown: String = input.iter().take(16).map(|b| b.escape_ascii().to_string()).collect();
+    let shown: String = input
+        .iter()
+        .take(16)
+        .map(|b| b.escape_ascii().to_string())
+        .collect();
     let hint = match input {
         [b'P', b'K', ..] => " (a zip archive: unpack it first)",
         [0x28, 0xb5, 0x2f, 0xfd, ..] => " (zstd: decompress it first)",
@@ -186,12 +209,20 @@ fn not_a_dump(input: &[u8]) -> Error {
         [b'F', b'L', b'R', 0, ..] => " (a JFR recording)",
         _ => "",
     };
-    Error::NotADump(format!("it begins with \"{shown}\"{hint}, a dump begins with \"JAVA PROFILE\""))
+    Error::NotADump(format!(
+        "it begins with \"{shown}\"{hint}, a dump begins with \"JAVA PROFILE\""
+    ))
 }
 
 /// An id of the dump's size.
 pub(crate) fn id<'a>(id_size: usize) -> impl Fn(&'a [u8]) -> IResult<&'a [u8], u64> {
-    move |input| if id_size == 8 { be_u64(input) } else { be_u32(input).map(|(rest, v)| (rest, u64::from(v))) }
+    move |input| {
+        if id_size == 8 {
+            be_u64(input)
+        } else {
+            be_u32(input).map(|(rest, v)| (rest, u64::from(v)))
+        }
+    }
 }
 
 /// LOAD_CLASS: class serial, class object, stack trace serial, name.
@@ -203,9 +234,19 @@ pub(crate) struct LoadClass {
 }
 
 pub(crate) fn load_class(input: &[u8], id_size: usize) -> Option<LoadClass> {
-    let (_, (serial, class, _, name)) =
-        (be_u32::<_, nom::error::Error<_>>, id(id_size), be_u32, id(id_size)).parse(input).ok()?;
-    Some(LoadClass { serial, class, name })
+    let (_, (serial, class, _, name)) = (
+        be_u32::<_, nom::error::Error<_>>,
+        id(id_size),
+        be_u32,
+        id(id_size),
+    )
+        .parse(input)
+        .ok()?;
+    Some(LoadClass {
+        serial,
+        class,
+        name,
+    })
 }
 
 /// STACK_FRAME.
@@ -220,9 +261,23 @@ pub(crate) struct Frame {
 
 pub(crate) fn frame(input: &[u8], id_size: usize) -> Option<Frame> {
     let word = || id(id_size);
-    let (_, (id, method, _signature, source, class_serial, line)) =
-        (word(), word(), word(), word(), be_u32::<_, nom::error::Error<_>>, be_u32).parse(input).ok()?;
-    Some(Frame { id, method, source, class_serial, line: line.cast_signed() })
+    let (_, (id, method, _signature, source, class_serial, line)) = (
+        word(),
+        word(),
+        word(),
+        word(),
+        be_u32::<_, nom::error::Error<_>>,
+        be_u32,
+    )
+        .parse(input)
+        .ok()?;
+    Some(Frame {
+        id,
+        method,
+        source,
+        class_serial,
+        line: line.cast_signed(),
+    })
 }
 
 /// STACK_TRACE: where its frame ids are, rather than a list of them.
@@ -237,9 +292,14 @@ pub(crate) struct Trace {
 pub(crate) const TRACE_HEAD: usize = 12;
 
 pub(crate) fn trace(input: &[u8]) -> Option<Trace> {
-    let (_, (serial, thread_serial, frames)) =
-        (be_u32::<_, nom::error::Error<_>>, be_u32, be_u32).parse(input).ok()?;
-    Some(Trace { serial, thread_serial, frames })
+    let (_, (serial, thread_serial, frames)) = (be_u32::<_, nom::error::Error<_>>, be_u32, be_u32)
+        .parse(input)
+        .ok()?;
+    Some(Trace {
+        serial,
+        thread_serial,
+        frames,
+    })
 }
 
 /// A CLASS_DUMP sub-record, the tag byte excluded.
@@ -262,10 +322,19 @@ pub(crate) struct ClassDump {
 pub(crate) fn class_dump(input: &[u8], id_size: usize) -> Option<(ClassDump, usize)> {
     let word = || id(id_size);
     let mut class = ClassDump::default();
-    let (mut rest, (id, _, superclass, loader, signers, domain, _, _, instance_bytes)) =
-        (word(), be_u32::<_, nom::error::Error<_>>, word(), word(), word(), word(), word(), word(), be_u32)
-            .parse(input)
-            .ok()?;
+    let (mut rest, (id, _, superclass, loader, signers, domain, _, _, instance_bytes)) = (
+        word(),
+        be_u32::<_, nom::error::Error<_>>,
+        word(),
+        word(),
+        word(),
+        word(),
+        word(),
+        word(),
+        be_u32,
+    )
+        .parse(input)
+        .ok()?;
     (class.id, class.superclass, class.loader) = (id, superclass, loader);
     (class.others, class.instance_bytes) = ([signers, domain], instance_bytes);
     let mut count;
@@ -312,14 +381,32 @@ mod tests {
         bytes.extend(1_700_000_000_000_u64.to_be_bytes());
         bytes.push(1);
         let h = header(&bytes).unwrap();
-        assert_eq!((h.id_size, h.taken_ms, h.end), (8, 1_700_000_000_000, bytes.len() - 1));
+        assert_eq!(
+            (h.id_size, h.taken_ms, h.end),
+            (8, 1_700_000_000_000, bytes.len() - 1)
+        );
     }
 
     #[test]
     fn a_wrong_file_is_named() {
-        assert!(header(b"PK\x03\x04").unwrap_err().to_string().contains("zip archive"));
-        assert!(header(b"JAVA PROF").unwrap_err().to_string().contains("ends inside the header"));
-        assert!(header(b"JAVA PROFILE 1.0.2\0\0\0\0\x07aaaaaaaa").unwrap_err().to_string().contains("7 bytes"));
+        assert!(
+            header(b"PK\x03\x04")
+                .unwrap_err()
+                .to_string()
+                .contains("zip archive")
+        );
+        assert!(
+            header(b"JAVA PROF")
+                .unwrap_err()
+                .to_string()
+                .contains("ends inside the header")
+        );
+        assert!(
+            header(b"JAVA PROFILE 1.0.2\0\0\0\0\x07aaaaaaaa")
+                .unwrap_err()
+                .to_string()
+                .contains("7 bytes")
+        );
     }
 
     #[test]

@@ -65,7 +65,10 @@ impl Targets for Numbers<'_> {
     #[inline]
     fn encode(&self, id: u64) -> u32 {
         match self.map.by_id(id, self.split) {
-            NONE => self.classes.by_id(crate::ObjectId(id)).map_or(NONE, |c| c.0),
+            NONE => self
+                .classes
+                .by_id(crate::ObjectId(id))
+                .map_or(NONE, |c| c.0),
             number => number,
         }
     }
@@ -242,10 +245,13 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
             job.scan_piece(piece, part, worker, shapes);
         });
         out.append(job, batch, &mut parts, &mut last_id)?;
-        job.progress.advance(batch.iter().map(|p| p.len() as u64).sum());
+        job.progress
+            .advance(batch.iter().map(|p| p.len() as u64).sum());
     }
     for worker in workers {
-        let Ok(worker) = worker.into_inner() else { continue };
+        let Ok(worker) = worker.into_inner() else {
+            continue;
+        };
         out.stats.merge(&worker.stats);
         out.unknown_classes.extend(worker.unknown_classes);
         out.unknown_arrays.extend(worker.unknown_arrays);
@@ -261,8 +267,15 @@ impl<T: Targets> Job<'_, T> {
         for (_, class) in self.classes.iter().take(self.classes.dumped()) {
             row.clear();
             let superclass = class.superclass.map_or(0, |s| self.classes[s].id.0);
-            let statics = class.statics.iter().filter(|s| s.kind == Kind::Object).map(|s| s.value);
-            let ids = [superclass, class.loader.0].into_iter().chain(class.others.iter().copied()).chain(statics);
+            let statics = class
+                .statics
+                .iter()
+                .filter(|s| s.kind == Kind::Object)
+                .map(|s| s.value);
+            let ids = [superclass, class.loader.0]
+                .into_iter()
+                .chain(class.others.iter().copied())
+                .chain(statics);
             row.extend(ids.filter(|&id| id != 0).map(|id| self.targets.encode(id)));
             out.targets.extend(&row)?;
             out.ends.extend(&[out.targets.len() as u32])?;
@@ -353,7 +366,11 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
                     None => self.misplaced(object.id),
                 }
             } else if self.job.collect_ids {
-                if leaf { self.part.leaf_ids.push(object.id) } else { self.part.inner_ids.push(object.id) }
+                if leaf {
+                    self.part.leaf_ids.push(object.id)
+                } else {
+                    self.part.inner_ids.push(object.id)
+                }
             }
             if object.serial > 1 {
                 self.site(object.serial, leaf);
@@ -371,7 +388,11 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     #[cold]
     fn site(&mut self, serial: u32, leaf: bool) {
         let part = &mut *self.part;
-        let count = if leaf { part.leaf_shapes.len() } else { part.inner_shapes.len() };
+        let count = if leaf {
+            part.leaf_shapes.len()
+        } else {
+            part.inner_shapes.len()
+        };
         part.sites.push((count as u32 - 1, leaf, serial));
         self.worker.stats.real_serials += 1;
     }
@@ -424,7 +445,11 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             (Refs::Soft, Reference::Soft | Reference::Final) => {
                 if target != 0 {
                     let from = self.part.inner_shapes.len() as u32;
-                    self.part.referents.push(Referent { from, target, kind: layout.reference });
+                    self.part.referents.push(Referent {
+                        from,
+                        target,
+                        kind: layout.reference,
+                    });
                 }
                 return target != 0;
             }
@@ -453,7 +478,10 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             self.last = Last::Nothing;
             return;
         }
-        self.last = Last::Instance { class, id: object.id };
+        self.last = Last::Instance {
+            class,
+            id: object.id,
+        };
         self.worker.stats.classes[class as usize].instances += 1;
         let (classes, mut count, mut special) = (self.job.classes, 0, false);
         let layout = classes.layout(class);
@@ -485,7 +513,10 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             self.last = Last::Nothing;
             return;
         }
-        self.last = Last::Array { kind: Kind::Object, len };
+        self.last = Last::Array {
+            kind: Kind::Object,
+            len,
+        };
         let array = self.job.classes.layout(class).array;
         let (mut count, shape) = if array == Layout::NO_ARRAY {
             // A damaged dump: the class of an array is no array class. Count it as an instance.
@@ -556,7 +587,10 @@ impl Scanned {
             });
             self.shapes.longs.append(&mut part.longs);
             for referent in &part.referents {
-                self.referents.push(Referent { from: referent.from + inner_base as u32, ..*referent });
+                self.referents.push(Referent {
+                    from: referent.from + inner_base as u32,
+                    ..*referent
+                });
             }
             for &(number, leaf, serial) in &part.sites {
                 let base = if leaf { leaf_base } else { inner_base };
@@ -567,7 +601,11 @@ impl Scanned {
             if let Some(damage) = part.damage.take() {
                 self.warnings.push(Warning::damage(
                     damage.offset as u64,
-                    format!("{}; the rest of its segment, {} bytes, is not read", damage.message, segment.end - damage.offset),
+                    format!(
+                        "{}; the rest of its segment, {} bytes, is not read",
+                        damage.message,
+                        segment.end - damage.offset
+                    ),
                 ));
             }
             if let Some((first, last)) = part.span.take() {
@@ -577,20 +615,28 @@ impl Scanned {
             inner_base += part.inner_shapes.len();
             leaf_base += part.leaf_shapes.len();
         }
-        let limit = |what, count: usize| Error::Limit { what, count: count as u64, limit: u64::from(NONE) - 1 };
-        let objects = job.classes.len() + inner_base + leaf_base;
+        let limit = |what, count: usize| Error::Limit {
+            what,
+            count: count as u64,
+            limit: u64::from(NONE) - 1,
+        };
+        // Class objects need numbers twice: searched rows name them by marks.
+        let objects = job.classes.len() * 2 + inner_base + leaf_base;
         if objects >= NONE as usize || !self.shapes.has_room(self.shapes.longs.len()) {
             return Err(limit("objects", objects));
         }
         if target_base >= NONE as usize {
             return Err(limit("references", target_base));
         }
-        parts.par_iter_mut().zip(bases).for_each(|(part, (targets, longs))| {
-            part.ends.iter_mut().for_each(|e| *e += targets);
-            for shape in part.inner_shapes.iter_mut().chain(&mut part.leaf_shapes) {
-                *shape += if *shape >= first_long { longs } else { 0 };
-            }
-        });
+        parts
+            .par_iter_mut()
+            .zip(bases)
+            .for_each(|(part, (targets, longs))| {
+                part.ends.iter_mut().for_each(|e| *e += targets);
+                for shape in part.inner_shapes.iter_mut().chain(&mut part.leaf_shapes) {
+                    *shape += if *shape >= first_long { longs } else { 0 };
+                }
+            });
         append_all(&mut self.ends, parts, |p| &p.ends)?;
         append_all(&mut self.targets, parts, |p| &p.targets)?;
         append_all(&mut self.inner_shapes, parts, |p| &p.inner_shapes)?;
@@ -615,6 +661,7 @@ fn append_all<V: bytemuck::Pod + Send + Sync>(
         (to, rest) = rest.split_at_mut(from.len());
         jobs.push((to, from));
     }
-    jobs.into_par_iter().for_each(|(to, from)| to.copy_from_slice(from));
+    jobs.into_par_iter()
+        .for_each(|(to, from)| to.copy_from_slice(from));
     Ok(())
 }

@@ -18,13 +18,14 @@ pub(crate) struct Search {
 }
 
 /// Searches the graph, and on the way rewrites the rows of reached objects: a target that holds
-/// references becomes its preorder number less one, a target that the search entered through this
-/// very reference becomes [`NONE`]. What the dominator computation needs of each reference is then
-/// in the row itself, and tree edges (nearly all) are gone from it.
+/// references becomes its preorder number less one, a class object becomes [`class_mark`], a target
+/// that the search entered through this very reference becomes [`NONE`]. What the dominator
+/// computation needs of each reference is then in the row itself, and tree edges (nearly all) are
+/// gone from it.
 ///
 /// Cost: one visit of each reference.
 pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
-    let inner = graph.split.inner;
+    let (inner, classes) = (graph.split.inner, graph.split.classes);
     let mut number: Array<u32> = store.zeroed(inner as usize)?;
     let mut parent: Array<u32> = store.zeroed(inner as usize + 1)?;
     let mut reached = 0_u32;
@@ -66,12 +67,27 @@ pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
                         end = offsets[target as usize + 1];
                         continue;
                     }
-                    targets[cursor as usize] = seen - 1;
+                    targets[cursor as usize] = if target < classes {
+                        class_mark(target)
+                    } else {
+                        seen - 1
+                    };
                 }
                 cursor += 1;
             }
         }
     }
     parent.cut(reached as usize + 1)?;
-    Ok(Search { number, parent, reached })
+    Ok(Search {
+        number,
+        parent,
+        reached,
+    })
+}
+
+/// How a searched row names a class object. Marks are the largest values below [`NONE`], above all
+/// object numbers.
+#[inline(always)]
+pub(crate) const fn class_mark(class: u32) -> u32 {
+    NONE - 1 - class
 }

@@ -31,7 +31,12 @@ impl Shapes {
     pub(crate) fn new(classes: &Classes) -> Self {
         let count = classes.len() as u32;
         let arrays = classes.arrays().to_vec();
-        Self { classes: count, long: count * 2 + arrays.len() as u32 * SHORT, arrays, longs: Vec::new() }
+        Self {
+            classes: count,
+            long: count * 2 + arrays.len() as u32 * SHORT,
+            arrays,
+            longs: Vec::new(),
+        }
     }
 
     /// Whether the shapes leave room for this many long arrays.

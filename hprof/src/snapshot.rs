@@ -41,11 +41,18 @@ impl Dump {
         all.append(&mut self.outline.warnings);
         all.extend(more);
         if duplicates > 0 {
-            all.push(Warning::note(format!("{duplicates} class records have the id of an earlier one and were ignored")));
+            all.push(Warning::note(format!(
+                "{duplicates} class records have the id of an earlier one and were ignored"
+            )));
         }
         if short > 0 {
-            let text = format!("{short} reference fields lie beyond the end of their object's record and were taken for null");
-            all.push(Warning { partial: true, ..Warning::note(text) });
+            let text = format!(
+                "{short} reference fields lie beyond the end of their object's record and were taken for null"
+            );
+            all.push(Warning {
+                partial: true,
+                ..Warning::note(text)
+            });
         }
         all.sort_by_key(|w| (w.offset.is_none(), w.offset));
         all.dedup();
@@ -94,12 +101,19 @@ impl Snapshot {
         let header = record::header(&source)?;
         let outline = Outline::read(&source, &header);
         let mut plan = Plan::new(&source, &header, &outline);
-        let built = build::build(&source, &header, &outline, &mut plan, options, progress, &store)?;
-        let Built { mut graph, map, mut scanned, roots, warnings } = built;
+        let built = build::build(
+            &source, &header, &outline, &mut plan, options, progress, &store,
+        )?;
+        let Built {
+            mut graph,
+            map,
+            mut scanned,
+            roots,
+            warnings,
+        } = built;
         let next = |at| map.ranks().and_then(|r| r.next_start(at));
         let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size, next);
-        progress.phase("finding dominators", 0);
-        let dominators = dominators::dominators(&mut graph, &store)?;
+        let dominators = dominators::dominators(&mut graph, &store, progress)?;
         progress.phase("retained sizes", 0);
         let split = graph.split;
         let size = |object: u32| {
@@ -120,8 +134,15 @@ impl Snapshot {
         sites.sort_unstable();
         let scan_warnings = std::mem::take(&mut scanned.warnings);
         let classes = plan.classes;
-        let mut dump =
-            Dump { source, header, outline, classes, sizes, stats: scanned.stats, warnings: Vec::new() };
+        let mut dump = Dump {
+            source,
+            header,
+            outline,
+            classes,
+            sizes,
+            stats: scanned.stats,
+            warnings: Vec::new(),
+        };
         dump.gather_warnings(scan_warnings.into_iter().chain(warnings));
         Ok(Self {
             dump,
@@ -191,7 +212,12 @@ impl Snapshot {
     #[must_use]
     pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
         match self.map.by_id(id.0, self.split) {
-            NONE => self.dump.classes.by_id(id).filter(|c| c.0 < self.split.classes).map(|c| ObjectIndex(c.0)),
+            NONE => self
+                .dump
+                .classes
+                .by_id(id)
+                .filter(|c| c.0 < self.split.classes)
+                .map(|c| ObjectIndex(c.0)),
             number => Some(ObjectIndex(number)),
         }
     }
@@ -251,7 +277,11 @@ impl Snapshot {
     /// `java.lang.Class`, where the dump has it.
     #[must_use]
     pub fn class_class(&self) -> Option<ClassIndex> {
-        self.dump.classes.by_name("java.lang.Class").first().copied()
+        self.dump
+            .classes
+            .by_name("java.lang.Class")
+            .first()
+            .copied()
     }
 
     /// The object's name in reports: its class, or `class C` for the class object of `C`.
@@ -259,7 +289,9 @@ impl Snapshot {
     pub fn name(&self, object: ObjectIndex) -> String {
         match self.represents(object) {
             Some(class) => format!("class {}", self.dump.classes[class].name),
-            None => self.class(object).map_or_else(|| "java.lang.Class".to_owned(), |c| c.name.to_string()),
+            None => self
+                .class(object)
+                .map_or_else(|| "java.lang.Class".to_owned(), |c| c.name.to_string()),
         }
     }
 
@@ -268,7 +300,10 @@ impl Snapshot {
     pub fn retained_bytes(&self, object: ObjectIndex) -> Option<u64> {
         match self.tree.node(object) {
             Some(node) => Some(self.tree.retained_bytes(node)),
-            None => self.tree.is_reachable(object).then(|| self.shallow_bytes(object)),
+            None => self
+                .tree
+                .is_reachable(object)
+                .then(|| self.shallow_bytes(object)),
         }
     }
 

@@ -35,11 +35,16 @@ impl Source {
     /// # Errors
     /// When the file cannot be opened or read, or there is no room for the temporary file.
     pub fn open(path: &Path) -> Result<Self> {
-        let fail = |source| Error::Io { path: path.to_path_buf(), source };
+        let fail = |source| Error::Io {
+            path: path.to_path_buf(),
+            source,
+        };
         let file = File::open(path).map_err(fail)?;
         let meta = file.metadata().map_err(fail)?;
         if meta.is_dir() {
-            return Err(fail(std::io::Error::other("is a directory, not a heap dump")));
+            return Err(fail(std::io::Error::other(
+                "is a directory, not a heap dump",
+            )));
         }
         let mapped = if meta.is_file() {
             if meta.len() == 0 {
@@ -52,8 +57,12 @@ impl Source {
             std::io::copy(&mut &file, &mut sink).map_err(fail)?;
             sink.finish()?
         };
-        let mut source =
-            Self { file_bytes: mapped.len() as u64, bytes: mapped, path: path.to_path_buf(), warnings: Vec::new() };
+        let mut source = Self {
+            file_bytes: mapped.len() as u64,
+            bytes: mapped,
+            path: path.to_path_buf(),
+            warnings: Vec::new(),
+        };
         if gzip::is_gzip(&source) {
             let mut sink = Sink::new(path);
             let warning = gzip::decompress(&source, &mut sink).map_err(fail)?;
@@ -68,7 +77,12 @@ impl Source {
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let file_bytes = bytes.len() as u64;
         let path = PathBuf::from("(memory)");
-        let mut source = Self { bytes: Bytes::Memory(bytes), path, file_bytes, warnings: Vec::new() };
+        let mut source = Self {
+            bytes: Bytes::Memory(bytes),
+            path,
+            file_bytes,
+            warnings: Vec::new(),
+        };
         if gzip::is_gzip(&source) {
             let mut sink = Sink::new(&source.path);
             match gzip::decompress(&source, &mut sink).map(|w| (w, sink.finish())) {
@@ -135,7 +149,11 @@ struct Sink {
 
 impl Sink {
     fn new(path: &Path) -> Self {
-        Self { memory: Vec::new(), file: None, path: path.to_path_buf() }
+        Self {
+            memory: Vec::new(),
+            file: None,
+            path: path.to_path_buf(),
+        }
     }
 
     fn spill(&mut self) -> std::io::Result<()> {
@@ -147,7 +165,10 @@ impl Sink {
     }
 
     fn finish(self) -> Result<Bytes> {
-        let fail = |source| Error::Io { path: self.path.clone(), source };
+        let fail = |source| Error::Io {
+            path: self.path.clone(),
+            source,
+        };
         match self.file {
             None if self.memory.is_empty() => Err(Error::NotADump("the file is empty".into())),
             None => Ok(Bytes::Memory(self.memory)),
@@ -163,7 +184,10 @@ impl Write for Sink {
         }
         match &mut self.file {
             Some(file) => file.write_all(buf).map_err(|e| {
-                std::io::Error::new(e.kind(), format!("writing the decompressed dump to a temporary file: {e}"))
+                std::io::Error::new(
+                    e.kind(),
+                    format!("writing the decompressed dump to a temporary file: {e}"),
+                )
             })?,
             None => self.memory.extend_from_slice(buf),
         }

@@ -19,7 +19,12 @@ pub(crate) struct ClassStats {
 
 impl Default for ClassStats {
     fn default() -> Self {
-        Self { instances: 0, gap: u64::MAX, gap_at: 0, gap_seen: 0 }
+        Self {
+            instances: 0,
+            gap: u64::MAX,
+            gap_at: 0,
+            gap_seen: 0,
+        }
     }
 }
 
@@ -115,7 +120,11 @@ impl Stats {
             }
             Last::Array { kind, len } => {
                 let slack = |size: i64| gap.cast_signed().wrapping_sub(i64::from(len) * size);
-                let narrow = if kind == Kind::Object { 4 } else { kind.size(0) as i64 };
+                let narrow = if kind == Kind::Object {
+                    4
+                } else {
+                    kind.size(0) as i64
+                };
                 let best = &mut self.array_slack[kind as usize];
                 *best = slack(narrow).min(*best);
                 if kind == Kind::Object {
@@ -129,7 +138,10 @@ impl Stats {
         for (a, b) in self.classes.iter_mut().zip(&other.classes) {
             a.merge(b);
         }
-        let sums = [(&mut self.residues, &other.residues), (&mut self.quotients, &other.quotients)];
+        let sums = [
+            (&mut self.residues, &other.residues),
+            (&mut self.quotients, &other.quotients),
+        ];
         for (to, from) in sums {
             for (a, b) in to.iter_mut().zip(from) {
                 *a += b;

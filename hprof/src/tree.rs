@@ -68,7 +68,11 @@ impl DominatorTree {
     ) -> Result<Self> {
         let (inner, objects) = (graph.split.inner, graph.objects);
         graph.keep_leaf_references()?;
-        let Dominators { number, idom, levels } = dominators;
+        let Dominators {
+            number,
+            idom,
+            levels,
+        } = dominators;
         let Renumbered { place, parent, end } = renumber(&idom, store)?;
         drop(idom);
         let nodes = parent.len();
@@ -88,19 +92,38 @@ impl DominatorTree {
         }
         // Numbers up to levels[0] were strongly reached; a node's level shows in a place only
         // through its number, so the few weaker ones are listed.
-        let weak_nodes: [Vec<u32>; 2] =
-            [1, 2].map(|l| (levels[l - 1] + 1..=levels[l]).map(|n| place[n as usize]).collect());
+        let weak_nodes: [Vec<u32>; 2] = [1, 2].map(|l| {
+            (levels[l - 1] + 1..=levels[l])
+                .map(|n| place[n as usize])
+                .collect()
+        });
         drop(place);
         let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
         spans(&graph, &node_of, &weak_nodes, &object, &mut span);
-        let HeapGraph { roots, targets, offsets, .. } = graph;
+        let HeapGraph {
+            roots,
+            targets,
+            offsets,
+            ..
+        } = graph;
         drop((targets, offsets));
         let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
         common_dominators(&parent, &end, &span, &mut leaf_parent, store)?;
         drop(span);
         let (leaf_start, leaves) = hang_leaves(&leaf_parent, nodes, inner, store)?;
         let bytes = prefix_bytes(&object, &leaf_start, &leaves, size, store)?;
-        Ok(Self { object, parent, end, bytes, leaf_start, leaves, node_of, leaf_parent, inner, roots })
+        Ok(Self {
+            object,
+            parent,
+            end,
+            bytes,
+            leaf_start,
+            leaves,
+            node_of,
+            leaf_parent,
+            inner,
+            roots,
+        })
     }
 
     /// Number of nodes, the root included.
@@ -117,13 +140,19 @@ impl DominatorTree {
     /// The object at a node; `None` at the root.
     #[must_use]
     pub fn object(&self, node: Node) -> Option<ObjectIndex> {
-        Some(self.object[node.index()]).filter(|&o| o != NONE).map(ObjectIndex)
+        Some(self.object[node.index()])
+            .filter(|&o| o != NONE)
+            .map(ObjectIndex)
     }
 
     /// The node of an object that holds references and is reachable.
     #[must_use]
     pub fn node(&self, object: ObjectIndex) -> Option<Node> {
-        self.node_of.get(object.index()).copied().filter(|&n| n != NONE).map(Node)
+        self.node_of
+            .get(object.index())
+            .copied()
+            .filter(|&n| n != NONE)
+            .map(Node)
     }
 
     /// Whether a GC root reaches the object, by references that retain.
@@ -139,7 +168,11 @@ impl DominatorTree {
             self.node(object).map(|n| self.parent(n))
         } else {
             let leaf = (object.0 - self.inner) as usize;
-            self.leaf_parent.get(leaf).copied().filter(|&n| n != NONE).map(Node)
+            self.leaf_parent
+                .get(leaf)
+                .copied()
+                .filter(|&n| n != NONE)
+                .map(Node)
         }
     }
 
@@ -167,7 +200,8 @@ impl DominatorTree {
 
     /// The leaves that a node dominates immediately.
     pub fn leaves(&self, node: Node) -> impl ExactSizeIterator<Item = ObjectIndex> + '_ {
-        let range = self.leaf_start[node.index()] as usize..self.leaf_start[node.index() + 1] as usize;
+        let range =
+            self.leaf_start[node.index()] as usize..self.leaf_start[node.index() + 1] as usize;
         self.leaves[range].iter().map(|&l| ObjectIndex(l))
     }
 
@@ -196,7 +230,10 @@ impl DominatorTree {
     /// The kind of root that holds an object directly.
     #[must_use]
     pub fn root_kind(&self, object: ObjectIndex) -> Option<RootKind> {
-        self.roots.binary_search_by_key(&object.0, |r| r.0).ok().map(|i| self.roots[i].1)
+        self.roots
+            .binary_search_by_key(&object.0, |r| r.0)
+            .ok()
+            .map(|i| self.roots[i].1)
     }
 }
 
@@ -216,8 +253,10 @@ fn renumber(idom: &[u32], store: &Store) -> Result<Renumbered> {
         size[idom[n] as usize] += size[n];
     }
     size[0] += 1;
-    let (mut place, mut next): (Array<u32>, Array<u32>) = (store.zeroed(nodes)?, store.zeroed(nodes)?);
-    let (mut parent, mut end): (Array<u32>, Array<u32>) = (store.zeroed(nodes)?, store.zeroed(nodes)?);
+    let (mut place, mut next): (Array<u32>, Array<u32>) =
+        (store.zeroed(nodes)?, store.zeroed(nodes)?);
+    let (mut parent, mut end): (Array<u32>, Array<u32>) =
+        (store.zeroed(nodes)?, store.zeroed(nodes)?);
     {
         let (size, place, next) = (&size[..], &mut place[..], &mut next[..]);
         let (parent, end) = (&mut parent[..], &mut end[..]);
@@ -240,10 +279,14 @@ impl HeapGraph {
     /// Drops all references but those to leaves, and gives their memory back.
     fn keep_leaf_references(&mut self) -> Result<()> {
         let inner = self.split.inner;
+        // Above the leaves are the marks of class objects and of nothing.
+        let leaves = self.objects - inner;
         const CHUNK: usize = 1 << 18;
         // Each chunk of rows is compacted in place, then the chunks are moved together.
         let rows = self.offsets.len() - 1;
-        let bounds: Vec<usize> = (0..=rows.div_ceil(CHUNK)).map(|c| self.offsets[(c * CHUNK).min(rows)] as usize).collect();
+        let bounds: Vec<usize> = (0..=rows.div_ceil(CHUNK))
+            .map(|c| self.offsets[(c * CHUNK).min(rows)] as usize)
+            .collect();
         let mut jobs = Vec::with_capacity(bounds.len());
         let mut rest = &mut self.targets[..];
         let (_, mut offsets) = self.offsets.split_at_mut(1);
@@ -262,7 +305,7 @@ impl HeapGraph {
                     while from < row_end {
                         let target = targets[from];
                         from += 1;
-                        if target >= inner && target != NONE {
+                        if target.wrapping_sub(inner) < leaves {
                             targets[to] = target;
                             to += 1;
                         }
@@ -279,21 +322,38 @@ impl HeapGraph {
             shifts.push(at as u32);
             at += count;
         }
-        self.offsets[1..].par_chunks_mut(CHUNK).zip(shifts).for_each(|(ends, shift)| {
-            ends.iter_mut().for_each(|e| *e += shift);
-        });
+        self.offsets[1..]
+            .par_chunks_mut(CHUNK)
+            .zip(shifts)
+            .for_each(|(ends, shift)| {
+                ends.iter_mut().for_each(|e| *e += shift);
+            });
         self.targets.cut(at)
     }
 }
 
 /// For each leaf the smallest and the largest node that refers to it, by its strongest referrers.
-fn spans(graph: &HeapGraph, node_of: &[u32], weak: &[Vec<u32>; 2], object: &[u32], span: &mut [u64]) {
+fn spans(
+    graph: &HeapGraph,
+    node_of: &[u32],
+    weak: &[Vec<u32>; 2],
+    object: &[u32],
+    span: &mut [u64],
+) {
     let inner = graph.split.inner;
-    let mut is_weak: Vec<u64> = vec![0; if weak.iter().all(Vec::is_empty) { 0 } else { object.len() / 64 + 1 }];
+    let mut is_weak: Vec<u64> = vec![
+        0;
+        if weak.iter().all(Vec::is_empty) {
+            0
+        } else {
+            object.len() / 64 + 1
+        }
+    ];
     for &node in weak.iter().flatten() {
         is_weak[node as usize / 64] |= 1 << (node % 64);
     }
-    let is_strong = |node: u32| is_weak.is_empty() || is_weak[node as usize / 64] & 1 << (node % 64) == 0;
+    let is_strong =
+        |node: u32| is_weak.is_empty() || is_weak[node as usize / 64] & 1 << (node % 64) == 0;
     span.par_iter_mut().for_each(|s| *s = UNSEEN);
     for &(root, _) in &graph.roots {
         if root >= inner {
@@ -316,19 +376,22 @@ fn spans(graph: &HeapGraph, node_of: &[u32], weak: &[Vec<u32>; 2], object: &[u32
         }
     };
     const CHUNK: usize = 1 << 14;
-    node_of.par_chunks(CHUNK).enumerate().for_each(|(c, nodes)| {
-        let first = c * CHUNK;
-        let mut begin = graph.offsets[first] as usize;
-        for (i, &node) in nodes.iter().enumerate() {
-            let end = graph.offsets[first + i + 1] as usize;
-            if begin < end && node != NONE && is_strong(node) {
-                for &leaf in &graph.targets[begin..end] {
-                    widen(leaf, node);
+    node_of
+        .par_chunks(CHUNK)
+        .enumerate()
+        .for_each(|(c, nodes)| {
+            let first = c * CHUNK;
+            let mut begin = graph.offsets[first] as usize;
+            for (i, &node) in nodes.iter().enumerate() {
+                let end = graph.offsets[first + i + 1] as usize;
+                if begin < end && node != NONE && is_strong(node) {
+                    for &leaf in &graph.targets[begin..end] {
+                        widen(leaf, node);
+                    }
                 }
+                begin = end;
             }
-            begin = end;
-        }
-    });
+        });
     for level in 0..2 {
         let mut late: Vec<(u32, u32)> = Vec::new();
         let unseen = |leaf: u32| span_is_unseen(&shared[(leaf - inner) as usize]);
@@ -340,7 +403,11 @@ fn spans(graph: &HeapGraph, node_of: &[u32], weak: &[Vec<u32>; 2], object: &[u32
         }
         for &node in &weak[level] {
             let row = graph.row(object[node as usize]).iter();
-            late.extend(row.copied().filter(|&leaf| unseen(leaf)).map(|leaf| (leaf, node)));
+            late.extend(
+                row.copied()
+                    .filter(|&leaf| unseen(leaf))
+                    .map(|leaf| (leaf, node)),
+            );
         }
         for (leaf, node) in late {
             widen(leaf, node);
@@ -372,29 +439,40 @@ fn common_dominators(
 ) -> Result<()> {
     // Jump pointers (Myers, "An applicative random-access stack", 1983): with parents they reach
     // any ancestor in O(log depth) steps.
-    let (mut jump, mut depth): (Array<u32>, Array<u32>) = (store.zeroed(parent.len())?, store.zeroed(parent.len())?);
+    let (mut jump, mut depth): (Array<u32>, Array<u32>) =
+        (store.zeroed(parent.len())?, store.zeroed(parent.len())?);
     for n in 1..parent.len() {
         let up = parent[n] as usize;
         let over = jump[up] as usize;
         let far = jump[over] as usize;
         depth[n] = depth[up] + 1;
-        jump[n] = if depth[up] - depth[over] == depth[over] - depth[far] { far as u32 } else { up as u32 };
+        jump[n] = if depth[up] - depth[over] == depth[over] - depth[far] {
+            far as u32
+        } else {
+            up as u32
+        };
     }
     drop(depth);
     let jump = &jump[..];
-    out.par_iter_mut().zip(span.par_iter()).for_each(|(out, &span)| {
-        if span == UNSEEN {
-            *out = NONE;
-            return;
-        }
-        let (mut low, high) = ((span >> 32) as u32, span as u32);
-        // The ancestor of `low` whose subtree has `high` in it.
-        while end[low as usize] <= high {
-            let over = jump[low as usize];
-            low = if end[over as usize] <= high { over } else { parent[low as usize] };
-        }
-        *out = low;
-    });
+    out.par_iter_mut()
+        .zip(span.par_iter())
+        .for_each(|(out, &span)| {
+            if span == UNSEEN {
+                *out = NONE;
+                return;
+            }
+            let (mut low, high) = ((span >> 32) as u32, span as u32);
+            // The ancestor of `low` whose subtree has `high` in it.
+            while end[low as usize] <= high {
+                let over = jump[low as usize];
+                low = if end[over as usize] <= high {
+                    over
+                } else {
+                    parent[low as usize]
+                };
+            }
+            *out = low;
+        });
     Ok(())
 }
 
@@ -465,6 +543,9 @@ fn prefix_bytes(
         bases.push(total);
         total += sum;
     }
-    bytes[1..].par_chunks_mut(CHUNK).zip(bases).for_each(|(out, base)| out.iter_mut().for_each(|b| *b += base));
+    bytes[1..]
+        .par_chunks_mut(CHUNK)
+        .zip(bases)
+        .for_each(|(out, base)| out.iter_mut().for_each(|b| *b += base));
     Ok(bytes)
 }

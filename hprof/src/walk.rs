@@ -80,7 +80,10 @@ impl RootKind {
     /// Whether roots of this kind belong to a thread and hang below it.
     #[must_use]
     pub const fn is_of_thread(self) -> bool {
-        matches!(self, Self::JavaFrame | Self::JniLocal | Self::NativeStack | Self::ThreadBlock)
+        matches!(
+            self,
+            Self::JavaFrame | Self::JniLocal | Self::NativeStack | Self::ThreadBlock
+        )
     }
 }
 
@@ -130,17 +133,25 @@ pub(crate) fn walk<V: Visitor>(
 
 #[inline(always)]
 pub(crate) fn read_id<const ID: usize>(bytes: &[u8], at: usize) -> u64 {
-    if ID == 8 { be64(bytes, at) } else { u64::from(be32(bytes, at)) }
+    if ID == 8 {
+        be64(bytes, at)
+    } else {
+        u64::from(be32(bytes, at))
+    }
 }
 
 #[inline(always)]
 fn be64(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..].first_chunk().map_or(0, |b| u64::from_be_bytes(*b))
+    bytes[at..]
+        .first_chunk()
+        .map_or(0, |b| u64::from_be_bytes(*b))
 }
 
 #[inline(always)]
 fn be32(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..].first_chunk().map_or(0, |b| u32::from_be_bytes(*b))
+    bytes[at..]
+        .first_chunk()
+        .map_or(0, |b| u32::from_be_bytes(*b))
 }
 
 fn walk_sized<V: Visitor, const ID: usize>(
@@ -171,14 +182,23 @@ fn walk_sized<V: Visitor, const ID: usize>(
             return Err(cut_off(start + at, tag, fixed, rest.len()));
         }
         let (head, rest) = rest.split_at(fixed);
-        let object = Object { id: read_id::<ID>(head, 0), serial: be32(head, ID), at: start + at };
+        let object = Object {
+            id: read_id::<ID>(head, 0),
+            serial: be32(head, ID),
+            at: start + at,
+        };
         let content = match tag {
             sub::INSTANCE => be32(head, 2 * ID + 4) as usize,
             sub::OBJECT_ARRAY => (be32(head, ID + 4) as usize).saturating_mul(ID),
             _ => {
-                let Some(kind) = Kind::from_code(head[ID + 8]).filter(|&k| k != Kind::Object) else {
-                    let message = format!("a primitive array of unknown element type {}", head[ID + 8]);
-                    return Err(Damage { offset: start + at, message });
+                let Some(kind) = Kind::from_code(head[ID + 8]).filter(|&k| k != Kind::Object)
+                else {
+                    let message =
+                        format!("a primitive array of unknown element type {}", head[ID + 8]);
+                    return Err(Damage {
+                        offset: start + at,
+                        message,
+                    });
                 };
                 let len = be32(head, ID + 4);
                 let size = (len as usize).saturating_mul(kind.size(ID));
@@ -213,7 +233,10 @@ fn cut_off(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
         sub::CLASS_DUMP => "a class",
         _ => "a root",
     };
-    Damage { offset, message: format!("{what} needs {needs} bytes but its segment has {left} more") }
+    Damage {
+        offset,
+        message: format!("{what} needs {needs} bytes but its segment has {left} more"),
+    }
 }
 
 /// Roots, classes and Android's extras. Returns the bytes used after the tag.
@@ -252,7 +275,10 @@ fn rare<V: Visitor, const ID: usize>(
         sub::HEAP_DUMP_INFO => (R::Unknown, ID + 4),
         _ => {
             let message = format!("a sub-record of unknown kind {tag:#04x}");
-            return Err(Damage { offset: at, message });
+            return Err(Damage {
+                offset: at,
+                message,
+            });
         }
     };
     if rest.len() < size {
@@ -262,17 +288,30 @@ fn rare<V: Visitor, const ID: usize>(
         return Ok(size);
     }
     let (thread, frame) = match kind {
-        R::JniLocal | R::JavaFrame | R::Thread => (be32(rest, ID), be32(rest, ID + 4).cast_signed()),
+        R::JniLocal | R::JavaFrame | R::Thread => {
+            (be32(rest, ID), be32(rest, ID + 4).cast_signed())
+        }
         R::NativeStack | R::ThreadBlock => (be32(rest, ID), -1),
         _ => (0, -1),
     };
-    visitor.root(Root { kind, id: crate::ObjectId(read_id::<ID>(rest, 0)), thread, frame });
+    visitor.root(Root {
+        kind,
+        id: crate::ObjectId(read_id::<ID>(rest, 0)),
+        thread,
+        frame,
+    });
     Ok(size)
 }
 
 /// Splits `bytes[start..end]` at record boundaries into pieces of about `piece` bytes, so that one
 /// huge HEAP_DUMP record can be read by several threads.
-pub(crate) fn split_points(bytes: &[u8], start: usize, end: usize, id_size: usize, piece: usize) -> Vec<usize> {
+pub(crate) fn split_points(
+    bytes: &[u8],
+    start: usize,
+    end: usize,
+    id_size: usize,
+    piece: usize,
+) -> Vec<usize> {
     struct Splitter {
         points: Vec<usize>,
         next: usize,
@@ -298,7 +337,11 @@ pub(crate) fn split_points(bytes: &[u8], start: usize, end: usize, id_size: usiz
             self.at(o.at);
         }
     }
-    let mut splitter = Splitter { points: Vec::new(), next: start + piece, piece };
+    let mut splitter = Splitter {
+        points: Vec::new(),
+        next: start + piece,
+        piece,
+    };
     // Damage shows again, and is reported, in the pass that reads the pieces.
     let _ = walk(bytes, start, end, id_size, &mut splitter);
     splitter.points
