@@ -20,7 +20,7 @@ use crate::run;
 /// What `cargo xtask bench` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Size of the generated heaps: 1 (the default) is about 43 million objects and 2 GB; with
+    /// Size of the generated heaps: 1 (the default) is some 41 million objects and 1.9 GB; with
     /// --linear, that of the first of three, 0.25 by default
     #[arg(long)]
     scale: Option<f64>,

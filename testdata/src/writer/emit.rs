@@ -301,21 +301,21 @@ impl HeapBuilder {
         let mut body = Body::new(id_size);
         match &object.content {
             Content::Instance { class, values } => {
-                let fields = self.fields_of(*class);
-                if values.len() > fields.len() {
+                let fields = self.fields_of(*class).count();
+                if values.len() > fields {
                     return Err(BuildError::TooManyValues {
                         class: self.class_name(*class).to_owned(),
                         given: values.len(),
-                        fields: fields.len(),
+                        fields,
                     });
                 }
                 let mut data = Body::new(id_size);
-                for (i, (declared_by, name, kind)) in fields.into_iter().enumerate() {
+                for (i, (declared_by, name, kind)) in self.fields_of(*class).enumerate() {
                     let value = values.get(i).copied().unwrap_or_else(|| zero(kind));
                     if value.field_type() != kind {
                         return Err(BuildError::WrongType {
                             class: self.class_name(declared_by).to_owned(),
-                            field: name,
+                            field: name.to_owned(),
                         });
                     }
                     data.datum(self.datum(value)?);

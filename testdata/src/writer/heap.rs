@@ -387,16 +387,22 @@ impl HeapBuilder {
             let address = entry.address;
             return self.errors.push(BuildError::WrongKind { address });
         };
-        let (class, slots) = (*class, self.fields_of(*class));
-        let Some(slot) = slots.iter().position(|(_, name, _)| name == field) else {
+        let class = *class;
+        let mut kinds = Vec::new();
+        let found = self.fields_of(class).any(|(_, name, kind)| {
+            kinds.push(kind);
+            name == field
+        });
+        if !found {
             return self.errors.push(BuildError::UnknownField {
                 class: self.classes[class.0].name.clone(),
                 field: field.to_owned(),
             });
-        };
+        }
+        let slot = kinds.len() - 1;
         if let Content::Instance { values, .. } = &mut self.objects[object.0].content {
             while values.len() <= slot {
-                values.push(zero(slots[values.len()].2));
+                values.push(zero(kinds[values.len()]));
             }
             values[slot] = value.into();
         }
@@ -522,20 +528,15 @@ impl HeapBuilder {
     }
 
     /// Fields in the order of the file: declaring class, name, type.
-    pub(super) fn fields_of(&self, class: ClassId) -> Vec<(ClassId, String, FieldType)> {
-        let mut fields = Vec::new();
-        let mut next = Some(class);
-        while let Some(class) = next {
-            let entry = &self.classes[class.0];
-            fields.extend(
-                entry
-                    .fields
-                    .iter()
-                    .map(|(name, kind)| (class, name.clone(), *kind)),
-            );
-            next = entry.super_class;
-        }
-        fields
+    pub(super) fn fields_of(
+        &self,
+        class: ClassId,
+    ) -> impl Iterator<Item = (ClassId, &str, FieldType)> {
+        let parent = |class: &ClassId| self.classes[class.0].super_class;
+        std::iter::successors(Some(class), parent).flat_map(|class| {
+            let fields = self.classes[class.0].fields.iter();
+            fields.map(move |(name, kind)| (class, name.as_str(), *kind))
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::{java, run};
 
-/// The scale of the smoke run: some 860,000 objects.
+/// The scale of the smoke run: some 890,000 objects.
 pub(super) const SMOKE_SCALE: f64 = 0.02;
 
 /// Two dumps of one program, the later one with its leak grown.
