@@ -74,7 +74,7 @@ impl Predecessors {
         let mut offsets: Array<u32> = store.zeroed(parent.len() + 1)?;
         {
             let counts = mem::as_atomic_u32(&mut offsets);
-            for_each_edge(graph, number, |_, to| {
+            for_each_edge(graph, number, counts, |_, to| {
                 counts[to as usize].fetch_add(1, Ordering::Relaxed);
             });
         }
@@ -96,7 +96,7 @@ impl Predecessors {
                 let at = cursors[to as usize].fetch_sub(1, Ordering::Relaxed) - 1;
                 out[at as usize].store(from, Ordering::Relaxed);
             };
-            for_each_edge(graph, number, put);
+            for_each_edge(graph, number, cursors, put);
             to_classes
                 .iter()
                 .flatten()
@@ -111,35 +111,57 @@ impl Predecessors {
     }
 }
 
-/// Visits each reached row: its number, and what is left of its references.
-fn for_each_row(graph: &HeapGraph, number: &[u32], visit: impl Fn(u32, &[u32]) + Sync) {
-    let offsets = &graph.offsets[..];
+/// The reached rows of one chunk: each one's number and what is left of its references.
+fn chunk_rows<'a>(
+    graph: &'a HeapGraph,
+    chunk: usize,
+    numbers: &'a [u32],
+) -> impl Iterator<Item = (u32, &'a [u32])> {
+    let first = chunk * CHUNK;
     let targets = &graph.targets[..];
+    let offsets = &graph.offsets[first..first + numbers.len() + 1];
+    numbers
+        .iter()
+        .zip(offsets.windows(2))
+        .filter(|(from, _)| **from != 0)
+        .map(move |(&from, bounds)| (from, &targets[bounds[0] as usize..bounds[1] as usize]))
+}
+
+/// Visits each edge that is no tree edge and does not lead to a class object; `out` is what the
+/// visits write to, at the edge's target. Each is fetched some edges ahead: an atomic operation
+/// that misses the cache holds up all that follow it.
+fn for_each_edge<T: Sync>(
+    graph: &HeapGraph,
+    number: &[u32],
+    out: &[T],
+    visit: impl Fn(u32, u32) + Sync,
+) {
+    const AHEAD: usize = 32;
+    let inner = graph.split.inner;
     number
         .par_chunks(CHUNK)
         .enumerate()
-        .for_each(|(c, numbers)| {
-            let first = c * CHUNK;
-            let mut begin = offsets[first] as usize;
-            for (&from, &end) in numbers.iter().zip(&offsets[first + 1..]) {
-                if from != 0 {
-                    visit(from, &targets[begin..end as usize]);
+        .for_each(|(chunk, numbers)| {
+            let mut ring = [(0_u32, NONE); AHEAD];
+            let mut at = 0;
+            for (from, row) in chunk_rows(graph, chunk, numbers) {
+                for &target in row {
+                    if target < inner && target + 1 != from {
+                        mem::prefetch(out, target as usize + 1);
+                        let (from, to) = std::mem::replace(&mut ring[at], (from, target + 1));
+                        if to != NONE {
+                            visit(from, to);
+                        }
+                        at = (at + 1) % AHEAD;
+                    }
                 }
-                begin = end as usize;
+            }
+            for (from, to) in ring {
+                if to != NONE {
+                    visit(from, to);
+                }
             }
         });
-}
-
-/// Visits each edge that is no tree edge and does not lead to a class object.
-fn for_each_edge(graph: &HeapGraph, number: &[u32], visit: impl Fn(u32, u32) + Sync) {
-    let inner = graph.split.inner;
-    for_each_row(graph, number, |from, row| {
-        for &target in row {
-            if target < inner && target + 1 != from {
-                visit(from, target + 1);
-            }
-        }
-    });
     for &(root, _) in &graph.roots {
         if root < inner {
             visit(0, number[root as usize]);
@@ -166,8 +188,6 @@ fn class_edges(
     const STEPS: usize = 16;
     const CACHE: usize = 1 << 12;
     let first_mark = search::class_mark(graph.split.classes.saturating_sub(1));
-    let offsets = &graph.offsets[..];
-    let targets = &graph.targets[..];
     let mut class_at: Array<u32> = store.zeroed(parent.len().div_ceil(32))?;
     for &n in number[..graph.split.classes as usize]
         .iter()
@@ -190,17 +210,10 @@ fn class_edges(
     let edges = number
         .par_chunks(CHUNK)
         .enumerate()
-        .map(|(c, numbers)| {
-            let first = c * CHUNK;
+        .map(|(chunk, numbers)| {
             let mut found: Vec<(u32, u32)> = Vec::new();
             let mut recent = vec![(0_u32, 0_u32); CACHE];
-            let mut begin = offsets[first] as usize;
-            for (&from, &end) in numbers.iter().zip(&offsets[first + 1..]) {
-                let row = &targets[begin..end as usize];
-                begin = end as usize;
-                if from == 0 {
-                    continue;
-                }
+            for (from, row) in chunk_rows(graph, chunk, numbers) {
                 for &target in row {
                     if target < first_mark || target == NONE {
                         continue;
@@ -231,8 +244,7 @@ fn class_edges(
     Ok(edges)
 }
 
-/// The algorithm proper, over numbers. `parent` becomes the link-eval forest: a node is linked
-/// once it is larger than the node at hand, so no second array tells that.
+/// The algorithm proper, over numbers.
 fn immediate(
     graph: &HeapGraph,
     number: &[u32],
@@ -241,104 +253,131 @@ fn immediate(
     store: &Store,
 ) -> Result<Array<u32>> {
     let predecessors = Predecessors::new(graph, number, &parent, store)?;
-    let nodes = reached as usize + 1;
-    let mut semi: Array<u32> = store.zeroed(nodes)?;
-    let mut label: Array<u32> = store.zeroed(nodes)?;
-    // In turn a node's bucket (while it is unprocessed), its link in a bucket, its dominator.
-    let mut idom: Array<u32> = store.zeroed(nodes)?;
+    let count = reached as usize + 1;
+    let mut vertices: Array<Vertex> = store.zeroed(count)?;
+    vertices
+        .par_iter_mut()
+        .zip(parent.par_iter())
+        .enumerate()
+        .for_each(|(i, (vertex, &parent))| {
+            (vertex.ancestor, vertex.label) = (parent, i as u32);
+        });
+    parent.cut(0)?;
     {
+        let sources = &predecessors.sources[..];
         let mut forest = Forest {
-            ancestor: &mut parent,
-            semi: &mut semi,
-            label: &mut label,
+            vertices: &mut vertices,
             path: Vec::new(),
         };
-        forest
-            .label
-            .par_iter_mut()
-            .enumerate()
-            .for_each(|(i, l)| *l = i as u32);
-        let idom = &mut idom[..];
         for w in (1..=reached).rev() {
-            let p = forest.ancestor[w as usize];
+            let p = forest.vertices[w as usize].ancestor;
             let mut best = p;
-            for &v in &predecessors.sources[predecessors.of(w)] {
-                // A smaller number is an unlinked node: its own semidominator so far.
-                let candidate = if v <= w {
-                    v
-                } else {
-                    forest.semi[forest.eval(v, w) as usize]
-                };
-                best = best.min(candidate);
+            for at in predecessors.of(w).rev() {
+                if at >= AHEAD {
+                    mem::prefetch(forest.vertices, sources[at - AHEAD] as usize);
+                }
+                let v = sources[at];
+                // A smaller number is an unlinked vertex: its own semidominator so far.
+                best = best.min(if v <= w { v } else { forest.eval(v, w) });
             }
-            forest.semi[w as usize] = best;
-            if best == p || best == 0 {
-                idom[w as usize] = best;
+            let vertices = &mut *forest.vertices;
+            vertices[w as usize].semi = best;
+            vertices[w as usize].idom = if best == p || best == 0 {
+                best
             } else {
-                idom[w as usize] = idom[best as usize];
-                idom[best as usize] = w;
-            }
+                std::mem::replace(&mut vertices[best as usize].idom, w)
+            };
             // From here on w is linked to p: empty p's bucket. Zero is no member of any bucket.
             if p != 0 {
-                let mut v = std::mem::take(&mut idom[p as usize]);
+                let mut v = std::mem::take(&mut vertices[p as usize].idom);
                 while v != 0 {
-                    let next = idom[v as usize];
-                    let u = forest.eval(v, w - 1);
-                    idom[v as usize] = if forest.semi[u as usize] < forest.semi[v as usize] {
+                    let Vertex {
+                        idom: next, semi, ..
+                    } = forest.vertices[v as usize];
+                    let u = forest.eval_vertex(v, w - 1);
+                    let dominator = if forest.vertices[u as usize].semi < semi {
                         u
                     } else {
                         p
                     };
+                    forest.vertices[v as usize].idom = dominator;
                     v = next;
                 }
             }
         }
-        for w in 1..nodes {
-            let dominator = idom[w];
-            if dominator != forest.semi[w] {
-                idom[w] = idom[dominator as usize];
-            }
-        }
+    }
+    drop(predecessors);
+    let mut idom: Array<u32> = store.zeroed(count)?;
+    let idoms = &mut idom[..];
+    for (w, vertex) in vertices.iter().enumerate().skip(1) {
+        idoms[w] = if vertex.idom == vertex.semi {
+            vertex.idom
+        } else {
+            idoms[vertex.idom as usize]
+        };
     }
     Ok(idom)
 }
 
+/// How many predecessors ahead their vertices are fetched.
+const AHEAD: usize = 24;
+
+/// All that is known of a vertex, in a quarter of a cache line.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Vertex {
+    /// The parent in the search tree, later an ancestor nearer to the root.
+    ancestor: u32,
+    /// The vertex of smallest semidominator between here and the ancestor.
+    label: u32,
+    semi: u32,
+    /// In turn the vertex's bucket (while it is unprocessed), its link in a bucket, its dominator.
+    idom: u32,
+}
+
+/// The link-eval forest. A vertex is linked once it is larger than a limit that moves down.
 struct Forest<'a> {
-    ancestor: &'a mut [u32],
-    semi: &'a mut [u32],
-    label: &'a mut [u32],
+    vertices: &'a mut [Vertex],
     path: Vec<u32>,
 }
 
 impl Forest<'_> {
-    /// The node of smallest semidominator on the path from `v` up to its tree's root, where nodes
-    /// above `limit` are linked. Compresses the path.
+    /// The smallest semidominator on the path from `v` up to its tree's root, where vertices above
+    /// `limit` are linked.
     #[inline]
     fn eval(&mut self, v: u32, limit: u32) -> u32 {
-        let mut up = self.ancestor[v as usize];
+        let label = self.eval_vertex(v, limit);
+        self.vertices[label as usize].semi
+    }
+
+    /// The vertex that has it. Compresses the path.
+    #[inline]
+    fn eval_vertex(&mut self, v: u32, limit: u32) -> u32 {
+        let vertices = &mut *self.vertices;
+        let mut up = vertices[v as usize].ancestor;
         if up <= limit {
-            return self.label[v as usize];
+            return vertices[v as usize].label;
         }
         let mut top = v;
         self.path.clear();
         while up > limit {
             self.path.push(top);
             top = up;
-            up = self.ancestor[top as usize];
+            up = vertices[top as usize].ancestor;
         }
-        let mut best = self.label[top as usize];
-        let mut best_semi = self.semi[best as usize];
+        let mut best = vertices[top as usize].label;
+        let mut best_semi = vertices[best as usize].semi;
         for &x in self.path.iter().rev() {
-            let own = self.label[x as usize];
-            let own_semi = self.semi[own as usize];
+            let own = vertices[x as usize].label;
+            let own_semi = vertices[own as usize].semi;
             if best_semi < own_semi {
-                self.label[x as usize] = best;
+                vertices[x as usize].label = best;
             } else {
                 (best, best_semi) = (own, own_semi);
             }
-            self.ancestor[x as usize] = up;
+            vertices[x as usize].ancestor = up;
         }
-        self.label[v as usize]
+        vertices[v as usize].label
     }
 }
 

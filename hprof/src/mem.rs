@@ -47,6 +47,21 @@ pub(crate) fn as_atomic_u64(slice: &mut [u64]) -> &[AtomicU64] {
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU64]) }
 }
 
+/// Asks for an element to be brought into the cache, for loops that know early which they will need.
+/// On these heaps a miss costs what a hundred instructions do.
+#[inline(always)]
+pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing and never faults, whatever the address; the address is
+    // formed without dereferencing it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(index).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, index);
+}
+
 /// Where the analysis' arrays live: anonymous memory up to a limit, unlinked temporary files
 /// beyond it.
 #[derive(Clone, Debug)]

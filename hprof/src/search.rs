@@ -1,9 +1,37 @@
 //! Depth-first search of the heap graph from its roots: iterative, over flat arrays.
 
+use rayon::prelude::*;
+
 use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::ids::NONE;
-use crate::mem::{Array, Store};
+use crate::mem::{self, Array, Store};
+
+/// How many references ahead of the search their targets are fetched.
+const AHEAD: usize = 16;
+
+/// Objects that the search will come to. The search is one long chain of cache misses unless they
+/// are fetched before: first where an object's row begins, and some objects later, when that has
+/// arrived, the row itself.
+#[derive(Default)]
+struct Soon {
+    ring: [u32; Soon::DELAY],
+    at: usize,
+}
+
+impl Soon {
+    const DELAY: usize = 4;
+
+    #[inline(always)]
+    fn fetch(&mut self, object: u32, rows: &[[u32; 2]], targets: &[u32]) {
+        mem::prefetch(rows, object as usize);
+        let ready = std::mem::replace(&mut self.ring[self.at], object);
+        self.at = (self.at + 1) % Self::DELAY;
+        if let Some(row) = rows.get(ready as usize) {
+            mem::prefetch(targets, row[0] as usize);
+        }
+    }
+}
 
 /// A depth-first spanning tree. Nodes are numbered in preorder from 1; 0 is the super-root that
 /// refers to every root. Leaves take no part.
@@ -26,26 +54,28 @@ pub(crate) struct Search {
 /// Cost: one visit of each reference.
 pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
-    let mut number: Array<u32> = store.zeroed(inner as usize)?;
     let mut parent: Array<u32> = store.zeroed(inner as usize + 1)?;
+    // Where a row begins and its object's number lie side by side: one miss instead of two.
+    let mut rows: Array<[u32; 2]> = store.zeroed(inner as usize + 1)?;
+    rows.par_iter_mut()
+        .zip(graph.offsets.par_iter())
+        .for_each(|(row, &begin)| row[0] = begin);
     let mut reached = 0_u32;
     {
-        let number = &mut number[..];
+        let rows = &mut rows[..];
         let parent = &mut parent[..];
-        let offsets = &graph.offsets[..];
         let targets = &mut graph.targets[..];
         // Cursor and end of the rows between the root and the current node.
         let mut stack: Vec<(u32, u32)> = Vec::new();
+        let mut soon = Soon::default();
         for &(root, _) in &graph.roots {
-            if root >= inner || number[root as usize] != 0 {
+            if root >= inner || rows[root as usize][1] != 0 {
                 continue;
             }
             reached += 1;
-            number[root as usize] = reached;
-            parent[reached as usize] = 0;
+            rows[root as usize][1] = reached;
             let mut current = reached;
-            let mut cursor = offsets[root as usize];
-            let mut end = offsets[root as usize + 1];
+            let (mut cursor, mut end) = (rows[root as usize][0], rows[root as usize + 1][0]);
             loop {
                 if cursor == end {
                     let Some(up) = stack.pop() else { break };
@@ -55,16 +85,20 @@ pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
                 }
                 let target = targets[cursor as usize];
                 if target < inner {
-                    let seen = number[target as usize];
+                    let [begin, seen] = rows[target as usize];
                     if seen == 0 {
                         targets[cursor as usize] = NONE;
                         reached += 1;
-                        number[target as usize] = reached;
+                        rows[target as usize][1] = reached;
                         parent[reached as usize] = current;
                         stack.push((cursor + 1, end));
                         current = reached;
-                        cursor = offsets[target as usize];
-                        end = offsets[target as usize + 1];
+                        (cursor, end) = (begin, rows[target as usize + 1][0]);
+                        for &next in targets[cursor as usize..end as usize].iter().take(AHEAD) {
+                            if next < inner {
+                                soon.fetch(next, rows, targets);
+                            }
+                        }
                         continue;
                     }
                     targets[cursor as usize] = if target < classes {
@@ -73,10 +107,21 @@ pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
                         seen - 1
                     };
                 }
+                if end - cursor > AHEAD as u32 {
+                    let next = targets[cursor as usize + AHEAD];
+                    if next < inner {
+                        soon.fetch(next, rows, targets);
+                    }
+                }
                 cursor += 1;
             }
         }
     }
+    let mut number: Array<u32> = store.zeroed(inner as usize)?;
+    number
+        .par_iter_mut()
+        .zip(rows.par_iter())
+        .for_each(|(number, row)| *number = row[1]);
     parent.cut(reached as usize + 1)?;
     Ok(Search {
         number,
