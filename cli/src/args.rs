@@ -1,0 +1,297 @@
+//! The command line: what clap parses, turned once into a [`Job`] whose options are valid.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::progress::Wanted;
+use crate::render::Format;
+use crate::size::Size;
+use crate::style::When;
+
+/// What to do, checked.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) setup: Setup,
+    pub(crate) task: Task,
+}
+
+/// The question, with the dumps that it is asked of.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Histo { dump: PathBuf, retained: bool },
+    Top { dump: PathBuf },
+}
+
+/// How to work and how to show it: the same for all commands.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) output: Output,
+    /// Rows of each list, where the user says.
+    pub(crate) top: Option<usize>,
+    pub(crate) progress: Wanted,
+    pub(crate) analysis: hprof::Options,
+    pub(crate) threads: Option<usize>,
+    pub(crate) strict: bool,
+}
+
+impl Setup {
+    /// How many rows a list has: what the user says, else all in JSON and `text` in text.
+    pub(crate) fn rows(&self, text: usize) -> usize {
+        let default = match self.output.format {
+            Format::Text => text,
+            Format::Json => usize::MAX,
+        };
+        self.top.unwrap_or(default)
+    }
+}
+
+/// What the arguments ask for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Job(Box<Job>),
+    Completions(Shell),
+}
+
+const AFTER_HELP: &str = "\
+Sizes are written 10MB, 1.5GiB, 512m (as in -Xmx).
+Exit codes: 0 done, 2 wrong usage, 3 an input could not be read.";
+
+/// Diffs JVM heap dumps and answers questions about one
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Objects and bytes of each class
+    Histo(HistoArgs),
+    /// The objects that retain most
+    Top(TopArgs),
+    /// A completion script for a shell, on standard output
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+struct HistoArgs {
+    /// A heap dump (HPROF), gzipped or not
+    dump: PathBuf,
+    /// Also what each class retains as a set, and sort by it (takes longer: links all objects)
+    #[arg(long)]
+    retained: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+struct TopArgs {
+    /// A heap dump (HPROF), gzipped or not
+    dump: PathBuf,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct CommonArgs {
+    /// How to write the report [default: text, or from the extension of -o]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Write to a file, replacing it once the report is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Rows of each list [default: enough for a screen; all classes in JSON]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Use colours
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    color: When,
+    /// Show progress on standard error
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    progress: When,
+    /// Errors only on standard error: no progress, no warnings
+    #[arg(short, long)]
+    quiet: bool,
+    /// Each phase with its time on standard error
+    #[arg(short, long)]
+    verbose: bool,
+    /// Threads to work on [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Analysis")]
+    threads: Option<u16>,
+    /// Memory for the large arrays; what is beyond lives in temporary files
+    #[arg(long, value_name = "SIZE", help_heading = "Analysis")]
+    max_memory: Option<Size>,
+    /// Which java.lang.ref objects retain what they refer to; never weak ones but with `all`
+    #[arg(long, value_enum, default_value_t, help_heading = "Analysis")]
+    refs: Refs,
+    /// Neither read nor write an index beside a dump (this version has none: always so)
+    #[arg(long, action = ArgAction::SetTrue, help_heading = "Analysis")]
+    no_index: bool,
+    /// Take a damaged dump for one that cannot be read
+    #[arg(long, help_heading = "Analysis")]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Refs {
+    Strong,
+    #[default]
+    Soft,
+    All,
+}
+
+impl CommonArgs {
+    fn setup(self, dumps: &[PathBuf]) -> Result<Setup> {
+        Ok(Setup {
+            output: Output::new(self.format, self.output, self.color, dumps)?,
+            top: self.top,
+            progress: Wanted {
+                when: self.progress,
+                quiet: self.quiet,
+                verbose: self.verbose,
+            },
+            analysis: hprof::Options {
+                refs: match self.refs {
+                    Refs::Strong => hprof::Refs::Strong,
+                    Refs::Soft => hprof::Refs::Soft,
+                    Refs::All => hprof::Refs::All,
+                },
+                max_memory: self.max_memory.map(|size| size.0),
+            },
+            threads: self.threads.map(usize::from),
+            strict: self.strict,
+        })
+    }
+}
+
+/// Parses the arguments. Ends the process for `--help`, `--version` and what clap refuses.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
+    let args = lead_with_command(args.into_iter().collect())?;
+    let cli = Cli::try_parse_from(args).unwrap_or_else(|e| e.exit());
+    let (setup, task) = match cli.command {
+        Command::Histo(HistoArgs {
+            dump,
+            retained,
+            common,
+        }) => (
+            common.setup(std::slice::from_ref(&dump))?,
+            Task::Histo { dump, retained },
+        ),
+        Command::Top(TopArgs { dump, common }) => (
+            common.setup(std::slice::from_ref(&dump))?,
+            Task::Top { dump },
+        ),
+        Command::Completions { shell } => return Ok(Asked::Completions(shell)),
+    };
+    Ok(Asked::Job(Box::new(Job { setup, task })))
+}
+
+/// The whole command line, for completion scripts.
+pub(crate) fn command_line() -> clap::Command {
+    Cli::command()
+}
+
+/// Commands of later versions. Not offered, but told apart from names of dumps.
+const PLANNED: [&str; 7] = ["attach", "dump", "hunt", "sites", "sizeof", "trace", "ui"];
+
+/// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
+///
+/// The first word that is no option decides. A dump that is named like a command is written
+/// `./histo`, or follows the command `diff`.
+fn lead_with_command(mut args: Vec<OsString>) -> Result<Vec<OsString>> {
+    let command_line = command_line();
+    let Some(at) = first_word(&args, &command_line) else {
+        return Ok(args);
+    };
+    let Some(word) = args[at].to_str() else {
+        return Ok(args);
+    };
+    if PLANNED.contains(&word) {
+        let message = format!("the command `{word}` is not in this version");
+        return Err(Failure::usage(message).with_hint(format!(
+            "`heapdiff --help` lists the commands; a dump of that name is written ./{word}"
+        )));
+    }
+    if word == "help" || command_line.find_subcommand(word).is_some() {
+        let word = args.remove(at);
+        args.insert(1, word);
+    }
+    Ok(args)
+}
+
+/// The place of the first argument that is neither an option nor an option's value.
+fn first_word(args: &[OsString], command_line: &clap::Command) -> Option<usize> {
+    let takes_value = |matches: &dyn Fn(&clap::Arg) -> bool| {
+        std::iter::once(command_line)
+            .chain(command_line.get_subcommands())
+            .flat_map(clap::Command::get_arguments)
+            .any(|arg| arg.get_action().takes_values() && matches(arg))
+    };
+    let mut at = 1;
+    while at < args.len() {
+        let Some(arg) = args[at].to_str() else {
+            return Some(at);
+        };
+        if arg == "--" {
+            return None;
+        }
+        let value_follows = if let Some(long) = arg.strip_prefix("--") {
+            takes_value(&|a| a.get_long() == Some(long))
+        } else if let Some(shorts) = arg.strip_prefix('-').filter(|s| !s.is_empty()) {
+            // In `-qo FILE` the value follows, in `-oFILE` it is there.
+            let with_value = shorts
+                .char_indices()
+                .find(|&(_, c)| takes_value(&|a| a.get_short() == Some(c)));
+            with_value.is_some_and(|(i, c)| i + c.len_utf8() == shorts.len())
+        } else {
+            return Some(at);
+        };
+        at += 1 + usize::from(value_follows);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn led(line: &str) -> String {
+        let args = line.split(' ').map(OsString::from).collect();
+        let args = lead_with_command(args).unwrap();
+        let words: Vec<&str> = args.iter().filter_map(|a| a.to_str()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_command_may_follow_options() {
+        assert_eq!(led("heapdiff -q histo a"), "heapdiff histo -q a");
+        assert_eq!(led("heapdiff --top 5 histo a"), "heapdiff histo --top 5 a");
+        assert_eq!(led("heapdiff --top=5 histo a"), "heapdiff histo --top=5 a");
+        assert_eq!(led("heapdiff -qo histo top a"), "heapdiff top -qo histo a");
+        assert_eq!(led("heapdiff -ohisto a top"), "heapdiff -ohisto a top");
+        assert_eq!(led("heapdiff a histo"), "heapdiff a histo");
+        assert_eq!(led("heapdiff -- histo top"), "heapdiff -- histo top");
+        assert_eq!(led("heapdiff ./histo b"), "heapdiff ./histo b");
+    }
+
+    #[test]
+    fn later_commands_are_told_apart() {
+        let args = ["heapdiff", "sizeof", "a"].map(OsString::from).to_vec();
+        assert!(lead_with_command(args).is_err());
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command_line().debug_assert();
+    }
+}

@@ -1,0 +1,69 @@
+//! `heapdiff histo`: every class of a dump with its objects and bytes.
+
+use std::cmp::Reverse;
+use std::path::Path;
+
+use hprof::{ClassTotal, Classes, Histogram};
+
+use super::open;
+use crate::args::Setup;
+use crate::failure::{Failure, Result};
+use crate::progress::Meter;
+use crate::report::{ClassRow, HistoReport, HistoTotals, SnapshotInfo};
+
+const ROWS: usize = 30;
+
+pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoReport> {
+    if retained {
+        let snapshot = open(setup, dump)?;
+        let totals = snapshot.histogram();
+        let info = SnapshotInfo::of(&snapshot);
+        return Ok(report(setup, info, snapshot.classes(), &totals));
+    }
+    let meter = Meter::new(setup.progress, dump);
+    let opened = Histogram::open(dump, &setup.analysis, &meter);
+    meter.finish();
+    let histogram = opened.map_err(|e| Failure::input(dump, &e))?;
+    let info = SnapshotInfo::of_histogram(&histogram);
+    Ok(report(setup, info, histogram.classes(), histogram.totals()))
+}
+
+fn report(
+    setup: &Setup,
+    snapshot: SnapshotInfo,
+    classes: &Classes,
+    totals: &[ClassTotal],
+) -> HistoReport {
+    let graph = snapshot.reachable_objects.is_some();
+    let mut rows: Vec<ClassRow> = classes
+        .iter()
+        .zip(totals)
+        .filter(|(_, total)| total.all.objects > 0)
+        .map(|((_, class), total)| ClassRow {
+            class: class.name.to_string(),
+            loader: (!class.loader.is_null()).then(|| class.loader.to_string()),
+            objects: total.all.objects,
+            shallow_bytes: total.all.bytes,
+            retained_bytes: graph.then_some(total.retained_bytes),
+            reachable_objects: graph.then_some(total.reachable.objects),
+            reachable_bytes: graph.then_some(total.reachable.bytes),
+        })
+        .collect();
+    let sum = HistoTotals {
+        classes: rows.len() as u64,
+        objects: rows.iter().map(|r| r.objects).sum(),
+        shallow_bytes: rows.iter().map(|r| r.shallow_bytes).sum(),
+    };
+    let bytes = |row: &ClassRow| row.retained_bytes.unwrap_or(row.shallow_bytes);
+    rows.sort_by(|a, b| {
+        let order = Reverse(bytes(a)).cmp(&Reverse(bytes(b)));
+        order.then_with(|| (&a.class, &a.loader).cmp(&(&b.class, &b.loader)))
+    });
+    rows.truncate(setup.rows(ROWS));
+    HistoReport {
+        schema: HistoReport::SCHEMA,
+        snapshot,
+        totals: sum,
+        classes: rows,
+    }
+}

@@ -1,0 +1,30 @@
+//! From a validated job to its report, one file per command.
+
+mod histo;
+mod top;
+
+use std::path::Path;
+
+use hprof::Snapshot;
+
+use crate::args::{Job, Setup, Task};
+use crate::failure::{Failure, Result};
+use crate::progress::Meter;
+use crate::report::Report;
+
+/// Reads the dumps and answers.
+pub(crate) fn run(job: &Job) -> Result<Report> {
+    let setup = &job.setup;
+    match &job.task {
+        Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
+        Task::Top { dump } => top::run(setup, dump).map(Report::Top),
+    }
+}
+
+/// Opens and analyses one dump, with progress.
+fn open(setup: &Setup, dump: &Path) -> Result<Snapshot> {
+    let meter = Meter::new(setup.progress, dump);
+    let opened = Snapshot::open(dump, &setup.analysis, &meter);
+    meter.finish();
+    opened.map_err(|e| Failure::input(dump, &e))
+}

@@ -1,0 +1,95 @@
+//! How a run ends: exit codes, and the words on standard error.
+
+use std::fmt;
+use std::path::Path;
+
+/// Exit codes, as scripts read them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// The report was written.
+    Done = 0,
+    /// The report was written, and a gate tripped.
+    Gate = 1,
+    /// Wrong usage: options, selectors, or the file to write to.
+    Usage = 2,
+    /// An input could not be read at all, or was damaged under `--strict`.
+    Input = 3,
+}
+
+/// Why there is no report.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+    /// What the user can do about it.
+    pub(crate) hint: Option<String>,
+}
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            exit: Exit::Usage,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// A dump could not be read.
+    pub(crate) fn input(path: &Path, error: &hprof::Error) -> Self {
+        let (message, hint) = match error {
+            hprof::Error::Io { path, source } => (
+                format!("{}: {}", path.display(), plain(source)),
+                (source.kind() == std::io::ErrorKind::NotFound)
+                    .then(|| unknown_word(path))
+                    .flatten(),
+            ),
+            hprof::Error::NotADump(_) => (
+                format!("{}: {error}", path.display()),
+                Some("take a dump with: jcmd PID GC.heap_dump FILE".to_owned()),
+            ),
+            hprof::Error::Memory { .. } => (
+                format!("{}: {error}", path.display()),
+                Some(
+                    "temporary files go to $TMPDIR; --max-memory bounds what is kept in memory"
+                        .to_owned(),
+                ),
+            ),
+            _ => (format!("{}: {error}", path.display()), None),
+        };
+        Self {
+            exit: Exit::Input,
+            message,
+            hint,
+        }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A missing file that looks like a command was perhaps meant as one.
+fn unknown_word(path: &Path) -> Option<String> {
+    let word = path.to_str()?;
+    (!word.contains(['.', '/', '\\']))
+        .then(|| format!("`{word}` is no command either; `heapdiff --help` lists them"))
+}
+
+/// What the system said, without Rust's "(os error 2)".
+pub(crate) fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,52 @@
+//! Errors and warnings on standard error.
+
+use std::io::{self, Write};
+
+use crate::args::Setup;
+use crate::failure::{Exit, Failure, Result};
+use crate::report::Report;
+use crate::style::{Style, When};
+
+/// Lines of warnings for one dump; the rest is counted. JSON has them all.
+const LINES: usize = 10;
+
+/// Says why there is no report.
+pub(crate) fn error(failure: &Failure) {
+    let stderr = io::stderr();
+    let style = Style::new(When::Auto, &stderr);
+    let mut out = stderr.lock();
+    // Nothing can be done about a standard error that is closed.
+    let _ = writeln!(out, "{} {failure}", style.red("heapdiff:"));
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(out, "          {hint}");
+    }
+}
+
+/// Says what is wrong with the dumps; under `--strict` damage is a failure.
+pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
+    let stderr = io::stderr();
+    let style = Style::new(setup.output.color, &stderr);
+    let conditions = report.conditions();
+    if !setup.progress.quiet {
+        let mut out = stderr.lock();
+        for condition in &conditions {
+            let path = condition.path;
+            let label = style.yellow("warning:");
+            for warning in condition.warnings.iter().take(LINES) {
+                let _ = writeln!(out, "{label} {path}: {warning}");
+            }
+            let more = condition.warnings.len().saturating_sub(LINES);
+            if more > 0 {
+                let _ = writeln!(out, "{label} {path}: and {more} more of the kind");
+            }
+        }
+    }
+    match conditions.iter().find(|c| c.partial) {
+        Some(damaged) if setup.strict => Err(Failure {
+            exit: Exit::Input,
+            message: format!("{}: damaged, and --strict wants all of it", damaged.path),
+            hint: Some("without --strict the report covers what could be read".to_owned()),
+        }),
+        _ => Ok(()),
+    }
+}

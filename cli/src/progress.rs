@@ -1,0 +1,124 @@
+//! Progress on standard error: a bar on a terminal, lines elsewhere.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hprof::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::size::Size;
+use crate::style::When;
+
+/// What the user wants to see of the work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) when: When,
+    pub(crate) quiet: bool,
+    /// A line for each phase with its time.
+    pub(crate) verbose: bool,
+}
+
+/// Shows how far the work on one dump has come.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    bar: ProgressBar,
+    lines: bool,
+    done: AtomicU64,
+    phase: Mutex<Option<Phase>>,
+}
+
+#[derive(Debug)]
+struct Phase {
+    name: &'static str,
+    total: u64,
+    start: Instant,
+}
+
+impl Meter {
+    /// A meter for the work on `dump`.
+    pub(crate) fn new(wanted: Wanted, dump: &Path) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let shown = match wanted.when {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => terminal && !wanted.quiet,
+        };
+        let target = if shown && terminal && !wanted.verbose {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if !bar.is_hidden() {
+            let name = dump.file_name().unwrap_or(dump.as_os_str());
+            bar.set_prefix(name.to_string_lossy().into_owned());
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
+        Self {
+            lines: wanted.verbose || (shown && !terminal),
+            bar,
+            done: AtomicU64::new(0),
+            phase: Mutex::new(None),
+        }
+    }
+
+    /// Ends the last phase and takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.change(None);
+        self.bar.finish_and_clear();
+    }
+
+    fn change(&self, next: Option<Phase>) {
+        let Ok(mut phase) = self.phase.lock() else {
+            return;
+        };
+        if let (true, Some(last)) = (self.lines, &*phase) {
+            let seconds = last.start.elapsed().as_secs_f64();
+            let mut line = format!("heapdiff: {}: {seconds:.2} s", last.name);
+            if last.total > 0 {
+                let rate = Size((last.total as f64 / seconds.max(1e-3)) as u64);
+                line += &format!(", {} at {rate}/s", Size(last.total));
+            }
+            // Nothing can be done about a standard error that is closed.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        *phase = next;
+    }
+}
+
+impl Progress for Meter {
+    fn phase(&self, name: &'static str, total: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.change(Some(Phase {
+            name,
+            total,
+            start: Instant::now(),
+        }));
+        if self.bar.is_hidden() {
+            return;
+        }
+        let template = if total > 0 {
+            "{prefix}: {msg} {bar:24} {bytes:>10} of {total_bytes} {bytes_per_sec:>12} {eta:>4}"
+        } else {
+            "{prefix}: {msg} {spinner} {elapsed}"
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("=> "));
+        }
+        self.bar.set_message(name);
+        self.bar.set_position(0);
+        self.bar.set_length(total);
+        self.bar.reset_elapsed();
+        self.bar.reset_eta();
+    }
+
+    fn advance(&self, amount: u64) {
+        if !self.bar.is_hidden() {
+            let done = self.done.fetch_add(amount, Ordering::Relaxed) + amount;
+            self.bar.set_position(done);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Text for people: what matters first, at most 100 columns.
+
+mod histo;
+mod snapshot;
+mod table;
+mod top;
+
+use std::io::{self, Write};
+
+use crate::report::Report;
+use crate::style::Style;
+
+/// No line is longer.
+pub(crate) const WIDTH: usize = 100;
+
+pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    match report {
+        Report::Histo(report) => histo::render(report, style, out),
+        Report::Top(report) => top::render(report, style, out),
+    }
+}

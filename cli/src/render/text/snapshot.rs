@@ -1,0 +1,48 @@
+//! The lines that say which dump a report is of.
+
+use std::io::{self, Write};
+
+use super::WIDTH;
+use super::table::{printable, shortened};
+use crate::report::SnapshotInfo;
+use crate::size::{Size, grouped};
+use crate::style::Style;
+
+/// Two lines: the file and its totals, then the layout that sizes rest on.
+pub(crate) fn heading(
+    snapshot: &SnapshotInfo,
+    shallow_bytes: u64,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut totals = format!(
+        "{} objects, {}",
+        grouped(snapshot.objects),
+        Size(shallow_bytes)
+    );
+    if let (Some(reachable), Some(garbage)) = (snapshot.reachable_bytes, snapshot.unreachable_bytes)
+    {
+        totals += &format!(": {} reachable, {} garbage", Size(reachable), Size(garbage));
+    }
+    let room = WIDTH.saturating_sub(totals.chars().count() + 2).max(20);
+    let path = printable(&snapshot.path);
+    let path = shortened(&path, room);
+    writeln!(out, "{}  {totals}", style.bold(path))?;
+    let layout = &snapshot.layout;
+    let basis = match layout.source {
+        "addresses" => "sizes measured from addresses",
+        _ => "sizes from an assumed layout",
+    };
+    let jvm = snapshot
+        .jvm
+        .as_ref()
+        .map(|v| format!("JVM {}; ", printable(v)));
+    let line = format!(
+        "{}{basis}: {}-byte references, {}-byte headers, aligned to {}",
+        jvm.unwrap_or_default(),
+        layout.reference,
+        layout.header,
+        layout.align
+    );
+    writeln!(out, "{}", style.dim(line))
+}

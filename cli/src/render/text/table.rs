@@ -1,0 +1,134 @@
+//! Tables: numbers to the right, a name in the last column that takes the room that is left.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use super::WIDTH;
+use crate::style::Style;
+
+/// How a column is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Rows under headings. The last column is shortened where a line would be too long.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+    indent: usize,
+}
+
+const GAP: usize = 2;
+
+impl Table {
+    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
+        Self {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            indent: 0,
+        }
+    }
+
+    pub(crate) fn indented(mut self, by: usize) -> Self {
+        self.indent = by;
+        self
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    pub(crate) fn print(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
+        let Some(last) = self.columns.len().checked_sub(1) else {
+            return Ok(());
+        };
+        let widths: Vec<usize> = (0..last)
+            .map(|c| {
+                let cells = self.rows.iter().filter_map(|row| row.get(c));
+                let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+                widest.max(self.columns[c].0.len())
+            })
+            .collect();
+        let used: usize = self.indent + widths.iter().map(|w| w + GAP).sum::<usize>();
+        let room = WIDTH.saturating_sub(used).max(20);
+        let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_owned()).collect();
+        let heading = self.line(&heading, &widths, room);
+        writeln!(out, "{}", style.dim(heading))?;
+        for row in &self.rows {
+            writeln!(out, "{}", self.line(row, &widths, room))?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize], room: usize) -> String {
+        let mut line = " ".repeat(self.indent);
+        for (i, cell) in cells.iter().enumerate() {
+            match (widths.get(i), self.columns[i].1) {
+                (Some(&width), Align::Right) => line += &format!("{cell:>width$}"),
+                (Some(&width), Align::Left) => line += &format!("{cell:<width$}"),
+                (None, _) => line += &shortened(&printable(cell), room),
+            }
+            if i + 1 < cells.len() {
+                line += "  ";
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// A text from a heap without what would steer a terminal.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().any(char::is_control) {
+        text.chars()
+            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+            .collect::<String>()
+            .into()
+    } else {
+        text.into()
+    }
+}
+
+/// Cuts the middle out of what is too long; a name's end tells most.
+pub(crate) fn shortened(text: &str, room: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= room {
+        return text.into();
+    }
+    let head = (room.saturating_sub(1)) / 3;
+    let tail = room.saturating_sub(head + 1);
+    let front: String = text.chars().take(head).collect();
+    let back: String = text.chars().skip(count - tail).collect();
+    format!("{front}…{back}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("com.acme.Foo", 12), "com.acme.Foo");
+        assert_eq!(shortened("com.acme.impl.Foo", 10), "com…pl.Foo");
+        assert_eq!(shortened("abc", 1), "…");
+    }
+
+    #[test]
+    fn terminals_are_not_steered() {
+        assert_eq!(printable("a\x1b[2Jb"), "a\u{fffd}[2Jb");
+        assert!(matches!(printable("plain"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn no_line_is_too_long() {
+        let mut table = Table::new(&[("n", Align::Right), ("class", Align::Left)]);
+        table.row(vec!["1".into(), "x".repeat(300)]);
+        let mut out = Vec::new();
+        table.print(Style::plain(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().map(|l| l.chars().count()).max(), Some(WIDTH));
+    }
+}

@@ -1,0 +1,38 @@
+//! What the commands report, as data: the JSON formats are these structs, and every renderer reads
+//! them. Keys keep the order of the fields.
+
+mod histo;
+mod snapshot;
+mod top;
+
+use serde::Serialize;
+
+pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
+pub(crate) use snapshot::{LayoutInfo, SnapshotInfo};
+pub(crate) use top::{TopObject, TopReport};
+
+/// One report.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Report {
+    Histo(HistoReport),
+    Top(TopReport),
+}
+
+/// A dump's part in a report that whoever ran the command has to hear of.
+#[derive(Debug)]
+pub(crate) struct Condition<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) partial: bool,
+    pub(crate) warnings: &'a [String],
+}
+
+impl Report {
+    /// The state of each dump that was read.
+    pub(crate) fn conditions(&self) -> Vec<Condition<'_>> {
+        match self {
+            Self::Histo(r) => vec![r.snapshot.condition()],
+            Self::Top(r) => vec![r.snapshot.condition()],
+        }
+    }
+}
