@@ -8,7 +8,7 @@ use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use bytemuck::Pod;
 use memmap2::{Advice, Mmap, MmapMut};
@@ -39,6 +39,12 @@ pub(crate) fn as_atomic_u32(slice: &mut [u32]) -> &[AtomicU32] {
     // SAFETY: AtomicU32 has the size and alignment of u32, and the exclusive borrow guarantees
     // that for its duration every access goes through the returned view.
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU32]) }
+}
+
+/// As [`as_atomic_u32`], for `u16`.
+pub(crate) fn as_atomic_u16(slice: &mut [u16]) -> &[AtomicU16] {
+    // SAFETY: as for u32.
+    unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU16]) }
 }
 
 /// As [`as_atomic_u32`], for `u64`.
