@@ -235,10 +235,11 @@ impl Classes {
     fn add_primitive_arrays(&mut self) {
         for kind in Kind::PRIMITIVES {
             let name = format!("{}[]", kind.java_name());
+            // The element decides, not the name alone: a damaged dump may call any class `int[]`.
             let found = self
                 .list
                 .iter()
-                .position(|c| c.loader.is_null() && *c.name == *name);
+                .position(|c| c.element == Some(kind) && *c.name == *name);
             self.primitive_arrays[kind as usize] = found.unwrap_or(self.list.len()) as u32;
             if found.is_none() {
                 self.list.push(Class {
@@ -418,30 +419,39 @@ pub(crate) fn is_hidden(name: &str) -> bool {
         || name.bytes().enumerate().any(|(i, b)| b == b'/' && i > 0)
 }
 
-/// `[Ljava/lang/String;` to `java.lang.String[]`, with the element's type for arrays.
+/// `[Ljava/lang/String;` to `java.lang.String[]`, with the element's type for arrays. Android writes
+/// array names as in Java source already.
 pub(crate) fn java_name(raw: &str) -> (String, Option<Kind>) {
     let depth = raw.bytes().take_while(|&b| b == b'[').count();
     if depth == 0 {
-        return (dotted(raw), None);
+        return (dotted(raw), source_element(raw));
     }
     let inner = &raw[depth..];
     let kind = inner.bytes().next().and_then(Kind::from_descriptor);
-    let base = match kind {
-        Some(Kind::Object) => dotted(
-            inner
-                .strip_prefix('L')
-                .unwrap_or(inner)
-                .trim_end_matches(';'),
+    let (base, kind) = match kind {
+        Some(Kind::Object) => (
+            dotted(
+                inner
+                    .strip_prefix('L')
+                    .unwrap_or(inner)
+                    .trim_end_matches(';'),
+            ),
+            Kind::Object,
         ),
-        Some(kind) if inner.len() == 1 => kind.java_name().to_owned(),
-        _ => dotted(inner),
+        Some(kind) if inner.len() == 1 => (kind.java_name().to_owned(), kind),
+        _ => (dotted(inner), Kind::Object),
     };
-    let element = if depth > 1 {
-        Some(Kind::Object)
-    } else {
-        kind.or(Some(Kind::Object))
-    };
-    (base + &"[]".repeat(depth), element)
+    let element = if depth > 1 { Kind::Object } else { kind };
+    (base + &"[]".repeat(depth), Some(element))
+}
+
+/// The element's type of an array class named as in Java source: `int[]`, `java.lang.String[]`.
+fn source_element(name: &str) -> Option<Kind> {
+    let element = name.strip_suffix("[]")?;
+    let primitive = Kind::PRIMITIVES
+        .into_iter()
+        .find(|kind| kind.java_name() == element);
+    Some(primitive.unwrap_or(Kind::Object))
 }
 
 /// Slashes to dots, but for the one that HotSpot puts before a hidden class's address.
@@ -548,6 +558,16 @@ mod tests {
             java_name("a/B$$Lambda$14/0x0000ab").0,
             "a.B$$Lambda$14/0x0000ab"
         );
+        // Android's array names.
+        assert_eq!(java_name("int[]"), ("int[]".into(), Some(Kind::Int)));
+        assert_eq!(java_name("int[][]"), ("int[][]".into(), Some(Kind::Object)));
+        assert_eq!(
+            java_name("java.lang.String[]"),
+            ("java.lang.String[]".into(), Some(Kind::Object))
+        );
+        // No JVM writes these.
+        assert_eq!(java_name("[Lint;").1, Some(Kind::Object));
+        assert_eq!(java_name("[Iota").1, Some(Kind::Object));
     }
 
     #[test]
