@@ -193,9 +193,10 @@ impl DominatorTree {
     /// The nodes that a node dominates immediately.
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         let end = self.end[node.index()];
-        std::iter::successors(Some(node.0 + 1), |&n| Some(self.end[n as usize]))
-            .take_while(move |&n| n < end)
-            .map(Node)
+        let mut next = node.0 + 1;
+        std::iter::from_fn(move || {
+            (next < end).then(|| Node(std::mem::replace(&mut next, self.end[next as usize])))
+        })
     }
 
     /// The leaves that a node dominates immediately.
