@@ -195,7 +195,9 @@ impl DominatorTree {
         let end = self.end[node.index()];
         let mut next = node.0 + 1;
         std::iter::from_fn(move || {
-            (next < end).then(|| Node(std::mem::replace(&mut next, self.end[next as usize])))
+            let child = (next < end).then_some(Node(next))?;
+            next = self.end[child.index()];
+            Some(child)
         })
     }
 
