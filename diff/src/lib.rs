@@ -1,1 +1,22 @@
-//! What grew between heap dumps.
+//! What grew between heap dumps, and what holds it.
+//!
+//! Objects have no identity across dumps: the collector moves them, so their addresses mean
+//! nothing in the next dump. What can be compared is structure. Each dump is reduced to a
+//! [`Summary`]: its class totals, and its dominator tree folded into a trie of labels. The tries
+//! are compared, and where the deepest step stays level in number while what it holds grows, there
+//! it accumulates.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod compare;
+mod growth;
+mod names;
+mod report;
+mod summary;
+mod trie;
+
+pub use compare::{Comparison, Filter};
+pub use report::{
+    AgentInfo, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Verdict,
+};
+pub use summary::Summary;
+pub use trie::{Step, StepId, Trie};

@@ -1,0 +1,254 @@
+//! Where it accumulates: the deepest step that stays level in number while what it holds grows.
+
+use std::collections::BTreeMap;
+
+use crate::names::{self, LabelKind, Name};
+use crate::summary::Summary;
+use crate::trie::{Step, StepId, Trie};
+
+/// Growth smaller than this is noise, whatever the heap's size.
+const LEAST: u64 = 16 << 10;
+/// Growth smaller than this part of the reachable bytes is noise too.
+const LEAST_PART: u64 = 2_000;
+
+/// Something that grows: where it is held and what it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// The step that holds what grows, in the last dump.
+    pub(crate) at: StepId,
+    /// What grows below it, the most growth first.
+    pub(crate) content: Vec<StepId>,
+    /// The part of the content that a reader wants named.
+    pub(crate) named: StepId,
+    /// Whether the content is a single object that grew rather than more objects.
+    pub(crate) in_place: bool,
+    /// Retained bytes of the content in each dump.
+    pub(crate) retained: Vec<u64>,
+    pub(crate) objects: Vec<u64>,
+    pub(crate) shallow: Vec<u64>,
+}
+
+impl Candidate {
+    pub(crate) fn growth(&self) -> i64 {
+        difference(&self.retained)
+    }
+}
+
+/// Last less first.
+pub(crate) fn difference(figures: &[u64]) -> i64 {
+    match figures {
+        [first, .., last] => last.cast_signed() - first.cast_signed(),
+        _ => 0,
+    }
+}
+
+/// The tries of all dumps, walked together along the last one's.
+pub(crate) struct Aligned<'a> {
+    tries: Vec<&'a Trie>,
+    /// For each step of the last trie the same step in each trie, itself last.
+    same: Vec<Vec<Option<StepId>>>,
+    least: i64,
+}
+
+impl<'a> Aligned<'a> {
+    pub(crate) fn new(summaries: &'a [Summary]) -> Option<Self> {
+        let last = summaries.last()?;
+        let tries: Vec<&Trie> = summaries.iter().map(|s| &s.trie).collect();
+        let mut same = vec![Vec::new(); last.trie.len()];
+        same[0] = vec![Some(StepId::ROOT); tries.len()];
+        let mut work = vec![StepId::ROOT];
+        while let Some(step) = work.pop() {
+            // The earlier dumps' steps below, by their labels' texts.
+            let earlier: Vec<BTreeMap<(&str, &str), StepId>> = tries[..tries.len() - 1]
+                .iter()
+                .zip(&same[step.0 as usize])
+                .map(|(trie, step)| {
+                    let children = step.map_or(&[][..], |s| &trie[s].children);
+                    children.iter().map(|&c| (label(trie, &trie[c]), c)).collect()
+                })
+                .collect();
+            for &child in &last.trie[step].children {
+                let label = label(&last.trie, &last.trie[child]);
+                let mut row: Vec<Option<StepId>> = earlier.iter().map(|e| e.get(&label).copied()).collect();
+                row.push(Some(child));
+                same[child.0 as usize] = row;
+                work.push(child);
+            }
+        }
+        let reachable = summaries.iter().map(|s| s.info.reachable_bytes).max().unwrap_or(0);
+        let least = (reachable / LEAST_PART).max(LEAST).cast_signed();
+        Some(Self { tries, same, least })
+    }
+
+    pub(crate) fn last(&self) -> &'a Trie {
+        self.tries[self.tries.len() - 1]
+    }
+
+    /// A figure of a step in each dump, zero where the step is missing or was pooled.
+    pub(crate) fn figures(&self, step: StepId, figure: impl Fn(&Step) -> u64) -> Vec<u64> {
+        let row = self.same[step.0 as usize].iter().zip(&self.tries);
+        row.map(|(same, trie)| same.map_or(0, |s| figure(&trie[s]))).collect()
+    }
+
+    fn grown(&self, step: StepId) -> i64 {
+        difference(&self.figures(step, |s| s.retained_bytes))
+    }
+
+    /// Finds every place where something accumulates, the most growth first.
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
+        let trie = self.last();
+        let mut found: Vec<Candidate> = Vec::new();
+        let mut work = vec![StepId::ROOT];
+        while let Some(step) = work.pop() {
+            let mut more: Vec<StepId> = Vec::new();
+            let mut explained = 0;
+            for &child in &trie[step].children {
+                let growth = self.grown(child);
+                if growth < self.least {
+                    continue;
+                }
+                explained += growth;
+                if self.grew_in_number(child) && step != StepId::ROOT {
+                    more.push(child);
+                } else {
+                    work.push(child);
+                }
+            }
+            // An array or a buffer that grew itself, rather than by what is in it.
+            let own = difference(&self.figures(step, |s| s.shallow_bytes));
+            if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
+                found.push(self.candidate(trie[step].parent, vec![step], true));
+            } else if !more.is_empty() {
+                found.push(self.candidate(step, more, false));
+            }
+        }
+        self.combine(&mut found);
+        found.retain(|c| c.growth() >= self.least);
+        found.sort_by_key(|c| (std::cmp::Reverse(c.growth()), c.at, c.named));
+        found
+    }
+
+    /// Whether a step's growth is that of its number of objects, rather than of what each holds.
+    fn grew_in_number(&self, step: StepId) -> bool {
+        let objects = self.figures(step, |s| s.objects);
+        let retained = self.figures(step, |s| s.retained_bytes);
+        let (&[first, .., last], &[before, .., after]) = (&objects[..], &retained[..]) else { return false };
+        if last <= 1 || last <= first {
+            return false;
+        }
+        if first == 0 || before == 0 {
+            return true;
+        }
+        // The number's rate of growth, against at least half of that of the bytes.
+        let more = u128::from(last - first) * u128::from(before) * 2;
+        more >= u128::from(after.saturating_sub(before)) * u128::from(first)
+    }
+
+    fn candidate(&self, at: StepId, content: Vec<StepId>, in_place: bool) -> Candidate {
+        let named = if in_place { content[0] } else { self.named(content[0]) };
+        let sum = |steps: &[StepId], figure: &dyn Fn(&Step) -> u64| {
+            let mut total = vec![0; self.tries.len()];
+            for &step in steps {
+                for (sum, figure) in total.iter_mut().zip(self.figures(step, figure)) {
+                    *sum += figure;
+                }
+            }
+            total
+        };
+        Candidate {
+            at,
+            named,
+            in_place,
+            retained: sum(&content, &|s| s.retained_bytes),
+            objects: self.figures(named, |s| s.objects),
+            shallow: self.figures(named, |s| s.shallow_bytes),
+            content,
+        }
+    }
+
+    /// What a reader wants named: below nodes, entries and arrays, what they are there for.
+    fn named(&self, content: StepId) -> StepId {
+        let trie = self.last();
+        let mut best = content;
+        let mut at = content;
+        while names::is_container(trie.names.text(trie[at].class)) {
+            let growing = trie[at].children.iter().copied().filter(|&c| self.grown(c) * 8 >= self.grown(content));
+            // A map's values rather than its keys, when these are the application's.
+            let own = |c: StepId| !names::is_runtime_name(trie.names.text(trie[c].class));
+            match growing.max_by_key(|&c| (own(c), self.grown(c), std::cmp::Reverse(c))) {
+                Some(c) => {
+                    at = c;
+                    best = c;
+                }
+                None => break,
+            }
+        }
+        best
+    }
+
+    /// Candidates of one holder that hold one class are one: a table's nodes of two kinds, say.
+    fn combine(&self, found: &mut Vec<Candidate>) {
+        let trie = self.last();
+        let mut merged: BTreeMap<(String, String), Candidate> = BTreeMap::new();
+        for candidate in found.drain(..) {
+            let key = (self.holder(&candidate).1, trie.names.text(trie[candidate.named].class).to_owned());
+            match merged.entry(key) {
+                std::collections::btree_map::Entry::Vacant(slot) => {
+                    slot.insert(candidate);
+                }
+                std::collections::btree_map::Entry::Occupied(mut slot) => {
+                    let known = slot.get_mut();
+                    let (mut larger, smaller) = if known.growth() >= candidate.growth() {
+                        (known.clone(), candidate)
+                    } else {
+                        (candidate, known.clone())
+                    };
+                    let sums = [
+                        (&mut larger.retained, &smaller.retained),
+                        (&mut larger.objects, &smaller.objects),
+                        (&mut larger.shallow, &smaller.shallow),
+                    ];
+                    for (to, from) in sums {
+                        to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+                    }
+                    *known = larger;
+                }
+            }
+        }
+        found.extend(merged.into_values());
+    }
+
+    /// The field whose content grows: the nearest one of the application's, else the nearest that
+    /// is no collection's own. With the step that it leads to.
+    pub(crate) fn holder(&self, candidate: &Candidate) -> (StepId, String) {
+        let trie = self.last();
+        let mut path = trie.path(candidate.at);
+        // The head of a chain is held by a field of its own.
+        path.extend(candidate.content.first());
+        let text = |name: Name| trie.names.text(name);
+        let of_kind = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
+            path.iter().rev().copied().find(|&s| wanted(trie.names.kind(trie[s].via), text(trie[s].via)))
+        };
+        let application =
+            |k, _: &str| matches!(k, LabelKind::ApplicationField | LabelKind::ApplicationStatic);
+        let fixed = |k, _: &str| k == LabelKind::RuntimeStatic;
+        let plain = |k, t: &str| k == LabelKind::RuntimeField && !names::is_container(t);
+        let any = |k, _: &str| !matches!(k, LabelKind::Shared | LabelKind::Structure | LabelKind::Element);
+        let found = of_kind(&application)
+            .or_else(|| of_kind(&fixed))
+            .or_else(|| of_kind(&plain))
+            .or_else(|| of_kind(&any))
+            .or_else(|| path.last().copied());
+        match found {
+            Some(step) if matches!(trie.names.kind(trie[step].via), LabelKind::Shared | LabelKind::Structure) => {
+                (step, text(trie[step].class).to_owned())
+            }
+            Some(step) => (step, text(trie[step].via).to_owned()),
+            None => (StepId::ROOT, text(trie[StepId::ROOT].via).to_owned()),
+        }
+    }
+}
+
+fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {
+    (trie.names.text(step.via), trie.names.text(step.class))
+}

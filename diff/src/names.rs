@@ -1,0 +1,119 @@
+//! Labels as people read them, each stored once.
+
+use std::collections::HashMap;
+
+use hprof::{ClassIndex, Hold, ObjectIndex, Snapshot};
+
+/// A label's number among its dump's labels.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Name(pub(crate) u32);
+
+/// What kind of step a label stands for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LabelKind {
+    /// A field that an application class declares.
+    ApplicationField,
+    /// A field of the runtime's own classes.
+    RuntimeField,
+    /// A static field that an application class declares.
+    ApplicationStatic,
+    /// A static field of the runtime's own classes.
+    RuntimeStatic,
+    /// An array element.
+    Element,
+    /// Held on several paths at once.
+    Shared,
+    /// A GC root, or how classes, loaders and threads hang together.
+    Structure,
+    /// A class's name.
+    Class,
+}
+
+/// Interned labels.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    list: Vec<(Box<str>, LabelKind)>,
+    index: HashMap<(Box<str>, LabelKind), Name>,
+}
+
+impl Names {
+    pub(crate) fn intern(&mut self, text: &str, kind: LabelKind) -> Name {
+        let key = (Box::from(text), kind);
+        if let Some(&name) = self.index.get(&key) {
+            return name;
+        }
+        let name = Name(self.list.len() as u32);
+        self.list.push(key.clone());
+        self.index.insert(key, name);
+        name
+    }
+
+    /// The label's text.
+    #[must_use]
+    pub fn text(&self, name: Name) -> &str {
+        &self.list[name.0 as usize].0
+    }
+
+    /// What kind of step the label stands for.
+    #[must_use]
+    pub fn kind(&self, name: Name) -> LabelKind {
+        self.list[name.0 as usize].1
+    }
+}
+
+/// Whether a class belongs to the Java runtime rather than to the program.
+pub(crate) fn is_runtime(snapshot: &Snapshot, class: ClassIndex) -> bool {
+    let class = &snapshot.classes()[class];
+    class.loader.is_null() || is_runtime_name(&class.name)
+}
+
+pub(crate) fn is_runtime_name(name: &str) -> bool {
+    const PREFIXES: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "jakarta."];
+    PREFIXES.iter().any(|p| name.starts_with(p))
+}
+
+/// Classes that only store what is put into them: not what accumulates, but where.
+pub(crate) fn is_container(name: &str) -> bool {
+    let object_array = name.ends_with("[]") && !is_primitive_array(name);
+    object_array
+        || name.starts_with("java.util.")
+        || name.starts_with("java.lang.ref.")
+        || name.starts_with("java.lang.ThreadLocal")
+        || name.starts_with("jdk.internal.ref.")
+}
+
+fn is_primitive_array(name: &str) -> bool {
+    let element = name.trim_end_matches("[]");
+    name.len() == element.len() + 2
+        && matches!(element, "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long")
+}
+
+/// The label of how an object is held by the one that dominates it.
+pub(crate) fn hold_label(snapshot: &Snapshot, hold: Hold, holder: Option<ObjectIndex>) -> (String, LabelKind) {
+    let classes = snapshot.classes();
+    match hold {
+        Hold::Field(class, i) => {
+            let runtime = is_runtime(snapshot, class);
+            let class = &classes[class];
+            let field = class.fields.get(usize::from(i)).map_or("?", |f| &f.name);
+            let kind = if runtime { LabelKind::RuntimeField } else { LabelKind::ApplicationField };
+            (format!("{}.{field}", class.name), kind)
+        }
+        Hold::Static(class, i) => {
+            let runtime = is_runtime(snapshot, class);
+            let class = &classes[class];
+            let field = class.statics.get(usize::from(i)).map_or("?", |f| &f.name);
+            let kind = if runtime { LabelKind::RuntimeStatic } else { LabelKind::ApplicationStatic };
+            (format!("{}.{field}", class.name), kind)
+        }
+        Hold::Element => {
+            let name = holder.map_or_else(|| "[]".to_owned(), |h| snapshot.name(h));
+            (format!("{}[*]", name.strip_suffix("[]").unwrap_or(&name)), LabelKind::Element)
+        }
+        Hold::Shared => ("(several paths)".to_owned(), LabelKind::Shared),
+        Hold::Class => ("<class>".to_owned(), LabelKind::Structure),
+        Hold::Loader => ("<classes of the loader>".to_owned(), LabelKind::Structure),
+        Hold::ClassPart => ("<part of the class>".to_owned(), LabelKind::Structure),
+        Hold::Local => ("<local variable>".to_owned(), LabelKind::Structure),
+    }
+}

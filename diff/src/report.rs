@@ -1,0 +1,192 @@
+//! The report's model: `heapdiff.diff/1`. Keys are in the order of the fields here.
+
+use serde::Serialize;
+
+/// A diff of two or more dumps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// `heapdiff.diff/1`.
+    pub schema: &'static str,
+    /// The dumps, oldest first.
+    pub snapshots: Vec<SnapshotInfo>,
+    /// Reachable objects and bytes, last dump less first.
+    pub delta: Delta,
+    /// Classes whose figures differ between dumps, by growth of retained bytes.
+    pub classes: Vec<ClassGrowth>,
+    /// What grows, the most growth first.
+    pub suspects: Vec<Suspect>,
+}
+
+/// One dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SnapshotInfo {
+    /// The path as given.
+    pub path: String,
+    /// The file's size.
+    pub bytes: u64,
+    /// When it was taken, in milliseconds since 1970.
+    pub taken_ms: u64,
+    /// Bytes of an identifier in the file.
+    pub id_size: u32,
+    /// The JVM's version, where the heap has it.
+    pub jvm: Option<String>,
+    /// The JVM's object layout.
+    pub layout: LayoutInfo,
+    /// All objects in the dump.
+    pub objects: u64,
+    /// Those that GC roots reach.
+    pub reachable_objects: u64,
+    /// Their shallow sizes together.
+    pub reachable_bytes: u64,
+    /// Bytes of garbage.
+    pub unreachable_bytes: u64,
+    /// Whether damage keeps some of the content out of the figures.
+    pub partial: bool,
+    /// What was damaged or missing.
+    pub warnings: Vec<String>,
+    /// The sampling agent, where one was loaded.
+    pub agent: Option<AgentInfo>,
+}
+
+/// The JVM's object layout as inferred from a dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LayoutInfo {
+    /// Bytes of a reference.
+    #[serde(rename = "ref")]
+    pub reference: u32,
+    /// Bytes of an object header.
+    pub header: u32,
+    /// Bytes of an array header.
+    pub array_header: u32,
+    /// Object alignment.
+    pub align: u32,
+    /// `addresses` when measured, `assumed` when only modelled.
+    pub source: &'static str,
+}
+
+/// The sampling agent's state in a dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentInfo {
+    /// Mean bytes between samples.
+    pub interval_bytes: u64,
+    /// Samples whose object is alive.
+    pub live_samples: u64,
+    /// Distinct allocation sites.
+    pub sites: u64,
+    /// When it started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// The JVM's process id.
+    pub pid: u64,
+}
+
+/// A difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Delta {
+    /// Objects.
+    pub objects: i64,
+    /// Shallow bytes.
+    pub shallow_bytes: i64,
+}
+
+/// A class's reachable instances, one figure for each dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassGrowth {
+    /// Its name as in Java source.
+    pub class: String,
+    /// Its loader's class; null for the boot loader.
+    pub loader: Option<String>,
+    /// Reachable instances.
+    pub objects: Vec<u64>,
+    /// Their shallow sizes together.
+    pub shallow_bytes: Vec<u64>,
+    /// What they retain as a set.
+    pub retained_bytes: Vec<u64>,
+}
+
+/// What a suspect is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It grew, and something says that it will go on.
+    Leak,
+    /// It grew.
+    Growth,
+    /// It grew as caches do until they are full.
+    Cache,
+    /// It grew once, as programs do when they start.
+    Warmup,
+}
+
+/// Something that accumulates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Suspect {
+    /// 1 for the most growth.
+    pub rank: u32,
+    /// What it is taken for.
+    pub verdict: Verdict,
+    /// Why, in sentences that a reader can check.
+    pub reasons: Vec<String>,
+    /// Kind and name of what keeps it alive.
+    pub root: String,
+    /// The references from the root down to what accumulates.
+    pub path: Vec<String>,
+    /// The field whose content grows.
+    pub holder: String,
+    /// What accumulates there.
+    pub class: String,
+    /// Objects of that class, one figure for each dump.
+    pub objects: Vec<u64>,
+    /// Their shallow sizes together.
+    pub shallow_bytes: Vec<u64>,
+    /// What accumulates there retains.
+    pub retained_bytes: Vec<u64>,
+    /// Last dump less first.
+    pub growth: Growth,
+    /// The stacks that allocated the growth, where an agent sampled them.
+    pub stacks: Vec<Stack>,
+    /// How much of the growth the samples explain.
+    pub coverage: Coverage,
+}
+
+/// A suspect's growth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Growth {
+    /// Objects.
+    pub objects: i64,
+    /// Shallow bytes.
+    pub shallow_bytes: i64,
+    /// Retained bytes.
+    pub retained_bytes: i64,
+}
+
+/// An allocating stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stack {
+    /// Frames, the leaf first.
+    pub frames: Vec<String>,
+    /// What it allocated.
+    pub class: String,
+    /// Samples behind the estimate.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// Its 95 % interval.
+    pub ci95: [u64; 2],
+    /// Estimated objects.
+    pub estimated_objects: u64,
+    /// Samples alive of those taken, in thousandths.
+    pub survival_permille: u64,
+    /// Threads that allocated.
+    pub threads: Vec<String>,
+}
+
+/// How much of a growth the samples explain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// Samples among the growing objects.
+    pub samples: u64,
+    /// Bytes that they stand for.
+    pub sampled_bytes: u64,
+    /// Bytes that grew.
+    pub growth_bytes: u64,
+}

@@ -1,0 +1,85 @@
+//! One dump reduced to what a comparison needs, so that a diff takes the memory of one dump.
+
+use std::collections::BTreeMap;
+
+use hprof::{LayoutSource, Node, Snapshot, Total};
+
+use crate::report::{LayoutInfo, SnapshotInfo};
+use crate::trie::Trie;
+
+/// A class among several dumps: its name and its loader's class (`None` for the boot loader).
+pub(crate) type ClassKey = (String, Option<String>);
+
+/// A class's figures in one dump.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClassFigures {
+    pub(crate) reachable: Total,
+    pub(crate) retained_bytes: u64,
+}
+
+/// One dump's part in a comparison.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The dump.
+    pub info: SnapshotInfo,
+    pub(crate) classes: BTreeMap<ClassKey, ClassFigures>,
+    /// Its dominator tree, folded.
+    pub trie: Trie,
+}
+
+impl Summary {
+    /// Reduces a dump. `path` is what the report calls it.
+    ///
+    /// Cost: one pass over the file and one over the dominator tree; two bytes an object meanwhile.
+    ///
+    /// # Errors
+    /// When there is no memory for the pass.
+    pub fn new(snapshot: &Snapshot, path: String) -> hprof::Result<Self> {
+        let holders = snapshot.holders()?;
+        let trie = Trie::new(snapshot, &holders);
+        drop(holders);
+        let mut classes: BTreeMap<ClassKey, ClassFigures> = BTreeMap::new();
+        let mut all = Total::default();
+        for ((_, class), total) in snapshot.classes().iter().zip(snapshot.histogram()) {
+            all += total.all;
+            if total.reachable.objects == 0 {
+                continue;
+            }
+            let loader = (!class.loader.is_null()).then(|| {
+                snapshot.find(class.loader).map_or_else(|| "(unknown loader)".to_owned(), |l| snapshot.name(l))
+            });
+            // Classes of one name by loaders of one class (a web application deployed twice) are one
+            // line; their loaders' ids mean nothing in the next dump.
+            let line = classes.entry((class.name.to_string(), loader)).or_default();
+            line.reachable += total.reachable;
+            line.retained_bytes += total.retained_bytes;
+        }
+        let reachable = snapshot.tree().retained_bytes(Node::ROOT);
+        let layout = snapshot.layout();
+        let info = SnapshotInfo {
+            path,
+            bytes: snapshot.source().file_bytes(),
+            taken_ms: snapshot.header().taken_ms,
+            id_size: snapshot.header().id_size as u32,
+            jvm: None,
+            layout: LayoutInfo {
+                reference: layout.reference,
+                header: layout.header,
+                array_header: layout.array_header,
+                align: layout.align,
+                source: match layout.source {
+                    LayoutSource::Addresses => "addresses",
+                    LayoutSource::Assumed => "assumed",
+                },
+            },
+            objects: snapshot.object_count(),
+            reachable_objects: snapshot.tree().retained_objects(Node::ROOT),
+            reachable_bytes: reachable,
+            unreachable_bytes: all.bytes.saturating_sub(reachable),
+            partial: snapshot.is_partial(),
+            warnings: snapshot.warnings().iter().map(ToString::to_string).collect(),
+            agent: None,
+        };
+        Ok(Self { info, classes, trie })
+    }
+}

@@ -1,0 +1,355 @@
+//! The dominator tree folded into a trie of labels.
+//!
+//! A step's label is the class of its objects and the field through which their dominator holds
+//! them. Siblings of one label are one step; so a list of a million entries is a handful of steps.
+//! Chains of one label (linked lists, tree nodes) fold into one step, branches too small to matter
+//! are pooled, and only the steps that are large are looked into.
+
+use std::collections::{HashMap, VecDeque};
+
+use hprof::{Holders, Node, ObjectIndex, RootKind, Snapshot};
+use rayon::prelude::*;
+
+use crate::names::{self, LabelKind, Name, Names};
+
+/// A step's number in its trie; 0 is the root.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StepId(pub u32);
+
+impl StepId {
+    /// The super-root: all GC roots.
+    pub const ROOT: Self = Self(0);
+}
+
+/// Objects of one class that are held in the same way.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// How they are held.
+    pub via: Name,
+    /// Their class; `class C` for the class object of `C`.
+    pub class: Name,
+    /// The step above.
+    pub parent: StepId,
+    /// How many.
+    pub objects: u64,
+    /// Their shallow sizes together.
+    pub shallow_bytes: u64,
+    /// What they retain as a set.
+    pub retained_bytes: u64,
+    /// The steps below, small ones excepted.
+    pub children: Vec<StepId>,
+    /// Some of the objects.
+    pub samples: Vec<ObjectIndex>,
+    /// Whether a longer chain folds back through this step.
+    cyclic: bool,
+}
+
+/// A folded dominator tree.
+#[derive(Clone, Debug)]
+pub struct Trie {
+    steps: Vec<Step>,
+    /// The labels' texts.
+    pub names: Names,
+}
+
+impl std::ops::Index<StepId> for Trie {
+    type Output = Step;
+    fn index(&self, id: StepId) -> &Step {
+        &self.steps[id.0 as usize]
+    }
+}
+
+/// Steps that retain less than this part of the reachable bytes are not looked into.
+const EXPAND_PART: u64 = 20_000;
+/// But at least this many bytes.
+const EXPAND_BYTES: u64 = 2 << 10;
+/// Steps that retain less than this part of what is looked into are pooled.
+const KEEP_PART: u64 = 8;
+/// Objects kept of each step, to trace their paths later.
+const SAMPLES: usize = 4;
+/// How far up a chain of application classes is looked for to fold into.
+const LONGEST_PERIOD: usize = 6;
+/// Nodes that one task looks at.
+const CHUNK: usize = 1 << 12;
+
+impl Trie {
+    /// Folds the dominator tree.
+    ///
+    /// Cost: visits the children of every node in a step that is large, in parallel.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, holders: &Holders) -> Self {
+        let reachable = snapshot.tree().retained_bytes(Node::ROOT);
+        let mut builder = Builder {
+            snapshot,
+            holders,
+            trie: Self { steps: Vec::new(), names: Names::default() },
+            pending: Vec::new(),
+            queue: VecDeque::new(),
+            index: HashMap::new(),
+            expand: (reachable / EXPAND_PART).max(EXPAND_BYTES),
+        };
+        let root = builder.trie.names.intern("<GC roots>", LabelKind::Structure);
+        builder.add(StepId::ROOT, root, root);
+        builder.trie.steps[0].retained_bytes = reachable;
+        builder.pending[0].fresh.push(Node::ROOT.0);
+        builder.queue.push_back(StepId::ROOT);
+        while let Some(step) = builder.queue.pop_front() {
+            builder.expand(step);
+        }
+        let mut trie = builder.trie;
+        for i in 0..trie.steps.len() {
+            let mut children = std::mem::take(&mut trie.steps[i].children);
+            children.sort_by_key(|&c| (std::cmp::Reverse(trie[c].retained_bytes), c));
+            trie.steps[i].children = children;
+        }
+        trie
+    }
+
+    /// Number of steps.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there is nothing but the root.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.len() < 2
+    }
+
+    /// The steps from below the root down to this one.
+    #[must_use]
+    pub fn path(&self, step: StepId) -> Vec<StepId> {
+        let mut path: Vec<StepId> =
+            std::iter::successors(Some(step), |&s| Some(self[s].parent)).take_while(|&s| s != StepId::ROOT).collect();
+        path.reverse();
+        path
+    }
+}
+
+/// Nodes of a step whose children have not been looked at.
+#[derive(Debug, Default)]
+struct Pending {
+    fresh: Vec<u32>,
+    /// Those inside a subtree that the step already has: a chain folded back to it.
+    nested: Vec<u32>,
+}
+
+/// What a step's members hold by one label.
+#[derive(Debug, Default)]
+struct Group {
+    objects: u64,
+    shallow: u64,
+    retained: u64,
+    nodes: Vec<u32>,
+    samples: Vec<ObjectIndex>,
+}
+
+impl Group {
+    fn merge(&mut self, mut other: Self) {
+        self.objects += other.objects;
+        self.shallow += other.shallow;
+        self.retained += other.retained;
+        self.nodes.append(&mut other.nodes);
+        self.samples.append(&mut other.samples);
+        self.samples.truncate(SAMPLES);
+    }
+}
+
+/// Hold key and class, of which class objects have their own.
+type Key = (u32, u32);
+
+struct Builder<'a> {
+    snapshot: &'a Snapshot,
+    holders: &'a Holders,
+    trie: Trie,
+    pending: Vec<Pending>,
+    queue: VecDeque<StepId>,
+    index: HashMap<(StepId, Name, Name), StepId>,
+    expand: u64,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, parent: StepId, via: Name, class: Name) -> StepId {
+        if let Some(&step) = self.index.get(&(parent, via, class)) {
+            return step;
+        }
+        let id = StepId(self.trie.steps.len() as u32);
+        self.trie.steps.push(Step {
+            via,
+            class,
+            parent,
+            objects: 0,
+            shallow_bytes: 0,
+            retained_bytes: 0,
+            children: Vec::new(),
+            samples: Vec::new(),
+            cyclic: false,
+        });
+        self.pending.push(Pending::default());
+        self.index.insert((parent, via, class), id);
+        if id != StepId::ROOT {
+            self.trie.steps[parent.0 as usize].children.push(id);
+        }
+        id
+    }
+
+    fn expand(&mut self, step: StepId) {
+        let Pending { fresh, nested } = std::mem::take(&mut self.pending[step.0 as usize]);
+        for (nodes, is_nested) in [(fresh, false), (nested, true)] {
+            if nodes.is_empty() {
+                continue;
+            }
+            let groups = self.groups(&nodes);
+            drop(nodes);
+            for (key, group) in groups {
+                self.place(step, key, group, is_nested);
+            }
+        }
+    }
+
+    /// Groups what the nodes dominate immediately by label, in a fixed order.
+    fn groups(&self, nodes: &[u32]) -> Vec<(Key, Group)> {
+        let tree = self.snapshot.tree();
+        let parts: Vec<HashMap<Key, Group>> = nodes
+            .par_chunks(CHUNK)
+            .map(|nodes| {
+                let mut groups: HashMap<Key, Group> = HashMap::new();
+                for &node in nodes {
+                    let node = Node(node);
+                    for child in tree.children(node) {
+                        if let Some(object) = tree.object(child) {
+                            let retained = tree.retained_bytes(child);
+                            let group = groups.entry(self.key(node, object)).or_default();
+                            self.count(group, object, retained);
+                            group.nodes.push(child.0);
+                        }
+                    }
+                    for object in tree.leaves(node) {
+                        let group = groups.entry(self.key(node, object)).or_default();
+                        self.count(group, object, self.snapshot.shallow_bytes(object));
+                    }
+                }
+                groups
+            })
+            .collect();
+        let mut all: HashMap<Key, Group> = HashMap::new();
+        for part in parts {
+            for (key, group) in part {
+                all.entry(key).or_default().merge(group);
+            }
+        }
+        let mut all: Vec<(Key, Group)> = all.into_iter().collect();
+        all.sort_unstable_by_key(|g| g.0);
+        all
+    }
+
+    fn count(&self, group: &mut Group, object: ObjectIndex, retained: u64) {
+        group.objects += 1;
+        group.shallow += self.snapshot.shallow_bytes(object);
+        group.retained += retained;
+        if group.samples.len() < SAMPLES {
+            group.samples.push(object);
+        }
+    }
+
+    fn key(&self, above: Node, object: ObjectIndex) -> Key {
+        let hold = if above == Node::ROOT {
+            self.snapshot.tree().root_kind(object).map_or(u32::MAX, |k| k as u32)
+        } else {
+            u32::from(self.holders.key(object))
+        };
+        let class = match self.snapshot.class_of(object) {
+            Some(class) => class.0,
+            None => u32::MAX - object.0,
+        };
+        (hold, class)
+    }
+
+    /// Adds a group to the step below that its label names, or folds it into one above.
+    fn place(&mut self, above: StepId, key: Key, group: Group, nested: bool) {
+        let Some(&sample) = group.samples.first() else { return };
+        let (via, kind) = self.label(above, key, sample);
+        let via = self.trie.names.intern(&via, kind);
+        let class = self.trie.names.intern(&self.snapshot.name(sample), LabelKind::Class);
+        if let Some(into) = self.folds_into(above, via, class) {
+            let step = &mut self.trie.steps[into.0 as usize];
+            step.objects += group.objects;
+            step.shallow_bytes += group.shallow;
+            for s in std::iter::successors(Some(above), |&s| Some(self.trie[s].parent))
+                .take_while(|&s| s != into)
+                .collect::<Vec<_>>()
+            {
+                self.trie.steps[s.0 as usize].cyclic = true;
+            }
+            self.pend(into, group.nodes, true);
+            return;
+        }
+        let known = self.index.contains_key(&(above, via, class));
+        if !known && group.retained < self.expand / KEEP_PART {
+            return;
+        }
+        let id = self.add(above, via, class);
+        let step = &mut self.trie.steps[id.0 as usize];
+        step.objects += group.objects;
+        step.shallow_bytes += group.shallow;
+        // What a folded chain holds by a step of the chain itself, that step has already.
+        let inside = nested && step.cyclic;
+        if !inside {
+            step.retained_bytes += group.retained;
+        }
+        step.samples.extend(group.samples);
+        step.samples.truncate(SAMPLES);
+        if step.retained_bytes >= self.expand {
+            self.pend(id, group.nodes, inside);
+        }
+    }
+
+    fn pend(&mut self, step: StepId, mut nodes: Vec<u32>, nested: bool) {
+        if nodes.is_empty() {
+            return;
+        }
+        let pending = &mut self.pending[step.0 as usize];
+        if pending.fresh.is_empty() && pending.nested.is_empty() {
+            self.queue.push_back(step);
+        }
+        if nested { pending.nested.append(&mut nodes) } else { pending.fresh.append(&mut nodes) }
+    }
+
+    /// The step that a label repeats: the one above when it has the same class (a linked list, a
+    /// tree), or one a few steps up that is of an application class and held in the same way.
+    fn folds_into(&self, above: StepId, via: Name, class: Name) -> Option<StepId> {
+        if above == StepId::ROOT {
+            return None;
+        }
+        if self.trie[above].class == class {
+            return Some(above);
+        }
+        if names::is_runtime_name(self.trie.names.text(class)) {
+            return None;
+        }
+        std::iter::successors(Some(above), |&s| Some(self.trie[s].parent))
+            .take_while(|&s| s != StepId::ROOT)
+            .take(LONGEST_PERIOD)
+            .find(|&s| self.trie[s].class == class && self.trie[s].via == via)
+    }
+
+    fn label(&self, above: StepId, key: Key, sample: ObjectIndex) -> (String, LabelKind) {
+        if above == StepId::ROOT {
+            let kind = self.snapshot.tree().root_kind(sample);
+            return match kind {
+                None => names::hold_label(self.snapshot, hprof::Hold::Shared, None),
+                // A class is what it is, whatever kind of root holds it.
+                Some(_) if self.snapshot.represents(sample).is_some() => {
+                    (RootKind::StickyClass.name().to_owned(), LabelKind::Structure)
+                }
+                Some(kind) => (kind.name().to_owned(), LabelKind::Structure),
+            };
+        }
+        debug_assert_eq!(key.0, u32::from(self.holders.key(sample)));
+        let hold = self.snapshot.hold_of(self.holders, sample);
+        let tree = self.snapshot.tree();
+        let holder = tree.dominator(sample).and_then(|d| tree.object(d));
+        names::hold_label(self.snapshot, hold, holder)
+    }
+}

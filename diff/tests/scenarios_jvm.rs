@@ -1,0 +1,63 @@
+//! The growing branch of each leak scenario is named with its holder field, on dumps of real JVMs.
+
+use std::path::Path;
+
+use heapdiff_diff::{Comparison, Filter, Report, Summary};
+use hprof::{Options, Silent, Snapshot};
+use testdata::jvm::{DumpOptions, Jdk};
+use testdata::scenarios::{self, Mode, Scenario};
+
+fn report(dumps: &[&Path]) -> Report {
+    let mut comparison = Comparison::default();
+    let mut last = None;
+    for dump in dumps {
+        drop(last.take());
+        let snapshot = Snapshot::open(dump, &Options::default(), &Silent).unwrap();
+        comparison.add(Summary::new(&snapshot, dump.display().to_string()).unwrap());
+        last = Some(snapshot);
+    }
+    let filter = Filter { class: &|_| true, suspects: 10 };
+    comparison.report(&last.unwrap(), &filter).unwrap()
+}
+
+/// Two dumps of a scenario, some work apart.
+fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
+    let mut target = scenario.start(jdk, mode).unwrap();
+    let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
+    target.dump(&before, DumpOptions::default()).unwrap();
+    target.advance(2).unwrap();
+    target.dump(&after, DumpOptions::default()).unwrap();
+    report(&[&before, &after])
+}
+
+fn describe(report: &Report) -> String {
+    let lines = report.suspects.iter().take(4).map(|s| {
+        format!(
+            "    {} | {} | {} | {:?} | {:?} {:+}\n",
+            s.holder, s.class, s.root, s.path, s.objects, s.growth.retained_bytes
+        )
+    });
+    lines.collect()
+}
+
+#[test]
+fn each_leak_is_named_with_its_holder() {
+    let jdks = Jdk::all_for_scenarios();
+    assert!(!jdks.is_empty(), "no JDK found");
+    let mut failures = String::new();
+    for jdk in &jdks {
+        for scenario in scenarios::ALL {
+            let dir = tempfile::tempdir().unwrap();
+            let report = diff(jdk, scenario, Mode::Leak, dir.path());
+            let first = report.suspects.first();
+            let right = first.is_some_and(|s| scenario.accepts_holder(&s.holder) && scenario.accepts_class(&s.class));
+            if !right {
+                failures += &format!(
+                    "JDK {} {}: expected {:?} holding {:?}, found\n{}",
+                    jdk.major(), scenario.name, scenario.holders, scenario.classes, describe(&report)
+                );
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
