@@ -25,13 +25,18 @@ impl FromStr for Size {
         if whole.is_empty() || (number.contains('.') && fraction.is_empty()) {
             return Err(bad());
         }
-        let whole: u128 = whole.parse().map_err(|_| bad())?;
-        let mut bytes = whole.checked_mul(scale).ok_or_else(bad)?;
-        let mut part = scale;
-        for digit in fraction.chars() {
-            part /= 10;
-            bytes += u128::from(digit.to_digit(10).ok_or_else(bad)?) * part;
+        if fraction.len() > 18 || fraction.contains('.') {
+            return Err(bad());
         }
+        let whole: u128 = whole.parse().map_err(|_| bad())?;
+        let part: u128 = match fraction {
+            "" => 0,
+            digits => digits.parse().map_err(|_| bad())?,
+        };
+        let bytes = whole
+            .checked_mul(scale)
+            .and_then(|b| b.checked_add(part * scale / 10_u128.pow(fraction.len() as u32)))
+            .ok_or_else(bad)?;
         u64::try_from(bytes)
             .map(Self)
             .map_err(|_| format!("`{text}` is more than 2^64 bytes"))

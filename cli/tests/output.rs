@@ -1,0 +1,173 @@
+//! Where reports go: files appear whole or not at all, and runs repeat byte for byte.
+
+mod support;
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    support::prepare(folder.path());
+    folder
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    support::heapdiff(folder, args).output().expect("a run")
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .expect("the folder")
+        .map(|e| e.expect("an entry").file_name().to_string_lossy().into())
+        .collect();
+    names.sort();
+    names
+}
+
+const DUMP: &str = "testdata/before.hprof.gz";
+
+#[test]
+fn the_extension_names_the_format() {
+    let folder = folder();
+    let before = files(folder.path());
+    let printed = run(folder.path(), &["histo", DUMP, "--format", "json"]);
+    for _ in 0..2 {
+        // The second time it replaces the first file.
+        let done = run(folder.path(), &["histo", DUMP, "-o", "report.json"]);
+        assert!(done.status.success() && done.stdout.is_empty());
+        let written = fs::read(folder.path().join("report.json")).expect("a report");
+        assert_eq!(written, printed.stdout);
+    }
+    let done = run(folder.path(), &["histo", DUMP, "-o", "report.txt"]);
+    assert!(done.status.success());
+    let text = fs::read_to_string(folder.path().join("report.txt")).expect("a report");
+    assert!(text.starts_with("testdata/before.hprof.gz  "), "{text}");
+    let mut expected = before;
+    expected.extend(["report.json".into(), "report.txt".into()]);
+    expected.sort();
+    assert_eq!(files(folder.path()), expected, "nothing else is left");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let folder = folder();
+    let dump = fs::read(folder.path().join(DUMP)).expect("the dump");
+    for (file, why) in [
+        (DUMP, "would overwrite the dump"),
+        ("./testdata/../testdata/before.hprof.gz", "would overwrite"),
+        ("folder.hprof", "is a directory"),
+        ("no/such/report.json", "there is no folder"),
+        ("report.docx", "the extension names no format"),
+        ("report", "the extension names no format"),
+    ] {
+        let done = run(folder.path(), &["histo", DUMP, "-o", file]);
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(2), "{file}: {stderr}");
+        assert!(stderr.contains(why), "{file}: {stderr}");
+    }
+    assert_eq!(fs::read(folder.path().join(DUMP)).expect("it"), dump);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(at(DUMP), at("dump.json")).expect("a link");
+    let done = run(folder.path(), &["histo", DUMP, "-o", "dump.json"]);
+    assert_eq!(done.status.code(), Some(2), "it leads to the dump");
+    fs::write(at("real.json"), "old").expect("a file");
+    std::os::unix::fs::symlink(at("real.json"), at("link.json")).expect("a link");
+    let done = run(folder.path(), &["histo", DUMP, "-o", "link.json"]);
+    assert!(done.status.success());
+    assert!(at("link.json").is_symlink());
+    assert_ne!(fs::read(at("real.json")).expect("the file"), b"old");
+    let done = run(
+        folder.path(),
+        &["histo", DUMP, "--format", "json", "-o", "/dev/null"],
+    );
+    assert!(done.status.success());
+}
+
+#[test]
+fn a_failed_run_leaves_the_old_report() {
+    let folder = folder();
+    let report = folder.path().join("report.json");
+    fs::write(&report, "old").expect("a file");
+    let done = run(folder.path(), &["histo", "letter.txt", "-o", "report.json"]);
+    assert_eq!(done.status.code(), Some(3));
+    let done = run(
+        folder.path(),
+        &["histo", "cut.hprof", "--strict", "-o", "report.json"],
+    );
+    assert_eq!(done.status.code(), Some(3));
+    assert_eq!(fs::read(&report).expect("the file"), b"old");
+}
+
+#[test]
+fn a_reader_may_stop() {
+    let folder = folder();
+    let mut child = support::heapdiff(folder.path(), &["histo", DUMP, "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run");
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    let mut pipe = child.stderr.take().expect("a pipe");
+    pipe.read_to_string(&mut stderr).expect("text");
+    assert!(child.wait().expect("an end").success());
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn runs_repeat_byte_for_byte() {
+    let folder = folder();
+    for args in [&["histo", DUMP, "--retained"][..], &["top", DUMP]] {
+        let with = |threads| {
+            let more = ["--format", "json", "--threads", threads];
+            run(folder.path(), &[args, &more].concat())
+        };
+        let one = with("1");
+        assert!(one.status.success());
+        assert_eq!(one.stdout, with("4").stdout, "{args:?}");
+    }
+}
+
+#[test]
+fn progress_is_shown_where_it_is_wanted() {
+    let folder = folder();
+    let stderr = |more: &[&str]| {
+        let done = run(folder.path(), &[&["histo", DUMP], more].concat());
+        assert!(done.status.success());
+        String::from_utf8(done.stderr).expect("text")
+    };
+    assert_eq!(stderr(&[]), "", "this is no terminal");
+    assert_eq!(stderr(&["--progress", "never"]), "");
+    assert!(stderr(&["--progress", "always"]).contains("reading objects"));
+    assert!(stderr(&["-v"]).contains("reading objects"));
+}
+
+#[test]
+fn colours_are_asked_for() {
+    let folder = folder();
+    let stdout = |more: &[&str]| {
+        let done = run(folder.path(), &[&["histo", DUMP], more].concat());
+        String::from_utf8(done.stdout).expect("text")
+    };
+    assert!(!stdout(&[]).contains('\x1b'));
+    assert!(stdout(&["--color", "always"]).contains('\x1b'));
+    assert!(!stdout(&["--color", "always", "--format", "json"]).contains('\x1b'));
+}
+
+#[test]
+fn every_shell_gets_its_script() {
+    let folder = folder();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let done = run(folder.path(), &["completions", shell]);
+        let script = String::from_utf8(done.stdout).expect("text");
+        assert!(done.status.success() && script.contains("histo"), "{shell}");
+    }
+}

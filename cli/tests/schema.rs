@@ -1,0 +1,73 @@
+//! Every JSON report holds to its schema, and the schema names every key there is.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+fn schema(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../schema/{name}.schema.json"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// As published, schemas allow keys of later versions; here a key that is not described is a fault.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.contains_key("properties") {
+                map.insert("additionalProperties".into(), json!(false));
+            }
+            map.values_mut().for_each(close);
+        }
+        Value::Array(list) => list.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+fn hold(name: &str, args: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    support::prepare(folder.path());
+    let mut closed = schema(name);
+    close(&mut closed);
+    let validator = jsonschema::validator_for(&closed).expect("a valid schema");
+    let args = [args, &["--format", "json"]].concat();
+    let done = support::heapdiff(folder.path(), &args)
+        .output()
+        .expect("a run");
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| {
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        panic!("{args:?}: {e}: {stderr}");
+    });
+    let faults: Vec<String> = validator
+        .iter_errors(&report)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert_eq!(faults, [] as [String; 0], "{args:?}");
+}
+
+const BEFORE: &str = "testdata/before.hprof.gz";
+
+#[test]
+fn histo_holds() {
+    hold("histo", &["histo", BEFORE]);
+    hold("histo", &["histo", BEFORE, "--retained"]);
+    hold("histo", &["histo", "cut.hprof"]);
+}
+
+#[test]
+fn top_holds() {
+    hold("top", &["top", BEFORE]);
+    hold("top", &["top", "cut.hprof", "--top", "1000"]);
+}
+
+#[test]
+fn a_snapshot_is_described_alike_everywhere() {
+    let snapshot = schema("histo")["$defs"]["snapshot"].clone();
+    assert!(snapshot.is_object());
+    for name in ["top"] {
+        assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
+    }
+}

@@ -1,0 +1,37 @@
+//! A folder with the dumps that the tests run on, whole and damaged.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The committed dumps.
+pub fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata")
+}
+
+/// Fills `folder` with the dumps under `testdata/`, as in a checkout, and with odd files beside it.
+pub fn prepare(folder: &Path) {
+    let dumps = folder.join("testdata");
+    fs::create_dir_all(&dumps).expect("a folder");
+    for name in ["before.hprof.gz", "after.hprof.gz"] {
+        fs::copy(testdata().join(name), dumps.join(name)).expect("a copied dump");
+    }
+    let packed = fs::File::open(testdata().join("before.hprof.gz")).expect("the dump");
+    let mut bytes = Vec::new();
+    flate2::read::MultiGzDecoder::new(packed)
+        .read_to_end(&mut bytes)
+        .expect("a whole gzip file");
+    fs::write(folder.join("cut.hprof"), &bytes[..3_000_000]).expect("a written file");
+    fs::write(folder.join("empty.hprof"), "").expect("a written file");
+    fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
+    fs::create_dir_all(folder.join("folder.hprof")).expect("a folder");
+    // A dump that is named like a command.
+    fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");
+}
+
+/// The program, in `folder`.
+pub fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_heapdiff"));
+    command.args(args).current_dir(folder);
+    command
+}
