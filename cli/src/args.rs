@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use regex::Regex;
 
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -23,8 +24,41 @@ pub(crate) struct Job {
 /// The question, with the dumps that it is asked of.
 #[derive(Debug)]
 pub(crate) enum Task {
-    Histo { dump: PathBuf, retained: bool },
-    Top { dump: PathBuf },
+    Diff {
+        /// Two or more, oldest first.
+        dumps: Vec<PathBuf>,
+        classes: ClassFilter,
+        gates: Gates,
+    },
+    Histo {
+        dump: PathBuf,
+        retained: bool,
+    },
+    Top {
+        dump: PathBuf,
+    },
+}
+
+/// Which classes a diff speaks of.
+#[derive(Debug, Default)]
+pub(crate) struct ClassFilter {
+    include: Vec<Regex>,
+    exclude: Vec<Regex>,
+}
+
+impl ClassFilter {
+    /// Whether a class of this name is reported: any `--include` matches, no `--exclude` does.
+    pub(crate) fn admits(&self, class: &str) -> bool {
+        let any = |list: &[Regex]| list.iter().any(|re| re.is_match(class));
+        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
+    }
+}
+
+/// What makes a diff end with exit code 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gates {
+    pub(crate) growth: Option<Size>,
+    pub(crate) suspect: bool,
 }
 
 /// How to work and how to show it: the same for all commands.
@@ -57,20 +91,36 @@ pub(crate) enum Asked {
     Completions(Shell),
 }
 
-const AFTER_HELP: &str = "\
-Sizes are written 10MB, 1.5GiB, 512m (as in -Xmx).
-Exit codes: 0 done, 2 wrong usage, 3 an input could not be read.";
+const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
+       heapdiff COMMAND [OPTIONS] ...";
 
-/// Diffs JVM heap dumps and answers questions about one
+const AFTER_HELP: &str = "\
+Sizes are written 10MB, 1.5GiB, or 512m as in -Xmx. A dump that is named like a command is written
+./histo. `heapdiff help COMMAND` tells more.
+
+Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read.";
+
+/// Diffs JVM heap dumps and names what holds the growth; answers questions about one dump
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(
+    version,
+    override_usage = USAGE,
+    after_help = AFTER_HELP,
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = true
+)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    diff: DiffArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// What grew between dumps, and what holds it (the same without the word `diff`)
+    #[command(override_usage = "heapdiff [diff] [OPTIONS] BEFORE AFTER [LATER]...")]
+    Diff(DiffArgs),
     /// Objects and bytes of each class
     Histo(HistoArgs),
     /// The objects that retain most
@@ -80,6 +130,69 @@ enum Command {
         /// The shell
         shell: Shell,
     },
+}
+
+#[derive(Debug, Args)]
+struct DiffArgs {
+    /// The first heap dump (HPROF, gzipped or not)
+    before: Option<PathBuf>,
+    /// A dump of the same program, taken later
+    after: Option<PathBuf>,
+    /// More dumps, oldest first: what grows at every step stands out
+    later: Vec<PathBuf>,
+    /// Report only classes that a regular expression matches (may be repeated)
+    #[arg(long, value_name = "RE", help_heading = "Diff")]
+    include: Vec<Regex>,
+    /// Leave out classes that a regular expression matches (may be repeated)
+    #[arg(long, value_name = "RE", help_heading = "Diff")]
+    exclude: Vec<Regex>,
+    /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more
+    #[arg(long, value_name = "SIZE", help_heading = "Diff")]
+    fail_on_growth: Option<Size>,
+    /// Exit with 1 when something is taken for a leak or for growth
+    #[arg(long, help_heading = "Diff")]
+    fail_on_suspect: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+impl DiffArgs {
+    fn job(self) -> Result<Job> {
+        let dumps: Vec<PathBuf> = [self.before, self.after]
+            .into_iter()
+            .flatten()
+            .chain(self.later)
+            .collect();
+        match &dumps[..] {
+            [] => return Err(too_few("a diff needs two dumps".to_owned())),
+            [one] => {
+                let one = one.display();
+                return Err(too_few(format!("a diff needs two dumps, and {one} is one"))
+                    .with_hint(format!(
+                        "for a single dump: `heapdiff histo {one}` or `heapdiff top {one}`"
+                    )));
+            }
+            _ => {}
+        }
+        Ok(Job {
+            setup: self.common.setup(&dumps)?,
+            task: Task::Diff {
+                dumps,
+                classes: ClassFilter {
+                    include: self.include,
+                    exclude: self.exclude,
+                },
+                gates: Gates {
+                    growth: self.fail_on_growth,
+                    suspect: self.fail_on_suspect,
+                },
+            },
+        })
+    }
+}
+
+fn too_few(message: String) -> Failure {
+    Failure::usage(message).with_hint("usage: heapdiff BEFORE AFTER [LATER]...")
 }
 
 #[derive(Debug, Args)]
@@ -179,19 +292,21 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
     let args = lead_with_command(args.into_iter().collect())?;
     let cli = Cli::try_parse_from(args).unwrap_or_else(|e| e.exit());
     let (setup, task) = match cli.command {
-        Command::Histo(HistoArgs {
+        None => return Ok(Asked::Job(Box::new(cli.diff.job()?))),
+        Some(Command::Diff(diff)) => return Ok(Asked::Job(Box::new(diff.job()?))),
+        Some(Command::Histo(HistoArgs {
             dump,
             retained,
             common,
-        }) => (
+        })) => (
             common.setup(std::slice::from_ref(&dump))?,
             Task::Histo { dump, retained },
         ),
-        Command::Top(TopArgs { dump, common }) => (
+        Some(Command::Top(TopArgs { dump, common })) => (
             common.setup(std::slice::from_ref(&dump))?,
             Task::Top { dump },
         ),
-        Command::Completions { shell } => return Ok(Asked::Completions(shell)),
+        Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task })))
 }
@@ -280,6 +395,10 @@ mod tests {
         assert_eq!(led("heapdiff -qo histo top a"), "heapdiff top -qo histo a");
         assert_eq!(led("heapdiff -ohisto a top"), "heapdiff -ohisto a top");
         assert_eq!(led("heapdiff a histo"), "heapdiff a histo");
+        assert_eq!(
+            led("heapdiff --include a diff b"),
+            "heapdiff diff --include a b"
+        );
         assert_eq!(led("heapdiff -- histo top"), "heapdiff -- histo top");
         assert_eq!(led("heapdiff ./histo b"), "heapdiff ./histo b");
     }

@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod failure;
+mod gates;
 mod notes;
 mod output;
 mod progress;
@@ -38,7 +39,7 @@ fn run(job: &Job) -> Result<Exit> {
     let report = command::run(job)?;
     notes::conditions(&report, &job.setup)?;
     job.setup.output.write(&report)?;
-    Ok(Exit::Done)
+    gates::check(job, &report)
 }
 
 /// Sets how many threads the analysis works on.

@@ -27,11 +27,11 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     let stderr = io::stderr();
     let style = Style::new(setup.output.color, &stderr);
     let conditions = report.conditions();
+    let label = style.yellow("warning:");
     if !setup.progress.quiet {
         let mut out = stderr.lock();
         for condition in &conditions {
             let path = condition.path;
-            let label = style.yellow("warning:");
             for warning in condition.warnings.iter().take(LINES) {
                 let _ = writeln!(out, "{label} {path}: {warning}");
             }
@@ -39,6 +39,12 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             if more > 0 {
                 let _ = writeln!(out, "{label} {path}: and {more} more of the kind");
             }
+        }
+        for (later, earlier) in out_of_order(report) {
+            let _ = writeln!(
+                out,
+                "{label} {later} was taken before {earlier}: dumps go oldest first"
+            );
         }
     }
     match conditions.iter().find(|c| c.partial) {
@@ -48,5 +54,27 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             hint: Some("without --strict the report covers what could be read".to_owned()),
         }),
         _ => Ok(()),
+    }
+}
+
+/// Dumps of a diff that were taken before the one that stands before them.
+fn out_of_order(report: &Report) -> Vec<(&str, &str)> {
+    let Report::Diff(diff) = report else {
+        return Vec::new();
+    };
+    diff.snapshots
+        .windows(2)
+        .filter(|pair| pair[1].taken_ms < pair[0].taken_ms)
+        .map(|pair| (&*pair[1].path, &*pair[0].path))
+        .collect()
+}
+
+/// Says which gates tripped, since that is why the run fails.
+pub(crate) fn gates(tripped: &[String], setup: &Setup) {
+    let stderr = io::stderr();
+    let style = Style::new(setup.output.color, &stderr);
+    let mut out = stderr.lock();
+    for gate in tripped {
+        let _ = writeln!(out, "{} {gate}", style.red("gate tripped:"));
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -95,6 +95,16 @@ pub(crate) fn signed(change: i64) -> String {
         _ => "-",
     };
     format!("{sign}{}", grouped(change.unsigned_abs()))
+}
+
+/// A change of bytes with its sign: `+9.5 MiB`.
+pub(crate) fn signed_size(change: i64) -> String {
+    let sign = match change {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", Size(change.unsigned_abs()))
 }
 
 /// A share in percent with one digit, in integers: `12.3%`.

@@ -1,5 +1,6 @@
 //! From a validated job to its report, one file per command.
 
+mod diff;
 mod histo;
 mod top;
 
@@ -16,6 +17,7 @@ use crate::report::Report;
 pub(crate) fn run(job: &Job) -> Result<Report> {
     let setup = &job.setup;
     match &job.task {
+        Task::Diff { dumps, classes, .. } => diff::run(setup, dumps, classes).map(Report::Diff),
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump } => top::run(setup, dump).map(Report::Top),
     }

@@ -8,13 +8,14 @@ mod top;
 use serde::Serialize;
 
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
-pub(crate) use snapshot::{LayoutInfo, SnapshotInfo};
+pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use top::{TopObject, TopReport};
 
 /// One report.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Report {
+    Diff(heapdiff_diff::Report),
     Histo(HistoReport),
     Top(TopReport),
 }
@@ -31,8 +32,17 @@ impl Report {
     /// The state of each dump that was read.
     pub(crate) fn conditions(&self) -> Vec<Condition<'_>> {
         match self {
+            Self::Diff(r) => r.snapshots.iter().map(condition).collect(),
             Self::Histo(r) => vec![r.snapshot.condition()],
             Self::Top(r) => vec![r.snapshot.condition()],
         }
+    }
+}
+
+fn condition(snapshot: &heapdiff_diff::SnapshotInfo) -> Condition<'_> {
+    Condition {
+        path: &snapshot.path,
+        partial: snapshot.partial,
+        warnings: &snapshot.warnings,
     }
 }

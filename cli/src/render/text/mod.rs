@@ -1,5 +1,6 @@
 //! Text for people: what matters first, at most 100 columns.
 
+mod diff;
 mod histo;
 mod snapshot;
 mod table;
@@ -15,6 +16,7 @@ pub(crate) const WIDTH: usize = 100;
 
 pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     match report {
+        Report::Diff(report) => diff::render(report, style, out),
         Report::Histo(report) => histo::render(report, style, out),
         Report::Top(report) => top::render(report, style, out),
     }

@@ -29,20 +29,27 @@ pub(crate) fn heading(
     let path = shortened(&path, room);
     writeln!(out, "{}  {totals}", style.bold(path))?;
     let layout = &snapshot.layout;
-    let basis = match layout.source {
+    let line = layout_line(
+        snapshot.jvm.as_deref(),
+        layout.source,
+        [layout.reference, layout.header, layout.align],
+    );
+    writeln!(out, "{}", style.dim(line))
+}
+
+/// The JVM, and what sizes rest on: bytes of a reference, of a header, and the alignment.
+pub(crate) fn layout_line(
+    jvm: Option<&str>,
+    source: &str,
+    [reference, header, align]: [u32; 3],
+) -> String {
+    let jvm = jvm.map(|version| format!("JVM {}; ", printable(version)));
+    let basis = match source {
         "addresses" => "sizes measured from addresses",
         _ => "sizes from an assumed layout",
     };
-    let jvm = snapshot
-        .jvm
-        .as_ref()
-        .map(|v| format!("JVM {}; ", printable(v)));
-    let line = format!(
-        "{}{basis}: {}-byte references, {}-byte headers, aligned to {}",
-        jvm.unwrap_or_default(),
-        layout.reference,
-        layout.header,
-        layout.align
-    );
-    writeln!(out, "{}", style.dim(line))
+    format!(
+        "{}{basis}: {reference}-byte references, {header}-byte headers, aligned to {align}",
+        jvm.unwrap_or_default()
+    )
 }

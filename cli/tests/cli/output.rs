@@ -1,7 +1,5 @@
 //! Where reports go: files appear whole or not at all, and runs repeat byte for byte.
 
-mod support;
-
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -9,12 +7,14 @@ use std::process::{Output, Stdio};
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    support::prepare(folder.path());
+    crate::support::prepare(folder.path());
     folder
 }
 
 fn run(folder: &Path, args: &[&str]) -> Output {
-    support::heapdiff(folder, args).output().expect("a run")
+    crate::support::heapdiff(folder, args)
+        .output()
+        .expect("a run")
 }
 
 fn files(folder: &Path) -> Vec<String> {
@@ -109,7 +109,7 @@ fn a_failed_run_leaves_the_old_report() {
 #[test]
 fn a_reader_may_stop() {
     let folder = folder();
-    let mut child = support::heapdiff(folder.path(), &["histo", DUMP, "--format", "json"])
+    let mut child = crate::support::heapdiff(folder.path(), &["histo", DUMP, "--format", "json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -125,7 +125,12 @@ fn a_reader_may_stop() {
 #[test]
 fn runs_repeat_byte_for_byte() {
     let folder = folder();
-    for args in [&["histo", DUMP, "--retained"][..], &["top", DUMP]] {
+    let after = "testdata/after.hprof.gz";
+    for args in [
+        &["histo", DUMP, "--retained"][..],
+        &["top", DUMP],
+        &[DUMP, after],
+    ] {
         let with = |threads| {
             let more = ["--format", "json", "--threads", threads];
             run(folder.path(), &[args, &more].concat())

@@ -1,7 +1,5 @@
 //! Every JSON report holds to its schema, and the schema names every key there is.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
@@ -29,12 +27,12 @@ fn close(schema: &mut Value) {
 
 fn hold(name: &str, args: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
-    support::prepare(folder.path());
+    crate::support::prepare(folder.path());
     let mut closed = schema(name);
     close(&mut closed);
     let validator = jsonschema::validator_for(&closed).expect("a valid schema");
     let args = [args, &["--format", "json"]].concat();
-    let done = support::heapdiff(folder.path(), &args)
+    let done = crate::support::heapdiff(folder.path(), &args)
         .output()
         .expect("a run");
     let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| {
@@ -58,6 +56,12 @@ fn histo_holds() {
 }
 
 #[test]
+fn diff_holds() {
+    hold("diff", &["diff", BEFORE, "testdata/after.hprof.gz"]);
+    hold("diff", &[BEFORE, BEFORE, "cut.hprof"]);
+}
+
+#[test]
 fn top_holds() {
     hold("top", &["top", BEFORE]);
     hold("top", &["top", "cut.hprof", "--top", "1000"]);
@@ -67,7 +71,7 @@ fn top_holds() {
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
-    for name in ["top"] {
+    for name in ["diff", "top"] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }
 }

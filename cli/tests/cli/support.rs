@@ -5,12 +5,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The committed dumps.
-pub fn testdata() -> PathBuf {
+pub(crate) fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata")
 }
 
 /// Fills `folder` with the dumps under `testdata/`, as in a checkout, and with odd files beside it.
-pub fn prepare(folder: &Path) {
+pub(crate) fn prepare(folder: &Path) {
     let dumps = folder.join("testdata");
     fs::create_dir_all(&dumps).expect("a folder");
     for name in ["before.hprof.gz", "after.hprof.gz"] {
@@ -30,7 +30,7 @@ pub fn prepare(folder: &Path) {
 }
 
 /// The program, in `folder`.
-pub fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
+pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_heapdiff"));
     command.args(args).current_dir(folder);
     command

@@ -1,0 +1,220 @@
+//! A diff: the dumps, what grew, and the classes that changed.
+
+use std::cmp::Reverse;
+use std::io::{self, Write};
+
+use heapdiff_diff::{ClassGrowth, Report, SnapshotInfo, Suspect, Verdict};
+
+use super::WIDTH;
+use super::table::{Align, Table, printable, shortened};
+use crate::size::{Size, grouped, signed, signed_size};
+use crate::style::Style;
+
+/// Classes that are listed; JSON has them all.
+const CLASSES: usize = 15;
+
+pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    dumps(&report.snapshots, style, out)?;
+    let delta = &report.delta;
+    if (delta.objects, delta.shallow_bytes) == (0, 0) {
+        writeln!(out, "the reachable heap is as large as it was")?;
+    } else {
+        let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
+        writeln!(
+            out,
+            "the reachable heap changed by {objects} objects, {bytes}"
+        )?;
+    }
+    writeln!(out)?;
+    if report.suspects.is_empty() {
+        writeln!(out, "no growth worth a look")?;
+    } else {
+        writeln!(out, "{}", style.bold("What grew"))?;
+        for suspect in &report.suspects {
+            writeln!(out)?;
+            self::suspect(suspect, style, out)?;
+        }
+    }
+    classes(&report.classes, style, out)
+}
+
+fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&[
+        ("objects", Align::Right),
+        ("reachable", Align::Right),
+        ("garbage", Align::Right),
+        ("taken", Align::Right),
+        ("dump", Align::Left),
+    ]);
+    let first = snapshots.first().map_or(0, |s| s.taken_ms);
+    for (i, snapshot) in snapshots.iter().enumerate() {
+        table.row(vec![
+            grouped(snapshot.objects),
+            Size(snapshot.reachable_bytes).to_string(),
+            Size(snapshot.unreachable_bytes).to_string(),
+            if i == 0 {
+                String::new()
+            } else {
+                later(snapshot.taken_ms.wrapping_sub(first) as i64)
+            },
+            snapshot.path.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    if let Some(last) = snapshots.last() {
+        let layout = &last.layout;
+        let line = super::snapshot::layout_line(
+            last.jvm.as_deref(),
+            layout.source,
+            [layout.reference, layout.header, layout.align],
+        );
+        writeln!(out, "{}", style.dim(line))?;
+    }
+    Ok(())
+}
+
+/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
+fn later(ms: i64) -> String {
+    let sign = if ms < 0 { '-' } else { '+' };
+    let ms = ms.unsigned_abs();
+    match ms {
+        0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
+        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
+        _ => format!("{sign}{} d", ms / 86_400_000),
+    }
+}
+
+fn suspect(suspect: &Suspect, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let verdict = match suspect.verdict {
+        Verdict::Leak => "leak",
+        Verdict::Growth => "growth",
+        Verdict::Cache => "cache",
+        Verdict::Warmup => "warm-up",
+    };
+    let verdict = match suspect.verdict {
+        Verdict::Leak | Verdict::Growth => style.red(verdict),
+        _ => style.yellow(verdict),
+    };
+    let grown = signed_size(suspect.growth.retained_bytes);
+    let holder = printable(&suspect.holder);
+    let room = WIDTH.saturating_sub(4 + 8 + grown.len() + 2);
+    let holder = shortened(&holder, room);
+    writeln!(
+        out,
+        "{:>3} {verdict:<7} {}  {grown}",
+        suspect.rank,
+        style.bold(holder)
+    )?;
+    let objects: Vec<String> = suspect.objects.iter().map(|&n| grouped(n)).collect();
+    let retained: Vec<String> = suspect
+        .retained_bytes
+        .iter()
+        .map(|&n| Size(n).to_string())
+        .collect();
+    line("class", &suspect.class, style, out)?;
+    line("objects", &objects.join(" -> "), style, out)?;
+    line("retained", &retained.join(" -> "), style, out)?;
+    line("root", &suspect.root, style, out)?;
+    for (i, step) in suspect.path.iter().enumerate() {
+        line(if i == 0 { "path" } else { "" }, step, style, out)?;
+    }
+    for (i, reason) in suspect.reasons.iter().enumerate() {
+        for (j, part) in wrapped(reason, WIDTH - INDENT).iter().enumerate() {
+            line(if i + j == 0 { "why" } else { "" }, part, style, out)?;
+        }
+    }
+    Ok(())
+}
+
+const INDENT: usize = 13;
+
+fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let text = printable(text);
+    let text = shortened(&text, WIDTH - INDENT);
+    writeln!(out, "    {:<8} {text}", style.dim(label))
+}
+
+/// Words on lines of at most `room`.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |l| l.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > room {
+            lines.push(String::new());
+        }
+        if let Some(last) = lines.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}
+
+fn change(figures: &[u64]) -> i64 {
+    match (figures.first(), figures.last()) {
+        (Some(&first), Some(&last)) => last.wrapping_sub(first) as i64,
+        _ => 0,
+    }
+}
+
+fn classes(classes: &[ClassGrowth], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if classes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{}",
+        style.bold("Classes, by growth of their own size")
+    )?;
+    writeln!(out)?;
+    let mut table = Table::new(&[
+        ("objects", Align::Right),
+        ("change", Align::Right),
+        ("shallow bytes", Align::Right),
+        ("retained bytes", Align::Right),
+        ("class", Align::Left),
+    ]);
+    let mut classes: Vec<&ClassGrowth> = classes.iter().collect();
+    // What the report has first, by what they retain, are those that hold the suspects.
+    classes.sort_by_key(|c| Reverse((change(&c.shallow_bytes), change(&c.retained_bytes))));
+    for class in classes.iter().take(CLASSES) {
+        table.row(vec![
+            grouped(class.objects.last().copied().unwrap_or(0)),
+            signed(change(&class.objects)),
+            signed(change(&class.shallow_bytes)),
+            signed(change(&class.retained_bytes)),
+            class.class.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    if classes.len() > CLASSES {
+        let rest = format!(
+            "and {} more classes that changed (--format json has all)",
+            grouped((classes.len() - CLASSES) as u64)
+        );
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(later(12_345), "+12.3 s");
+        assert_eq!(later(-61_000), "-1 min");
+        assert_eq!(later(86_400_000 * 3), "+3 d");
+    }
+
+    #[test]
+    fn reasons_are_wrapped() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("", 7), [""]);
+    }
+}

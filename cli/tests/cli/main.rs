@@ -1,0 +1,6 @@
+//! The program as a user meets it.
+
+mod commands;
+mod output;
+mod schema;
+mod support;
