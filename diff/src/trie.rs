@@ -7,8 +7,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use hprof::{Holders, Node, ObjectIndex, RootKind, Snapshot};
+use hprof::{Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::names::{self, LabelKind, Name, Names};
 
@@ -91,7 +92,7 @@ impl Trie {
         let root = builder.trie.names.intern("<GC roots>", LabelKind::Structure);
         builder.add(StepId::ROOT, root, root);
         builder.trie.steps[0].retained_bytes = reachable;
-        builder.pending[0].fresh.push(Node::ROOT.0);
+        builder.pending[0].fresh.push(Node::ROOT);
         builder.queue.push_back(StepId::ROOT);
         while let Some(step) = builder.queue.pop_front() {
             builder.expand(step);
@@ -130,9 +131,9 @@ impl Trie {
 /// Nodes of a step whose children have not been looked at.
 #[derive(Debug, Default)]
 struct Pending {
-    fresh: Vec<u32>,
+    fresh: Vec<Node>,
     /// Those inside a subtree that the step already has: a chain folded back to it.
-    nested: Vec<u32>,
+    nested: Vec<Node>,
 }
 
 /// What a step's members hold by one label.
@@ -141,7 +142,7 @@ struct Group {
     objects: u64,
     shallow: u64,
     retained: u64,
-    nodes: Vec<u32>,
+    nodes: Vec<Node>,
     samples: Vec<ObjectIndex>,
 }
 
@@ -158,6 +159,32 @@ impl Group {
 
 /// Hold key and class, of which class objects have their own.
 type Key = (u32, u32);
+
+/// Groups by key. Neighbours mostly have the same few keys, so the last ones are tried first.
+#[derive(Debug, Default)]
+struct Groups {
+    list: Vec<(Key, Group)>,
+    index: FxHashMap<Key, u32>,
+    recent: [u32; 2],
+}
+
+impl Groups {
+    #[inline]
+    fn of(&mut self, key: Key) -> &mut Group {
+        for at in self.recent {
+            if self.list.get(at as usize).is_some_and(|g| g.0 == key) {
+                return &mut self.list[at as usize].1;
+            }
+        }
+        let list = &mut self.list;
+        let at = *self.index.entry(key).or_insert_with(|| {
+            list.push((key, Group::default()));
+            list.len() as u32 - 1
+        });
+        self.recent = [at, self.recent[0]];
+        &mut self.list[at as usize].1
+    }
+}
 
 struct Builder<'a> {
     snapshot: &'a Snapshot,
@@ -209,61 +236,40 @@ impl Builder<'_> {
     }
 
     /// Groups what the nodes dominate immediately by label, in a fixed order.
-    fn groups(&self, nodes: &[u32]) -> Vec<(Key, Group)> {
-        let tree = self.snapshot.tree();
-        let parts: Vec<HashMap<Key, Group>> = nodes
+    fn groups(&self, nodes: &[Node]) -> Vec<(Key, Group)> {
+        let parts: Vec<Groups> = nodes
             .par_chunks(CHUNK)
             .map(|nodes| {
-                let mut groups: HashMap<Key, Group> = HashMap::new();
-                for &node in nodes {
-                    let node = Node(node);
-                    for child in tree.children(node) {
-                        if let Some(object) = tree.object(child) {
-                            let retained = tree.retained_bytes(child);
-                            let group = groups.entry(self.key(node, object)).or_default();
-                            self.count(group, object, retained);
-                            group.nodes.push(child.0);
-                        }
+                let mut groups = Groups::default();
+                self.snapshot.dominated(self.holders, nodes, |child| {
+                    let group = groups.of(self.key(&child));
+                    group.objects += 1;
+                    group.shallow += child.shallow_bytes;
+                    group.retained += child.retained_bytes;
+                    if group.samples.len() < SAMPLES {
+                        group.samples.push(child.object);
                     }
-                    for object in tree.leaves(node) {
-                        let group = groups.entry(self.key(node, object)).or_default();
-                        self.count(group, object, self.snapshot.shallow_bytes(object));
-                    }
-                }
+                    group.nodes.extend(child.node);
+                });
                 groups
             })
             .collect();
-        let mut all: HashMap<Key, Group> = HashMap::new();
-        for part in parts {
-            for (key, group) in part {
-                all.entry(key).or_default().merge(group);
-            }
+        let mut all = Groups::default();
+        for (key, group) in parts.into_iter().flat_map(|part| part.list) {
+            all.of(key).merge(group);
         }
-        let mut all: Vec<(Key, Group)> = all.into_iter().collect();
-        all.sort_unstable_by_key(|g| g.0);
-        all
+        all.list.sort_unstable_by_key(|g| g.0);
+        all.list
     }
 
-    fn count(&self, group: &mut Group, object: ObjectIndex, retained: u64) {
-        group.objects += 1;
-        group.shallow += self.snapshot.shallow_bytes(object);
-        group.retained += retained;
-        if group.samples.len() < SAMPLES {
-            group.samples.push(object);
-        }
-    }
-
-    fn key(&self, above: Node, object: ObjectIndex) -> Key {
-        let hold = if above == Node::ROOT {
-            self.snapshot.tree().root_kind(object).map_or(u32::MAX, |k| k as u32)
+    #[inline]
+    fn key(&self, child: &Dominated) -> Key {
+        let hold = if child.above == Node::ROOT {
+            self.snapshot.tree().root_kind(child.object).map_or(u32::MAX, |k| k as u32)
         } else {
-            u32::from(self.holders.key(object))
+            u32::from(child.key)
         };
-        let class = match self.snapshot.class_of(object) {
-            Some(class) => class.0,
-            None => u32::MAX - object.0,
-        };
-        (hold, class)
+        (hold, child.class.map_or(u32::MAX - child.object.0, |c| c.0))
     }
 
     /// Adds a group to the step below that its label names, or folds it into one above.
@@ -305,7 +311,7 @@ impl Builder<'_> {
         }
     }
 
-    fn pend(&mut self, step: StepId, mut nodes: Vec<u32>, nested: bool) {
+    fn pend(&mut self, step: StepId, mut nodes: Vec<Node>, nested: bool) {
         if nodes.is_empty() {
             return;
         }

@@ -273,6 +273,18 @@ impl AddressMap {
         }
     }
 
+    /// Asks for what a look-up of this id will need.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, id: u64) {
+        if let Some(ranks) = self.ranks()
+            && let Some(slot) = ranks.range.slot(id)
+        {
+            let line = (slot >> 6) as usize / LINE;
+            mem::prefetch(&ranks.bits, line * LINE * PAIR);
+            mem::prefetch(&ranks.counts, line * 2);
+        }
+    }
+
     pub(crate) fn ranks(&self) -> Option<&Ranks> {
         match self {
             Self::Ordered(ranks) | Self::Permuted { ranks, .. } => Some(ranks),

@@ -35,7 +35,7 @@ pub use classes::{Class, Classes, Field, Reference, Static};
 pub use error::{Error, Result, Warning};
 pub use graph::HeapGraph;
 pub use histogram::{ClassTotal, Histogram, Total};
-pub use holders::{Hold, Holders};
+pub use holders::{Dominated, Hold, Holders};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
 pub use layout::{Layout, LayoutSource};
 pub use progress::{Progress, Silent};

@@ -252,6 +252,18 @@ impl Snapshot {
         }
     }
 
+    /// The class of an object (as [`Snapshot::class_of`]) and its shallow size, in one look-up.
+    #[inline]
+    #[must_use]
+    pub fn class_and_size(&self, object: ObjectIndex) -> (Option<ClassIndex>, u64) {
+        let sizes = &self.dump.sizes;
+        match self.shapes.decode(self.shape(object)) {
+            Shape::Instance(class) => (Some(class), sizes.instance(class)),
+            Shape::Array(class, len) => (Some(class), sizes.array(class, len)),
+            Shape::ClassObject(class) => (None, sizes.class_object(class)),
+        }
+    }
+
     /// The class that a class object stands for.
     #[must_use]
     pub fn represents(&self, object: ObjectIndex) -> Option<ClassIndex> {

@@ -176,6 +176,33 @@ impl DominatorTree {
         }
     }
 
+    /// Asks for the first thing that [`DominatorTree::dominator`] looks at.
+    #[inline(always)]
+    pub(crate) fn fetch_dominator(&self, object: ObjectIndex) {
+        if object.0 < self.inner {
+            mem::prefetch(&self.node_of, object.index());
+        } else {
+            mem::prefetch(&self.leaf_parent, (object.0 - self.inner) as usize);
+        }
+    }
+
+    /// Asks for the second.
+    #[inline(always)]
+    pub(crate) fn fetch_parent(&self, object: ObjectIndex) {
+        if object.0 < self.inner {
+            mem::prefetch(&self.parent, self.node_of[object.index()] as usize);
+        }
+    }
+
+    /// Asks for what [`DominatorTree::children`] and [`DominatorTree::leaves`] look at.
+    #[inline(always)]
+    pub(crate) fn fetch_children(&self, node: Node) {
+        mem::prefetch(&self.end, node.index() + 1);
+        mem::prefetch(&self.object, node.index() + 1);
+        mem::prefetch(&self.bytes, node.index() + 1);
+        mem::prefetch(&self.leaf_start, node.index());
+    }
+
     /// The node above; the root is its own parent.
     #[inline]
     #[must_use]
