@@ -5,12 +5,13 @@ use heapdiff_diff::{Report as Diff, Verdict};
 use crate::args::{Gates, Job, Task};
 use crate::failure::{Exit, Result};
 use crate::notes;
-use crate::report::Report;
+use crate::report::{DiffReport, Report};
 use crate::size::{Size, grouped};
 
 /// Says which gates tripped, and how the run ends.
 pub(crate) fn check(job: &Job, report: &Report) -> Result<Exit> {
-    let (Task::Diff { gates, .. }, Report::Diff(diff)) = (&job.task, report) else {
+    let (Task::Diff { gates, .. }, Report::Diff(DiffReport { diff, .. })) = (&job.task, report)
+    else {
         return Ok(Exit::Done);
     };
     let tripped: Vec<String> = [growth(gates, diff), suspect(gates, diff)]

@@ -62,7 +62,8 @@ fn out_of_order(report: &Report) -> Vec<(&str, &str)> {
     let Report::Diff(diff) = report else {
         return Vec::new();
     };
-    diff.snapshots
+    diff.diff
+        .snapshots
         .windows(2)
         .filter(|pair| pair[1].taken_ms < pair[0].taken_ms)
         .map(|pair| (&*pair[1].path, &*pair[0].path))

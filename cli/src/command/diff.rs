@@ -1,18 +1,23 @@
 //! `heapdiff BEFORE AFTER`: what grew, and what holds it.
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 
-use heapdiff_diff::{Comparison, Filter, Report, Summary};
+use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 
 use super::open;
 use crate::args::{ClassFilter, Setup};
 use crate::failure::{Failure, Result};
+use crate::render::Format;
+use crate::report::DiffReport;
 
 const SUSPECTS: usize = 10;
+/// Classes in text; JSON has all that changed.
+const CLASSES: usize = 15;
 
 /// Each dump is reduced to its summary before the next is opened; only the last stays open until
 /// the paths of what grew are looked up in it.
-pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], classes: &ClassFilter) -> Result<Report> {
+pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], classes: &ClassFilter) -> Result<DiffReport> {
     let filter = Filter {
         class: &|name| classes.admits(name),
         suspects: setup.top.unwrap_or(SUSPECTS),
@@ -33,6 +38,25 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], classes: &ClassFilter) -> Re
     let mut report = comparison
         .report(&snapshot, &filter)
         .map_err(|e| Failure::input(dump, &e))?;
-    report.classes.truncate(setup.top.unwrap_or(usize::MAX));
-    Ok(report)
+    if setup.output.format == Format::Text {
+        // For people by what the instances take themselves: by what they retain, those classes
+        // come first that hold the suspects.
+        let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
+        report.classes.sort_by_key(|class| Reverse(key(class)));
+    }
+    let rows = setup.rows(CLASSES);
+    let more_classes = report.classes.len().saturating_sub(rows);
+    report.classes.truncate(rows);
+    Ok(DiffReport {
+        diff: report,
+        more_classes,
+    })
+}
+
+/// The last figure less the first.
+pub(crate) fn growth(figures: &[u64]) -> i64 {
+    match (figures.first(), figures.last()) {
+        (Some(&first), Some(&last)) => last.wrapping_sub(first) as i64,
+        _ => 0,
+    }
 }

@@ -1,6 +1,6 @@
 //! From a validated job to its report, one file per command.
 
-mod diff;
+pub(crate) mod diff;
 mod histo;
 mod top;
 

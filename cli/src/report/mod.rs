@@ -15,9 +15,19 @@ pub(crate) use top::{TopObject, TopReport};
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Report {
-    Diff(heapdiff_diff::Report),
+    Diff(DiffReport),
     Histo(HistoReport),
     Top(TopReport),
+}
+
+/// A diff, with what it leaves out.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct DiffReport {
+    pub(crate) diff: heapdiff_diff::Report,
+    /// Classes that changed and are not listed.
+    #[serde(skip)]
+    pub(crate) more_classes: usize,
 }
 
 /// A dump's part in a report that whoever ran the command has to hear of.
@@ -32,7 +42,7 @@ impl Report {
     /// The state of each dump that was read.
     pub(crate) fn conditions(&self) -> Vec<Condition<'_>> {
         match self {
-            Self::Diff(r) => r.snapshots.iter().map(condition).collect(),
+            Self::Diff(r) => r.diff.snapshots.iter().map(condition).collect(),
             Self::Histo(r) => vec![r.snapshot.condition()],
             Self::Top(r) => vec![r.snapshot.condition()],
         }

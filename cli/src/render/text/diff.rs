@@ -1,19 +1,21 @@
 //! A diff: the dumps, what grew, and the classes that changed.
 
-use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, Report, SnapshotInfo, Suspect, Verdict};
+use heapdiff_diff::{ClassGrowth, SnapshotInfo, Suspect, Verdict};
 
 use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
+use crate::command::diff::growth;
+use crate::report::DiffReport;
 use crate::size::{Size, grouped, signed, signed_size};
 use crate::style::Style;
 
-/// Classes that are listed; JSON has them all.
-const CLASSES: usize = 15;
-
-pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let DiffReport {
+        diff: report,
+        more_classes,
+    } = report;
     dumps(&report.snapshots, style, out)?;
     let delta = &report.delta;
     if (delta.objects, delta.shallow_bytes) == (0, 0) {
@@ -35,7 +37,7 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
             self::suspect(suspect, style, out)?;
         }
     }
-    classes(&report.classes, style, out)
+    classes(&report.classes, *more_classes, style, out)
 }
 
 fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -153,14 +155,12 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-fn change(figures: &[u64]) -> i64 {
-    match (figures.first(), figures.last()) {
-        (Some(&first), Some(&last)) => last.wrapping_sub(first) as i64,
-        _ => 0,
-    }
-}
-
-fn classes(classes: &[ClassGrowth], style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn classes(
+    classes: &[ClassGrowth],
+    more: usize,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if classes.is_empty() {
         return Ok(());
     }
@@ -178,23 +178,20 @@ fn classes(classes: &[ClassGrowth], style: Style, out: &mut dyn Write) -> io::Re
         ("retained bytes", Align::Right),
         ("class", Align::Left),
     ]);
-    let mut classes: Vec<&ClassGrowth> = classes.iter().collect();
-    // What the report has first, by what they retain, are those that hold the suspects.
-    classes.sort_by_key(|c| Reverse((change(&c.shallow_bytes), change(&c.retained_bytes))));
-    for class in classes.iter().take(CLASSES) {
+    for class in classes {
         table.row(vec![
             grouped(class.objects.last().copied().unwrap_or(0)),
-            signed(change(&class.objects)),
-            signed(change(&class.shallow_bytes)),
-            signed(change(&class.retained_bytes)),
+            signed(growth(&class.objects)),
+            signed(growth(&class.shallow_bytes)),
+            signed(growth(&class.retained_bytes)),
             class.class.clone(),
         ]);
     }
     table.print(style, out)?;
-    if classes.len() > CLASSES {
+    if more > 0 {
         let rest = format!(
-            "and {} more classes that changed (--format json has all)",
-            grouped((classes.len() - CLASSES) as u64)
+            "and {} more classes that changed (--top N shows more)",
+            grouped(more as u64)
         );
         writeln!(out, "{}", style.dim(rest))?;
     }
