@@ -65,12 +65,6 @@ impl Meter {
         }
     }
 
-    /// Ends the last phase and takes the bar away.
-    pub(crate) fn finish(&self) {
-        self.change(None);
-        self.bar.finish_and_clear();
-    }
-
     fn change(&self, next: Option<Phase>) {
         let Ok(mut phase) = self.phase.lock() else {
             return;
@@ -86,6 +80,14 @@ impl Meter {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
         *phase = next;
+    }
+}
+
+/// Ends the last phase and takes the bar away.
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.change(None);
+        self.bar.finish_and_clear();
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 
+use hprof::Progress;
+
 use super::open;
 use crate::args::{ClassFilter, Setup};
 use crate::failure::{Failure, Result};
@@ -26,7 +28,8 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], classes: &ClassFilter) -> Re
     let mut last = None;
     for dump in dumps {
         drop(last.take());
-        let snapshot = open(setup, dump)?;
+        let (snapshot, meter) = open(setup, dump)?;
+        meter.phase("folding the dominator tree", 0);
         let summary = Summary::new(&snapshot, dump.display().to_string())
             .map_err(|e| Failure::input(dump, &e))?;
         comparison.add(summary);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use hprof::{ClassTotal, Classes, Histogram};
+use hprof::{ClassTotal, Classes, Histogram, Progress};
 
 use super::open;
 use crate::args::Setup;
@@ -15,14 +15,14 @@ const ROWS: usize = 30;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoReport> {
     if retained {
-        let snapshot = open(setup, dump)?;
+        let (snapshot, meter) = open(setup, dump)?;
+        meter.phase("summing up classes", 0);
         let totals = snapshot.histogram();
         let info = SnapshotInfo::of(&snapshot);
         return Ok(report(setup, info, snapshot.classes(), &totals));
     }
     let meter = Meter::new(setup.progress, dump);
     let opened = Histogram::open(dump, &setup.analysis, &meter);
-    meter.finish();
     let histogram = opened.map_err(|e| Failure::input(dump, &e))?;
     let info = SnapshotInfo::of_histogram(&histogram);
     Ok(report(setup, info, histogram.classes(), histogram.totals()))

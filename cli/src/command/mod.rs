@@ -23,10 +23,10 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
     }
 }
 
-/// Opens and analyses one dump, with progress.
-fn open(setup: &Setup, dump: &Path) -> Result<Snapshot> {
+/// Opens and analyses one dump. Progress is shown until the meter is dropped.
+fn open(setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, dump);
-    let opened = Snapshot::open(dump, &setup.analysis, &meter);
-    meter.finish();
-    opened.map_err(|e| Failure::input(dump, &e))
+    let snapshot =
+        Snapshot::open(dump, &setup.analysis, &meter).map_err(|e| Failure::input(dump, &e))?;
+    Ok((snapshot, meter))
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 
-use hprof::{Node, ObjectIndex, Snapshot};
+use hprof::{Node, ObjectIndex, Progress, Snapshot};
 use rayon::prelude::*;
 
 use super::open;
@@ -15,7 +15,8 @@ use crate::report::{SnapshotInfo, TopObject, TopReport};
 const ROWS: usize = 20;
 
 pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<TopReport> {
-    let snapshot = open(setup, dump)?;
+    let (snapshot, meter) = open(setup, dump)?;
+    meter.phase("finding the biggest", 0);
     let biggest = biggest(&snapshot, setup.top.unwrap_or(ROWS));
     let objects = biggest
         .into_iter()
