@@ -499,7 +499,7 @@ impl Snapshot {
                 class: index,
                 place,
                 name: &field.name,
-                value: Some(self.from_bits(field.kind, field.value)),
+                value: Some(self.of_bits(field.kind, field.value)),
             });
         let superclass = class.superclass.map(|s| ObjectIndex(s.0));
         Record {
@@ -567,14 +567,14 @@ impl Snapshot {
             (Kind::Object, 8) => read_id::<8>(bytes, 0),
             _ => bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)),
         };
-        self.from_bits(kind, bits)
+        self.of_bits(kind, bits)
     }
 
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the bits above the type's size are none of the value"
     )]
-    fn from_bits(&self, kind: Kind, bits: u64) -> Value {
+    fn of_bits(&self, kind: Kind, bits: u64) -> Value {
         match kind {
             Kind::Object => self.reference(bits),
             Kind::Boolean => Value::Boolean(bits as u8 != 0),
@@ -595,7 +595,7 @@ impl Snapshot {
             .statics
             .iter()
             .find(|s| &*s.name == name)?;
-        Some(self.from_bits(field.kind, field.value))
+        Some(self.of_bits(field.kind, field.value))
     }
 }
 
