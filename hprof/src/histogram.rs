@@ -83,7 +83,7 @@ impl Histogram {
             });
         }
         let stats = scanned.stats;
-        let sizes = Sizes::infer(&plan.classes, &stats, header.id_size, |_| None);
+        let sizes = Sizes::infer(&plan.classes, &stats, header.id_size);
         let totals = totals(&plan.classes, &sizes, &stats);
         let mut dump = Dump {
             source,

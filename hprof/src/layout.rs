@@ -2,10 +2,11 @@
 //!
 //! A dump does not hold object sizes, but object ids are addresses: the smallest distance from an
 //! object of a class to the next object is that class's size, provided one of them has a close
-//! neighbour. The model is HotSpot's field layout, with the JVM's parameters (reference width,
-//! header, alignment) chosen so that it agrees with the distances.
+//! neighbour. The model is HotSpot's field layout ([`crate::fields`]), with the JVM's parameters
+//! (reference width, header, alignment) chosen so that it agrees with the distances.
 
-use crate::classes::Classes;
+use crate::classes::{Class, Classes};
+use crate::fields::{self, Laid, Model, Order, Variant};
 use crate::ids::ClassIndex;
 use crate::record::Kind;
 use crate::stats::Stats;
@@ -34,33 +35,6 @@ pub enum LayoutSource {
     Assumed,
 }
 
-/// How a JVM orders fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// JDK 15 and later: largest first, each into the tightest hole, those of superclasses included.
-    Packed,
-    /// Before: by size, superclass fields rounded up to a reference.
-    Classic,
-}
-
-/// A hypothesis about the JVM.
-#[derive(Clone, Copy, Debug)]
-struct Model {
-    reference: u32,
-    header: u32,
-    array_header: u32,
-    align: u32,
-    order: Order,
-}
-
-/// A class's fields laid out: where they end and which holes they leave.
-#[derive(Clone, Debug, Default)]
-struct Laid {
-    end: u32,
-    /// Offset and length.
-    holes: Vec<(u32, u32)>,
-}
-
 /// Sizes of all objects.
 #[derive(Debug)]
 pub(crate) struct Sizes {
@@ -75,81 +49,69 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Infers the layout. `next_start` tells the first object after an address.
-    pub(crate) fn infer(
-        classes: &Classes,
-        stats: &Stats,
-        id_size: usize,
-        next_start: impl Fn(u64) -> Option<u64>,
-    ) -> Self {
+    /// Infers the layout.
+    ///
+    /// Cost: for each of a dozen hypotheses the layout of those classes that have instances.
+    pub(crate) fn infer(classes: &Classes, stats: &Stats, id_size: usize) -> Self {
         let mirrors = Mirrors::new(classes);
-        let gaps: Vec<Gap> = classes
+        let mut gaps: Vec<Gap> = classes
             .iter()
-            .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
+            .map(|(i, c)| Gap::new(stats, i, &mirrors, c))
             .collect();
-        let align = (1_u32 << stats.address_bits.trailing_zeros().min(8)).max(8);
+        let class_class = classes.by_name("java.lang.Class").first().copied();
+        let align = alignment(classes, stats);
         let measured = stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
-        let (model, score) = choose(classes, &gaps, stats, id_size, align);
+        let (model, score) = choose(
+            classes,
+            &mut gaps,
+            class_class,
+            &mirrors,
+            stats,
+            id_size,
+            align,
+        );
         let source = if measured && score > 0 {
             LayoutSource::Addresses
         } else {
             LayoutSource::Assumed
         };
-        let laid = lay_out_all(classes, &model, &gaps);
-        let mut instance: Vec<u64> = Vec::with_capacity(classes.len());
-        for (i, _) in classes.iter() {
-            let predicted = model.size(&laid[i.index()]);
-            instance.push(gaps[i.index()].settle(predicted));
-        }
+        let layouts = Layouts::new(classes, &model, &gaps, true).all();
+        let instance: Vec<u64> = gaps
+            .iter()
+            .zip(&layouts)
+            .map(|(gap, laid)| gap.settle(model.size(laid)))
+            .collect();
         let arrays = classes
             .iter()
             .map(|(_, c)| {
-                c.element.map_or((0, 0), |kind| {
-                    (model.array_base(kind), width(kind, model.reference))
-                })
+                c.element
+                    .map_or((0, 0), |kind| (model.array_base(kind), model.width(kind)))
             })
             .collect();
-        let layout = Layout {
-            reference: model.reference,
-            header: model.header,
-            array_header: model.array_header,
-            align,
-            source,
-        };
-        let mut sizes = Self {
-            layout,
-            instance,
-            class_object: Vec::new(),
-            arrays,
-            align: u64::from(align),
-        };
-        let base = classes
-            .by_name("java.lang.Class")
-            .first()
-            .map_or(0, |c| sizes.instance[c.index()]);
-        sizes.class_object = classes
+        let base = class_class.map_or(0, |c| instance[c.index()]);
+        let class_object = classes
             .iter()
             .map(|(_, class)| {
-                let laid = lay_out_statics(
-                    class
-                        .statics
-                        .iter()
-                        .filter(|s| !s.name.starts_with('<'))
-                        .map(|s| s.kind),
-                    &model,
-                );
-                let size = round_up(base + round_up(u64::from(laid), 8), u64::from(align));
-                let room = [next_start(class.id.0), mirrors.next(class.id.0)]
-                    .into_iter()
-                    .flatten()
-                    .min();
-                match room {
+                let size = round_up(base + statics(class, &model), u64::from(align));
+                match mirrors.next(class.id.0) {
                     Some(next) if measured => size.min(next - class.id.0),
                     _ => size,
                 }
             })
             .collect();
-        sizes
+        Self {
+            layout: Layout {
+                reference: model.reference,
+                header: model.header,
+                array_header: model.array_header,
+                align,
+                source,
+            },
+            instance,
+            class_object,
+            arrays,
+            align: u64::from(align),
+        }
     }
 
     /// Bytes of an instance of a class.
@@ -187,6 +149,26 @@ impl Sizes {
     }
 }
 
+/// Bytes of a class's static fields; names in angle brackets are the JVM's own references, which
+/// the dump only shows as such.
+fn statics(class: &Class, model: &Model) -> u64 {
+    let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
+    model.statics(fields.map(|s| s.kind))
+}
+
+/// What all addresses are multiples of.
+fn alignment(classes: &Classes, stats: &Stats) -> u32 {
+    /// Fewer addresses than this may be even by chance.
+    const FEW: u64 = 16;
+    let ids = classes.iter().map(|(_, c)| c.id.0).filter(|&id| id != 0);
+    let (known, bits) = ids.fold((0_u64, stats.address_bits), |(n, b), id| (n + 1, b | id));
+    let objects: u64 = stats.classes.iter().map(|s| s.instances).sum();
+    if known + objects < FEW {
+        return 8;
+    }
+    (1_u32 << bits.trailing_zeros().min(8)).max(8)
+}
+
 /// `to` is a power of two.
 #[inline]
 const fn round_up(value: u64, to: u64) -> u64 {
@@ -217,19 +199,26 @@ impl Mirrors {
 /// What was measured of a class.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
+    /// The smallest distance to the next object; `u64::MAX` when none was seen.
     bytes: u64,
     seen: u64,
     instances: u64,
+    /// How often the same distance must be seen before it counts more than the model.
+    certain: u64,
 }
 
 impl Gap {
-    fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, array: bool) -> Self {
+    fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, of: &Class) -> Self {
+        // A distance may hold a dead object that a dump of the live ones leaves out, even several
+        // times: the model is trusted unless the JVM may well lay the class out otherwise.
+        let certain = if fields::may_differ(of) { 3 } else { 16 };
         let s = &stats.classes[class.index()];
-        if array || s.instances == 0 {
+        if of.element.is_some() || s.instances == 0 {
             return Self {
                 bytes: u64::MAX,
                 seen: 0,
                 instances: 0,
+                certain,
             };
         }
         let to_mirror = mirrors
@@ -239,14 +228,17 @@ impl Gap {
             bytes: s.gap.min(to_mirror),
             seen: s.gap_seen,
             instances: s.instances,
+            certain,
         }
+    }
+
+    fn is_known(&self) -> bool {
+        self.bytes != u64::MAX
     }
 
     /// The class's size, between what was measured (never too small a bound) and the model.
     fn settle(&self, predicted: u64) -> u64 {
-        // The same distance several times is no accident; a single larger one may be one.
-        const CERTAIN: u64 = 3;
-        if self.bytes <= predicted || (self.seen >= CERTAIN && self.bytes != u64::MAX) {
+        if self.bytes <= predicted || (self.seen >= self.certain && self.is_known()) {
             self.bytes
         } else {
             predicted
@@ -257,7 +249,9 @@ impl Gap {
 /// The hypothesis that the distances speak for, and for how many objects it is exact.
 fn choose(
     classes: &Classes,
-    gaps: &[Gap],
+    gaps: &mut [Gap],
+    class_class: Option<ClassIndex>,
+    mirrors: &Mirrors,
     stats: &Stats,
     id_size: usize,
     align: u32,
@@ -265,7 +259,7 @@ fn choose(
     let wide = id_size == 8;
     let references: &[u32] = if wide { &[4, 8] } else { &[4] };
     let headers: &[u32] = if wide { &[12, 16, 8] } else { &[8] };
-    let mut best: Option<(Model, i128)> = None;
+    let mut best: Option<(Model, i128, Option<u64>)> = None;
     for &reference in references {
         for &header in headers {
             for order in [Order::Packed, Order::Classic] {
@@ -276,32 +270,59 @@ fn choose(
                     align,
                     order,
                 };
-                let mut score = i128::from(model.array_evidence(stats));
-                let laid = lay_out_all(classes, &model, &[]);
-                for (gap, laid) in gaps.iter().zip(&laid).filter(|(g, _)| g.bytes != u64::MAX) {
-                    match model.size(laid).cmp(&gap.bytes) {
+                let Some(evidence) = array_evidence(&model, stats) else {
+                    continue;
+                };
+                let mut score = i128::from(evidence);
+                let mut layouts = Layouts::new(classes, &model, gaps, false);
+                for (i, gap) in gaps.iter().enumerate().filter(|(_, g)| g.is_known()) {
+                    let laid = layouts.of(ClassIndex(i as u32));
+                    match model.size(&laid).cmp(&gap.bytes) {
                         std::cmp::Ordering::Equal => score += i128::from(gap.seen),
                         // No object is larger than the distance to the next.
                         std::cmp::Ordering::Greater => score -= 4 * i128::from(gap.instances),
                         std::cmp::Ordering::Less => {}
                     }
                 }
-                if best.is_none_or(|(_, b)| score > b) {
-                    best = Some((model, score));
+                if best.as_ref().is_none_or(|&(_, b, _)| score > b) {
+                    best = Some((model, score, mirror_room(classes, &model, mirrors)));
                 }
             }
         }
     }
     let fallback = Model {
-        reference: 4,
-        header: 12,
-        array_header: 16,
+        reference: if wide { 8 } else { 4 },
+        header: if wide { 12 } else { 8 },
+        array_header: if wide { 16 } else { 12 },
         align,
         order: Order::Packed,
     };
-    best.map_or((fallback, 0), |(model, score)| {
-        (model, u64::try_from(score).unwrap_or(0))
-    })
+    let Some((model, score, room)) = best else {
+        return (fallback, 0);
+    };
+    // Class objects with their statics tell the size of those without.
+    if let (Some(class), Some(room)) = (class_class, room) {
+        let gap = &mut gaps[class.index()];
+        if room < gap.bytes {
+            (gap.bytes, gap.seen) = (room, 1);
+        }
+    }
+    (model, u64::try_from(score).unwrap_or(0))
+}
+
+/// The least room that two class objects side by side leave for an instance of `java.lang.Class`
+/// without static fields.
+fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
+    let room = |class: &Class| {
+        let room = mirrors.next(class.id.0)? - class.id.0;
+        let room = room.checked_sub(statics(class, model))?;
+        Some(room & !(u64::from(model.align) - 1)).filter(|&r| r >= u64::from(model.header))
+    };
+    classes
+        .iter()
+        .filter(|(_, c)| c.dumped && c.id.0 != 0)
+        .filter_map(|(_, c)| room(c))
+        .min()
 }
 
 /// The array header that goes with an object header.
@@ -330,216 +351,92 @@ fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
     }
 }
 
-impl Model {
-    fn size(&self, laid: &Laid) -> u64 {
-        round_up(u64::from(laid.end.max(self.header)), u64::from(self.align))
-    }
-
-    fn array_base(&self, kind: Kind) -> u32 {
-        let element = if kind == Kind::Object {
-            self.reference
+/// Arrays contradict a hypothesis that makes them larger than the distance to the next object:
+/// `None`. Else the more kinds of them it fits, the better.
+fn array_evidence(model: &Model, stats: &Stats) -> Option<i64> {
+    let mut score = 0;
+    for kind in Kind::PRIMITIVES.into_iter().chain([Kind::Object]) {
+        let wide = kind == Kind::Object && model.reference == 8;
+        let slack = if wide {
+            stats.array_slack_wide
         } else {
-            kind.size(0) as u32
+            stats.array_slack[kind as usize]
         };
-        if element == 8 {
-            self.array_header.next_multiple_of(8)
-        } else {
-            self.array_header
+        let base = i64::from(model.array_base(kind));
+        if slack < base {
+            return None;
         }
+        score += i64::from(slack == base) * 16;
     }
-
-    /// Arrays contradict a hypothesis that makes them larger than the distance to the next object.
-    fn array_evidence(&self, stats: &Stats) -> i64 {
-        const VETO: i64 = i64::MIN / 4;
-        let mut score = 0;
-        for kind in Kind::PRIMITIVES.into_iter().chain([Kind::Object]) {
-            let wide = kind == Kind::Object && self.reference == 8;
-            let slack = if wide {
-                stats.array_slack_wide
-            } else {
-                stats.array_slack[kind as usize]
-            };
-            let base = i64::from(self.array_base(kind));
-            if slack < base {
-                return VETO;
-            }
-            score += i64::from(slack == base) * 16;
-        }
-        score
-    }
+    Some(score)
 }
 
-/// Lays out every class, superclasses first. Where distances are given, what a class is larger than
-/// the model says (fields that the JVM injects, padding against false sharing) is passed on to its
-/// subclasses.
-fn lay_out_all(classes: &Classes, model: &Model, gaps: &[Gap]) -> Vec<Laid> {
-    let mut done: Vec<Option<Laid>> = vec![None; classes.len()];
-    for (i, _) in classes.iter() {
+/// The layouts of classes under one hypothesis, worked out when asked for.
+struct Layouts<'a> {
+    classes: &'a Classes,
+    model: &'a Model,
+    gaps: &'a [Gap],
+    /// Whether what a class is larger than the model says is passed on to its subclasses: fields
+    /// that the JVM adds, padding.
+    surplus: bool,
+    done: Vec<Option<Laid>>,
+}
+
+impl<'a> Layouts<'a> {
+    fn new(classes: &'a Classes, model: &'a Model, gaps: &'a [Gap], surplus: bool) -> Self {
+        Self {
+            classes,
+            model,
+            gaps,
+            surplus,
+            done: vec![None; classes.len()],
+        }
+    }
+
+    fn all(mut self) -> Vec<Laid> {
+        (0..self.classes.len())
+            .map(|i| self.of(ClassIndex(i as u32)))
+            .collect()
+    }
+
+    fn of(&mut self, class: ClassIndex) -> Laid {
         // Superclass chains are short (limited when the table is built).
-        let chain: Vec<ClassIndex> = classes
-            .chain(i)
-            .take_while(|c| done[c.index()].is_none())
+        let chain: Vec<ClassIndex> = self
+            .classes
+            .chain(class)
+            .take_while(|c| self.done[c.index()].is_none())
             .collect();
         for &c in chain.iter().rev() {
-            let class = &classes[c];
-            let above = class.superclass.and_then(|s| done[s.index()].clone());
-            let start = above.unwrap_or(Laid {
-                end: model.header,
-                holes: Vec::new(),
-            });
-            let kinds = class
-                .fields
-                .iter()
-                .map(|f| f.kind)
-                .chain(injected(&class.name, class.loader.is_null()));
-            let mut laid = match model.order {
-                Order::Packed => packed(start, kinds, model.reference),
-                Order::Classic => classic(start, kinds, model.reference),
-            };
-            if let Some(gap) = gaps.get(c.index()) {
-                let predicted = model.size(&laid);
-                let settled = gap.settle(predicted);
-                if settled > predicted && settled != u64::MAX {
-                    laid.end += (settled - predicted) as u32;
-                }
+            let class = &self.classes[c];
+            let above = class.superclass.and_then(|s| self.done[s.index()].clone());
+            let above = above.unwrap_or_else(|| self.model.object());
+            self.done[c.index()] = Some(self.lay_out(above, class, &self.gaps[c.index()]));
+        }
+        self.done[class.index()].clone().unwrap_or_default()
+    }
+
+    /// The class's layout in the likeliest of its variants that agrees with what was measured.
+    fn lay_out(&self, above: Laid, class: &Class, gap: &Gap) -> Laid {
+        let model = self.model;
+        let laid = |v: &Variant| model.lay_out(above.clone(), class, v);
+        let mut first = None;
+        for variant in fields::variants(class) {
+            let laid = laid(variant);
+            let size = model.size(&laid);
+            if size == gap.bytes {
+                first = Some(laid);
+                break;
             }
-            done[c.index()] = Some(laid);
-        }
-    }
-    done.into_iter().map(Option::unwrap_or_default).collect()
-}
-
-/// Fields that HotSpot adds to classes of its own; no dump shows them.
-fn injected(name: &str, boot: bool) -> impl Iterator<Item = Kind> + use<> {
-    use Kind::{Long, Short};
-    let kinds: &[Kind] = match name {
-        _ if !boot => &[],
-        "java.lang.ClassLoader" | "java.lang.Module" | "java.lang.invoke.ResolvedMethodName" => {
-            &[Long]
-        }
-        "java.lang.invoke.MemberName" => &[Long],
-        "java.lang.invoke.MethodHandleNatives$CallSiteContext" => &[Long, Long],
-        "java.lang.StackFrameInfo" => &[Short],
-        "java.lang.String" => &[Kind::Byte],
-        _ => &[],
-    };
-    kinds.iter().copied()
-}
-
-fn width(kind: Kind, reference: u32) -> u32 {
-    if kind == Kind::Object {
-        reference
-    } else {
-        kind.size(0) as u32
-    }
-}
-
-/// HotSpot's field layout since JDK 15: primitives from the largest to the smallest, then
-/// references, each into the smallest hole that takes it, else at the end.
-fn packed(mut laid: Laid, kinds: impl Iterator<Item = Kind>, reference: u32) -> Laid {
-    let mut counts = [0_u32; 9];
-    let mut references = 0_u32;
-    for kind in kinds {
-        if kind == Kind::Object {
-            references += 1;
-        } else {
-            counts[kind.size(0)] += 1;
-        }
-    }
-    for size in [8_u32, 4, 2, 1] {
-        for _ in 0..counts[size as usize] {
-            laid.place(size);
-        }
-    }
-    for _ in 0..references {
-        laid.place(reference);
-    }
-    laid
-}
-
-impl Laid {
-    fn place(&mut self, size: u32) {
-        let fits =
-            |&(offset, len): &(u32, u32)| offset.next_multiple_of(size) + size <= offset + len;
-        let hole = (0..self.holes.len())
-            .filter(|&i| fits(&self.holes[i]))
-            .min_by_key(|&i| self.holes[i].1);
-        match hole {
-            Some(i) => {
-                let (offset, len) = self.holes.remove(i);
-                let at = offset.next_multiple_of(size);
-                if at > offset {
-                    self.holes.push((offset, at - offset));
-                }
-                if at + size < offset + len {
-                    self.holes.push((at + size, offset + len - at - size));
-                }
-            }
-            None => {
-                let at = self.end.next_multiple_of(size);
-                if at > self.end {
-                    self.holes.push((self.end, at - self.end));
-                }
-                self.end = at + size;
+            if size <= gap.bytes {
+                first = first.or(Some(laid));
             }
         }
-    }
-}
-
-/// HotSpot's field layout up to JDK 14: longs, ints, shorts, bytes, references, with smaller ones
-/// moved before the longs when these would leave a hole.
-fn classic(laid: Laid, kinds: impl Iterator<Item = Kind>, reference: u32) -> Laid {
-    let mut counts = [0_u32; 9];
-    let mut references = 0_u32;
-    for kind in kinds {
-        if kind == Kind::Object {
-            references += 1;
-        } else {
-            counts[kind.size(0)] += 1;
+        let mut laid = first.unwrap_or_else(|| laid(&fields::PLAIN));
+        let predicted = model.size(&laid);
+        let settled = gap.settle(predicted);
+        if self.surplus && settled > predicted && gap.is_known() {
+            laid.append(u32::try_from(settled - predicted).unwrap_or(0));
         }
+        laid
     }
-    let mut at = laid.end;
-    if counts[8] > 0 {
-        let aligned = at.next_multiple_of(8);
-        for size in [4_u32, 2, 1] {
-            while counts[size as usize] > 0 && at + size <= aligned {
-                (at, counts[size as usize]) = (at + size, counts[size as usize] - 1);
-            }
-        }
-        while reference == 4 && references > 0 && at + 4 <= aligned {
-            (at, references) = (at + 4, references - 1);
-        }
-        at = aligned;
-    }
-    for size in [8_u32, 4, 2, 1] {
-        if counts[size as usize] > 0 {
-            at = at.next_multiple_of(size) + size * counts[size as usize];
-        }
-    }
-    if references > 0 {
-        at = at.next_multiple_of(reference) + reference * references;
-    }
-    // A class without fields of its own leaves its superclass's end as it is.
-    let end = if at == laid.end {
-        at
-    } else {
-        at.next_multiple_of(reference)
-    };
-    Laid {
-        end,
-        holes: Vec::new(),
-    }
-}
-
-/// Bytes of static fields: references, then primitives from the largest to the smallest.
-fn lay_out_statics(kinds: impl Iterator<Item = Kind>, model: &Model) -> u32 {
-    let mut sizes: Vec<(bool, u32)> = kinds
-        .map(|k| (k != Kind::Object, u32::MAX - width(k, model.reference)))
-        .collect();
-    sizes.sort_unstable();
-    let mut laid = Laid::default();
-    for (_, size) in sizes {
-        laid.place(u32::MAX - size);
-    }
-    laid.end
 }

@@ -111,8 +111,7 @@ impl Snapshot {
             roots,
             warnings,
         } = built;
-        let next = |at| map.ranks().and_then(|r| r.next_start(at));
-        let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size, next);
+        let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size);
         let dominators = dominators::dominators(&mut graph, &store, progress)?;
         progress.phase("retained sizes", 0);
         let split = graph.split;
