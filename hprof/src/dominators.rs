@@ -13,18 +13,20 @@ use crate::graph::HeapGraph;
 use crate::ids::NONE;
 use crate::mem::{self, Array, Store};
 use crate::progress::Progress;
+use crate::search::sinks::Sinks;
 use crate::search::{self, Search};
 
 /// Immediate dominators of all reached objects that hold references.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each object with references its number, 0 when unreached. A dominator's number is
-    /// smaller than that of what it dominates.
+    /// For each object with references its number, 0 when unreached, its code when it is a sink. A
+    /// dominator's number is smaller than that of what it dominates.
     pub(crate) number: Array<u32>,
     /// For each number the immediate dominator's; 0 is the super-root.
     pub(crate) idom: Array<u32>,
     /// The last number of each strength of reachability: strong, then soft, then final.
     pub(crate) levels: [u32; 3],
+    pub(crate) sinks: Sinks,
 }
 
 /// Computes dominators over strong references, then extends them to what only soft references and
@@ -37,21 +39,19 @@ pub(crate) fn dominators(
     progress: &dyn Progress,
 ) -> Result<Dominators> {
     progress.phase("searching", 0);
-    let search = search::search(graph, store)?;
+    let Search {
+        number,
+        parent,
+        reached: strong,
+        sinks,
+    } = search::search(graph, true, store)?;
     progress.phase("finding dominators", 0);
-    let strong = search.reached;
-    let number = search.number;
-    let idom = {
-        let search = Search {
-            number: store.zeroed(0)?,
-            ..search
-        };
-        immediate(graph, &number, search.parent, strong, store)?
-    };
+    let idom = immediate(graph, &number, parent, strong, store)?;
     let mut all = Dominators {
         number,
         idom,
         levels: [strong; 3],
+        sinks,
     };
     for level in 1..=2 {
         extend(graph, &mut all, level, store)?;
@@ -118,12 +118,12 @@ fn chunk_rows<'a>(
     numbers: &'a [u32],
 ) -> impl Iterator<Item = (u32, &'a [u32])> {
     let first = chunk * CHUNK;
-    let targets = &graph.targets[..];
+    let (targets, codes) = (&graph.targets[..], graph.codes());
     let offsets = &graph.offsets[first..first + numbers.len() + 1];
     numbers
         .iter()
         .zip(offsets.windows(2))
-        .filter(|(from, _)| **from != 0)
+        .filter(move |(from, _)| codes.is_node(**from))
         .map(move |(&from, bounds)| (from, &targets[bounds[0] as usize..bounds[1] as usize]))
 }
 
@@ -137,7 +137,7 @@ fn for_each_edge<T: Sync>(
     visit: impl Fn(u32, u32) + Sync,
 ) {
     const AHEAD: usize = 32;
-    let inner = graph.split.inner;
+    let (inner, codes) = (graph.split.inner, graph.codes());
     number
         .par_chunks(CHUNK)
         .enumerate()
@@ -163,7 +163,7 @@ fn for_each_edge<T: Sync>(
             }
         });
     for &(root, _) in &graph.roots {
-        if root < inner {
+        if root < inner && codes.is_node(number[root as usize]) {
             visit(0, number[root as usize]);
         }
     }
@@ -187,7 +187,12 @@ fn class_edges(
     /// How far a chain is climbed whose top is an ancestor of the class.
     const STEPS: usize = 16;
     const CACHE: usize = 1 << 12;
-    let first_mark = search::class_mark(graph.split.classes.saturating_sub(1));
+    let codes = graph.codes();
+    // The class that a target in a row of the searched leads to, by itself or as a sink.
+    let class_of = |target: u32| match codes.as_sink_of_class(target) {
+        Some(sink) => codes.class_of_sink(number[sink as usize]),
+        None => codes.as_class(target),
+    };
     let mut class_at: Array<u32> = store.zeroed(parent.len().div_ceil(32))?;
     for &n in number[..graph.split.classes as usize]
         .iter()
@@ -207,7 +212,8 @@ fn class_edges(
         };
     }
     let top = &top[..];
-    let edges = number
+    let inner = graph.split.inner;
+    let mut edges: Vec<Vec<(u32, u32)>> = number
         .par_chunks(CHUNK)
         .enumerate()
         .map(|(chunk, numbers)| {
@@ -215,10 +221,13 @@ fn class_edges(
             let mut recent = vec![(0_u32, 0_u32); CACHE];
             for (from, row) in chunk_rows(graph, chunk, numbers) {
                 for &target in row {
-                    if target < first_mark || target == NONE {
+                    if target < inner {
                         continue;
                     }
-                    let class = number[(NONE - 1 - target) as usize];
+                    let Some(class) = class_of(target) else {
+                        continue;
+                    };
+                    let class = number[class as usize];
                     let mut node = from;
                     if top[node as usize] > class {
                         node = top[node as usize];
@@ -241,6 +250,9 @@ fn class_edges(
             found
         })
         .collect();
+    let held = graph.roots.iter().filter(|&&(root, _)| root < inner);
+    let of_roots = held.filter_map(|&(root, _)| codes.class_of_sink(number[root as usize]));
+    edges.push(of_roots.map(|class| (0, number[class as usize])).collect());
     Ok(edges)
 }
 
@@ -387,8 +399,8 @@ impl Forest<'_> {
 /// never counts beside a stronger one. And all that the stronger part says about their dominators
 /// is in its dominator tree. So a small graph has the same answer: the dominator tree's part above
 /// the reference objects, and the newly reached objects.
-fn extend(graph: &HeapGraph, all: &mut Dominators, level: usize, store: &Store) -> Result<()> {
-    let inner = graph.split.inner;
+fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Store) -> Result<()> {
+    let (inner, codes) = (graph.split.inner, graph.codes());
     let base = all.idom.len() as u32 - 1;
     let is_new = |number: &[u32], target: u32| target < inner && number[target as usize] == 0;
     let seeds: Vec<(u32, u32)> = graph.weaker[level - 1]
@@ -419,18 +431,35 @@ fn extend(graph: &HeapGraph, all: &mut Dominators, level: usize, store: &Store) 
             .iter()
             .take_while(|e| e.0 == object)
             .map(|e| e.1);
-        for target in graph
-            .row(object)
-            .iter()
-            .copied()
-            .chain(referents)
-            .filter(|&t| t < inner)
-        {
-            if all.number[target as usize] == 0 {
-                found.push(target);
-                all.number[target as usize] = base + found.len() as u32;
+        let (begin, end) = (
+            graph.offsets[object as usize],
+            graph.offsets[object as usize + 1],
+        );
+        // Referents come after the row, where there is no slot to rewrite.
+        let row = (begin as usize..end as usize).map(|slot| (slot, graph.targets[slot]));
+        let held: Vec<(usize, u32)> = row
+            .chain(referents.map(|target| (usize::MAX, target)))
+            .filter(|&(_, target)| target < inner)
+            .collect();
+        for (slot, target) in held {
+            let mut to = all.number[target as usize];
+            if codes.is_sink(to) {
+                // As in the search: only a sink that is the first way to its class is entered.
+                let class = codes.class_of_sink(to).map(|c| all.number[c as usize]);
+                if class != Some(0) {
+                    graph.targets[slot] = codes.sink(target, to);
+                    if let Some(class) = class.filter(|&c| c > base) {
+                        edges.push((from, class));
+                    }
+                    continue;
+                }
+                to = 0;
             }
-            let to = all.number[target as usize];
+            if to == 0 {
+                found.push(target);
+                to = base + found.len() as u32;
+                all.number[target as usize] = to;
+            }
             if to > base {
                 edges.push((from, to));
             }
@@ -479,7 +508,7 @@ fn extend(graph: &HeapGraph, all: &mut Dominators, level: usize, store: &Store) 
     roots.sort_unstable();
     let nodes = above.len() + found.len();
     let mut little = HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?;
-    let search = search::search(&mut little, store)?;
+    let search = search::search(&mut little, false, store)?;
     let (number, reached) = (search.number, search.reached);
     let idom = immediate(&little, &number, search.parent, reached, store)?;
     // New objects are numbered in the small search's order, so that dominators stay smaller.

@@ -1,7 +1,8 @@
 //! Depth-first search of the heap graph from its roots: iterative, over flat arrays.
 
-use rayon::prelude::*;
+pub(crate) mod sinks;
 
+use self::sinks::{Codes, Sinks};
 use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::ids::NONE;
@@ -27,55 +28,60 @@ impl Soon {
         mem::prefetch(rows, object as usize);
         let ready = std::mem::replace(&mut self.ring[self.at], object);
         self.at = (self.at + 1) % Self::DELAY;
-        if let Some(row) = rows.get(ready as usize) {
-            mem::prefetch(targets, row[0] as usize);
+        if let Some(&[begin, 0]) = rows.get(ready as usize) {
+            mem::prefetch(targets, begin as usize);
         }
     }
 }
 
 /// A depth-first spanning tree. Nodes are numbered in preorder from 1; 0 is the super-root that
-/// refers to every root. Leaves take no part.
+/// refers to every root. Leaves and sinks take no part.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// For each object with references its preorder number, 0 when unreached.
+    /// For each object with references its preorder number, 0 when unreached, its code (see
+    /// [`Codes`]) when it is a sink.
     pub(crate) number: Array<u32>,
     /// For each number the parent's number.
     pub(crate) parent: Array<u32>,
     /// Nodes reached, the super-root excluded.
     pub(crate) reached: u32,
+    pub(crate) sinks: Sinks,
 }
 
 /// Searches the graph, and on the way rewrites the rows of reached objects: a target that holds
-/// references becomes its preorder number less one, a class object becomes [`class_mark`], a target
-/// that the search entered through this very reference becomes [`NONE`]. What the dominator
-/// computation needs of each reference is then in the row itself, and tree edges (nearly all) are
-/// gone from it.
+/// references becomes its preorder number less one, a class object and a sink become their codes
+/// (see [`Codes`]), a target that the search entered through this very reference becomes [`NONE`].
+/// What the dominator computation needs of each reference is then in the row itself, and tree
+/// edges (nearly all) are gone from it.
+///
+/// A sink that is the first way to its class is searched like any object.
 ///
 /// Cost: one visit of each reference.
-pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
+pub(crate) fn search(graph: &mut HeapGraph, with_sinks: bool, store: &Store) -> Result<Search> {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
-    let mut parent: Array<u32> = store.zeroed(inner as usize + 1)?;
+    let codes = graph.codes();
     // Where a row begins and its object's number lie side by side: one miss instead of two.
-    let mut rows: Array<[u32; 2]> = store.zeroed(inner as usize + 1)?;
-    rows.par_iter_mut()
-        .zip(graph.offsets.par_iter())
-        .for_each(|(row, &begin)| row[0] = begin);
+    let mut number: Array<u32> = store.zeroed((inner as usize + 1) * 2)?;
+    let rows: &mut [[u32; 2]] = bytemuck::cast_slice_mut(&mut number);
+    let sinks = Sinks::find(graph, with_sinks, rows, store)?;
+    // A sink is searched when it leads to a new class.
+    let nodes = (inner - sinks.count() + classes).min(inner);
+    let mut parent: Array<u32> = store.zeroed(nodes as usize + 1)?;
     let mut reached = 0_u32;
     {
-        let rows = &mut rows[..];
         let parent = &mut parent[..];
         let targets = &mut graph.targets[..];
         // Cursor and end of the rows between the root and the current node.
         let mut stack: Vec<(u32, u32)> = Vec::new();
         let mut soon = Soon::default();
         for &(root, _) in &graph.roots {
-            if root >= inner || rows[root as usize][1] != 0 {
+            if root >= inner || !is_due(rows[root as usize][1], rows, codes) {
                 continue;
             }
             reached += 1;
+            let (mut cursor, mut end) = (rows[root as usize][0], rows[root as usize + 1][0]);
             rows[root as usize][1] = reached;
             let mut current = reached;
-            let (mut cursor, mut end) = (rows[root as usize][0], rows[root as usize + 1][0]);
             loop {
                 if cursor == end {
                     let Some(up) = stack.pop() else { break };
@@ -86,7 +92,7 @@ pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
                 let target = targets[cursor as usize];
                 if target < inner {
                     let [begin, seen] = rows[target as usize];
-                    if seen == 0 {
+                    if is_due(seen, rows, codes) {
                         targets[cursor as usize] = NONE;
                         reached += 1;
                         rows[target as usize][1] = reached;
@@ -102,7 +108,9 @@ pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
                         continue;
                     }
                     targets[cursor as usize] = if target < classes {
-                        class_mark(target)
+                        codes.class(target)
+                    } else if codes.is_sink(seen) {
+                        codes.sink(target, seen)
                     } else {
                         seen - 1
                     };
@@ -117,22 +125,26 @@ pub(crate) fn search(graph: &mut HeapGraph, store: &Store) -> Result<Search> {
             }
         }
     }
-    let mut number: Array<u32> = store.zeroed(inner as usize)?;
-    number
-        .par_iter_mut()
-        .zip(rows.par_iter())
-        .for_each(|(number, row)| *number = row[1]);
+    // The numbers stay where they are but move together.
+    for object in 0..inner as usize {
+        number[object] = number[object * 2 + 1];
+    }
+    number.cut(inner as usize)?;
     parent.cut(reached as usize + 1)?;
     Ok(Search {
         number,
         parent,
         reached,
+        sinks,
     })
 }
 
-/// How a searched row names a class object. Marks are the largest values below [`NONE`], above all
-/// object numbers.
+/// Whether the search has to enter an object: it was not seen before, or it is a sink whose class
+/// was not.
 #[inline(always)]
-pub(crate) const fn class_mark(class: u32) -> u32 {
-    NONE - 1 - class
+fn is_due(seen: u32, rows: &[[u32; 2]], codes: Codes) -> bool {
+    seen == 0
+        || codes
+            .class_of_sink(seen)
+            .is_some_and(|class| rows[class as usize][1] == 0)
 }
