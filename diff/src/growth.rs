@@ -97,6 +97,12 @@ impl<'a> Aligned<'a> {
     /// Finds every place where something accumulates, the most growth first.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
+        // What grows may stand beside what shrinks: the most that grows at a step or below it.
+        let mut growing = vec![0_i64; trie.len()];
+        for step in (0..trie.len() as u32).rev().map(StepId) {
+            let below: i64 = trie[step].children.iter().map(|&c| growing[c.0 as usize]).sum();
+            growing[step.0 as usize] = below.max(self.grown(step));
+        }
         let mut found: Vec<Candidate> = Vec::new();
         let mut work = vec![StepId::ROOT];
         while let Some(step) = work.pop() {
@@ -104,13 +110,10 @@ impl<'a> Aligned<'a> {
             let mut explained = 0;
             for &child in &trie[step].children {
                 let growth = self.grown(child);
-                if growth < self.least {
-                    continue;
-                }
-                explained += growth;
-                if self.grew_in_number(child) && step != StepId::ROOT {
+                explained += growth.max(0);
+                if growth >= self.least && self.grew_in_number(child) && step != StepId::ROOT {
                     more.push(child);
-                } else {
+                } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
                 }
             }
