@@ -80,7 +80,8 @@ pub(crate) struct Layout {
     refs: u32,
     /// Offset of `java.lang.ref.Reference.referent`, or [`Layout::NO_REFERENT`].
     pub(crate) referent: u32,
-    /// For an array class, its number among them.
+    /// For an array class, its number among them. The class of stack chunks has one too: their
+    /// size varies like an array's.
     pub(crate) array: u32,
     pub(crate) reference: Reference,
     /// Threads and class loaders are given references that their records do not show, so they are
@@ -109,6 +110,8 @@ pub struct Classes {
     dumped: usize,
     /// Class of each primitive array type, by [`Kind`] code.
     primitive_arrays: [u32; 12],
+    /// `jdk.internal.vm.StackChunk`, and where in its instances the words of the stack are counted.
+    stack_chunk: Option<(ClassIndex, usize)>,
     pub(crate) duplicates: u64,
 }
 
@@ -300,7 +303,18 @@ impl Classes {
             }
         }
         layout.refs = refs.len() as u32 - layout.first_ref;
-        if self.list[index].element.is_some() {
+        let class = &self.list[index];
+        let boot = class.loader.is_null();
+        if boot && &*class.name == "jdk.internal.vm.StackChunk" && self.stack_chunk.is_none() {
+            let mut at = 0;
+            let size = class.fields.iter().find_map(|field| {
+                let here = at;
+                at += field.kind.size(id_size);
+                (&*field.name == "size" && field.kind == Kind::Int).then_some(here)
+            });
+            self.stack_chunk = size.map(|at| (ClassIndex(index as u32), at));
+        }
+        if class.element.is_some() || self.is_stack_chunk(ClassIndex(index as u32)) {
             layout.array = self.arrays.len() as u32;
             self.arrays.push(ClassIndex(index as u32));
         }
@@ -318,6 +332,18 @@ impl Classes {
     #[inline]
     pub(crate) fn ref_offsets(&self, layout: &Layout) -> &[u32] {
         &self.ref_offsets[layout.first_ref as usize..][..layout.refs as usize]
+    }
+
+    /// Whether the class is the JVM's for parts of a virtual thread's stack.
+    pub(crate) fn is_stack_chunk(&self, class: ClassIndex) -> bool {
+        self.stack_chunk.is_some_and(|(chunk, _)| chunk == class)
+    }
+
+    /// For an instance of the class of stack chunks, the words of stack that it holds.
+    pub(crate) fn stack_words(&self, class: ClassIndex, body: &[u8]) -> Option<u32> {
+        let (_, at) = self.stack_chunk.filter(|&(chunk, _)| chunk == class)?;
+        let size = body.get(at..)?.first_chunk::<4>()?;
+        u32::try_from(i32::from_be_bytes(*size)).ok()
     }
 
     /// The array classes, in the order of their array numbers.

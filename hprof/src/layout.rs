@@ -35,6 +35,9 @@ pub enum LayoutSource {
     Assumed,
 }
 
+/// In place of an element's size: the size of a stack chunk.
+const STACK: u32 = 16;
+
 /// Sizes of all objects.
 #[derive(Debug)]
 pub(crate) struct Sizes {
@@ -43,7 +46,8 @@ pub(crate) struct Sizes {
     instance: Vec<u64>,
     /// For each class the size of its class object.
     class_object: Vec<u64>,
-    /// For each array class, where the elements begin and what each takes.
+    /// For each array class, where the elements begin and what each takes; for the class of stack
+    /// chunks, where the stack begins and [`STACK`].
     arrays: Vec<(u32, u32)>,
     align: u64,
 }
@@ -83,9 +87,12 @@ impl Sizes {
             .collect();
         let arrays = classes
             .iter()
-            .map(|(_, c)| {
-                c.element
-                    .map_or((0, 0), |kind| (model.array_base(kind), model.width(kind)))
+            .map(|(i, c)| match c.element {
+                Some(kind) => (model.array_base(kind), model.width(kind)),
+                None if classes.is_stack_chunk(i) => {
+                    (u32::try_from(instance[i.index()]).unwrap_or(0), STACK)
+                }
+                None => (0, 0),
             })
             .collect();
         let base = class_class.map_or(0, |c| instance[c.index()]);
@@ -129,14 +136,31 @@ impl Sizes {
     #[inline]
     pub(crate) fn array(&self, class: ClassIndex, len: u32) -> u64 {
         let (base, element) = self.arrays[class.index()];
-        round_up(
-            u64::from(base) + u64::from(len) * u64::from(element),
-            self.align,
-        )
+        let content = if element == STACK {
+            self.stack(len)
+        } else {
+            u64::from(len) * u64::from(element)
+        };
+        round_up(u64::from(base) + content, self.align)
+    }
+
+    /// Bytes of a stack of so many words, with a bitmap that has a bit for each place where a
+    /// reference may be.
+    #[cold]
+    fn stack(&self, words: u32) -> u64 {
+        let words = u64::from(words);
+        let places = words * u64::from(8 / self.layout.reference.clamp(1, 8));
+        (words + places.div_ceil(64)) * 8
     }
 
     /// Number and bytes of all arrays of a class that a scan counted.
     pub(crate) fn arrays(&self, class: ClassIndex, number: usize, stats: &Stats) -> (u64, u64) {
+        if self.arrays[class.index()].1 == STACK {
+            let chunks = stats.stack_chunks.iter();
+            return chunks.fold((0, 0), |(n, b), (&words, &count)| {
+                (n + count, b + count * self.array(class, words))
+            });
+        }
         let residues = stats.residues(number).iter().zip(0..);
         let (count, bytes) = residues.fold((0, 0), |(n, b), (&count, residue)| {
             (n + count, b + count * self.array(class, residue))

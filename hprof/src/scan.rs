@@ -461,6 +461,20 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         false
     }
 
+    /// A stack chunk, whose size varies; else the class of an instance is an array class, which is
+    /// damage.
+    #[cold]
+    fn odd_instance(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
+        let classes = self.job.classes;
+        let Some(words) = classes.stack_words(crate::ClassIndex(class), body) else {
+            self.worker.stats.classes[class as usize].instances += 1;
+            return self.shapes.instance(class);
+        };
+        self.last = Last::Nothing;
+        *self.worker.stats.stack_chunks.entry(words).or_default() += 1;
+        self.array_shape(class, array, words)
+    }
+
     fn array_shape(&mut self, class: u32, array: u32, len: u32) -> u32 {
         self.shapes.short_array(array, len).unwrap_or_else(|| {
             self.part.longs.push((class, len));
@@ -482,9 +496,14 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             class,
             id: object.id,
         };
-        self.worker.stats.classes[class as usize].instances += 1;
         let (classes, mut count, mut special) = (self.job.classes, 0, false);
         let layout = classes.layout(class);
+        let shape = if layout.array == Layout::NO_ARRAY {
+            self.worker.stats.classes[class as usize].instances += 1;
+            self.shapes.instance(class)
+        } else {
+            self.odd_instance(class, layout.array, body)
+        };
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
             for &at in classes.ref_offsets(layout) {
                 let at = at as usize;
@@ -500,7 +519,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             self.class_reference(class, &mut count);
         }
         let leaf = count == 0 && !special && !layout.never_leaf;
-        self.end(object, leaf, self.shapes.instance(class));
+        self.end(object, leaf, shape);
     }
 
     #[inline(always)]

@@ -273,7 +273,7 @@ impl Snapshot {
     #[must_use]
     pub fn array_length(&self, object: ObjectIndex) -> Option<u32> {
         match self.shapes.decode(self.shape(object)) {
-            Shape::Array(_, len) => Some(len),
+            Shape::Array(class, len) if self.dump.classes[class].element.is_some() => Some(len),
             _ => None,
         }
     }

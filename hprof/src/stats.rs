@@ -1,6 +1,8 @@
 //! What a scan measures of each class: how many objects, and what the gaps between neighbouring
 //! objects say of their sizes.
 
+use std::collections::BTreeMap;
+
 use crate::classes::Classes;
 use crate::record::Kind;
 
@@ -55,6 +57,8 @@ pub(crate) struct Stats {
     residues: Vec<u64>,
     /// For each array class the sum of the lengths' quotients by the modulus.
     quotients: Vec<u64>,
+    /// How many stack chunks hold each number of words.
+    pub(crate) stack_chunks: BTreeMap<u32, u64>,
     /// For each element type code, the smallest distance to the next object less the elements: an
     /// upper bound of the array header. For references, taking them for 4 and for 8 bytes.
     pub(crate) array_slack: [i64; 12],
@@ -79,6 +83,7 @@ impl Stats {
             modulus,
             residues: vec![0; arrays * modulus],
             quotients: vec![0; arrays],
+            stack_chunks: BTreeMap::new(),
             array_slack: [i64::MAX; 12],
             array_slack_wide: i64::MAX,
             address_bits: 0,
@@ -146,6 +151,9 @@ impl Stats {
             for (a, b) in to.iter_mut().zip(from) {
                 *a += b;
             }
+        }
+        for (&words, &count) in &other.stack_chunks {
+            *self.stack_chunks.entry(words).or_default() += count;
         }
         for (a, b) in self.array_slack.iter_mut().zip(&other.array_slack) {
             *a = (*a).min(*b);
