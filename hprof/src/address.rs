@@ -194,21 +194,29 @@ impl Ranks {
         Some((rank, leaf == 1))
     }
 
-    /// The first marked address after this one: an upper bound of where the object here ends.
-    pub(crate) fn next_start(&self, address: u64) -> Option<u64> {
-        let slot = (address.checked_sub(self.range.base)? >> GRAIN) + 1;
-        let (mut word, mut mask) = ((slot >> 6) as usize, u64::MAX << (slot & 63));
-        // Far beyond any gap that says something about a size.
-        for _ in 0..1024 {
-            let pair = self.bits.get(word * PAIR..word * PAIR + PAIR)?;
-            let found = (pair[0] | pair[1]) & mask;
-            if found != 0 {
-                let slot = (word as u64) << 6 | u64::from(found.trailing_zeros());
-                return Some(self.range.base + (slot << GRAIN));
+    fn lines(&self) -> usize {
+        self.bits.len() / (PAIR * LINE)
+    }
+
+    /// Visits the marked addresses of these lines: address, rank, whether a leaf's.
+    fn in_order(&self, lines: std::ops::Range<usize>, mut visit: impl FnMut(u64, u32, bool)) {
+        for line in lines {
+            let mut ranks = [self.counts[line * 2], self.counts[line * 2 + 1]];
+            for word in line * LINE..(line + 1) * LINE {
+                let pair = [self.bits[word * PAIR], self.bits[word * PAIR + 1]];
+                let mut both = pair[0] | pair[1];
+                while both != 0 {
+                    let bit = both.trailing_zeros();
+                    both &= both - 1;
+                    let leaf = usize::from(pair[0] >> bit & 1 == 0);
+                    let slot = (word as u64) << 6 | u64::from(bit);
+                    visit(self.range.base + (slot << GRAIN), ranks[leaf], leaf == 1);
+                    // One address may be marked as both: each kind counts its own.
+                    ranks[0] += (pair[0] >> bit & 1) as u32;
+                    ranks[1] += (pair[1] >> bit & 1) as u32;
+                }
             }
-            (word, mask) = (word + 1, u64::MAX);
         }
-        None
     }
 }
 
@@ -285,6 +293,39 @@ impl AddressMap {
         }
     }
 
+    /// Visits the id and the number of every object of one of so many parts, in the order of ids.
+    pub(crate) fn in_order(
+        &self,
+        part: usize,
+        parts: usize,
+        split: Split,
+        mut visit: impl FnMut(u64, u32),
+    ) {
+        let cut = |len: usize| {
+            let at = |part: usize| (len as u128 * part as u128 / parts.max(1) as u128) as usize;
+            at(part)..at(part + 1)
+        };
+        match self {
+            Self::Ordered(ranks) => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
+                visit(id, rank + if leaf { split.inner } else { split.classes });
+            }),
+            Self::Permuted {
+                ranks,
+                with_refs,
+                leaves,
+            } => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
+                let numbers = if leaf { leaves } else { with_refs };
+                visit(id, numbers[rank as usize]);
+            }),
+            Self::Sorted { ids, numbers } => {
+                let range = cut(ids.len());
+                for (&id, &number) in ids[range.clone()].iter().zip(&numbers[range]) {
+                    visit(id, number);
+                }
+            }
+        }
+    }
+
     pub(crate) fn ranks(&self) -> Option<&Ranks> {
         match self {
             Self::Ordered(ranks) | Self::Permuted { ranks, .. } => Some(ranks),
@@ -323,7 +364,12 @@ mod tests {
             assert_eq!(ranks.rank(s), expected, "slot {s}");
         }
         assert_eq!(ranks.marked, seen);
-        assert_eq!(ranks.next_start(0x1000), Some(0x1000 + 8 * 7));
+        let mut starts = Vec::new();
+        ranks.in_order(0..ranks.lines(), |id, rank, leaf| {
+            assert_eq!(ranks.rank((id - 0x1000) / 8), Some((rank, leaf)));
+            starts.push((id - 0x1000) / 8);
+        });
+        assert_eq!(starts, slots);
         assert_eq!(ranks.rank(10_000_000), None);
         assert_eq!(range.slot(0x1004), None);
         assert_eq!(range.slot(0xfff), None);

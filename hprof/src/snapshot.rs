@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::stats::Stats;
 use crate::tree::DominatorTree;
 use crate::walk::Root;
-use crate::{Options, dominators};
+use crate::{Options, dominators, gaps};
 
 /// What is known of a dump without its graph.
 #[derive(Debug)]
@@ -111,6 +111,14 @@ impl Snapshot {
             roots,
             warnings,
         } = built;
+        if scanned.stats.out_of_order > 0 {
+            let shape_of = |object: u32| match object.checked_sub(graph.split.inner) {
+                Some(leaf) => scanned.leaf_shapes[leaf as usize],
+                None => scanned.inner_shapes[(object - graph.split.classes) as usize],
+            };
+            let (shapes, stats) = (&scanned.shapes, &mut scanned.stats);
+            gaps::measure(&plan.classes, &map, shapes, graph.split, shape_of, stats);
+        }
         let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size);
         let dominators = dominators::dominators(&mut graph, &store, progress)?;
         progress.phase("retained sizes", 0);

@@ -31,8 +31,7 @@ impl Default for ClassStats {
 }
 
 impl ClassStats {
-    fn merge(&mut self, other: &Self) {
-        self.instances += other.instances;
+    fn merge_gap(&mut self, other: &Self) {
         match other.gap.cmp(&self.gap) {
             std::cmp::Ordering::Less => {
                 (self.gap, self.gap_at, self.gap_seen) = (other.gap, other.gap_at, other.gap_seen);
@@ -139,9 +138,32 @@ impl Stats {
         }
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Forgets every distance.
+    pub(crate) fn forget_gaps(&mut self) {
+        for class in &mut self.classes {
+            *class = ClassStats {
+                instances: class.instances,
+                ..ClassStats::default()
+            };
+        }
+        (self.array_slack, self.array_slack_wide) = ([i64::MAX; 12], i64::MAX);
+    }
+
+    /// Takes over distances only.
+    pub(crate) fn merge_gaps(&mut self, other: &Self) {
         for (a, b) in self.classes.iter_mut().zip(&other.classes) {
-            a.merge(b);
+            a.merge_gap(b);
+        }
+        for (a, b) in self.array_slack.iter_mut().zip(&other.array_slack) {
+            *a = (*a).min(*b);
+        }
+        self.array_slack_wide = self.array_slack_wide.min(other.array_slack_wide);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.merge_gaps(other);
+        for (a, b) in self.classes.iter_mut().zip(&other.classes) {
+            a.instances += b.instances;
         }
         let sums = [
             (&mut self.residues, &other.residues),
@@ -155,10 +177,6 @@ impl Stats {
         for (&words, &count) in &other.stack_chunks {
             *self.stack_chunks.entry(words).or_default() += count;
         }
-        for (a, b) in self.array_slack.iter_mut().zip(&other.array_slack) {
-            *a = (*a).min(*b);
-        }
-        self.array_slack_wide = self.array_slack_wide.min(other.array_slack_wide);
         self.address_bits |= other.address_bits;
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
