@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use hprof::Selector;
 use regex::Regex;
 
 use crate::failure::{Failure, Result};
@@ -36,6 +37,11 @@ pub(crate) enum Task {
     },
     Top {
         dump: PathBuf,
+        under: Option<Selector>,
+    },
+    Show {
+        dump: PathBuf,
+        selector: Selector,
     },
 }
 
@@ -100,6 +106,10 @@ Sizes are written 10MB, 1.5GiB, or 512m as in -Xmx. A dump that is named like a 
 
 Exit codes: 0 done, 1 a gate (--fail-on-...) tripped, 2 wrong usage, 3 an input could not be read.";
 
+const SELECTOR_HELP: &str = "\
+SELECTOR: 0x7f0012345678 (an object), com.acme.Foo (all its instances), com.acme.Foo.field (what a
+static field holds), 'class com.acme.Foo' (the class itself), /regex/ (classes by name).";
+
 /// Diffs JVM heap dumps and names what holds the growth; answers questions about one dump
 #[derive(Debug, Parser)]
 #[command(
@@ -123,8 +133,10 @@ enum Command {
     Diff(DiffArgs),
     /// Objects and bytes of each class
     Histo(HistoArgs),
-    /// The objects that retain most
+    /// The objects that retain most, or what lies directly below one
     Top(TopArgs),
+    /// Objects with their fields, elements and what holds them
+    Show(ShowArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -207,9 +219,24 @@ struct HistoArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SELECTOR_HELP)]
 struct TopArgs {
     /// A heap dump (HPROF), gzipped or not
     dump: PathBuf,
+    /// Only what these objects dominate directly: one level of the dominator tree
+    #[arg(long, value_name = "SELECTOR")]
+    under: Option<Selector>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = SELECTOR_HELP)]
+struct ShowArgs {
+    /// A heap dump (HPROF), gzipped or not
+    dump: PathBuf,
+    /// Which objects
+    selector: Selector,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -302,9 +329,21 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
             common.setup(std::slice::from_ref(&dump))?,
             Task::Histo { dump, retained },
         ),
-        Some(Command::Top(TopArgs { dump, common })) => (
+        Some(Command::Show(ShowArgs {
+            dump,
+            selector,
+            common,
+        })) => (
             common.setup(std::slice::from_ref(&dump))?,
-            Task::Top { dump },
+            Task::Show { dump, selector },
+        ),
+        Some(Command::Top(TopArgs {
+            dump,
+            under,
+            common,
+        })) => (
+            common.setup(std::slice::from_ref(&dump))?,
+            Task::Top { dump, under },
         ),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };

@@ -87,6 +87,12 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
+/// So many of something: `1 object`, `1,234 objects`.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(number))
+}
+
 /// A change with its sign: `+1,234`, `-5`, `0`.
 pub(crate) fn signed(change: i64) -> String {
     let sign = match change {

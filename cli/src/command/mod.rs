@@ -1,12 +1,14 @@
 //! From a validated job to its report, one file per command.
 
+mod describe;
 pub(crate) mod diff;
 mod histo;
+mod show;
 mod top;
 
 use std::path::Path;
 
-use hprof::Snapshot;
+use hprof::{ObjectIndex, Selector, Snapshot};
 
 use crate::args::{Job, Setup, Task};
 use crate::failure::{Failure, Result};
@@ -19,7 +21,8 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
     match &job.task {
         Task::Diff { dumps, classes, .. } => diff::run(setup, dumps, classes).map(Report::Diff),
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
-        Task::Top { dump } => top::run(setup, dump).map(Report::Top),
+        Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
+        Task::Show { dump, selector } => show::run(setup, dump, selector).map(Report::Show),
     }
 }
 
@@ -29,4 +32,11 @@ fn open(setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
     let snapshot =
         Snapshot::open(dump, &setup.analysis, &meter).map_err(|e| Failure::input(dump, &e))?;
     Ok((snapshot, meter))
+}
+
+/// The objects that a selector names in a dump.
+fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Vec<ObjectIndex>> {
+    snapshot
+        .select(selector)
+        .map_err(|e| Failure::usage(format!("{}: {e}", dump.display())))
 }

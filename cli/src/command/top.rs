@@ -4,24 +4,37 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 
-use hprof::{Node, ObjectIndex, Progress, Snapshot};
+use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 use rayon::prelude::*;
 
-use super::open;
+use super::{open, select};
 use crate::args::Setup;
 use crate::failure::Result;
-use crate::report::{SnapshotInfo, TopObject, TopReport};
+use crate::report::{SnapshotInfo, TopObject, TopReport, Under};
 
 const ROWS: usize = 20;
 
-pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<TopReport> {
+pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Result<TopReport> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("finding the biggest", 0);
-    let biggest = biggest(&snapshot, setup.top.unwrap_or(ROWS));
+    let limit = setup.top.unwrap_or(ROWS);
+    let (biggest, under) = match under {
+        None => (biggest(&snapshot, limit), None),
+        Some(selector) => {
+            let objects = select(&snapshot, dump, selector)?;
+            let under = Under {
+                selector: selector.to_string(),
+                objects: objects.len() as u64,
+                retained_bytes: retained(&snapshot, &objects),
+            };
+            (below(&snapshot, &objects, limit), Some(under))
+        }
+    };
     let objects = biggest
-        .into_iter()
-        .map(|object| TopObject {
-            id: String::new(),
+        .iter()
+        .zip(snapshot.ids(&biggest))
+        .map(|(&object, id)| TopObject {
+            id: id.unwrap_or_default().to_string(),
             class: snapshot.name(object),
             shallow_bytes: snapshot.shallow_bytes(object),
             retained_bytes: snapshot.retained_bytes(object).unwrap_or(0),
@@ -31,6 +44,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<TopReport> {
     Ok(TopReport {
         schema: TopReport::SCHEMA,
         snapshot: SnapshotInfo::of(&snapshot),
+        under,
         objects,
     })
 }
@@ -71,6 +85,51 @@ fn biggest(snapshot: &Snapshot, limit: usize) -> Vec<ObjectIndex> {
         .chain(leaves)
         .reduce(|| Best::new(limit), Best::merge)
         .into_sorted()
+}
+
+/// The largest of what some objects dominate directly.
+fn below(snapshot: &Snapshot, objects: &[ObjectIndex], limit: usize) -> Vec<ObjectIndex> {
+    let tree = snapshot.tree();
+    let mut best = Best::new(limit);
+    for node in objects.iter().filter_map(|&o| tree.node(o)) {
+        for child in tree.children(node) {
+            let bytes = tree.retained_bytes(child);
+            if best.takes(bytes)
+                && let Some(object) = tree.object(child)
+            {
+                best.push(bytes, object);
+            }
+        }
+        for leaf in tree.leaves(node) {
+            let bytes = snapshot.shallow_bytes(leaf);
+            if best.takes(bytes) {
+                best.push(bytes, leaf);
+            }
+        }
+    }
+    best.into_sorted()
+}
+
+/// What objects retain together, those below others among them counted once.
+fn retained(snapshot: &Snapshot, objects: &[ObjectIndex]) -> u64 {
+    let tree = snapshot.tree();
+    let mut nodes: Vec<Node> = objects.iter().filter_map(|&o| tree.node(o)).collect();
+    nodes.sort_unstable();
+    let mut covered: Vec<(Node, Node)> = Vec::new();
+    let mut sum = 0;
+    for node in nodes {
+        if covered.last().is_none_or(|last| node >= last.1) {
+            sum += tree.retained_bytes(node);
+            covered.push((node, tree.end(node)));
+        }
+    }
+    let inside = |holder: Node| {
+        let at = covered.partition_point(|range| range.0 <= holder);
+        at > 0 && holder < covered[at - 1].1
+    };
+    let leaves = objects.iter().filter(|&&o| tree.node(o).is_none());
+    let alone = leaves.filter(|&&o| tree.dominator(o).is_some_and(|holder| !inside(holder)));
+    sum + alone.map(|&o| snapshot.shallow_bytes(o)).sum::<u64>()
 }
 
 /// The `limit` largest of what is pushed.

@@ -2,14 +2,18 @@
 //! them. Keys keep the order of the fields.
 
 mod histo;
+mod show;
 mod snapshot;
 mod top;
 
 use serde::Serialize;
 
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
+pub(crate) use show::{
+    ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownValue,
+};
 pub(crate) use snapshot::SnapshotInfo;
-pub(crate) use top::{TopObject, TopReport};
+pub(crate) use top::{TopObject, TopReport, Under};
 
 /// One report.
 #[derive(Debug, Serialize)]
@@ -18,6 +22,7 @@ pub(crate) enum Report {
     Diff(DiffReport),
     Histo(HistoReport),
     Top(TopReport),
+    Show(ShowReport),
 }
 
 /// A diff, with what it leaves out.
@@ -45,6 +50,7 @@ impl Report {
             Self::Diff(r) => r.diff.snapshots.iter().map(condition).collect(),
             Self::Histo(r) => vec![r.snapshot.condition()],
             Self::Top(r) => vec![r.snapshot.condition()],
+            Self::Show(r) => vec![r.snapshot.condition()],
         }
     }
 }

@@ -9,7 +9,18 @@ use super::SnapshotInfo;
 pub(crate) struct TopReport {
     pub(crate) schema: &'static str,
     pub(crate) snapshot: SnapshotInfo,
+    /// What `--under` selects; `None` without it.
+    pub(crate) under: Option<Under>,
     pub(crate) objects: Vec<TopObject>,
+}
+
+/// Objects whose part of the dominator tree a report is of.
+#[derive(Debug, Serialize)]
+pub(crate) struct Under {
+    pub(crate) selector: String,
+    pub(crate) objects: u64,
+    /// What they retain together, nothing counted twice.
+    pub(crate) retained_bytes: u64,
 }
 
 /// One object.

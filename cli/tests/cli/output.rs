@@ -129,6 +129,7 @@ fn runs_repeat_byte_for_byte() {
     for args in [
         &["histo", DUMP, "--retained"][..],
         &["top", DUMP],
+        &["show", DUMP, "/./"],
         &[DUMP, after],
     ] {
         let with = |threads| {

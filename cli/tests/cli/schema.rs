@@ -65,13 +65,22 @@ fn diff_holds() {
 fn top_holds() {
     hold("top", &["top", BEFORE]);
     hold("top", &["top", "cut.hprof", "--top", "1000"]);
+    hold("top", &["top", BEFORE, "--under", "java.lang.Thread"]);
+}
+
+#[test]
+fn show_holds() {
+    for selector in ["/./", "/\\[\\]/", "class java.lang.Thread", "/Reference/"] {
+        hold("show", &["show", BEFORE, selector, "--top", "50"]);
+        hold("show", &["show", "cut.hprof", selector]);
+    }
 }
 
 #[test]
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
-    for name in ["diff", "top"] {
+    for name in ["diff", "top", "show"] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::snapshot;
 use super::table::{Align, Table};
 use crate::report::HistoReport;
-use crate::size::{Size, grouped};
+use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -43,9 +43,9 @@ pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) ->
         let objects: u64 = report.classes.iter().map(|r| r.objects).sum();
         let bytes: u64 = report.classes.iter().map(|r| r.shallow_bytes).sum();
         let rest = format!(
-            "and {} more classes with {} objects, {} (--top N shows more)",
+            "and {} more classes with {}, {} (--top N shows more)",
             grouped(totals.classes - shown),
-            grouped(totals.objects - objects),
+            counted(totals.objects - objects, "object"),
             Size(totals.shallow_bytes - bytes)
         );
         writeln!(out, "{}", style.dim(rest))?;

@@ -2,6 +2,7 @@
 
 mod diff;
 mod histo;
+mod show;
 mod snapshot;
 mod table;
 mod top;
@@ -19,5 +20,6 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Diff(report) => diff::render(report, style, out),
         Report::Histo(report) => histo::render(report, style, out),
         Report::Top(report) => top::render(report, style, out),
+        Report::Show(report) => show::render(report, style, out),
     }
 }

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::snapshot;
-use super::table::{Align, Table};
+use super::table::{Align, Table, printable};
 use crate::report::TopReport;
-use crate::size::{grouped, percent};
+use crate::size::{Size, counted, grouped, percent};
 use crate::style::Style;
 
 pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -13,7 +13,19 @@ pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> i
     let reachable = snapshot.reachable_bytes.unwrap_or(0);
     let all = reachable + snapshot.unreachable_bytes.unwrap_or(0);
     snapshot::heading(snapshot, all, style, out)?;
+    if let Some(under) = &report.under {
+        writeln!(
+            out,
+            "directly under {} ({} retaining {}):",
+            printable(&under.selector),
+            counted(under.objects, "object"),
+            Size(under.retained_bytes)
+        )?;
+    }
     writeln!(out)?;
+    if report.objects.is_empty() {
+        return writeln!(out, "no objects");
+    }
     let mut table = Table::new(&[
         ("retained bytes", Align::Right),
         ("of all", Align::Right),

@@ -1,0 +1,155 @@
+//! `heapdiff show`: objects with their fields, elements and what refers to them.
+
+use std::path::Path;
+
+use hprof::{
+    Content, FieldValue, ObjectId, ObjectIndex, Progress, Record, Selector, Snapshot, Value,
+};
+
+use super::describe::{Mentions, literal, texts};
+use super::top::Best;
+use super::{open, select};
+use crate::args::Setup;
+use crate::failure::Result;
+use crate::report::{
+    SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownValue, SnapshotInfo,
+};
+
+/// Objects that are shown of many.
+const OBJECTS: usize = 3;
+const ELEMENTS: usize = 20;
+/// Characters of a string that is itself shown.
+const TEXT: usize = 2000;
+
+pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<ShowReport> {
+    let (snapshot, meter) = open(setup, dump)?;
+    meter.phase("reading the selected", 0);
+    let objects = select(&snapshot, dump, selector)?;
+    let selected = SelectedTotals {
+        objects: objects.len() as u64,
+        shallow_bytes: objects.iter().map(|&o| snapshot.shallow_bytes(o)).sum(),
+    };
+    let mut best = Best::new(setup.top.unwrap_or(OBJECTS));
+    for &object in &objects {
+        let bytes = snapshot.retained_bytes(object);
+        let bytes = bytes.unwrap_or_else(|| snapshot.shallow_bytes(object));
+        if best.takes(bytes) {
+            best.push(bytes, object);
+        }
+    }
+    let shown = best.into_sorted();
+    let elements = u32::try_from(setup.top.unwrap_or(ELEMENTS)).unwrap_or(u32::MAX);
+    Ok(ShowReport {
+        schema: ShowReport::SCHEMA,
+        snapshot: SnapshotInfo::of(&snapshot),
+        selector: selector.to_string(),
+        selected,
+        objects: show_all(&snapshot, &shown, elements),
+    })
+}
+
+fn show_all(snapshot: &Snapshot, objects: &[ObjectIndex], elements: u32) -> Vec<ShownObject> {
+    let records: Vec<Record<'_>> = snapshot.read_all(objects).into_iter().flatten().collect();
+    let mentioned = records.iter().flat_map(|record| {
+        let dominator = dominator(snapshot, record.object);
+        let held = values(&record.content, elements).into_iter();
+        held.filter_map(Value::object).chain(dominator)
+    });
+    let mentions = Mentions::new(snapshot, mentioned);
+    let texts = texts(snapshot, objects, TEXT);
+    let shown = |(record, text): (&Record<'_>, Option<String>)| ShownObject {
+        id: record.id.to_string(),
+        class: snapshot.name(record.object),
+        shallow_bytes: snapshot.shallow_bytes(record.object),
+        retained_bytes: snapshot.retained_bytes(record.object),
+        retained_objects: snapshot.retained_objects(record.object),
+        root: snapshot.tree().root_kind(record.object).map(|k| k.name()),
+        dominator: dominator(snapshot, record.object).and_then(|d| mentions.of(d)),
+        superclass: match &record.content {
+            Content::Class(class) => class.superclass.and_then(|s| mentions.of(s)),
+            _ => None,
+        },
+        loader: match &record.content {
+            Content::Class(class) => mentions.of_value(class.loader),
+            _ => None,
+        },
+        text,
+        fields: fields(snapshot, &record.content, &mentions),
+        array: match &record.content {
+            Content::Array(array) => Some(ShownArray {
+                length: array.len,
+                elements: array
+                    .elements(0..elements)
+                    .map(|v| shown_value(Some(v), &mentions))
+                    .collect(),
+            }),
+            _ => None,
+        },
+    };
+    records.iter().zip(texts).map(shown).collect()
+}
+
+/// The one object that keeps another alive.
+fn dominator(snapshot: &Snapshot, object: ObjectIndex) -> Option<ObjectIndex> {
+    let tree = snapshot.tree();
+    tree.dominator(object).and_then(|node| tree.object(node))
+}
+
+/// Every value that is shown of an object.
+fn values(content: &Content<'_>, elements: u32) -> Vec<Value> {
+    let fields = |fields: &[FieldValue<'_>]| -> Vec<Value> {
+        fields.iter().filter_map(|f| f.value).collect()
+    };
+    match content {
+        Content::Instance(list) => fields(list),
+        Content::Class(class) => {
+            let superclass = class
+                .superclass
+                .map(|s| Value::Object(ObjectId::NULL, Some(s)));
+            let parts = superclass.into_iter().chain([class.loader]);
+            fields(&class.statics).into_iter().chain(parts).collect()
+        }
+        Content::Array(array) => array.elements(0..elements).collect(),
+    }
+}
+
+fn fields(snapshot: &Snapshot, content: &Content<'_>, mentions: &Mentions) -> Vec<ShownField> {
+    let list = match content {
+        Content::Instance(fields) => fields,
+        Content::Class(class) => &class.statics,
+        Content::Array(_) => return Vec::new(),
+    };
+    // What the JVM hangs on classes is no field of theirs.
+    let own = list.iter().filter(|field| !field.name.starts_with('<'));
+    own.map(|field| {
+        let classes = snapshot.classes();
+        let declared = &classes[field.class];
+        let kind = match content {
+            Content::Class(_) => declared
+                .statics
+                .get(usize::from(field.place))
+                .map(|s| s.kind),
+            _ => declared
+                .fields
+                .get(usize::from(field.place))
+                .map(|f| f.kind),
+        };
+        ShownField {
+            name: field.name.to_owned(),
+            class: declared.name.to_string(),
+            value: ShownValue {
+                kind: kind.map_or("Object", |k| k.java_name()),
+                ..shown_value(field.value, mentions)
+            },
+        }
+    })
+    .collect()
+}
+
+fn shown_value(value: Option<Value>, mentions: &Mentions) -> ShownValue {
+    ShownValue {
+        kind: value.map_or("Object", |v| v.kind().java_name()),
+        value: value.and_then(literal),
+        object: value.and_then(|v| mentions.of_value(v)),
+    }
+}
