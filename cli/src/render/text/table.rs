@@ -18,7 +18,6 @@ pub(crate) enum Align {
 pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
-    indent: usize,
 }
 
 const GAP: usize = 2;
@@ -28,13 +27,7 @@ impl Table {
         Self {
             columns: columns.to_vec(),
             rows: Vec::new(),
-            indent: 0,
         }
-    }
-
-    pub(crate) fn indented(mut self, by: usize) -> Self {
-        self.indent = by;
-        self
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
@@ -52,7 +45,7 @@ impl Table {
                 widest.max(self.columns[c].0.len())
             })
             .collect();
-        let used: usize = self.indent + widths.iter().map(|w| w + GAP).sum::<usize>();
+        let used: usize = widths.iter().map(|w| w + GAP).sum::<usize>();
         let room = WIDTH.saturating_sub(used).max(20);
         let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_owned()).collect();
         let heading = self.line(&heading, &widths, room);
@@ -64,7 +57,7 @@ impl Table {
     }
 
     fn line(&self, cells: &[String], widths: &[usize], room: usize) -> String {
-        let mut line = " ".repeat(self.indent);
+        let mut line = String::new();
         for (i, cell) in cells.iter().enumerate() {
             match (widths.get(i), self.columns[i].1) {
                 (Some(&width), Align::Right) => line += &format!("{cell:>width$}"),
