@@ -233,6 +233,14 @@ impl<'a> Numbering<'a> {
         }
     }
 
+    /// Goes past a record whose number is not needed.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, id: u64, body: Body<'_>) {
+        if self.sorted {
+            self.of(id, body);
+        }
+    }
+
     #[cold]
     fn count(&mut self, number: u32, body: Body<'_>) -> u32 {
         let kind = if number == self.next[0] {
