@@ -35,6 +35,7 @@ mod shape;
 mod snapshot;
 mod source;
 mod stats;
+mod threads;
 mod tree;
 mod walk;
 
@@ -53,6 +54,7 @@ pub use reference::Via;
 pub use selector::{ParseSelectorError, SelectError, Selected, Selector};
 pub use snapshot::Snapshot;
 pub use source::Source;
+pub use threads::{Frame, Line, Local, StackFrame, Thread, Traces};
 pub use tree::{DominatorTree, Node};
 pub use walk::{Root, RootKind};
 
