@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use hprof::Snapshot;
 
-use crate::growth::{Aligned, Candidate, difference};
+use crate::growth::{self, Aligned, Candidate, difference};
 use crate::names::LabelKind;
 use crate::report::{ClassGrowth, Coverage, Delta, Growth, Report, Suspect, Verdict};
+use crate::shared::{self, Label};
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::trie::StepId;
 
@@ -45,7 +46,7 @@ impl Comparison {
     /// Compares the dumps. `last` is the last dump, still open, in which paths are looked up.
     ///
     /// # Errors
-    /// When the last dump cannot be read again.
+    /// None at present; kept for what will need to read the dump again.
     pub fn report(&self, last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<Report> {
         let figures = |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         Ok(Report {
@@ -56,7 +57,7 @@ impl Comparison {
                 shallow_bytes: difference(&figures(&|s| s.info.reachable_bytes)),
             },
             classes: self.classes(filter),
-            suspects: self.suspects(last, filter)?,
+            suspects: self.suspects(last, filter),
         })
     }
 
@@ -84,77 +85,104 @@ impl Comparison {
         classes
     }
 
-    fn suspects(&self, _last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<Vec<Suspect>> {
+    fn suspects(&self, last: &Snapshot, filter: &Filter<'_>) -> Vec<Suspect> {
         let Some(aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1) else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let trie = aligned.last();
         let candidates = aligned.candidates();
         let named = |c: &Candidate| (filter.class)(trie.names.text(trie[c.named].class));
-        Ok(candidates
+        candidates
             .iter()
             .filter(|c| named(c))
             .take(filter.suspects)
             .zip(1..)
-            .map(|(candidate, rank)| self.suspect(&aligned, candidate, rank))
-            .collect())
-    }
-
-    fn suspect(&self, aligned: &Aligned<'_>, candidate: &Candidate, rank: u32) -> Suspect {
-        let trie = aligned.last();
-        let steps = trie.path(candidate.named);
-        let text = |name| trie.names.text(name).to_owned();
-        // What a person wants begins at the nearest class whose static field holds it, or else at
-        // the root.
-        let start = steps.iter().rposition(|&s| text(trie[s].class).starts_with("class "));
-        let (root, below): (String, &[StepId]) = match start {
-            Some(i) => (text(trie[steps[i]].class).replacen("class ", "static ", 1), &steps[i + 1..]),
-            None => match steps.first() {
-                Some(&first) => (format!("{} {}", text(trie[first].via), text(trie[first].class)), &steps[1..]),
-                None => (text(trie[StepId::ROOT].via), &[]),
-            },
-        };
-        let (_, holder) = aligned.holder(candidate);
-        let growth = Growth {
-            objects: difference(&candidate.objects),
-            shallow_bytes: difference(&candidate.shallow),
-            retained_bytes: candidate.growth(),
-        };
-        Suspect {
-            rank,
-            verdict: Verdict::Growth,
-            reasons: reasons(candidate, below.iter().any(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)),
-            root,
-            path: below.iter().map(|&s| text(trie[s].via)).collect(),
-            holder,
-            class: text(trie[candidate.named].class),
-            objects: candidate.objects.clone(),
-            shallow_bytes: candidate.shallow.clone(),
-            retained_bytes: candidate.retained.clone(),
-            growth,
-            stacks: Vec::new(),
-            coverage: Coverage {
-                samples: 0,
-                sampled_bytes: 0,
-                growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
-            },
-        }
+            .map(|(candidate, rank)| suspect(&aligned, candidate, rank, last))
+            .collect()
     }
 }
 
-fn reasons(candidate: &Candidate, shared: bool) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if candidate.in_place {
-        reasons.push("it grew in place: the same number of objects, each larger".to_owned());
-    } else {
-        reasons.push("more objects are held there, while what holds them stayed level in number".to_owned());
+fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snapshot) -> Suspect {
+    let trie = aligned.last();
+    let text = |name| trie.names.text(name).to_owned();
+    let steps = trie.path(candidate.named);
+    let labels: Vec<Label> = steps.iter().map(|&s| (text(trie[s].via), trie.names.kind(trie[s].via))).collect();
+    // What a person wants begins at the nearest class whose static field holds it, or else at the
+    // root.
+    let start = steps.iter().rposition(|&s| text(trie[s].class).starts_with("class "));
+    let mut root = match (start, steps.first()) {
+        (Some(i), _) => text(trie[steps[i]].class).replacen("class ", "static ", 1),
+        (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
+        (None, None) => text(trie[StepId::ROOT].via),
+    };
+    let mut path: Vec<Label> = labels[start.map_or(1, |i| i + 1).min(labels.len())..].to_vec();
+    let mut down_to_head = aligned.labels(candidate);
+    let mut reasons = reasons(candidate);
+    // Where paths part, the trie ends; one of them is followed in the dump.
+    let parting = steps.iter().position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared);
+    if let Some(at) = parting
+        && let Some(&sample) = trie[steps[at]].samples.first()
+    {
+        let found = shared::paths(last, sample);
+        let is_own = |p: &[Label]| p.iter().any(|l| growth::is_application(l.1));
+        if let Some(best) = found.iter().find(|p| is_own(p)).or(found.first()) {
+            let spliced = |path: &[Label], at: usize| [&path[..at], best, &path[at + 1..]].concat();
+            if let Some(at) = down_to_head.iter().position(|l| l.1 == LabelKind::Shared) {
+                down_to_head = spliced(&down_to_head, at);
+            }
+            if let Some(at) = path.iter().position(|l| l.1 == LabelKind::Shared) {
+                path = spliced(&path, at);
+            } else {
+                path = [best, &path[..]].concat();
+            }
+            if let Some((first, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic)) = path.first()
+                && let Some((class, _)) = first.rsplit_once('.')
+            {
+                root = format!("static {class}");
+            }
+        }
+        let ways: Vec<String> = found.iter().filter_map(|p| p.first()).map(|l| l.0.clone()).collect();
+        reasons.push(match ways.len() {
+            0 | 1 => "several paths lead to these objects, so removing one would not free them".to_owned(),
+            _ => format!("held on several paths, by {}: removing one would not free them", ways.join(" and ")),
+        });
     }
+    let growth = Growth {
+        objects: difference(&candidate.objects),
+        shallow_bytes: difference(&candidate.shallow),
+        retained_bytes: candidate.growth(),
+    };
+    Suspect {
+        rank,
+        verdict: Verdict::Growth,
+        reasons,
+        root,
+        holder: growth::holder(&down_to_head).unwrap_or_else(|| text(trie[candidate.at].class)),
+        path: path.into_iter().map(|l| l.0).collect(),
+        class: text(trie[candidate.named].class),
+        objects: candidate.objects.clone(),
+        shallow_bytes: candidate.shallow.clone(),
+        retained_bytes: candidate.retained.clone(),
+        growth,
+        stacks: Vec::new(),
+        coverage: Coverage {
+            samples: 0,
+            sampled_bytes: 0,
+            growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
+        },
+    }
+}
+
+fn reasons(candidate: &Candidate) -> Vec<String> {
+    let mut reasons = Vec::new();
+    reasons.push(if candidate.in_place {
+        "it grew in place: the same number of objects, each larger".to_owned()
+    } else {
+        "more objects are held there, while what holds them stayed level in number".to_owned()
+    });
     if candidate.retained.len() > 2 {
         let rises = candidate.retained.windows(2).filter(|w| w[1] > w[0]).count();
         reasons.push(format!("it grew in {rises} of {} steps between dumps", candidate.retained.len() - 1));
-    }
-    if shared {
-        reasons.push("several paths lead to these objects; removing one would not free them".to_owned());
     }
     reasons
 }

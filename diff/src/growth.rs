@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::{self, LabelKind, Name};
+use crate::names::{self, LabelKind};
+use crate::shared::Label;
 use crate::summary::Summary;
 use crate::trie::{Step, StepId, Trie};
 
@@ -111,7 +112,7 @@ impl<'a> Aligned<'a> {
             for &child in &trie[step].children {
                 let growth = self.grown(child);
                 explained += growth.max(0);
-                if growth >= self.least && self.grew_in_number(child) && step != StepId::ROOT {
+                if growth >= self.least && self.grew_in_number(child) {
                     more.push(child);
                 } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
@@ -127,7 +128,13 @@ impl<'a> Aligned<'a> {
         }
         self.combine(&mut found);
         found.retain(|c| c.growth() >= self.least);
-        found.sort_by_key(|c| (std::cmp::Reverse(c.growth()), c.at, c.named));
+        // The runtime's own lists (cleaners, finalizers) grow along with what the application keeps:
+        // of two that grow alike, the application's field is the one that a person can mend.
+        let weight = |c: &Candidate| {
+            let own = self.labels(c).iter().any(|l| is_application(l.1));
+            c.growth() * if own { 2 } else { 1 }
+        };
+        found.sort_by_cached_key(|c| (std::cmp::Reverse(weight(c)), c.at, c.named));
         found
     }
 
@@ -194,7 +201,7 @@ impl<'a> Aligned<'a> {
         let trie = self.last();
         let mut merged: BTreeMap<(String, String), Candidate> = BTreeMap::new();
         for candidate in found.drain(..) {
-            let key = (self.holder(&candidate).1, trie.names.text(trie[candidate.named].class).to_owned());
+            let key = (self.holder(&candidate), trie.names.text(trie[candidate.named].class).to_owned());
             match merged.entry(key) {
                 std::collections::btree_map::Entry::Vacant(slot) => {
                     slot.insert(candidate);
@@ -221,35 +228,36 @@ impl<'a> Aligned<'a> {
         found.extend(merged.into_values());
     }
 
-    /// The field whose content grows: the nearest one of the application's, else the nearest that
-    /// is no collection's own. With the step that it leads to.
-    pub(crate) fn holder(&self, candidate: &Candidate) -> (StepId, String) {
+    /// The references from the root down to the head of what grows.
+    pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
         // The head of a chain is held by a field of its own.
         path.extend(candidate.content.first());
-        let text = |name: Name| trie.names.text(name);
-        let of_kind = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
-            path.iter().rev().copied().find(|&s| wanted(trie.names.kind(trie[s].via), text(trie[s].via)))
-        };
-        let application =
-            |k, _: &str| matches!(k, LabelKind::ApplicationField | LabelKind::ApplicationStatic);
-        let fixed = |k, _: &str| k == LabelKind::RuntimeStatic;
-        let plain = |k, t: &str| k == LabelKind::RuntimeField && !names::is_container(t);
-        let any = |k, _: &str| !matches!(k, LabelKind::Shared | LabelKind::Structure | LabelKind::Element);
-        let found = of_kind(&application)
-            .or_else(|| of_kind(&fixed))
-            .or_else(|| of_kind(&plain))
-            .or_else(|| of_kind(&any))
-            .or_else(|| path.last().copied());
-        match found {
-            Some(step) if matches!(trie.names.kind(trie[step].via), LabelKind::Shared | LabelKind::Structure) => {
-                (step, text(trie[step].class).to_owned())
-            }
-            Some(step) => (step, text(trie[step].via).to_owned()),
-            None => (StepId::ROOT, text(trie[StepId::ROOT].via).to_owned()),
-        }
+        path.iter().map(|&s| (trie.names.text(trie[s].via).to_owned(), trie.names.kind(trie[s].via))).collect()
     }
+
+    /// The field whose content grows.
+    fn holder(&self, candidate: &Candidate) -> String {
+        let trie = self.last();
+        holder(&self.labels(candidate)).unwrap_or_else(|| trie.names.text(trie[candidate.at].class).to_owned())
+    }
+}
+
+pub(crate) fn is_application(kind: LabelKind) -> bool {
+    matches!(kind, LabelKind::ApplicationField | LabelKind::ApplicationStatic)
+}
+
+/// Of the references down to what grows, the field whose content grows: the nearest one of the
+/// application's, else the nearest static one, else the nearest that is no collection's own.
+pub(crate) fn holder(path: &[Label]) -> Option<String> {
+    let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
+        path.iter().rev().find(|(text, kind)| wanted(*kind, text)).map(|(text, _)| text.clone())
+    };
+    nearest(&|k, _| is_application(k))
+        .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeStatic))
+        .or_else(|| nearest(&|k, t| k == LabelKind::RuntimeField && !names::is_container(t)))
+        .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 
 fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {

@@ -11,6 +11,7 @@ mod compare;
 mod growth;
 mod names;
 mod report;
+mod shared;
 mod summary;
 mod trie;
 

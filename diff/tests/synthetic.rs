@@ -187,3 +187,40 @@ fn a_tree_of_one_class_is_one_step() {
     // A node is 24 bytes, its value 80.
     assert_eq!(s.growth.retained_bytes, (4095 - 511) * (24 + 80));
 }
+
+/// Messages that two static fields of different classes hold: nothing but the GC roots together
+/// dominates them.
+#[test]
+fn what_several_paths_hold_is_traced_to_its_fields() {
+    let heap = |messages: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+        let loader = heap.add_class_loader(loader_class, "app");
+        let message = heap.add_class("com.acme.Message", Some(boot.object), &[("body", FieldType::Object)], &[]);
+        let index = heap.add_class("com.acme.Index", Some(boot.object), &[], &[("table", Value::NULL)]);
+        let broker = heap.add_class("com.acme.Broker", Some(boot.object), &[], &[("pending", Value::NULL)]);
+        for class in [message, index, broker] {
+            heap.set_loader(class, loader);
+            heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, class);
+        }
+        let all: Vec<Obj> = (0..messages)
+            .map(|_| {
+                let body = heap.add_primitive_array(Elements::Byte(vec![1; 200]));
+                heap.add_instance(message, &[body.into()])
+            })
+            .collect();
+        let table = heap.add_object_array(boot.object, all.clone());
+        let pending = heap.add_object_array(boot.object, all);
+        heap.set_static(index, "table", table);
+        heap.set_static(broker, "pending", pending);
+        heap.build()
+    };
+    let report = report(vec![heap(500), heap(2500)]);
+    let s = &report.suspects[0];
+    assert_eq!((&*s.class, s.growth.objects), ("com.acme.Message", 2000));
+    assert_eq!((&*s.holder, &*s.root), ("com.acme.Index.table", "static com.acme.Index"), "{s:#?}");
+    assert_eq!(s.path, ["com.acme.Index.table", "java.lang.Object[*]"]);
+    let told = |r: &String| r.contains("com.acme.Index.table and com.acme.Broker.pending");
+    assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
+}
