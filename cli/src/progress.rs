@@ -53,6 +53,9 @@ impl Meter {
         };
         let bar = ProgressBar::with_draw_target(None, target);
         if !bar.is_hidden() {
+            // Until the first phase: a gzipped dump is decompressed before it.
+            bar.set_style(style(0));
+            bar.set_message("opening");
             let name = dump.file_name().unwrap_or(dump.as_os_str());
             bar.set_prefix(name.to_string_lossy().into_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
@@ -83,6 +86,18 @@ impl Meter {
     }
 }
 
+/// A bar where the amount of work is known, else something that moves.
+fn style(total: u64) -> ProgressStyle {
+    let template = if total > 0 {
+        "{prefix}: {msg} {bar:24} {bytes:>10} of {total_bytes} {bytes_per_sec:>12} {eta:>4}"
+    } else {
+        "{prefix}: {msg} {spinner} {elapsed}"
+    };
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}
+
 /// Ends the last phase and takes the bar away.
 impl Drop for Meter {
     fn drop(&mut self) {
@@ -102,17 +117,10 @@ impl Progress for Meter {
         if self.bar.is_hidden() {
             return;
         }
-        let template = if total > 0 {
-            "{prefix}: {msg} {bar:24} {bytes:>10} of {total_bytes} {bytes_per_sec:>12} {eta:>4}"
-        } else {
-            "{prefix}: {msg} {spinner} {elapsed}"
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.progress_chars("=> "));
-        }
-        self.bar.set_message(name);
         self.bar.set_position(0);
         self.bar.set_length(total);
+        self.bar.set_style(style(total));
+        self.bar.set_message(name);
         self.bar.reset_elapsed();
         self.bar.reset_eta();
     }
