@@ -420,17 +420,11 @@ pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> 
         .chain([&PLAIN])
 }
 
-/// Whether a JVM that is not in the table may lay out this class in a way of its own: it is one of
-/// those that the JVM knows, or that the class library pads.
-pub(crate) fn may_differ(class: &Class) -> bool {
-    let known = [
-        "java.lang.",
-        "java.util.concurrent.",
-        "jdk.internal.",
-        "dalvik.",
-        "libcore.",
-    ];
-    class.loader.is_null() && known.iter().any(|k| class.name.starts_with(k))
+/// Whether the JVM lays out this class in a way of its own, so that one that is not in the table may
+/// do so in another.
+pub(crate) fn is_special(class: &Class) -> bool {
+    let known = |v: &Variant| v.class.cmp(&*class.name);
+    class.loader.is_null() && VARIANTS.binary_search_by(known).is_ok()
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Sizes {
         let mirrors = Mirrors::new(classes);
         let mut gaps: Vec<Gap> = classes
             .iter()
-            .map(|(i, c)| Gap::new(stats, i, &mirrors, c))
+            .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
             .collect();
         let class_class = classes.by_name("java.lang.Class").first().copied();
         let align = alignment(classes, stats);
@@ -227,22 +227,20 @@ struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// How often the same distance must be seen before it counts more than the model.
-    certain: u64,
+    /// Whether a distance that was seen several times counts more than the model: it may as well
+    /// hold an object that a dump of the live ones leaves out.
+    over_model: bool,
 }
 
 impl Gap {
-    fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, of: &Class) -> Self {
-        // A distance may hold a dead object that a dump of the live ones leaves out, even several
-        // times: the model is trusted unless the JVM may well lay the class out otherwise.
-        let certain = if fields::may_differ(of) { 3 } else { 16 };
+    fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, array: bool) -> Self {
         let s = &stats.classes[class.index()];
-        if of.element.is_some() || s.instances == 0 {
+        if array || s.instances == 0 {
             return Self {
                 bytes: u64::MAX,
                 seen: 0,
                 instances: 0,
-                certain,
+                over_model: false,
             };
         }
         let to_mirror = mirrors
@@ -252,7 +250,7 @@ impl Gap {
             bytes: s.gap.min(to_mirror),
             seen: s.gap_seen,
             instances: s.instances,
-            certain,
+            over_model: true,
         }
     }
 
@@ -260,9 +258,14 @@ impl Gap {
         self.bytes != u64::MAX
     }
 
+    /// Whether the distance is no accident.
+    fn is_certain(&self) -> bool {
+        self.is_known() && self.seen >= 3
+    }
+
     /// The class's size, between what was measured (never too small a bound) and the model.
     fn settle(&self, predicted: u64) -> u64 {
-        if self.bytes <= predicted || (self.seen >= self.certain && self.is_known()) {
+        if self.bytes <= predicted || (self.over_model && self.is_certain()) {
             self.bytes
         } else {
             predicted
@@ -283,7 +286,7 @@ fn choose(
     let wide = id_size == 8;
     let references: &[u32] = if wide { &[4, 8] } else { &[4] };
     let headers: &[u32] = if wide { &[12, 16, 8] } else { &[8] };
-    let mut best: Option<(Model, i128, Option<u64>)> = None;
+    let mut best: Option<(Model, i128, bool)> = None;
     for &reference in references {
         for &header in headers {
             for order in [Order::Packed, Order::Classic] {
@@ -298,18 +301,24 @@ fn choose(
                     continue;
                 };
                 let mut score = i128::from(evidence);
+                let (mut agree, mut differ) = (0_u64, 0_u64);
                 let mut layouts = Layouts::new(classes, &model, gaps, false);
                 for (i, gap) in gaps.iter().enumerate().filter(|(_, g)| g.is_known()) {
                     let laid = layouts.of(ClassIndex(i as u32));
-                    match model.size(&laid).cmp(&gap.bytes) {
+                    let size = model.size(&laid);
+                    if gap.is_certain() {
+                        agree += u64::from(size == gap.bytes);
+                        differ += u64::from(size != gap.bytes);
+                    }
+                    match size.cmp(&gap.bytes) {
                         std::cmp::Ordering::Equal => score += i128::from(gap.seen),
                         // No object is larger than the distance to the next.
                         std::cmp::Ordering::Greater => score -= 4 * i128::from(gap.instances),
                         std::cmp::Ordering::Less => {}
                     }
                 }
-                if best.as_ref().is_none_or(|&(_, b, _)| score > b) {
-                    best = Some((model, score, mirror_room(classes, &model, mirrors)));
+                if best.is_none_or(|(_, b, _)| score > b) {
+                    best = Some((model, score, agree > 4 * differ));
                 }
             }
         }
@@ -321,10 +330,16 @@ fn choose(
         align,
         order: Order::Packed,
     };
-    let Some((model, score, room)) = best else {
+    let Some((model, score, proven)) = best else {
         return (fallback, 0);
     };
+    if proven {
+        for (gap, (_, class)) in gaps.iter_mut().zip(classes.iter()) {
+            gap.over_model &= fields::is_special(class);
+        }
+    }
     // Class objects with their statics tell the size of those without.
+    let room = mirror_room(classes, &model, mirrors);
     if let (Some(class), Some(room)) = (class_class, room) {
         let gap = &mut gaps[class.index()];
         if room < gap.bytes {

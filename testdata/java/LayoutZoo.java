@@ -20,8 +20,12 @@ import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Flow;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.SubmissionPublisher;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 
@@ -379,9 +383,91 @@ public class LayoutZoo {
         }
     }
 
+    // Classes that the JVM lays out in a way of its own: padded, with fields of its own, of varying size.
+
+    static class MyThreadsChild extends MyThread {
+        byte flag = 1;
+    }
+
+    static class PlainThread extends Thread {}
+
+    static class PlainThreadsChild extends PlainThread {
+        int number = 1;
+        Object object = "object";
+    }
+
+    static void park(int depth) {
+        if (depth > 0) {
+            park(depth - 1);
+        } else {
+            while (true) {
+                LockSupport.park();
+            }
+        }
+    }
+
+    static void special() throws Exception {
+        keep(2, MyThreadsChild::new);
+        keep(1, PlainThread::new);
+        keep(1, PlainThreadsChild::new);
+        keep(1, () -> new InternalError("none"));
+        ForkJoinPool pool = new ForkJoinPool(2);
+        pool.submit(() -> {}).get();
+        animals.add(pool);
+        // Its cells are made when threads collide, or not at all on a single processor.
+        LongAdder adder = new LongAdder();
+        Thread[] threads = new Thread[4];
+        for (int i = 0; i < threads.length; i++) {
+            threads[i] = new Thread(() -> {
+                for (int n = 0; n < 300_000; n++) {
+                    adder.add(1);
+                }
+            });
+            threads[i].start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        animals.add(adder);
+        SubmissionPublisher<String> publisher = new SubmissionPublisher<>();
+        publisher.subscribe(new Flow.Subscriber<String>() {
+            @Override
+            public void onSubscribe(Flow.Subscription subscription) {
+                animals.add(subscription);
+            }
+
+            @Override
+            public void onNext(String item) {}
+
+            @Override
+            public void onError(Throwable error) {}
+
+            @Override
+            public void onComplete() {}
+        });
+        animals.add(publisher);
+        for (int depth = 0; depth < 60; depth += 10) {
+            startVirtual(depth);
+        }
+        // Until all of them are parked.
+        Thread.sleep(200);
+    }
+
+    /** A virtual thread that waits so many frames deep, where the JDK has them. */
+    static void startVirtual(int depth) throws Exception {
+        try {
+            Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+            Runnable task = () -> park(depth);
+            Class.forName("java.lang.Thread$Builder").getMethod("start", Runnable.class).invoke(builder, task);
+        } catch (NoSuchMethodException older) {
+            // Before 21.
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         handWritten();
+        special();
         fromTheLibrary();
         arrays();
         generated();
