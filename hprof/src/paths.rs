@@ -68,6 +68,8 @@ pub struct Paths {
     /// Paths that begin at static fields or roots, and the full ones.
     pub(crate) near: Forest,
     pub(crate) full: Forest,
+    /// What was asked for, sorted.
+    pub(crate) asked: Vec<ObjectIndex>,
     pub(crate) missing: Vec<ObjectIndex>,
 }
 
@@ -237,6 +239,7 @@ impl Snapshot {
         Ok(Paths {
             near,
             full,
+            asked: targets,
             missing,
         })
     }
