@@ -43,6 +43,9 @@ pub(crate) enum Task {
         dump: PathBuf,
         selector: Selector,
     },
+    Threads {
+        dump: PathBuf,
+    },
 }
 
 /// Which classes a diff speaks of.
@@ -137,6 +140,8 @@ enum Command {
     Top(TopArgs),
     /// Objects with their fields, elements and what holds them
     Show(ShowArgs),
+    /// Threads, their frames and what their local variables retain
+    Threads(DumpArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -226,6 +231,14 @@ struct TopArgs {
     /// Only what these objects dominate directly: one level of the dominator tree
     #[arg(long, value_name = "SELECTOR")]
     under: Option<Selector>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+struct DumpArgs {
+    /// A heap dump (HPROF), gzipped or not
+    dump: PathBuf,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -328,6 +341,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         })) => (
             common.setup(std::slice::from_ref(&dump))?,
             Task::Histo { dump, retained },
+        ),
+        Some(Command::Threads(DumpArgs { dump, common })) => (
+            common.setup(std::slice::from_ref(&dump))?,
+            Task::Threads { dump },
         ),
         Some(Command::Show(ShowArgs {
             dump,

@@ -4,6 +4,7 @@ mod describe;
 pub(crate) mod diff;
 mod histo;
 mod show;
+mod threads;
 mod top;
 
 use std::path::Path;
@@ -23,6 +24,7 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
         Task::Show { dump, selector } => show::run(setup, dump, selector).map(Report::Show),
+        Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
     }
 }
 

@@ -4,6 +4,7 @@
 mod histo;
 mod show;
 mod snapshot;
+mod threads;
 mod top;
 
 use serde::Serialize;
@@ -13,6 +14,7 @@ pub(crate) use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownValue,
 };
 pub(crate) use snapshot::SnapshotInfo;
+pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub(crate) use top::{TopObject, TopReport, Under};
 
 /// One report.
@@ -23,6 +25,7 @@ pub(crate) enum Report {
     Histo(HistoReport),
     Top(TopReport),
     Show(ShowReport),
+    Threads(ThreadsReport),
 }
 
 /// A diff, with what it leaves out.
@@ -51,6 +54,7 @@ impl Report {
             Self::Histo(r) => vec![r.snapshot.condition()],
             Self::Top(r) => vec![r.snapshot.condition()],
             Self::Show(r) => vec![r.snapshot.condition()],
+            Self::Threads(r) => vec![r.snapshot.condition()],
         }
     }
 }

@@ -130,6 +130,7 @@ fn runs_repeat_byte_for_byte() {
         &["histo", DUMP, "--retained"][..],
         &["top", DUMP],
         &["show", DUMP, "/./"],
+        &["threads", DUMP],
         &[DUMP, after],
     ] {
         let with = |threads| {

@@ -69,6 +69,12 @@ fn top_holds() {
 }
 
 #[test]
+fn threads_holds() {
+    hold("threads", &["threads", BEFORE]);
+    hold("threads", &["threads", "cut.hprof"]);
+}
+
+#[test]
 fn show_holds() {
     for selector in ["/./", "/\\[\\]/", "class java.lang.Thread", "/Reference/"] {
         hold("show", &["show", BEFORE, selector, "--top", "50"]);
@@ -80,7 +86,7 @@ fn show_holds() {
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
-    for name in ["diff", "top", "show"] {
+    for name in ["diff", "top", "show", "threads"] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }
 }

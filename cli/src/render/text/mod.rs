@@ -5,6 +5,7 @@ mod histo;
 mod show;
 mod snapshot;
 mod table;
+mod threads;
 mod top;
 
 use std::io::{self, Write};
@@ -21,5 +22,6 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Histo(report) => histo::render(report, style, out),
         Report::Top(report) => top::render(report, style, out),
         Report::Show(report) => show::render(report, style, out),
+        Report::Threads(report) => threads::render(report, style, out),
     }
 }

@@ -1,0 +1,100 @@
+//! `heapdiff threads`: threads, their frames, and what their locals retain.
+
+use std::cmp::Reverse;
+use std::path::Path;
+
+use hprof::{Local, Progress, Snapshot, Thread};
+
+use super::describe::Mentions;
+use super::open;
+use crate::args::Setup;
+use crate::failure::Result;
+use crate::render::Format;
+use crate::report::{
+    FrameRow, LocalRow, Locals, SnapshotInfo, ThreadRow, ThreadTotals, ThreadsReport,
+};
+
+/// Threads in text, and in JSON: a program can have millions of virtual ones.
+const ROWS: [usize; 2] = [10, 100];
+/// Objects listed of what a frame's variables hold.
+const LOCALS: usize = 5;
+
+pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
+    let (snapshot, meter) = open(setup, dump)?;
+    meter.phase("reading threads", 0);
+    let mut threads = snapshot.threads();
+    let totals = ThreadTotals {
+        threads: threads.len() as u64,
+        virtual_threads: threads.iter().filter(|t| t.is_virtual).count() as u64,
+    };
+    threads.sort_by_cached_key(|thread| {
+        let retained = thread.object.and_then(|o| snapshot.retained_bytes(o));
+        (Reverse(retained), thread.serial.is_none())
+    });
+    let rows = match setup.output.format {
+        Format::Text => ROWS[0],
+        Format::Json => ROWS[1],
+    };
+    threads.truncate(setup.top.unwrap_or(rows));
+    for thread in &mut threads {
+        for locals in thread.frames.iter_mut().map(|f| &mut f.locals) {
+            largest_first(&snapshot, locals);
+        }
+        largest_first(&snapshot, &mut thread.other_locals);
+    }
+    let mentioned = threads.iter().flat_map(|thread| {
+        let in_frames = thread.frames.iter().flat_map(|f| listed(&f.locals));
+        let locals = in_frames.chain(listed(&thread.other_locals));
+        locals.map(|l| l.object).chain(thread.object)
+    });
+    let mentions = Mentions::new(&snapshot, mentioned);
+    Ok(ThreadsReport {
+        schema: ThreadsReport::SCHEMA,
+        threads: threads
+            .iter()
+            .map(|t| row(&snapshot, t, &mentions))
+            .collect(),
+        snapshot: SnapshotInfo::of(&snapshot),
+        totals,
+    })
+}
+
+fn largest_first(snapshot: &Snapshot, locals: &mut [Local]) {
+    locals.sort_by_key(|local| Reverse(snapshot.retained_bytes(local.object)));
+}
+
+fn listed(locals: &[Local]) -> impl Iterator<Item = &Local> {
+    locals.iter().take(LOCALS)
+}
+
+fn row(snapshot: &Snapshot, thread: &Thread, mentions: &Mentions) -> ThreadRow {
+    let locals = |locals: &[Local]| Locals {
+        count: locals.len() as u64,
+        largest: listed(locals)
+            .map(|local| LocalRow {
+                kind: local.kind.name(),
+                object: mentions.of(local.object),
+                retained_bytes: snapshot.retained_bytes(local.object).unwrap_or(0),
+            })
+            .collect(),
+    };
+    let mention = thread.object.and_then(|o| mentions.of(o));
+    ThreadRow {
+        name: thread.name.clone(),
+        id: mention.as_ref().map(|m| m.id.clone()),
+        class: mention.and_then(|m| m.class),
+        daemon: thread.daemon,
+        is_virtual: thread.is_virtual,
+        retained_bytes: thread.object.and_then(|o| snapshot.retained_bytes(o)),
+        retained_objects: thread.object.and_then(|o| snapshot.retained_objects(o)),
+        frames: thread
+            .frames
+            .iter()
+            .map(|f| FrameRow {
+                frame: f.frame.to_string(),
+                locals: locals(&f.locals),
+            })
+            .collect(),
+        other_locals: locals(&thread.other_locals),
+    }
+}
