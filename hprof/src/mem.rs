@@ -7,12 +7,14 @@
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
-use memmap2::{Advice, Mmap, MmapMut};
+use memmap2::{Mmap, MmapMut};
+use rayon::prelude::*;
 
+use self::pages::Pages;
 use crate::error::{Error, Result};
 
 /// Maps a whole file for reading.
@@ -28,7 +30,7 @@ pub(crate) fn populate(map: &Mmap, offset: usize, len: usize) {
     #[cfg(target_os = "linux")]
     {
         // An older kernel says no, and the pages then come one fault at a time.
-        let _ = map.advise_range(Advice::PopulateRead, offset, len);
+        let _ = map.advise_range(memmap2::Advice::PopulateRead, offset, len);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (map, offset, len);
@@ -70,10 +72,16 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
 
 /// Where the analysis' arrays live: anonymous memory up to a limit, unlinked temporary files
 /// beyond it.
+///
+/// Memory that an array no longer needs is kept for the next one: taking a page from the system
+/// for the first time costs several times what clearing it costs. Kept memory is always used up
+/// before new memory is taken, so it never raises the peak.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     limit: u64,
     used: Arc<AtomicU64>,
+    /// `None` when the analysis is over and nothing is kept any more.
+    kept: Arc<Mutex<Option<Vec<Pages>>>>,
     dir: PathBuf,
 }
 
@@ -82,53 +90,85 @@ impl Store {
         Self {
             limit: limit.unwrap_or(u64::MAX),
             used: Arc::new(AtomicU64::new(0)),
+            kept: Arc::new(Mutex::new(Some(Vec::new()))),
             dir: std::env::temp_dir(),
         }
     }
 
-    /// An array of zeroes. Pages are taken from the system only when first written.
+    /// An array of zeroes. Fresh pages are taken from the system only when first written.
     pub(crate) fn zeroed<T: Pod>(&self, len: usize) -> Result<Array<T>> {
         let bytes = byte_len::<T>(len)?;
-        let (map, spilled) = self.map(bytes)?;
-        let charged = bytes as u64;
         Ok(Array {
-            map,
+            memory: self.take(bytes)?,
             len,
-            spilled,
             store: self.clone(),
-            charged,
+            charged: bytes as u64,
             _of: std::marker::PhantomData,
         })
     }
 
-    /// A mapping, and whether it lives in a file.
-    fn map(&self, bytes: usize) -> Result<(MmapMut, bool)> {
-        let fail = |source| Error::Memory {
-            bytes: bytes as u64,
-            source,
-        };
+    /// Gives kept memory back to the system, and from now on what is dropped, too.
+    pub(crate) fn stop_keeping(&self) {
+        *self.kept() = None;
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Vec<Pages>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, pages: Pages) {
+        if let Some(pages) = pages.large_part()
+            && let Some(kept) = &mut *self.kept()
+        {
+            kept.push(pages);
+        }
+    }
+
+    /// Memory of zeroes.
+    fn take(&self, bytes: usize) -> Result<Memory> {
         let before = self.used.fetch_add(bytes as u64, Ordering::Relaxed);
-        let spilled = before.saturating_add(bytes as u64) > self.limit;
-        let mapped = if !spilled {
-            MmapMut::map_anon(bytes.max(1)).inspect(|map| {
-                // Random access over gigabytes: large pages save most of the address look-ups.
-                #[cfg(target_os = "linux")]
-                if bytes >= 4 << 20 {
-                    let _ = map.advise(Advice::HugePage);
-                }
-                #[cfg(not(target_os = "linux"))]
-                let _ = map;
-            })
+        let spill = before.saturating_add(bytes as u64) > self.limit;
+        let taken = if spill {
+            self.spilled(bytes).map(Memory::File)
         } else {
-            self.map_spilled(bytes)
+            Pages::new(bytes).map(|mut pages| {
+                self.fill_from_kept(&mut pages);
+                Memory::Pages(pages)
+            })
         };
-        mapped.map(|map| (map, spilled)).map_err(|source| {
+        taken.map_err(|source| {
             self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
-            fail(source)
+            Error::Memory {
+                bytes: bytes as u64,
+                source,
+            }
         })
     }
 
-    fn map_spilled(&self, bytes: usize) -> std::io::Result<MmapMut> {
+    /// Puts kept pages beneath new ones, cleared.
+    fn fill_from_kept(&self, pages: &mut Pages) {
+        let mut filled = 0;
+        while pages.is_large() && filled < pages.len() {
+            let Some(mut piece) = self.kept().as_mut().and_then(Vec::pop) else {
+                break;
+            };
+            let left = pages.len() - filled;
+            if piece.len() > left {
+                let rest = piece.split_off(left);
+                self.keep(rest);
+            }
+            let moved = piece.len();
+            if pages.adopt(filled, piece).is_err() {
+                break;
+            }
+            filled += moved;
+        }
+        pages.bytes_mut()[..filled]
+            .par_chunks_mut(1 << 20)
+            .for_each(|part| part.fill(0));
+    }
+
+    fn spilled(&self, bytes: usize) -> std::io::Result<MmapMut> {
         let file = tempfile::tempfile_in(&self.dir)?;
         file.set_len(bytes.max(1) as u64)?;
         // SAFETY: the file was made just now and has no name, so no other process can change it.
@@ -138,21 +178,42 @@ impl Store {
 
 fn byte_len<T>(len: usize) -> Result<usize> {
     len.checked_mul(size_of::<T>())
-        .filter(|&b| b <= isize::MAX as usize)
+        .filter(|&b| b <= isize::MAX as usize / 2)
         .ok_or(Error::Limit {
             what: "array elements",
             count: len as u64,
-            limit: isize::MAX as u64,
+            limit: isize::MAX as u64 / 2,
         })
 }
 
-/// A flat array in mapped memory. It grows and shrinks in place, without a copy where the system
-/// can move pages.
+/// What an array's elements are in.
+#[derive(Debug)]
+enum Memory {
+    Pages(Pages),
+    File(MmapMut),
+}
+
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Pages(pages) => pages.bytes(),
+            Self::File(map) => map,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Pages(pages) => pages.bytes_mut(),
+            Self::File(map) => map,
+        }
+    }
+}
+
+/// A flat array in mapped memory. It grows without a copy where the system can move pages.
 #[derive(Debug)]
 pub(crate) struct Array<T: Pod> {
-    map: MmapMut,
+    memory: Memory,
     len: usize,
-    spilled: bool,
     store: Store,
     charged: u64,
     _of: std::marker::PhantomData<T>,
@@ -162,13 +223,13 @@ impl<T: Pod> Array<T> {
     /// Changes the length; new elements are zero.
     pub(crate) fn resize(&mut self, len: usize) -> Result<()> {
         let bytes = byte_len::<T>(len)?;
-        let capacity = self.map.len();
+        let capacity = self.memory.bytes().len();
         if bytes > capacity {
             // Half as much again: reserved addresses, not memory, until it is written.
-            self.remap(bytes.max(capacity + capacity / 2).max(1 << 16))?;
+            self.grow(bytes.max(capacity + capacity / 2).max(1 << 16))?;
         } else if len < self.len {
             let old = self.len * size_of::<T>();
-            self.map[bytes..old].fill(0);
+            self.memory.bytes_mut()[bytes..old].fill(0);
         }
         self.len = len;
         Ok(())
@@ -176,18 +237,28 @@ impl<T: Pod> Array<T> {
 
     /// Gives the memory beyond the length back.
     pub(crate) fn shrink_to_fit(&mut self) -> Result<()> {
-        let bytes = byte_len::<T>(self.len)?.max(1);
-        if bytes < self.map.len() {
-            self.remap(bytes)
-        } else {
-            Ok(())
-        }
+        self.cut(self.len)
     }
 
     /// Cuts the array and gives the memory back, without clearing it first.
     pub(crate) fn cut(&mut self, len: usize) -> Result<()> {
+        let old = byte_len::<T>(self.len)?;
         self.len = self.len.min(len);
-        self.shrink_to_fit()
+        let bytes = byte_len::<T>(self.len)?;
+        match &mut self.memory {
+            Memory::Pages(pages) => {
+                // What lies beyond the old length was never written, so it is no memory to keep.
+                drop(pages.split_off(old));
+                let rest = pages.split_off(bytes);
+                // What shares the last page with the elements may become elements again.
+                let shared = old.min(pages.len());
+                pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
+                self.recharge(bytes as u64);
+                self.store.keep(rest);
+                Ok(())
+            }
+            Memory::File(_) => self.copy_to(bytes),
+        }
     }
 
     /// Appends the elements of `more`.
@@ -198,43 +269,24 @@ impl<T: Pod> Array<T> {
         Ok(())
     }
 
-    #[cfg(target_os = "linux")]
-    fn remap(&mut self, bytes: usize) -> Result<()> {
-        let limit = self.store.limit;
+    fn grow(&mut self, bytes: usize) -> Result<()> {
         let used = self.store.used.load(Ordering::Relaxed) - self.charged;
-        if self.spilled || (limit != u64::MAX && used.saturating_add(bytes as u64) > limit) {
-            return self.copy_to(bytes);
+        let fits = used.saturating_add(bytes as u64) <= self.store.limit;
+        if fits
+            && let Memory::Pages(pages) = &mut self.memory
+            && pages.grow(bytes).is_ok()
+        {
+            self.recharge(bytes as u64);
+            return Ok(());
         }
-        // SAFETY: the mapping is anonymous or of an unlinked file made by us; the exclusive borrow
-        // guarantees that no slice of it is alive while it moves.
-        let done = unsafe {
-            self.map
-                .remap(bytes, memmap2::RemapOptions::new().may_move(true))
-        };
-        match done {
-            Ok(()) => {
-                self.recharge(bytes as u64);
-                #[cfg(target_os = "linux")]
-                if bytes >= 4 << 20 {
-                    let _ = self.map.advise(Advice::HugePage);
-                }
-                Ok(())
-            }
-            Err(_) => self.copy_to(bytes),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn remap(&mut self, bytes: usize) -> Result<()> {
         self.copy_to(bytes)
     }
 
     fn copy_to(&mut self, bytes: usize) -> Result<()> {
-        let (mut map, spilled) = self.store.map(bytes)?;
+        let mut memory = self.store.take(bytes)?;
         let keep = (self.len * size_of::<T>()).min(bytes);
-        map[..keep].copy_from_slice(&self.map[..keep]);
-        self.map = map;
-        self.spilled = spilled;
+        memory.bytes_mut()[..keep].copy_from_slice(&self.memory.bytes()[..keep]);
+        self.memory = memory;
         self.store.used.fetch_sub(self.charged, Ordering::Relaxed);
         self.charged = bytes as u64;
         Ok(())
@@ -250,20 +302,265 @@ impl<T: Pod> Array<T> {
 impl<T: Pod> Drop for Array<T> {
     fn drop(&mut self) {
         self.store.used.fetch_sub(self.charged, Ordering::Relaxed);
+        let written = self.len * size_of::<T>();
+        if let Memory::Pages(pages) = &mut self.memory {
+            drop(pages.split_off(written));
+            let all = pages.split_off(0);
+            self.store.keep(all);
+        }
     }
 }
 
 impl<T: Pod> Deref for Array<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        bytemuck::cast_slice(&self.map[..self.len * size_of::<T>()])
+        bytemuck::cast_slice(&self.memory.bytes()[..self.len * size_of::<T>()])
     }
 }
 
 impl<T: Pod> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         let bytes = self.len * size_of::<T>();
-        bytemuck::cast_slice_mut(&mut self.map[..bytes])
+        bytemuck::cast_slice_mut(&mut self.memory.bytes_mut()[..bytes])
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod pages {
+    use std::io::{Error, Result};
+    use std::ptr::NonNull;
+
+    /// Anonymous memory, mapped. It can be cut apart and put together, since the system moves
+    /// pages between addresses without touching them.
+    #[derive(Debug)]
+    pub(super) struct Pages {
+        at: NonNull<u8>,
+        /// Bytes mapped, a multiple of [`Pages::SMALL`]; nothing is mapped when zero.
+        len: usize,
+        /// Where stretches begin that came from other mappings, ascending: the system moves each
+        /// only by itself.
+        seams: Vec<usize>,
+    }
+
+    // SAFETY: the memory belongs to this value alone, like a Vec's.
+    unsafe impl Send for Pages {}
+    // SAFETY: shared access only reads.
+    unsafe impl Sync for Pages {}
+
+    impl Pages {
+        /// Large mappings are of and aligned to large pages: random access over gigabytes then
+        /// spares most address look-ups.
+        const LARGE: usize = 2 << 20;
+        const SMALL: usize = 4096;
+
+        pub(super) fn new(bytes: usize) -> Result<Self> {
+            let large = bytes >= Self::LARGE * 2;
+            let unit = if large { Self::LARGE } else { Self::page() };
+            let len = bytes.max(1).next_multiple_of(unit);
+            let whole = if large { len + Self::LARGE } else { len };
+            // SAFETY: a new anonymous mapping at an address of the system's choice.
+            let at = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    whole,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                    -1,
+                    0,
+                )
+            };
+            if at == libc::MAP_FAILED {
+                return Err(Error::last_os_error());
+            }
+            let at = NonNull::new(at.cast::<u8>()).ok_or_else(Error::last_os_error)?;
+            let mut pages = Self {
+                at,
+                len: whole,
+                seams: Vec::new(),
+            };
+            if large {
+                let skip = at.as_ptr().align_offset(Self::LARGE);
+                pages = pages.split_off(skip);
+                drop(pages.split_off(len));
+                // SAFETY: the range is this value's. Advice that is not taken changes nothing.
+                unsafe {
+                    libc::madvise(pages.at.as_ptr().cast(), pages.len, libc::MADV_HUGEPAGE);
+                }
+            }
+            Ok(pages)
+        }
+
+        fn page() -> usize {
+            // SAFETY: reads a constant of the system.
+            let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+            usize::try_from(page).unwrap_or(Self::SMALL).max(Self::SMALL)
+        }
+
+        pub(super) fn len(&self) -> usize {
+            self.len
+        }
+
+        pub(super) fn bytes(&self) -> &[u8] {
+            // SAFETY: `len` bytes are mapped and readable, and zero or written since; when nothing
+            // is mapped the pointer is at least not null.
+            unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
+        }
+
+        pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+            // SAFETY: as above, and the exclusive borrow keeps all others away.
+            unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
+        }
+
+        /// Cuts the pages off that lie wholly beyond `bytes`.
+        pub(super) fn split_off(&mut self, bytes: usize) -> Self {
+            let unit = if bytes >= Self::LARGE && self.is_aligned() {
+                Self::LARGE
+            } else {
+                Self::page()
+            };
+            let keep = bytes.next_multiple_of(unit).min(self.len);
+            let index = self.seams.partition_point(|&s| s < keep);
+            let seams = self.seams.split_off(index);
+            let rest = Self {
+                // SAFETY: `keep` is within the mapping or its end.
+                at: unsafe { self.at.add(keep) },
+                len: self.len - keep,
+                seams: seams.into_iter().filter(|&s| s > keep).map(|s| s - keep).collect(),
+            };
+            self.len = keep;
+            rest
+        }
+
+        fn is_aligned(&self) -> bool {
+            self.at.as_ptr().align_offset(Self::LARGE) == 0
+        }
+
+        /// Whether this is made of large pages.
+        pub(super) fn is_large(&self) -> bool {
+            self.len >= Self::LARGE * 2 && self.len.is_multiple_of(Self::LARGE) && self.is_aligned()
+        }
+
+        /// The part that is made of large pages; the rest is given back.
+        pub(super) fn large_part(mut self) -> Option<Self> {
+            let skip = self.at.as_ptr().align_offset(Self::LARGE).min(self.len);
+            let mut part = self.split_off(skip);
+            drop(part.split_off(part.len / Self::LARGE * Self::LARGE));
+            part.is_large().then_some(part)
+        }
+
+        /// Moves another mapping's pages here, in the place of those at an offset.
+        pub(super) fn adopt(&mut self, offset: usize, mut from: Self) -> Result<()> {
+            if !offset.is_multiple_of(Self::page()) || from.len > self.len - offset {
+                return Err(Error::from(std::io::ErrorKind::InvalidInput));
+            }
+            let mut at = offset + from.len;
+            let end = at;
+            // From the last stretch to the first, so that what is left of `from` stays one range.
+            let mut starts = std::mem::take(&mut from.seams);
+            starts.insert(0, 0);
+            for &start in starts.iter().rev() {
+                let len = from.len - start;
+                at -= len;
+                // SAFETY: the source range is mapped and `from`'s alone, and is taken off it; the
+                // target range is mapped and ours, and exclusively borrowed.
+                let moved = unsafe {
+                    libc::mremap(
+                        from.at.as_ptr().add(start).cast(),
+                        len,
+                        len,
+                        libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
+                        self.at.as_ptr().add(at).cast::<libc::c_void>(),
+                    )
+                };
+                if moved == libc::MAP_FAILED {
+                    // Rare (too many mappings): copy what is left.
+                    let left = from.len;
+                    self.bytes_mut()[offset..offset + left].copy_from_slice(from.bytes());
+                    break;
+                }
+                from.len = start;
+            }
+            self.seams.retain(|&s| s < offset || s > end);
+            self.seams.extend(starts.iter().map(|s| offset + s).filter(|&s| s > 0));
+            self.seams.extend([end].into_iter().filter(|&e| e < self.len));
+            self.seams.sort_unstable();
+            self.seams.dedup();
+            Ok(())
+        }
+
+        /// Maps more pages at the end, elsewhere if need be.
+        pub(super) fn grow(&mut self, bytes: usize) -> Result<()> {
+            let mut larger = Self::new(bytes)?;
+            let none = Self {
+                at: self.at,
+                len: 0,
+                seams: Vec::new(),
+            };
+            larger.adopt(0, std::mem::replace(self, none))?;
+            *self = larger;
+            Ok(())
+        }
+    }
+
+    impl Drop for Pages {
+        fn drop(&mut self) {
+            if self.len > 0 {
+                // SAFETY: the range is mapped and this value's alone.
+                unsafe {
+                    libc::munmap(self.at.as_ptr().cast(), self.len);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod pages {
+    use std::io::{Error, ErrorKind, Result};
+
+    use memmap2::MmapMut;
+
+    /// Anonymous memory, mapped. Where pages cannot be moved it is never cut apart, and nothing
+    /// is kept.
+    #[derive(Debug)]
+    pub(super) struct Pages(Option<MmapMut>);
+
+    impl Pages {
+        pub(super) fn new(bytes: usize) -> Result<Self> {
+            MmapMut::map_anon(bytes.max(1)).map(|map| Self(Some(map)))
+        }
+
+        pub(super) fn len(&self) -> usize {
+            self.bytes().len()
+        }
+
+        pub(super) fn bytes(&self) -> &[u8] {
+            self.0.as_deref().unwrap_or_default()
+        }
+
+        pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+            self.0.as_deref_mut().unwrap_or_default()
+        }
+
+        pub(super) fn split_off(&mut self, _: usize) -> Self {
+            Self(None)
+        }
+
+        pub(super) fn is_large(&self) -> bool {
+            false
+        }
+
+        pub(super) fn large_part(self) -> Option<Self> {
+            None
+        }
+
+        pub(super) fn adopt(&mut self, _: usize, _: Self) -> Result<()> {
+            Err(Error::from(ErrorKind::Unsupported))
+        }
+
+        pub(super) fn grow(&mut self, _: usize) -> Result<()> {
+            Err(Error::from(ErrorKind::Unsupported))
+        }
     }
 }
 
@@ -300,7 +597,51 @@ mod tests {
     }
 
     #[test]
+    fn dropped_memory_serves_the_next_arrays_cleared() {
+        let store = Store::new(None);
+        let lens = [3_000_000_usize, 1_200_000, 5_000_000, 2_500_001, 100_000];
+        let mut held = Vec::new();
+        for (round, &len) in lens.iter().cycle().take(20).enumerate() {
+            let mut array = store.zeroed::<u32>(len).unwrap();
+            assert!(array.iter().all(|&v| v == 0), "round {round}");
+            array.fill(round as u32 + 1);
+            array.cut(len - len / 3).unwrap();
+            held.push((round as u32 + 1, array));
+            if round % 3 == 2 {
+                held.remove(0);
+            }
+            let grown = &mut held[0].1;
+            let more = grown.len() + 700_000;
+            grown.resize(more).unwrap();
+            assert!(grown[more - 700_000..].iter().all(|&v| v == 0));
+            let value = grown[0];
+            grown[more - 700_000..].fill(value);
+            for (value, array) in &held {
+                assert!(array.iter().all(|v| v == value), "round {round}");
+            }
+        }
+        drop(held);
+        assert_eq!(store.used.load(Ordering::Relaxed), 0);
+        store.stop_keeping();
+    }
+
+    #[test]
     fn empty_arrays_are_allowed() {
         assert!(Store::new(None).zeroed::<u64>(0).unwrap().is_empty());
     }
 }
+pub(crate) fn trace(what: &str) {
+    use std::sync::Mutex;
+    if std::env::var_os("TRACE").is_some() {
+        let r = s
+            .lines()
+            .find(|l| l.starts_with("RssAnon"))
+            .unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+        eprintln!(
+            "      {what:30} {:6.3}  anon {r}",
+            last.map_or(0.0, |l| l.elapsed().as_secs_f64())

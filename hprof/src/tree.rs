@@ -104,6 +104,7 @@ impl DominatorTree {
         drop(span);
         let (leaf_start, leaves) = hang_leaves(&leaf_parent, nodes, inner, store)?;
         let bytes = prefix_bytes(&object, &leaf_start, &leaves, size, store)?;
+        store.stop_keeping();
         Ok(Self {
             object,
             parent,
