@@ -630,18 +630,3 @@ mod tests {
         assert!(Store::new(None).zeroed::<u64>(0).unwrap().is_empty());
     }
 }
-pub(crate) fn trace(what: &str) {
-    use std::sync::Mutex;
-    if std::env::var_os("TRACE").is_some() {
-        let r = s
-            .lines()
-            .find(|l| l.starts_with("RssAnon"))
-            .unwrap()
-            .split_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-        eprintln!(
-            "      {what:30} {:6.3}  anon {r}",
-            last.map_or(0.0, |l| l.elapsed().as_secs_f64())
