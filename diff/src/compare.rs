@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hprof::Snapshot;
 
 use crate::growth::{self, Aligned, Candidate, difference};
-use crate::names::LabelKind;
+use crate::names::{self, LabelKind};
 use crate::report::{ClassGrowth, Coverage, Delta, Growth, Report, Suspect, Verdict};
 use crate::shared::{self, Label};
 use crate::summary::{ClassFigures, ClassKey, Summary};
@@ -21,7 +21,9 @@ pub struct Filter<'a> {
 
 impl std::fmt::Debug for Filter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Filter").field("suspects", &self.suspects).finish_non_exhaustive()
+        f.debug_struct("Filter")
+            .field("suspects", &self.suspects)
+            .finish_non_exhaustive()
     }
 }
 
@@ -48,7 +50,8 @@ impl Comparison {
     /// # Errors
     /// None at present; kept for what will need to read the dump again.
     pub fn report(&self, last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<Report> {
-        let figures = |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
+        let figures =
+            |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         Ok(Report {
             schema: "heapdiff.diff/1",
             snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
@@ -65,7 +68,9 @@ impl Comparison {
         let mut lines: BTreeMap<&ClassKey, Vec<ClassFigures>> = BTreeMap::new();
         for (i, summary) in self.summaries.iter().enumerate() {
             for (key, &figures) in &summary.classes {
-                let line = lines.entry(key).or_insert_with(|| vec![ClassFigures::default(); self.summaries.len()]);
+                let line = lines
+                    .entry(key)
+                    .or_insert_with(|| vec![ClassFigures::default(); self.summaries.len()]);
                 line[i] = figures;
             }
         }
@@ -81,12 +86,15 @@ impl Comparison {
             })
             .collect();
         // The map's order, by name, decides between equals.
-        classes.sort_by_key(|c| std::cmp::Reverse((difference(&c.retained_bytes), difference(&c.shallow_bytes))));
+        classes.sort_by_key(|c| {
+            std::cmp::Reverse((difference(&c.retained_bytes), difference(&c.shallow_bytes)))
+        });
         classes
     }
 
     fn suspects(&self, last: &Snapshot, filter: &Filter<'_>) -> Vec<Suspect> {
-        let Some(aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1) else {
+        let Some(aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1)
+        else {
             return Vec::new();
         };
         let trie = aligned.last();
@@ -106,10 +114,15 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snaps
     let trie = aligned.last();
     let text = |name| trie.names.text(name).to_owned();
     let steps = trie.path(candidate.named);
-    let labels: Vec<Label> = steps.iter().map(|&s| (text(trie[s].via), trie.names.kind(trie[s].via))).collect();
+    let labels: Vec<Label> = steps
+        .iter()
+        .map(|&s| (text(trie[s].via), trie.names.kind(trie[s].via)))
+        .collect();
     // What a person wants begins at the nearest class whose static field holds it, or else at the
     // root.
-    let start = steps.iter().rposition(|&s| text(trie[s].class).starts_with("class "));
+    let start = steps
+        .iter()
+        .rposition(|&s| text(trie[s].class).starts_with("class "));
     let mut root = match (start, steps.first()) {
         (Some(i), _) => text(trie[steps[i]].class).replacen("class ", "static ", 1),
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
@@ -119,8 +132,17 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snaps
     let mut down_to_head = aligned.labels(candidate);
     let mut reasons = reasons(candidate);
     // Where paths part, the trie ends; one of them is followed in the dump.
-    let parting = steps.iter().position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared);
+    let parting = steps
+        .iter()
+        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared);
+    // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
+    // one of them hangs on says nothing of the others.
+    let is_one_kind = |step: StepId| {
+        trie[step].parent != StepId::ROOT
+            || !names::is_runtime_name(trie.names.text(trie[step].class))
+    };
     if let Some(at) = parting
+        && is_one_kind(steps[at])
         && let Some(&sample) = trie[steps[at]].samples.first()
     {
         let found = shared::paths(last, sample);
@@ -135,17 +157,29 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snaps
             } else {
                 path = [best, &path[..]].concat();
             }
-            if let Some((first, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic)) = path.first()
+            if let Some((first, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic)) =
+                path.first()
                 && let Some((class, _)) = first.rsplit_once('.')
             {
                 root = format!("static {class}");
             }
         }
-        let ways: Vec<String> = found.iter().filter_map(|p| p.first()).map(|l| l.0.clone()).collect();
+        let ways: Vec<String> = found
+            .iter()
+            .filter_map(|p| p.first())
+            .map(|l| l.0.clone())
+            .collect();
         reasons.push(match ways.len() {
-            0 | 1 => "several paths lead to these objects, so removing one would not free them".to_owned(),
-            _ => format!("held on several paths, by {}: removing one would not free them", ways.join(" and ")),
+            0 | 1 => "several paths lead to these objects, so removing one would not free them"
+                .to_owned(),
+            _ => format!(
+                "held on several paths, by {}: removing one would not free them",
+                ways.join(" and ")
+            ),
         });
+    }
+    if parting.is_some() && reasons.len() == 1 {
+        reasons.push("no single object holds them; several paths lead to each".to_owned());
     }
     let growth = Growth {
         objects: difference(&candidate.objects),
@@ -157,7 +191,10 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snaps
         verdict: Verdict::Growth,
         reasons,
         root,
-        holder: growth::holder(&down_to_head).unwrap_or_else(|| text(trie[candidate.at].class)),
+        holder: growth::holder(&down_to_head).unwrap_or_else(|| match candidate.at {
+            StepId::ROOT => labels[0].0.clone(),
+            at => text(trie[at].class),
+        }),
         path: path.into_iter().map(|l| l.0).collect(),
         class: text(trie[candidate.named].class),
         objects: candidate.objects.clone(),
@@ -181,8 +218,15 @@ fn reasons(candidate: &Candidate) -> Vec<String> {
         "more objects are held there, while what holds them stayed level in number".to_owned()
     });
     if candidate.retained.len() > 2 {
-        let rises = candidate.retained.windows(2).filter(|w| w[1] > w[0]).count();
-        reasons.push(format!("it grew in {rises} of {} steps between dumps", candidate.retained.len() - 1));
+        let rises = candidate
+            .retained
+            .windows(2)
+            .filter(|w| w[1] > w[0])
+            .count();
+        reasons.push(format!(
+            "it grew in {rises} of {} steps between dumps",
+            candidate.retained.len() - 1
+        ));
     }
     reasons
 }

@@ -65,18 +65,26 @@ impl<'a> Aligned<'a> {
                 .zip(&same[step.0 as usize])
                 .map(|(trie, step)| {
                     let children = step.map_or(&[][..], |s| &trie[s].children);
-                    children.iter().map(|&c| (label(trie, &trie[c]), c)).collect()
+                    children
+                        .iter()
+                        .map(|&c| (label(trie, &trie[c]), c))
+                        .collect()
                 })
                 .collect();
             for &child in &last.trie[step].children {
                 let label = label(&last.trie, &last.trie[child]);
-                let mut row: Vec<Option<StepId>> = earlier.iter().map(|e| e.get(&label).copied()).collect();
+                let mut row: Vec<Option<StepId>> =
+                    earlier.iter().map(|e| e.get(&label).copied()).collect();
                 row.push(Some(child));
                 same[child.0 as usize] = row;
                 work.push(child);
             }
         }
-        let reachable = summaries.iter().map(|s| s.info.reachable_bytes).max().unwrap_or(0);
+        let reachable = summaries
+            .iter()
+            .map(|s| s.info.reachable_bytes)
+            .max()
+            .unwrap_or(0);
         let least = (reachable / LEAST_PART).max(LEAST).cast_signed();
         Some(Self { tries, same, least })
     }
@@ -88,7 +96,8 @@ impl<'a> Aligned<'a> {
     /// A figure of a step in each dump, zero where the step is missing or was pooled.
     pub(crate) fn figures(&self, step: StepId, figure: impl Fn(&Step) -> u64) -> Vec<u64> {
         let row = self.same[step.0 as usize].iter().zip(&self.tries);
-        row.map(|(same, trie)| same.map_or(0, |s| figure(&trie[s]))).collect()
+        row.map(|(same, trie)| same.map_or(0, |s| figure(&trie[s])))
+            .collect()
     }
 
     fn grown(&self, step: StepId) -> i64 {
@@ -101,7 +110,11 @@ impl<'a> Aligned<'a> {
         // What grows may stand beside what shrinks: the most that grows at a step or below it.
         let mut growing = vec![0_i64; trie.len()];
         for step in (0..trie.len() as u32).rev().map(StepId) {
-            let below: i64 = trie[step].children.iter().map(|&c| growing[c.0 as usize]).sum();
+            let below: i64 = trie[step]
+                .children
+                .iter()
+                .map(|&c| growing[c.0 as usize])
+                .sum();
             growing[step.0 as usize] = below.max(self.grown(step));
         }
         let mut found: Vec<Candidate> = Vec::new();
@@ -142,7 +155,9 @@ impl<'a> Aligned<'a> {
     fn grew_in_number(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
         let retained = self.figures(step, |s| s.retained_bytes);
-        let (&[first, .., last], &[before, .., after]) = (&objects[..], &retained[..]) else { return false };
+        let (&[first, .., last], &[before, .., after]) = (&objects[..], &retained[..]) else {
+            return false;
+        };
         if last <= 1 || last <= first {
             return false;
         }
@@ -155,7 +170,11 @@ impl<'a> Aligned<'a> {
     }
 
     fn candidate(&self, at: StepId, content: Vec<StepId>, in_place: bool) -> Candidate {
-        let named = if in_place { content[0] } else { self.named(content[0]) };
+        let named = if in_place {
+            content[0]
+        } else {
+            self.named(content[0])
+        };
         let sum = |steps: &[StepId], figure: &dyn Fn(&Step) -> u64| {
             let mut total = vec![0; self.tries.len()];
             for &step in steps {
@@ -182,7 +201,11 @@ impl<'a> Aligned<'a> {
         let mut best = content;
         let mut at = content;
         while names::is_container(trie.names.text(trie[at].class)) {
-            let growing = trie[at].children.iter().copied().filter(|&c| self.grown(c) * 8 >= self.grown(content));
+            let growing = trie[at]
+                .children
+                .iter()
+                .copied()
+                .filter(|&c| self.grown(c) * 8 >= self.grown(content));
             // A map's values rather than its keys, when these are the application's.
             let own = |c: StepId| !names::is_runtime_name(trie.names.text(trie[c].class));
             match growing.max_by_key(|&c| (own(c), self.grown(c), std::cmp::Reverse(c))) {
@@ -201,7 +224,10 @@ impl<'a> Aligned<'a> {
         let trie = self.last();
         let mut merged: BTreeMap<(String, String), Candidate> = BTreeMap::new();
         for candidate in found.drain(..) {
-            let key = (self.holder(&candidate), trie.names.text(trie[candidate.named].class).to_owned());
+            let key = (
+                self.holder(&candidate),
+                trie.names.text(trie[candidate.named].class).to_owned(),
+            );
             match merged.entry(key) {
                 std::collections::btree_map::Entry::Vacant(slot) => {
                     slot.insert(candidate);
@@ -234,25 +260,39 @@ impl<'a> Aligned<'a> {
         let mut path = trie.path(candidate.at);
         // The head of a chain is held by a field of its own.
         path.extend(candidate.content.first());
-        path.iter().map(|&s| (trie.names.text(trie[s].via).to_owned(), trie.names.kind(trie[s].via))).collect()
+        path.iter()
+            .map(|&s| {
+                (
+                    trie.names.text(trie[s].via).to_owned(),
+                    trie.names.kind(trie[s].via),
+                )
+            })
+            .collect()
     }
 
     /// The field whose content grows.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
-        holder(&self.labels(candidate)).unwrap_or_else(|| trie.names.text(trie[candidate.at].class).to_owned())
+        holder(&self.labels(candidate))
+            .unwrap_or_else(|| trie.names.text(trie[candidate.at].class).to_owned())
     }
 }
 
 pub(crate) fn is_application(kind: LabelKind) -> bool {
-    matches!(kind, LabelKind::ApplicationField | LabelKind::ApplicationStatic)
+    matches!(
+        kind,
+        LabelKind::ApplicationField | LabelKind::ApplicationStatic
+    )
 }
 
 /// Of the references down to what grows, the field whose content grows: the nearest one of the
 /// application's, else the nearest static one, else the nearest that is no collection's own.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
-        path.iter().rev().find(|(text, kind)| wanted(*kind, text)).map(|(text, _)| text.clone())
+        path.iter()
+            .rev()
+            .find(|(text, kind)| wanted(*kind, text))
+            .map(|(text, _)| text.clone())
     };
     nearest(&|k, _| is_application(k))
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeStatic))

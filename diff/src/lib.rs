@@ -17,7 +17,8 @@ mod trie;
 
 pub use compare::{Comparison, Filter};
 pub use report::{
-    AgentInfo, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Verdict,
+    AgentInfo, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report, SnapshotInfo, Stack,
+    Suspect, Verdict,
 };
 pub use summary::Summary;
 pub use trie::{Step, StepId, Trie};

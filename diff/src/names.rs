@@ -85,30 +85,48 @@ pub(crate) fn is_container(name: &str) -> bool {
 fn is_primitive_array(name: &str) -> bool {
     let element = name.trim_end_matches("[]");
     name.len() == element.len() + 2
-        && matches!(element, "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long")
+        && matches!(
+            element,
+            "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long"
+        )
 }
 
 /// The label of how an object is held by the one that dominates it.
-pub(crate) fn hold_label(snapshot: &Snapshot, hold: Hold, holder: Option<ObjectIndex>) -> (String, LabelKind) {
+pub(crate) fn hold_label(
+    snapshot: &Snapshot,
+    hold: Hold,
+    holder: Option<ObjectIndex>,
+) -> (String, LabelKind) {
     let classes = snapshot.classes();
     match hold {
         Hold::Field(class, i) => {
             let runtime = is_runtime(snapshot, class);
             let class = &classes[class];
             let field = class.fields.get(usize::from(i)).map_or("?", |f| &f.name);
-            let kind = if runtime { LabelKind::RuntimeField } else { LabelKind::ApplicationField };
+            let kind = if runtime {
+                LabelKind::RuntimeField
+            } else {
+                LabelKind::ApplicationField
+            };
             (format!("{}.{field}", class.name), kind)
         }
         Hold::Static(class, i) => {
             let runtime = is_runtime(snapshot, class);
             let class = &classes[class];
             let field = class.statics.get(usize::from(i)).map_or("?", |f| &f.name);
-            let kind = if runtime { LabelKind::RuntimeStatic } else { LabelKind::ApplicationStatic };
+            let kind = if runtime {
+                LabelKind::RuntimeStatic
+            } else {
+                LabelKind::ApplicationStatic
+            };
             (format!("{}.{field}", class.name), kind)
         }
         Hold::Element => {
             let name = holder.map_or_else(|| "[]".to_owned(), |h| snapshot.name(h));
-            (format!("{}[*]", name.strip_suffix("[]").unwrap_or(&name)), LabelKind::Element)
+            (
+                format!("{}[*]", name.strip_suffix("[]").unwrap_or(&name)),
+                LabelKind::Element,
+            )
         }
         Hold::Shared => ("(several paths)".to_owned(), LabelKind::Shared),
         Hold::Class => ("<class>".to_owned(), LabelKind::Structure),

@@ -31,18 +31,28 @@ struct Reached {
 /// reference that leaves the dominator; those found first come first.
 pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>> {
     let tree = snapshot.tree();
-    let Some(dominator) = tree.dominator(sample) else { return Vec::new() };
+    let Some(dominator) = tree.dominator(sample) else {
+        return Vec::new();
+    };
     let class = snapshot.class_of(sample);
-    let wanted = |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
+    let wanted =
+        |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
     let mut reached: Vec<Reached> = match tree.object(dominator) {
         Some(object) => vec![Reached { object, from: None }],
-        None => starts(snapshot).into_iter().map(|object| Reached { object, from: None }).collect(),
+        None => starts(snapshot)
+            .into_iter()
+            .map(|object| Reached { object, from: None })
+            .collect(),
     };
     let mut seen: HashSet<ObjectIndex> = reached.iter().map(|r| r.object).collect();
     let mut found: Vec<Vec<Label>> = Vec::new();
     let mut level = 0..reached.len();
     for _ in 0..DEPTH {
-        let objects: Vec<ObjectIndex> = reached[level.clone()].iter().take(WIDTH).map(|r| r.object).collect();
+        let objects: Vec<ObjectIndex> = reached[level.clone()]
+            .iter()
+            .take(WIDTH)
+            .map(|r| r.object)
+            .collect();
         for (i, record) in snapshot.read_all(&objects).into_iter().enumerate() {
             let Some(record) = record else { continue };
             for (target, label) in references(snapshot, &record) {
@@ -53,7 +63,10 @@ pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>>
                         found.push(path);
                     }
                 } else if is_below(snapshot, dominator, target) && seen.insert(target) {
-                    reached.push(Reached { object: target, from });
+                    reached.push(Reached {
+                        object: target,
+                        from,
+                    });
                 }
             }
         }
@@ -69,10 +82,16 @@ pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>>
 /// Where paths begin when only the GC roots together dominate: classes, the application's first.
 fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots().map(|(object, _)| object);
-    let classes = snapshot.classes().iter().take(snapshot.classes().dumped()).map(|(i, _)| ObjectIndex(i.0));
+    let classes = snapshot
+        .classes()
+        .iter()
+        .take(snapshot.classes().dumped())
+        .map(|(i, _)| ObjectIndex(i.0));
     let mut all: Vec<ObjectIndex> = classes.chain(roots).collect();
     all.sort_by_key(|&o| {
-        let runtime = snapshot.represents(o).is_none_or(|c| names::is_runtime(snapshot, c));
+        let runtime = snapshot
+            .represents(o)
+            .is_none_or(|c| names::is_runtime(snapshot, c));
         (runtime, o)
     });
     all.dedup();
@@ -82,20 +101,27 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
 
 fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
     let tree = snapshot.tree();
-    tree.node(object).is_some_and(|n| n > dominator && n < tree.end(dominator))
+    tree.node(object)
+        .is_some_and(|n| n > dominator && n < tree.end(dominator))
 }
 
 /// What an object refers to, with how it is called.
 fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
     let label = |hold| names::hold_label(snapshot, hold, Some(record.object));
     let field = |class: ClassIndex, place, is_static| {
-        label(if is_static { Hold::Static(class, place) } else { Hold::Field(class, place) })
+        label(if is_static {
+            Hold::Static(class, place)
+        } else {
+            Hold::Field(class, place)
+        })
     };
     match &record.content {
         Content::Instance(fields) => fields
             .iter()
             .filter_map(|f| match f.value {
-                Some(Value::Object(_, Some(target))) => Some((target, field(f.class, f.place, false))),
+                Some(Value::Object(_, Some(target))) => {
+                    Some((target, field(f.class, f.place, false)))
+                }
                 _ => None,
             })
             .collect(),
@@ -103,7 +129,9 @@ fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Lab
             .statics
             .iter()
             .filter_map(|f| match f.value {
-                Some(Value::Object(_, Some(target))) => Some((target, field(f.class, f.place, true))),
+                Some(Value::Object(_, Some(target))) => {
+                    Some((target, field(f.class, f.place, true)))
+                }
                 _ => None,
             })
             .collect(),

@@ -46,7 +46,9 @@ impl Summary {
                 continue;
             }
             let loader = (!class.loader.is_null()).then(|| {
-                snapshot.find(class.loader).map_or_else(|| "(unknown loader)".to_owned(), |l| snapshot.name(l))
+                snapshot
+                    .find(class.loader)
+                    .map_or_else(|| "(unknown loader)".to_owned(), |l| snapshot.name(l))
             });
             // Classes of one name by loaders of one class (a web application deployed twice) are one
             // line; their loaders' ids mean nothing in the next dump.
@@ -77,9 +79,17 @@ impl Summary {
             reachable_bytes: reachable,
             unreachable_bytes: all.bytes.saturating_sub(reachable),
             partial: snapshot.is_partial(),
-            warnings: snapshot.warnings().iter().map(ToString::to_string).collect(),
+            warnings: snapshot
+                .warnings()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             agent: None,
         };
-        Ok(Self { info, classes, trie })
+        Ok(Self {
+            info,
+            classes,
+            trie,
+        })
     }
 }

@@ -83,13 +83,19 @@ impl Trie {
         let mut builder = Builder {
             snapshot,
             holders,
-            trie: Self { steps: Vec::new(), names: Names::default() },
+            trie: Self {
+                steps: Vec::new(),
+                names: Names::default(),
+            },
             pending: Vec::new(),
             queue: VecDeque::new(),
             index: HashMap::new(),
             expand: (reachable / EXPAND_PART).max(EXPAND_BYTES),
         };
-        let root = builder.trie.names.intern("<GC roots>", LabelKind::Structure);
+        let root = builder
+            .trie
+            .names
+            .intern("<GC roots>", LabelKind::Structure);
         builder.add(StepId::ROOT, root, root);
         builder.trie.steps[0].retained_bytes = reachable;
         builder.pending[0].fresh.push(Node::ROOT);
@@ -121,8 +127,9 @@ impl Trie {
     /// The steps from below the root down to this one.
     #[must_use]
     pub fn path(&self, step: StepId) -> Vec<StepId> {
-        let mut path: Vec<StepId> =
-            std::iter::successors(Some(step), |&s| Some(self[s].parent)).take_while(|&s| s != StepId::ROOT).collect();
+        let mut path: Vec<StepId> = std::iter::successors(Some(step), |&s| Some(self[s].parent))
+            .take_while(|&s| s != StepId::ROOT)
+            .collect();
         path.reverse();
         path
     }
@@ -265,7 +272,10 @@ impl Builder<'_> {
     #[inline]
     fn key(&self, child: &Dominated) -> Key {
         let hold = if child.above == Node::ROOT {
-            self.snapshot.tree().root_kind(child.object).map_or(u32::MAX, |k| k as u32)
+            self.snapshot
+                .tree()
+                .root_kind(child.object)
+                .map_or(u32::MAX, |k| k as u32)
         } else {
             u32::from(child.key)
         };
@@ -274,10 +284,15 @@ impl Builder<'_> {
 
     /// Adds a group to the step below that its label names, or folds it into one above.
     fn place(&mut self, above: StepId, key: Key, group: Group, nested: bool) {
-        let Some(&sample) = group.samples.first() else { return };
+        let Some(&sample) = group.samples.first() else {
+            return;
+        };
         let (via, kind) = self.label(above, key, sample);
         let via = self.trie.names.intern(&via, kind);
-        let class = self.trie.names.intern(&self.snapshot.name(sample), LabelKind::Class);
+        let class = self
+            .trie
+            .names
+            .intern(&self.snapshot.name(sample), LabelKind::Class);
         if let Some(into) = self.folds_into(above, via, class) {
             let step = &mut self.trie.steps[into.0 as usize];
             step.objects += group.objects;
@@ -319,7 +334,11 @@ impl Builder<'_> {
         if pending.fresh.is_empty() && pending.nested.is_empty() {
             self.queue.push_back(step);
         }
-        if nested { pending.nested.append(&mut nodes) } else { pending.fresh.append(&mut nodes) }
+        if nested {
+            pending.nested.append(&mut nodes)
+        } else {
+            pending.fresh.append(&mut nodes)
+        }
     }
 
     /// The step that a label repeats: the one above when it has the same class (a linked list, a
@@ -346,9 +365,10 @@ impl Builder<'_> {
             return match kind {
                 None => names::hold_label(self.snapshot, hprof::Hold::Shared, None),
                 // A class is what it is, whatever kind of root holds it.
-                Some(_) if self.snapshot.represents(sample).is_some() => {
-                    (RootKind::StickyClass.name().to_owned(), LabelKind::Structure)
-                }
+                Some(_) if self.snapshot.represents(sample).is_some() => (
+                    RootKind::StickyClass.name().to_owned(),
+                    LabelKind::Structure,
+                ),
                 Some(kind) => (kind.name().to_owned(), LabelKind::Structure),
             };
         }

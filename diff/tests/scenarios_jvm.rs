@@ -16,7 +16,10 @@ fn report(dumps: &[&Path]) -> Report {
         comparison.add(Summary::new(&snapshot, dump.display().to_string()).unwrap());
         last = Some(snapshot);
     }
-    let filter = Filter { class: &|_| true, suspects: 10 };
+    let filter = Filter {
+        class: &|_| true,
+        suspects: 10,
+    };
     comparison.report(&last.unwrap(), &filter).unwrap()
 }
 
@@ -50,11 +53,17 @@ fn each_leak_is_named_with_its_holder() {
             let dir = tempfile::tempdir().unwrap();
             let report = diff(jdk, scenario, Mode::Leak, dir.path());
             let first = report.suspects.first();
-            let right = first.is_some_and(|s| scenario.accepts_holder(&s.holder) && scenario.accepts_class(&s.class));
+            let right = first.is_some_and(|s| {
+                scenario.accepts_holder(&s.holder) && scenario.accepts_class(&s.class)
+            });
             if !right {
                 failures += &format!(
                     "JDK {} {}: expected {:?} holding {:?}, found\n{}",
-                    jdk.major(), scenario.name, scenario.holders, scenario.classes, describe(&report)
+                    jdk.major(),
+                    scenario.name,
+                    scenario.holders,
+                    scenario.classes,
+                    describe(&report)
                 );
             }
         }

@@ -8,11 +8,20 @@ fn report(dumps: Vec<Vec<u8>>) -> Report {
     let mut comparison = Comparison::default();
     let mut last = None;
     for (i, dump) in dumps.into_iter().enumerate() {
-        let snapshot = Snapshot::of(Source::from_bytes(dump), &Options::default(), &Silent).unwrap();
+        let snapshot =
+            Snapshot::of(Source::from_bytes(dump), &Options::default(), &Silent).unwrap();
         comparison.add(Summary::new(&snapshot, format!("{i}.hprof")).unwrap());
         last = Some(snapshot);
     }
-    comparison.report(&last.unwrap(), &Filter { class: &|_| true, suspects: 10 }).unwrap()
+    comparison
+        .report(
+            &last.unwrap(),
+            &Filter {
+                class: &|_| true,
+                suspects: 10,
+            },
+        )
+        .unwrap()
 }
 
 /// An application's heap: a registry whose list holds `entries` entries of a kilobyte, a steady
@@ -25,17 +34,47 @@ fn heap(entries: usize, queued: usize, moved: u64) -> Vec<u8> {
     let object = FieldType::Object;
     let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
     let loader = heap.add_class_loader(loader_class, "app");
-    let list = heap.add_class("java.util.ArrayList", Some(boot.object), &[("elementData", object), ("size", FieldType::Int)], &[]);
-    let entry = heap.add_class("com.acme.Entry", Some(boot.object), &[("payload", object)], &[]);
-    let message = heap.add_class("com.acme.Message", Some(boot.object), &[("next", object), ("body", object)], &[]);
-    let queue = heap.add_class("com.acme.Queue", Some(boot.object), &[("head", object)], &[]);
-    let cache = heap.add_class("com.acme.Cache", Some(boot.object), &[], &[("values", Value::NULL)]);
-    let registry =
-        heap.add_class("com.acme.Registry", Some(boot.object), &[], &[("entries", Value::NULL), ("queue", Value::NULL)]);
+    let list = heap.add_class(
+        "java.util.ArrayList",
+        Some(boot.object),
+        &[("elementData", object), ("size", FieldType::Int)],
+        &[],
+    );
+    let entry = heap.add_class(
+        "com.acme.Entry",
+        Some(boot.object),
+        &[("payload", object)],
+        &[],
+    );
+    let message = heap.add_class(
+        "com.acme.Message",
+        Some(boot.object),
+        &[("next", object), ("body", object)],
+        &[],
+    );
+    let queue = heap.add_class(
+        "com.acme.Queue",
+        Some(boot.object),
+        &[("head", object)],
+        &[],
+    );
+    let cache = heap.add_class(
+        "com.acme.Cache",
+        Some(boot.object),
+        &[],
+        &[("values", Value::NULL)],
+    );
+    let registry = heap.add_class(
+        "com.acme.Registry",
+        Some(boot.object),
+        &[],
+        &[("entries", Value::NULL), ("queue", Value::NULL)],
+    );
     for class in [entry, message, queue, cache, registry] {
         heap.set_loader(class, loader);
     }
-    let bytes = |heap: &mut HeapBuilder, n: usize| heap.add_primitive_array(Elements::Byte(vec![7; n]));
+    let bytes =
+        |heap: &mut HeapBuilder, n: usize| heap.add_primitive_array(Elements::Byte(vec![7; n]));
     let held: Vec<Obj> = (0..entries)
         .map(|_| {
             let payload = bytes(&mut heap, 1000);
@@ -51,7 +90,10 @@ fn heap(entries: usize, queued: usize, moved: u64) -> Vec<u8> {
     let mut head: Option<Obj> = None;
     for _ in 0..queued {
         let body = bytes(&mut heap, 40);
-        head = Some(heap.add_instance(message, &[head.map_or(Value::NULL, Into::into), body.into()]));
+        head = Some(heap.add_instance(
+            message,
+            &[head.map_or(Value::NULL, Into::into), body.into()],
+        ));
     }
     let queue = heap.add_instance(queue, &[head.map_or(Value::NULL, Into::into)]);
     heap.set_static(registry, "queue", queue);
@@ -64,11 +106,28 @@ fn the_growing_list_is_named_and_measured() {
     let report = report(vec![heap(1000, 0, 0), heap(1500, 0, 4096)]);
     assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
     let s = &report.suspects[0];
-    assert_eq!((&*s.holder, &*s.class, &*s.root), ("com.acme.Registry.entries", "com.acme.Entry", "static com.acme.Registry"));
-    assert_eq!(s.path, ["com.acme.Registry.entries", "java.util.ArrayList.elementData", "java.lang.Object[*]"]);
+    assert_eq!(
+        (&*s.holder, &*s.class, &*s.root),
+        (
+            "com.acme.Registry.entries",
+            "com.acme.Entry",
+            "static com.acme.Registry"
+        )
+    );
+    assert_eq!(
+        s.path,
+        [
+            "com.acme.Registry.entries",
+            "java.util.ArrayList.elementData",
+            "java.lang.Object[*]"
+        ]
+    );
     assert_eq!((&s.objects[..], s.growth.objects), (&[1000, 1500][..], 500));
     // An entry is 16 bytes, its payload 16 + 1000.
-    assert_eq!((s.growth.shallow_bytes, s.growth.retained_bytes), (500 * 16, 500 * (16 + 1016)));
+    assert_eq!(
+        (s.growth.shallow_bytes, s.growth.retained_bytes),
+        (500 * 16, 500 * (16 + 1016))
+    );
     // And the list's array has 500 more references of 4 bytes.
     assert_eq!(report.delta.shallow_bytes, 500 * (16 + 1016) + 500 * 4);
     assert_eq!(report.delta.objects, 1000);
@@ -77,10 +136,22 @@ fn the_growing_list_is_named_and_measured() {
 #[test]
 fn two_independent_leaks_are_two_suspects_in_order() {
     let report = report(vec![heap(1000, 1000, 0), heap(1200, 4000, 640)]);
-    let found: Vec<(&str, &str, i64)> =
-        report.suspects.iter().map(|s| (&*s.holder, &*s.class, s.growth.objects)).collect();
-    assert_eq!(found, [("com.acme.Queue.head", "com.acme.Message", 3000), ("com.acme.Registry.entries", "com.acme.Entry", 200)]);
-    assert_eq!(report.suspects[0].path, ["com.acme.Registry.queue", "com.acme.Queue.head"]);
+    let found: Vec<(&str, &str, i64)> = report
+        .suspects
+        .iter()
+        .map(|s| (&*s.holder, &*s.class, s.growth.objects))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("com.acme.Queue.head", "com.acme.Message", 3000),
+            ("com.acme.Registry.entries", "com.acme.Entry", 200)
+        ]
+    );
+    assert_eq!(
+        report.suspects[0].path,
+        ["com.acme.Registry.queue", "com.acme.Queue.head"]
+    );
     assert_eq!([report.suspects[0].rank, report.suspects[1].rank], [1, 2]);
 }
 
@@ -114,26 +185,60 @@ fn a_diff_mirrors_the_reverse_diff() {
     }
     assert_eq!(forward, backward);
     // What grew one way shrank the other, and only growth is suspected.
-    assert_eq!(there.suspects.iter().map(|s| &*s.holder).collect::<Vec<_>>(), ["com.acme.Registry.entries"]);
-    assert_eq!(back.suspects.iter().map(|s| &*s.holder).collect::<Vec<_>>(), ["com.acme.Queue.head"]);
+    assert_eq!(
+        there
+            .suspects
+            .iter()
+            .map(|s| &*s.holder)
+            .collect::<Vec<_>>(),
+        ["com.acme.Registry.entries"]
+    );
+    assert_eq!(
+        back.suspects.iter().map(|s| &*s.holder).collect::<Vec<_>>(),
+        ["com.acme.Queue.head"]
+    );
 }
 
 #[test]
 fn each_dump_has_its_figure() {
-    let report = report(vec![heap(100, 0, 0), heap(200, 0, 0), heap(300, 0, 0), heap(400, 0, 0)]);
+    let report = report(vec![
+        heap(100, 0, 0),
+        heap(200, 0, 0),
+        heap(300, 0, 0),
+        heap(400, 0, 0),
+    ]);
     assert_eq!(report.suspects[0].objects, [100, 200, 300, 400]);
-    let entry = report.classes.iter().find(|c| c.class == "com.acme.Entry").unwrap();
+    let entry = report
+        .classes
+        .iter()
+        .find(|c| c.class == "com.acme.Entry")
+        .unwrap();
     assert_eq!(entry.objects, [100, 200, 300, 400]);
-    assert_eq!(entry.retained_bytes, [100_u64, 200, 300, 400].map(|n| n * 1032));
+    assert_eq!(
+        entry.retained_bytes,
+        [100_u64, 200, 300, 400].map(|n| n * 1032)
+    );
     assert_eq!(entry.loader.as_deref(), Some("com.acme.Loader"));
-    assert!(report.suspects[0].reasons.iter().any(|r| r.contains("3 of 3")));
+    assert!(
+        report.suspects[0]
+            .reasons
+            .iter()
+            .any(|r| r.contains("3 of 3"))
+    );
 }
 
 #[test]
 fn a_structure_that_is_new_is_looked_into() {
     let report = report(vec![heap(0, 0, 0), heap(1000, 0, 0)]);
     let s = &report.suspects[0];
-    assert_eq!((&*s.holder, &*s.class, &s.objects[..]), ("com.acme.Registry.entries", "com.acme.Entry", &[0, 1000][..]));
+    assert_eq!(
+        (&*s.holder, &*s.class, &s.objects[..]),
+        (
+            "com.acme.Registry.entries",
+            "com.acme.Entry",
+            &[0, 1000][..]
+        )
+    );
 }
 
 #[test]
@@ -141,7 +246,12 @@ fn a_buffer_that_grows_in_place_is_named() {
     let text = |len: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let boot = heap.boot();
-        let log = heap.add_class("com.acme.Log", Some(boot.object), &[("text", FieldType::Object)], &[("shared", Value::NULL)]);
+        let log = heap.add_class(
+            "com.acme.Log",
+            Some(boot.object),
+            &[("text", FieldType::Object)],
+            &[("shared", Value::NULL)],
+        );
         let bytes = heap.add_primitive_array(Elements::Byte(vec![32; len]));
         let shared = heap.add_instance(log, &[bytes.into()]);
         heap.set_static(log, "shared", shared);
@@ -149,8 +259,15 @@ fn a_buffer_that_grows_in_place_is_named() {
     };
     let report = report(vec![text(10_000), text(900_000)]);
     let s = &report.suspects[0];
-    assert_eq!((&*s.class, &s.objects[..], s.growth.retained_bytes), ("byte[]", &[1, 1][..], 890_000));
-    assert!(s.path.ends_with(&["com.acme.Log.text".to_owned()]), "{:?}", s.path);
+    assert_eq!(
+        (&*s.class, &s.objects[..], s.growth.retained_bytes),
+        ("byte[]", &[1, 1][..], 890_000)
+    );
+    assert!(
+        s.path.ends_with(&["com.acme.Log.text".to_owned()]),
+        "{:?}",
+        s.path
+    );
     assert!(s.reasons[0].contains("in place"));
 }
 
@@ -160,8 +277,18 @@ fn a_tree_of_one_class_is_one_step() {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let boot = heap.boot();
         let object = FieldType::Object;
-        let node = heap.add_class("com.acme.TreeNode", Some(boot.object), &[("left", object), ("right", object), ("value", object)], &[]);
-        let index = heap.add_class("com.acme.Index", Some(boot.object), &[], &[("root", Value::NULL)]);
+        let node = heap.add_class(
+            "com.acme.TreeNode",
+            Some(boot.object),
+            &[("left", object), ("right", object), ("value", object)],
+            &[],
+        );
+        let index = heap.add_class(
+            "com.acme.Index",
+            Some(boot.object),
+            &[],
+            &[("root", Value::NULL)],
+        );
         let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
         let loader = heap.add_class_loader(loader_class, "app");
         heap.set_loader(node, loader);
@@ -173,7 +300,8 @@ fn a_tree_of_one_class_is_one_step() {
                 .chunks(2)
                 .map(|pair| {
                     let value = heap.add_primitive_array(Elements::Byte(vec![1; 64]));
-                    heap.add_instance(node, &[pair[0], pair[1], value.into()]).into()
+                    heap.add_instance(node, &[pair[0], pair[1], value.into()])
+                        .into()
                 })
                 .collect();
         }
@@ -183,7 +311,10 @@ fn a_tree_of_one_class_is_one_step() {
     let report = report(vec![tree(9), tree(12)]);
     assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
     let s = &report.suspects[0];
-    assert_eq!((&*s.holder, &*s.class, &s.objects[..]), ("com.acme.Index.root", "com.acme.TreeNode", &[511, 4095][..]));
+    assert_eq!(
+        (&*s.holder, &*s.class, &s.objects[..]),
+        ("com.acme.Index.root", "com.acme.TreeNode", &[511, 4095][..])
+    );
     // A node is 24 bytes, its value 80.
     assert_eq!(s.growth.retained_bytes, (4095 - 511) * (24 + 80));
 }
@@ -197,9 +328,24 @@ fn what_several_paths_hold_is_traced_to_its_fields() {
         let boot = heap.boot();
         let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
         let loader = heap.add_class_loader(loader_class, "app");
-        let message = heap.add_class("com.acme.Message", Some(boot.object), &[("body", FieldType::Object)], &[]);
-        let index = heap.add_class("com.acme.Index", Some(boot.object), &[], &[("table", Value::NULL)]);
-        let broker = heap.add_class("com.acme.Broker", Some(boot.object), &[], &[("pending", Value::NULL)]);
+        let message = heap.add_class(
+            "com.acme.Message",
+            Some(boot.object),
+            &[("body", FieldType::Object)],
+            &[],
+        );
+        let index = heap.add_class(
+            "com.acme.Index",
+            Some(boot.object),
+            &[],
+            &[("table", Value::NULL)],
+        );
+        let broker = heap.add_class(
+            "com.acme.Broker",
+            Some(boot.object),
+            &[],
+            &[("pending", Value::NULL)],
+        );
         for class in [message, index, broker] {
             heap.set_loader(class, loader);
             heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, class);
@@ -219,7 +365,11 @@ fn what_several_paths_hold_is_traced_to_its_fields() {
     let report = report(vec![heap(500), heap(2500)]);
     let s = &report.suspects[0];
     assert_eq!((&*s.class, s.growth.objects), ("com.acme.Message", 2000));
-    assert_eq!((&*s.holder, &*s.root), ("com.acme.Index.table", "static com.acme.Index"), "{s:#?}");
+    assert_eq!(
+        (&*s.holder, &*s.root),
+        ("com.acme.Index.table", "static com.acme.Index"),
+        "{s:#?}"
+    );
     assert_eq!(s.path, ["com.acme.Index.table", "java.lang.Object[*]"]);
     let told = |r: &String| r.contains("com.acme.Index.table and com.acme.Broker.pending");
     assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
