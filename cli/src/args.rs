@@ -43,6 +43,10 @@ pub(crate) enum Task {
         dump: PathBuf,
         selector: Selector,
     },
+    Paths {
+        dump: PathBuf,
+        selector: Selector,
+    },
     Threads {
         dump: PathBuf,
     },
@@ -139,7 +143,9 @@ enum Command {
     /// The objects that retain most, or what lies directly below one
     Top(TopArgs),
     /// Objects with their fields, elements and what holds them
-    Show(ShowArgs),
+    Show(SelectArgs),
+    /// Shortest paths from GC roots to objects, merged for many
+    Paths(SelectArgs),
     /// Threads, their frames and what their local variables retain
     Threads(DumpArgs),
     /// A completion script for a shell, on standard output
@@ -245,7 +251,7 @@ struct DumpArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = SELECTOR_HELP)]
-struct ShowArgs {
+struct SelectArgs {
     /// A heap dump (HPROF), gzipped or not
     dump: PathBuf,
     /// Which objects
@@ -346,7 +352,15 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
             common.setup(std::slice::from_ref(&dump))?,
             Task::Threads { dump },
         ),
-        Some(Command::Show(ShowArgs {
+        Some(Command::Paths(SelectArgs {
+            dump,
+            selector,
+            common,
+        })) => (
+            common.setup(std::slice::from_ref(&dump))?,
+            Task::Paths { dump, selector },
+        ),
+        Some(Command::Show(SelectArgs {
             dump,
             selector,
             common,

@@ -3,6 +3,7 @@
 mod describe;
 pub(crate) mod diff;
 mod histo;
+mod paths;
 mod show;
 mod threads;
 mod top;
@@ -24,6 +25,7 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
         Task::Show { dump, selector } => show::run(setup, dump, selector).map(Report::Show),
+        Task::Paths { dump, selector } => paths::run(setup, dump, selector).map(Report::Paths),
         Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
     }
 }

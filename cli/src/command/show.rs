@@ -25,10 +25,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Sho
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected", 0);
     let objects = select(&snapshot, dump, selector)?;
-    let selected = SelectedTotals {
-        objects: objects.len() as u64,
-        shallow_bytes: objects.iter().map(|&o| snapshot.shallow_bytes(o)).sum(),
-    };
+    let selected = SelectedTotals::of(&snapshot, &objects);
     let mut best = Best::new(setup.top.unwrap_or(OBJECTS));
     for &object in &objects {
         let bytes = snapshot.retained_bytes(object);

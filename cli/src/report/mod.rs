@@ -2,6 +2,7 @@
 //! them. Keys keep the order of the fields.
 
 mod histo;
+mod paths;
 mod show;
 mod snapshot;
 mod threads;
@@ -10,6 +11,7 @@ mod top;
 use serde::Serialize;
 
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
+pub(crate) use paths::{Hidden, PathLine, PathsReport};
 pub(crate) use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownValue,
 };
@@ -25,6 +27,7 @@ pub(crate) enum Report {
     Histo(HistoReport),
     Top(TopReport),
     Show(ShowReport),
+    Paths(PathsReport),
     Threads(ThreadsReport),
 }
 
@@ -54,6 +57,7 @@ impl Report {
             Self::Histo(r) => vec![r.snapshot.condition()],
             Self::Top(r) => vec![r.snapshot.condition()],
             Self::Show(r) => vec![r.snapshot.condition()],
+            Self::Paths(r) => vec![r.snapshot.condition()],
             Self::Threads(r) => vec![r.snapshot.condition()],
         }
     }

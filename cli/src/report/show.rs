@@ -1,5 +1,6 @@
 //! `heapdiff.show/1`: objects with what they hold.
 
+use hprof::{ObjectIndex, Snapshot};
 use serde::Serialize;
 
 use super::SnapshotInfo;
@@ -20,6 +21,15 @@ pub(crate) struct ShowReport {
 pub(crate) struct SelectedTotals {
     pub(crate) objects: u64,
     pub(crate) shallow_bytes: u64,
+}
+
+impl SelectedTotals {
+    pub(crate) fn of(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Self {
+        Self {
+            objects: objects.len() as u64,
+            shallow_bytes: objects.iter().map(|&o| snapshot.shallow_bytes(o)).sum(),
+        }
+    }
 }
 
 /// An object in full.

@@ -131,6 +131,7 @@ fn runs_repeat_byte_for_byte() {
         &["top", DUMP],
         &["show", DUMP, "/./"],
         &["threads", DUMP],
+        &["paths", DUMP, "/./"],
         &[DUMP, after],
     ] {
         let with = |threads| {

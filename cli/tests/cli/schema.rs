@@ -69,6 +69,14 @@ fn top_holds() {
 }
 
 #[test]
+fn paths_holds() {
+    for selector in ["java.lang.String", "class java.lang.Thread", "/./", "/Ref/"] {
+        hold("paths", &["paths", BEFORE, selector]);
+        hold("paths", &["paths", "cut.hprof", selector, "--refs", "all"]);
+    }
+}
+
+#[test]
 fn threads_holds() {
     hold("threads", &["threads", BEFORE]);
     hold("threads", &["threads", "cut.hprof"]);
@@ -86,7 +94,7 @@ fn show_holds() {
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
-    for name in ["diff", "top", "show", "threads"] {
+    for name in ["diff", "top", "show", "paths", "threads"] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }
 }

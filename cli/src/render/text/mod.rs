@@ -2,6 +2,7 @@
 
 mod diff;
 mod histo;
+mod paths;
 mod show;
 mod snapshot;
 mod table;
@@ -22,6 +23,7 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Histo(report) => histo::render(report, style, out),
         Report::Top(report) => top::render(report, style, out),
         Report::Show(report) => show::render(report, style, out),
+        Report::Paths(report) => paths::render(report, style, out),
         Report::Threads(report) => threads::render(report, style, out),
     }
 }

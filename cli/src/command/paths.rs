@@ -1,0 +1,87 @@
+//! `heapdiff paths`: what leads from GC roots to objects.
+
+use std::path::Path;
+
+use hprof::{
+    Merge, ObjectIndex, PathNode, PathOptions, Paths, Progress, Reference, Selector, Snapshot,
+};
+
+use super::{open, select};
+use crate::args::Setup;
+use crate::failure::{Failure, Result};
+use crate::report::{Hidden, PathLine, PathsReport, SelectedTotals, SnapshotInfo};
+
+const LINES: usize = 30;
+
+pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<PathsReport> {
+    let (snapshot, meter) = open(setup, dump)?;
+    meter.phase("reading the selected", 0);
+    let objects = select(&snapshot, dump, selector)?;
+    let options = PathOptions {
+        follow: setup.analysis.refs,
+        ..PathOptions::default()
+    };
+    let paths = snapshot
+        .paths(&objects, &options, &meter)
+        .map_err(|e| Failure::input(dump, &e))?;
+    let limit = setup.top.unwrap_or(LINES);
+    let tree = paths.merged(&snapshot, merge(&snapshot, &paths, &objects, limit), limit);
+    let first: Vec<ObjectIndex> = tree.nodes.iter().map(|n| n.object).collect();
+    let ids = snapshot.ids(&first);
+    Ok(PathsReport {
+        schema: PathsReport::SCHEMA,
+        snapshot: SnapshotInfo::of(&snapshot),
+        selector: selector.to_string(),
+        selected: SelectedTotals::of(&snapshot, &objects),
+        without_path: paths.missing().len() as u64,
+        tree: tree
+            .nodes
+            .iter()
+            .zip(ids)
+            .map(|(node, id)| {
+                let id = id.unwrap_or_default().to_string();
+                line(&snapshot, node, (node.objects == 1).then_some(id))
+            })
+            .collect(),
+        hidden: hidden(tree.hidden),
+    })
+}
+
+/// The path to a single object is shown object by object, unless it is too long for that.
+fn merge(snapshot: &Snapshot, paths: &Paths, objects: &[ObjectIndex], limit: usize) -> Merge {
+    let single = match objects {
+        [one] => paths.path(snapshot, *one),
+        _ => None,
+    };
+    match single {
+        Some(path) if path.steps.len() - path.begin <= limit => Merge::Object,
+        _ => Merge::Class,
+    }
+}
+
+fn line(snapshot: &Snapshot, node: &PathNode, id: Option<String>) -> PathLine {
+    PathLine {
+        depth: node.depth,
+        root: (node.depth == 0).then(|| node.root.map_or("static", |kind| kind.name())),
+        via: node.via.map(|via| snapshot.via_name(via)),
+        strength: match node.strength {
+            Reference::No => "strong",
+            Reference::Soft => "soft",
+            Reference::Final => "final",
+            Reference::Weak => "weak",
+            Reference::Phantom => "phantom",
+        },
+        class: snapshot.name(node.object),
+        id,
+        objects: node.objects,
+        folded: node.folded,
+        selected: node.targets,
+        selected_here: node.own_targets,
+        selected_bytes: node.target_bytes,
+        hidden: hidden(node.hidden),
+    }
+}
+
+fn hidden((lines, selected): (u64, u64)) -> Hidden {
+    Hidden { lines, selected }
+}
