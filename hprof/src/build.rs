@@ -72,7 +72,7 @@ impl Plan {
     }
 
     /// Guesses the address range and the alignment from the class ids and the first object of each
-    /// piece.
+    /// piece. The alignment is a multiple of the true one; lengths of arrays are counted by it.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
         let starts = self
@@ -92,6 +92,12 @@ impl Plan {
         ids.extend(firsts);
         let bits = ids.iter().fold(0, |a, b| a | b);
         self.alignment = 1 << bits.trailing_zeros().min(8);
+        let threads = rayon::current_num_threads() as u64 + 1;
+        let counters = self.classes.arrays().len() as u64 * 8 * threads;
+        while self.alignment > 8 && self.alignment * counters > (32 << 20) + source.len() as u64 * 4
+        {
+            self.alignment /= 2;
+        }
         let (Some(&low), Some(&high)) = (ids.iter().min(), ids.iter().max()) else {
             return;
         };
@@ -115,7 +121,7 @@ fn flat_range(low: u64, high: u64, file: usize) -> Option<Range> {
     let base = low & !63;
     let end = high.checked_next_multiple_of(64)?.max(base + 64);
     let bitmap_bytes = (end - base) >> (GRAIN + 2);
-    (low.trailing_zeros() >= GRAIN && bitmap_bytes <= (file as u64) * 4 + (256 << 20))
+    (low.trailing_zeros() >= GRAIN && bitmap_bytes <= (file as u64) * 4 + (8 << 20))
         .then_some(Range { base, end })
 }
 
@@ -309,7 +315,7 @@ pub(crate) fn build(
             .classes
             .iter()
             .map(|(i, c)| {
-                let boot = c.loader.is_null() && !classes::is_hidden(&c.name);
+                let boot = c.loader.is_null() && !c.hidden;
                 !c.dumped || (boot && !unpinned.contains(&i.0))
             })
             .collect();

@@ -1,6 +1,7 @@
 //! The class table: names, hierarchy, fields, and where in an object's body its references lie.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::ids::{ClassIndex, ObjectId};
 use crate::outline::Outline;
@@ -9,11 +10,14 @@ use crate::record::{ClassDump, Kind};
 /// The longest chain of superclasses that is followed; real ones are a tenth of this.
 const MAX_DEPTH: u16 = 255;
 
+/// References that all layouts together may have beyond one for each byte of the file.
+const SPARE_FIELDS: u64 = 4 << 20;
+
 /// A field that a class declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Its name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// Its type.
     pub kind: Kind,
 }
@@ -22,7 +26,7 @@ pub struct Field {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Static {
     /// Its name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// Its type.
     pub kind: Kind,
     /// Its value, as the dump's bits.
@@ -51,7 +55,7 @@ pub struct Class {
     /// The class object's id; null where the dump has no record of the class.
     pub id: ObjectId,
     /// The name as in Java source: `com.acme.Foo$Bar`, `byte[]`.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// The superclass.
     pub superclass: Option<ClassIndex>,
     /// The defining loader's id; null for the boot loader.
@@ -66,10 +70,10 @@ pub struct Class {
     pub reference: Reference,
     /// Other objects that the class object refers to: signers, protection domain, constant pool.
     pub(crate) others: Vec<u64>,
-    /// The sum of its field sizes as the dump gives it. Not an object's size.
-    pub(crate) declared_bytes: u32,
     /// Whether the dump has a CLASS_DUMP for it.
     pub(crate) dumped: bool,
+    /// Whether it is a hidden class, which its loader does not keep.
+    pub(crate) hidden: bool,
 }
 
 /// What the object passes need of a class, small enough that the table stays in the cache.
@@ -100,7 +104,7 @@ pub struct Classes {
     list: Vec<Class>,
     by_id: IdTable,
     /// Classes of one name, one for each loader that defined it.
-    by_name: HashMap<Box<str>, Vec<ClassIndex>>,
+    by_name: HashMap<Arc<str>, Vec<ClassIndex>>,
     layouts: Vec<Layout>,
     /// Offsets of reference fields in an instance's body, class after class.
     ref_offsets: Vec<u32>,
@@ -113,6 +117,29 @@ pub struct Classes {
     /// `jdk.internal.vm.StackChunk`, and where in its instances the words of the stack are counted.
     stack_chunk: Option<(ClassIndex, usize)>,
     pub(crate) duplicates: u64,
+    /// Fields that layouts may still list: in a damaged dump many classes can inherit many.
+    spare_fields: u64,
+    /// Classes for whose references that left no room.
+    pub(crate) oversized: u64,
+}
+
+/// A class's name, made once for all classes that share it.
+#[derive(Clone)]
+struct ClassName {
+    text: Arc<str>,
+    element: Option<Kind>,
+    hidden: bool,
+}
+
+impl ClassName {
+    fn new(raw: &str) -> Self {
+        let (text, element) = java_name(raw);
+        Self {
+            hidden: is_hidden(&text),
+            text: text.into(),
+            element,
+        }
+    }
 }
 
 impl Classes {
@@ -128,7 +155,19 @@ impl Classes {
             names.insert(load.class, load.name);
         }
         let text = |id: u64| outline.name(bytes, id);
-        let mut this = Self::default();
+        let mut field_names: HashMap<u64, Arc<str>> = HashMap::new();
+        let mut named = |id: u64| -> Arc<str> {
+            let make = || match text(id) {
+                Some(text) => text.into(),
+                None => format!("(unnamed {id:#x})").into(),
+            };
+            field_names.entry(id).or_insert_with(make).clone()
+        };
+        let mut class_names: HashMap<u64, (ClassName, Vec<ClassIndex>)> = HashMap::new();
+        let mut this = Self {
+            spare_fields: SPARE_FIELDS + bytes.len() as u64,
+            ..Self::default()
+        };
         let mut seen: HashMap<u64, u32> = HashMap::new();
         let mut supers = Vec::with_capacity(dumps.len());
         for dump in dumps {
@@ -136,22 +175,30 @@ impl Classes {
                 this.duplicates += 1;
                 continue;
             }
-            seen.insert(dump.id, this.list.len() as u32);
+            let index = ClassIndex(this.list.len() as u32);
+            seen.insert(dump.id, index.0);
             supers.push(dump.superclass);
-            let name = names.get(&dump.id).and_then(|&n| text(n));
-            let (name, element) = match name {
-                Some(raw) => java_name(&raw),
-                None => (format!("(unnamed class {:#x})", dump.id), None),
+            let name_id = names.get(&dump.id).copied();
+            let known = name_id.and_then(|id| class_names.get_mut(&id));
+            let name = if let Some((name, same)) = known {
+                same.push(index);
+                name.clone()
+            } else if let Some((id, raw)) = name_id.and_then(|id| Some((id, text(id)?))) {
+                let name = ClassName::new(&raw);
+                class_names.insert(id, (name.clone(), vec![index]));
+                name
+            } else {
+                let name = ClassName::new(&format!("(unnamed class {:#x})", dump.id));
+                this.by_name.insert(name.text.clone(), vec![index]);
+                name
             };
-            let named = |id: u64| -> Box<str> {
-                text(id).map_or_else(
-                    || format!("(unnamed {id:#x})").into(),
-                    |t| t.into_owned().into(),
-                )
-            };
+            let constants = dump.constants.iter().filter(|c| c.0 == Kind::Object);
+            let others = dump.others.iter().copied().chain(constants.map(|c| c.1));
             this.list.push(Class {
                 id: ObjectId(dump.id),
-                name: name.into(),
+                name: name.text,
+                element: name.element,
+                hidden: name.hidden,
                 loader: ObjectId(dump.loader),
                 fields: dump
                     .fields
@@ -170,20 +217,7 @@ impl Classes {
                         value,
                     })
                     .collect(),
-                element,
-                others: dump
-                    .others
-                    .iter()
-                    .copied()
-                    .chain(
-                        dump.constants
-                            .iter()
-                            .filter(|c| c.0 == Kind::Object)
-                            .map(|c| c.1),
-                    )
-                    .filter(|&id| id != 0)
-                    .collect(),
-                declared_bytes: dump.instance_bytes,
+                others: others.filter(|&id| id != 0).collect(),
                 dumped: true,
                 ..Class::default()
             });
@@ -195,12 +229,17 @@ impl Classes {
         this.cut_bad_hierarchies();
         this.add_primitive_arrays();
         this.by_id = IdTable::new(this.list[..this.dumped].iter().map(|c| c.id.0));
-        for (i, class) in this.list.iter().enumerate() {
-            this.by_name
-                .entry(class.name.clone())
-                .or_default()
-                .push(ClassIndex(i as u32));
+        for (_, (name, mut same)) in class_names {
+            this.by_name.entry(name.text).or_default().append(&mut same);
         }
+        // Array classes that were added without a record.
+        for (class, i) in this.list.iter().zip(0..).skip(this.dumped) {
+            let same = this.by_name.entry(class.name.clone()).or_default();
+            same.push(ClassIndex(i));
+        }
+        this.by_name
+            .values_mut()
+            .for_each(|same| same.sort_unstable());
         this.find_reference_classes();
         for i in 0..this.list.len() {
             this.add_layout(i, id_size);
@@ -284,14 +323,26 @@ impl Classes {
             reference: self.list[index].reference,
             never_leaf: false,
         };
+        let chain = || self.chain(ClassIndex(index as u32));
+        let fields: u64 = chain().map(|c| self[c].fields.len() as u64).sum();
+        let spare = self.spare_fields.checked_sub(fields);
+        let (spare_fields, oversized) = match spare {
+            Some(left) => (left, self.oversized),
+            None => (self.spare_fields, self.oversized + 1),
+        };
         let mut at = 0_usize;
-        for c in self.chain(ClassIndex(index as u32)) {
+        for c in chain() {
             let class = &self.list[c.index()];
             let boot = class.loader.is_null();
             layout.never_leaf |=
                 boot && matches!(&*class.name, "java.lang.Thread" | "java.lang.ClassLoader");
             let holds_referent = boot && &*class.name == "java.lang.ref.Reference";
-            for field in &class.fields {
+            let listed = if spare.is_some() {
+                &class.fields[..]
+            } else {
+                &[]
+            };
+            for field in listed {
                 if field.kind == Kind::Object {
                     if holds_referent && &*field.name == "referent" {
                         layout.referent = at as u32;
@@ -318,6 +369,7 @@ impl Classes {
             layout.array = self.arrays.len() as u32;
             self.arrays.push(ClassIndex(index as u32));
         }
+        (self.spare_fields, self.oversized) = (spare_fields, oversized);
         self.ref_offsets = refs;
         self.layouts.push(layout);
     }
@@ -408,7 +460,7 @@ impl Classes {
         for id in ids {
             let element = arrays.contains(&id).then_some(Kind::Object);
             let suffix = if element.is_some() { "[]" } else { "" };
-            let name: Box<str> = format!("(unknown class {id:#x}){suffix}").into();
+            let name: Arc<str> = format!("(unknown class {id:#x}){suffix}").into();
             self.by_id.insert(id, self.list.len() as u32);
             self.by_name
                 .entry(name.clone())
@@ -439,7 +491,7 @@ impl std::ops::Index<ClassIndex> for Classes {
 
 /// Hidden and anonymous classes hang on their own loader data, not on their loader: they are not
 /// among the roots that keep a loader's other classes.
-pub(crate) fn is_hidden(name: &str) -> bool {
+fn is_hidden(name: &str) -> bool {
     name.contains("/0x")
         || name.contains("+0x")
         || name.bytes().enumerate().any(|(i, b)| b == b'/' && i > 0)

@@ -15,8 +15,12 @@ use rayon::prelude::*;
 use crate::error::Warning;
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// Members decompressed at once; with blocks of 1 MB this bounds the memory used.
+/// Members decompressed at once at most, and the bytes that they may have together.
 const BATCH: usize = 16;
+const BATCH_BYTES: usize = 32 << 20;
+/// Bytes decompressed in vain, from places that only looked like a member's header, beyond which
+/// (and beyond a share of those of use) the rest is decompressed in one stream.
+const WASTE: usize = 64 << 20;
 /// A block size larger than this is not believed, and the file is decompressed in one stream.
 const MAX_BLOCK: usize = 64 << 20;
 
@@ -74,12 +78,14 @@ fn decompress_blocks(
     block: usize,
     out: &mut impl Write,
 ) -> std::io::Result<Option<Warning>> {
+    let batch_size = (BATCH_BYTES / block).clamp(1, BATCH);
+    let (mut made, mut waste) = (0, 0);
     let finder = memmem::Finder::new(&MAGIC);
     let mut next = 0;
     let mut candidates = finder.find_iter(input).peekable();
     loop {
-        let mut batch = Vec::with_capacity(BATCH);
-        while batch.len() < BATCH {
+        let mut batch = Vec::with_capacity(batch_size);
+        while batch.len() < batch_size {
             match candidates.next() {
                 // Flags beyond the five defined ones: not a header.
                 Some(at) if at >= next && input.get(at + 3).is_some_and(|f| f & 0xe0 == 0) => {
@@ -89,7 +95,7 @@ fn decompress_blocks(
                 None => break,
             }
         }
-        if batch.is_empty() {
+        if batch.is_empty() || waste > WASTE + made / 4 {
             break;
         }
         let members: Vec<Option<Member>> = batch
@@ -97,11 +103,15 @@ fn decompress_blocks(
             .map(|&at| member(input, at, block))
             .collect();
         for (at, member) in batch.into_iter().zip(members) {
-            if at == next
-                && let Some(member) = member
-            {
-                out.write_all(&member.bytes)?;
-                next = member.end;
+            match member {
+                Some(member) if at == next => {
+                    out.write_all(&member.bytes)?;
+                    next = member.end;
+                    made += member.bytes.len();
+                }
+                Some(member) => waste += member.bytes.len(),
+                // What was read before the damage is not known, but no more than a block.
+                None => waste += block.min(input.len() - at),
             }
         }
         if candidates.peek().is_some_and(|&at| at > next) {

@@ -153,8 +153,11 @@ impl Outline {
     /// The text of a name; `None` when the dump lacks it. Bytes that are no UTF-8 (the JVM writes
     /// a modified form) are replaced.
     pub(crate) fn name<'a>(&self, bytes: &'a [u8], id: u64) -> Option<std::borrow::Cow<'a, str>> {
+        /// No class file holds a longer one.
+        const LONGEST: usize = u16::MAX as usize;
         let &(at, len) = self.names.get(&id)?;
-        Some(String::from_utf8_lossy(bytes.get(at..at + len as usize)?))
+        let len = (len as usize).min(LONGEST);
+        Some(String::from_utf8_lossy(bytes.get(at..at + len)?))
     }
 }
 

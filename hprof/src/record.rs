@@ -310,7 +310,6 @@ pub(crate) struct ClassDump {
     pub(crate) loader: u64,
     /// Signers and protection domain.
     pub(crate) others: [u64; 2],
-    pub(crate) instance_bytes: u32,
     pub(crate) constants: Vec<(Kind, u64)>,
     /// Name, type and value of each static field.
     pub(crate) statics: Vec<(u64, Kind, u64)>,
@@ -322,7 +321,7 @@ pub(crate) struct ClassDump {
 pub(crate) fn class_dump(input: &[u8], id_size: usize) -> Option<(ClassDump, usize)> {
     let word = || id(id_size);
     let mut class = ClassDump::default();
-    let (mut rest, (id, _, superclass, loader, signers, domain, _, _, instance_bytes)) = (
+    let (mut rest, (id, _, superclass, loader, signers, domain, _, _, _)) = (
         word(),
         be_u32::<_, nom::error::Error<_>>,
         word(),
@@ -336,7 +335,7 @@ pub(crate) fn class_dump(input: &[u8], id_size: usize) -> Option<(ClassDump, usi
         .parse(input)
         .ok()?;
     (class.id, class.superclass, class.loader) = (id, superclass, loader);
-    (class.others, class.instance_bytes) = ([signers, domain], instance_bytes);
+    class.others = [signers, domain];
     let mut count;
     (rest, count) = short(rest)?;
     for _ in 0..count {

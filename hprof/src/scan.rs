@@ -505,13 +505,18 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             self.odd_instance(class, layout.array, body)
         };
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
-            for &at in classes.ref_offsets(layout) {
-                let at = at as usize;
-                if at + ID <= body.len() {
-                    self.reference(read_id::<ID>(body, at), &mut count);
-                } else {
-                    self.worker.stats.short_bodies += 1;
-                }
+            let mut offsets = classes.ref_offsets(layout);
+            if offsets
+                .last()
+                .is_some_and(|&at| at as usize + ID > body.len())
+            {
+                // They ascend, so a short body is not searched for each of them.
+                let fit = offsets.partition_point(|&at| at as usize + ID <= body.len());
+                self.worker.stats.short_bodies += (offsets.len() - fit) as u64;
+                offsets = &offsets[..fit];
+            }
+            for &at in offsets {
+                self.reference(read_id::<ID>(body, at as usize), &mut count);
             }
             if layout.referent != Layout::NO_REFERENT {
                 special = self.referent(layout, body, &mut count);

@@ -33,7 +33,10 @@ impl Shapes {
         let arrays = classes.arrays().to_vec();
         Self {
             classes: count,
-            long: count * 2 + arrays.len() as u32 * SHORT,
+            // Saturated when there are too many classes, which `has_room` refuses.
+            long: count
+                .saturating_mul(2)
+                .saturating_add((arrays.len() as u32).saturating_mul(SHORT)),
             arrays,
             longs: Vec::new(),
         }

@@ -36,7 +36,7 @@ impl Dump {
     /// Warnings in file order, those of the dump as a whole last.
     pub(crate) fn gather_warnings(&mut self, more: impl IntoIterator<Item = Warning>) {
         let duplicates = self.classes.duplicates;
-        let short = self.stats.short_bodies;
+        let (short, oversized) = (self.stats.short_bodies, self.classes.oversized);
         let mut all: Vec<Warning> = self.source.warnings().to_vec();
         all.append(&mut self.outline.warnings);
         all.extend(more);
@@ -44,6 +44,15 @@ impl Dump {
             all.push(Warning::note(format!(
                 "{duplicates} class records have the id of an earlier one and were ignored"
             )));
+        }
+        if oversized > 0 {
+            let text = format!(
+                "{oversized} classes inherit more fields than the file can hold: their objects' references are not followed"
+            );
+            all.push(Warning {
+                partial: true,
+                ..Warning::note(text)
+            });
         }
         if short > 0 {
             let text = format!(
