@@ -123,6 +123,7 @@ static field holds), 'class com.acme.Foo' (the class itself), /regex/ (classes b
     version,
     override_usage = USAGE,
     after_help = AFTER_HELP,
+    max_term_width = 100,
     arg_required_else_help = true,
     args_conflicts_with_subcommands = true
 )]
@@ -164,10 +165,10 @@ struct DiffArgs {
     /// More dumps, oldest first: what grows at every step stands out
     later: Vec<PathBuf>,
     /// Report only classes that a regular expression matches (may be repeated)
-    #[arg(long, value_name = "RE", help_heading = "Diff")]
+    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     include: Vec<Regex>,
     /// Leave out classes that a regular expression matches (may be repeated)
-    #[arg(long, value_name = "RE", help_heading = "Diff")]
+    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     exclude: Vec<Regex>,
     /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more
     #[arg(long, value_name = "SIZE", help_heading = "Diff")]
@@ -212,6 +213,15 @@ impl DiffArgs {
             },
         })
     }
+}
+
+/// A regular expression, or in one line why it is none.
+fn pattern(text: &str) -> std::result::Result<Regex, String> {
+    Regex::new(text).map_err(|e| {
+        let text = e.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        last.strip_prefix("error: ").unwrap_or(last).to_owned()
+    })
 }
 
 fn too_few(message: String) -> Failure {
@@ -279,7 +289,7 @@ struct CommonArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     progress: When,
     /// Errors only on standard error: no progress, no warnings
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
     /// Each phase with its time on standard error
     #[arg(short, long)]

@@ -13,5 +13,6 @@ fn commands_answer_as_recorded() {
         .case(format!("{here}/tests/cmd/*.trycmd"))
         .case(format!("{here}/../README.md"))
         .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
         .run();
 }
