@@ -74,6 +74,13 @@ pub(crate) struct Gates {
     pub(crate) suspect: bool,
 }
 
+impl Gates {
+    /// Whether there are any.
+    pub(crate) const fn any(&self) -> bool {
+        self.growth.is_some() || self.suspect
+    }
+}
+
 /// How to work and how to show it: the same for all commands.
 #[derive(Debug)]
 pub(crate) struct Setup {

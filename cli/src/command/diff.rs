@@ -8,7 +8,7 @@ use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 use hprof::Progress;
 
 use super::open;
-use crate::args::{ClassFilter, Setup};
+use crate::args::{ClassFilter, Gates, Setup};
 use crate::failure::{Failure, Result};
 use crate::render::Format;
 use crate::report::DiffReport;
@@ -19,10 +19,20 @@ const CLASSES: usize = 15;
 
 /// Each dump is reduced to its summary before the next is opened; only the last stays open until
 /// the paths of what grew are looked up in it.
-pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], classes: &ClassFilter) -> Result<DiffReport> {
+pub(crate) fn run(
+    setup: &Setup,
+    dumps: &[PathBuf],
+    classes: &ClassFilter,
+    gates: Gates,
+) -> Result<DiffReport> {
+    let limit = setup.top.unwrap_or(SUSPECTS);
     let filter = Filter {
         class: &|name| classes.admits(name),
-        suspects: setup.top.unwrap_or(SUSPECTS),
+        // One more than is reported tells whether there are more; gates look at all.
+        suspects: match gates.any() {
+            true => usize::MAX,
+            false => limit.saturating_add(1),
+        },
     };
     let mut comparison = Comparison::default();
     let mut last = None;
@@ -47,11 +57,13 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], classes: &ClassFilter) -> Re
         let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
         report.classes.sort_by_key(|class| Reverse(key(class)));
     }
+    let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
     let rows = setup.rows(CLASSES);
     let more_classes = report.classes.len().saturating_sub(rows);
     report.classes.truncate(rows);
     Ok(DiffReport {
         diff: report,
+        more_suspects,
         more_classes,
     })
 }

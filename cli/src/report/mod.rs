@@ -36,6 +36,9 @@ pub(crate) enum Report {
 #[serde(transparent)]
 pub(crate) struct DiffReport {
     pub(crate) diff: heapdiff_diff::Report,
+    /// Suspects that are not listed: all of them for gates, else at most one.
+    #[serde(skip)]
+    pub(crate) more_suspects: Vec<heapdiff_diff::Suspect>,
     /// Classes that changed and are not listed.
     #[serde(skip)]
     pub(crate) more_classes: usize,

@@ -14,6 +14,7 @@ use crate::style::Style;
 pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let DiffReport {
         diff: report,
+        more_suspects,
         more_classes,
     } = report;
     dumps(&report.snapshots, style, out)?;
@@ -28,13 +29,17 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         )?;
     }
     writeln!(out)?;
-    if report.suspects.is_empty() {
+    if report.suspects.is_empty() && more_suspects.is_empty() {
         writeln!(out, "no growth worth a look")?;
     } else {
         writeln!(out, "{}", style.bold("What grew"))?;
         for suspect in &report.suspects {
             writeln!(out)?;
             self::suspect(suspect, style, out)?;
+        }
+        if !more_suspects.is_empty() {
+            let rest = "and more that grew less (--top N shows more)";
+            writeln!(out, "\n{}", style.dim(rest))?;
         }
     }
     classes(&report.classes, *more_classes, style, out)
