@@ -424,6 +424,21 @@ fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     rooted
 }
 
+/// What is said when nothing, or nothing of the JVM's own, is a root.
+fn without_roots(roots: &[Root]) -> Option<Warning> {
+    if roots.is_empty() {
+        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): the classes of the boot loader are taken for roots, and what only threads, JNI or other class loaders hold counts as unreachable";
+        return Some(Warning {
+            partial: true,
+            ..Warning::note(text)
+        });
+    }
+    let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
+    (!sticky).then(|| {
+        Warning::note("the dump names no system classes as GC roots: all classes of the boot loader are taken for roots")
+    })
+}
+
 fn finish(
     context: &Context<'_>,
     plan: &Plan,
@@ -477,6 +492,7 @@ fn finish(
         scanned = scan::scan(&context.job(plan, pinned, numbers), &plan.pieces)?;
     }
     let roots = std::mem::take(&mut scanned.roots);
+    warnings.extend(without_roots(&roots));
     let resolve = |id: u64| {
         Numbers {
             map: &map,

@@ -55,7 +55,7 @@ impl Outline {
                 out.warnings.push(Warning::damage(
                     at as u64,
                     format!(
-                        "the file ends inside a record's header ({} of 9 bytes)",
+                        "the file ends inside a record's header ({} of 9 bytes): what would follow is missing",
                         bytes.len() - at
                     ),
                 ));
@@ -87,16 +87,31 @@ impl Outline {
                 "the dump has no heap records: all figures are zero",
             ));
         } else if !out.complete {
-            let text = "the dump ends without its closing record: it was cut off while being written, so objects and GC roots may be missing";
+            let text = "the dump ends without its closing record: it was cut off while being written, so objects and GC roots may be missing from all figures";
             out.warnings.push(Warning::damage(bytes.len() as u64, text));
         }
         out
     }
 
     fn cut(&mut self, at: usize, tag: u8, length: u64, left: u64) {
+        let (what, missing) = match tag {
+            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => (
+                "a heap record",
+                "the objects and GC roots that it would hold are missing from all figures",
+            ),
+            tag::UTF8 => ("a name", "it and what would follow are missing"),
+            tag::LOAD_CLASS => (
+                "the record of a class's name",
+                "it and what would follow are missing",
+            ),
+            tag::STACK_FRAME | tag::STACK_TRACE => {
+                ("a stack trace", "it and what would follow are missing")
+            }
+            _ => ("a record", "what would follow is missing"),
+        };
         self.warnings.push(Warning::damage(
             at as u64,
-            format!("a record of kind {tag:#04x} claims {length} bytes but the file has {left} more: it is cut off here"),
+            format!("{what} (kind {tag:#04x}) needs {length} bytes but the file has {left} more: it is cut off, and {missing}"),
         ));
     }
 

@@ -626,7 +626,7 @@ impl Scanned {
                 self.warnings.push(Warning::damage(
                     damage.offset as u64,
                     format!(
-                        "{}; the rest of its segment, {} bytes, is not read",
+                        "{}; the rest of its segment, {} bytes, is not read, and its objects are missing from all figures",
                         damage.message,
                         segment.end - damage.offset
                     ),

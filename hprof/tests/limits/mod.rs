@@ -1,0 +1,73 @@
+//! How much memory a test takes: what the allocator gives out, and what the process has mapped and
+//! touched besides.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+struct Counting;
+
+static USED: AtomicU64 = AtomicU64::new(0);
+static MOST: AtomicU64 = AtomicU64::new(0);
+
+fn more(bytes: usize) {
+    let used = USED.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+    MOST.fetch_max(used, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        more(layout.size());
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Tests that measure run one at a time.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The most memory taken since the start.
+pub(crate) struct Peak {
+    used: u64,
+    mapped: u64,
+}
+
+impl Peak {
+    pub(crate) fn start() -> Self {
+        let used = USED.load(Ordering::Relaxed);
+        MOST.store(used, Ordering::Relaxed);
+        // Resets what the kernel holds for the most.
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        Self {
+            used,
+            mapped: status("VmHWM:"),
+        }
+    }
+
+    /// The larger of what was allocated and what the process grew by.
+    pub(crate) fn bytes(&self) -> u64 {
+        let allocated = MOST.load(Ordering::Relaxed).saturating_sub(self.used);
+        allocated.max(status("VmHWM:").saturating_sub(self.mapped))
+    }
+}
+
+/// A line of `/proc/self/status`, in bytes; 0 where there is none.
+fn status(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
