@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use hprof::{Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
+use hprof::{ClassIndex, Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -41,6 +41,8 @@ pub struct Step {
     pub children: Vec<StepId>,
     /// Some of the objects.
     pub samples: Vec<ObjectIndex>,
+    /// The class of the objects; of several classes of one name, one.
+    of: Option<ClassIndex>,
     /// Whether a longer chain folds back through this step.
     cyclic: bool,
 }
@@ -173,6 +175,8 @@ struct Groups {
     list: Vec<(Key, Group)>,
     index: FxHashMap<Key, u32>,
     recent: [u32; 2],
+    /// Objects of the step itself.
+    folded: Group,
 }
 
 impl Groups {
@@ -218,6 +222,7 @@ impl Builder<'_> {
             retained_bytes: 0,
             children: Vec::new(),
             samples: Vec::new(),
+            of: None,
             cyclic: false,
         });
         self.pending.push(Pending::default());
@@ -234,21 +239,30 @@ impl Builder<'_> {
             if nodes.is_empty() {
                 continue;
             }
-            let groups = self.groups(&nodes);
+            let Groups { list, folded, .. } = self.groups(&nodes, self.trie[step].of);
             drop(nodes);
-            for (key, group) in groups {
+            let own = &mut self.trie.steps[step.0 as usize];
+            own.objects += folded.objects;
+            own.shallow_bytes += folded.shallow;
+            for (key, group) in list {
                 self.place(step, key, group, is_nested);
             }
         }
     }
 
-    /// Groups what the nodes dominate immediately by label, in a fixed order.
-    fn groups(&self, nodes: &[Node]) -> Vec<(Key, Group)> {
+    /// Groups what the nodes dominate immediately by label, in a fixed order. Objects of the class
+    /// `own` are taken as more of the nodes: a chain of millions is followed here, in one go.
+    fn groups(&self, nodes: &[Node], own: Option<ClassIndex>) -> Groups {
         let parts: Vec<Groups> = nodes
             .par_chunks(CHUNK)
             .map(|nodes| {
                 let mut groups = Groups::default();
                 self.snapshot.dominated(self.holders, nodes, |child| {
+                    if own.is_some() && child.class == own {
+                        groups.folded.objects += 1;
+                        groups.folded.shallow += child.shallow_bytes;
+                        return true;
+                    }
                     let group = groups.of(self.key(&child));
                     group.objects += 1;
                     group.shallow += child.shallow_bytes;
@@ -257,16 +271,20 @@ impl Builder<'_> {
                         group.samples.push(child.object);
                     }
                     group.nodes.extend(child.node);
+                    false
                 });
                 groups
             })
             .collect();
         let mut all = Groups::default();
-        for (key, group) in parts.into_iter().flat_map(|part| part.list) {
-            all.of(key).merge(group);
+        for part in parts {
+            all.folded.merge(part.folded);
+            for (key, group) in part.list {
+                all.of(key).merge(group);
+            }
         }
         all.list.sort_unstable_by_key(|g| g.0);
-        all.list
+        all
     }
 
     #[inline]
@@ -311,7 +329,9 @@ impl Builder<'_> {
             return;
         }
         let id = self.add(above, via, class);
+        let of = self.snapshot.class_of(sample);
         let step = &mut self.trie.steps[id.0 as usize];
+        step.of = of;
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
         // What a folded chain holds by a step of the chain itself, that step has already.

@@ -146,7 +146,11 @@ impl Snapshot {
     }
 
     fn hold_in<const ID: usize>(&self, start: usize, end: usize, slots: &[AtomicU16]) {
-        let mut visitor = HoldVisitor::<ID> { snapshot: self, slots, batch: Vec::with_capacity(BATCH) };
+        let mut visitor = HoldVisitor::<ID> {
+            snapshot: self,
+            slots,
+            batch: Vec::with_capacity(BATCH),
+        };
         // Damage was reported when the dump was opened.
         let _ = walk::walk(&self.dump.source, start, end, ID, &mut visitor);
         self.hold_batch(slots, &mut visitor.batch);
@@ -250,7 +254,11 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
     #[inline(always)]
     fn node(&self, id: u64) -> Option<Node> {
         let number = self.snapshot.number(id);
-        if number < self.snapshot.split.inner { self.snapshot.tree().node(ObjectIndex(number)) } else { None }
+        if number < self.snapshot.split.inner {
+            self.snapshot.tree().node(ObjectIndex(number))
+        } else {
+            None
+        }
     }
 
     #[inline(always)]
@@ -270,11 +278,20 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
     #[inline(always)]
     fn instance(&mut self, object: Object, class_id: u64, body: &[u8]) {
         let s = self.snapshot;
-        let Some(node) = self.node(object.id) else { return };
+        let Some(node) = self.node(object.id) else {
+            return;
+        };
         let classes = &s.dump.classes;
-        let Some(class) = classes.by_id(ObjectId(class_id)) else { return };
+        let Some(class) = classes.by_id(ObjectId(class_id)) else {
+            return;
+        };
         let layout = classes.layout(class.0);
-        for (k, &at) in classes.ref_offsets(layout).iter().enumerate().take(code::LAST_FIELD as usize) {
+        for (k, &at) in classes
+            .ref_offsets(layout)
+            .iter()
+            .enumerate()
+            .take(code::LAST_FIELD as usize)
+        {
             let at = at as usize;
             if at + ID <= body.len() {
                 self.found(node, read_id::<ID>(body, at), k as u16 + 1);
@@ -284,7 +301,9 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
         if layout.referent != Layout::NO_REFERENT && at + ID <= body.len() {
             let retains = match s.options.refs {
                 crate::Refs::All => true,
-                crate::Refs::Soft => !matches!(layout.reference, Reference::Weak | Reference::Phantom),
+                crate::Refs::Soft => {
+                    !matches!(layout.reference, Reference::Weak | Reference::Phantom)
+                }
                 crate::Refs::Strong => layout.reference == Reference::No,
             };
             if retains {
@@ -299,7 +318,9 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
     #[inline(always)]
     fn object_array(&mut self, object: Object, class_id: u64, elements: &[u8]) {
         let s = self.snapshot;
-        let Some(node) = self.node(object.id) else { return };
+        let Some(node) = self.node(object.id) else {
+            return;
+        };
         for element in elements.chunks_exact(ID) {
             self.found(node, read_id::<ID>(element, 0), code::ELEMENT);
         }
@@ -331,36 +352,69 @@ pub struct Dominated {
 }
 
 impl Snapshot {
-    /// Visits everything that the nodes dominate immediately.
+    /// Visits everything that the nodes dominate immediately. Where `visit` returns true for an
+    /// object, it goes on with what that object dominates.
     ///
     /// Cost: linear, with what is needed of each object fetched before it is visited.
-    pub fn dominated(&self, holders: &Holders, nodes: &[Node], mut visit: impl FnMut(Dominated)) {
+    pub fn dominated(
+        &self,
+        holders: &Holders,
+        nodes: &[Node],
+        mut visit: impl FnMut(Dominated) -> bool,
+    ) {
         const AHEAD: usize = 16;
         let tree = self.tree();
+        let mut followed: Vec<Node> = Vec::new();
         let mut batch: Vec<(Node, Option<Node>, ObjectIndex)> = Vec::with_capacity(2 * BATCH);
-        let mut flush = |batch: &mut Vec<(Node, Option<Node>, ObjectIndex)>| {
+        let mut flush = |batch: &mut Vec<(Node, Option<Node>, ObjectIndex)>,
+                         followed: &mut Vec<Node>| {
             for (above, node, object) in batch.drain(..) {
                 let (class, shallow_bytes) = self.class_and_size(object);
                 let retained_bytes = node.map_or(shallow_bytes, |n| tree.retained_bytes(n));
                 let key = holders.key(object);
-                visit(Dominated { above, node, object, class, shallow_bytes, retained_bytes, key });
+                let child = Dominated {
+                    above,
+                    node,
+                    object,
+                    class,
+                    shallow_bytes,
+                    retained_bytes,
+                    key,
+                };
+                if visit(child) {
+                    followed.extend(node);
+                }
             }
         };
-        for (i, &above) in nodes.iter().enumerate() {
-            if let Some(&soon) = nodes.get(i + AHEAD) {
-                tree.fetch_children(soon);
-            }
-            let inner = tree.children(above).filter_map(|n| Some((Some(n), tree.object(n)?)));
+        let mut next = 0;
+        loop {
+            let above = if next < nodes.len() {
+                if let Some(&soon) = nodes.get(next + AHEAD) {
+                    tree.fetch_children(soon);
+                }
+                next += 1;
+                nodes[next - 1]
+            } else {
+                if followed.is_empty() {
+                    flush(&mut batch, &mut followed);
+                }
+                match followed.pop() {
+                    Some(node) => node,
+                    None => break,
+                }
+            };
+            let inner = tree
+                .children(above)
+                .filter_map(|n| Some((Some(n), tree.object(n)?)));
             for (node, object) in inner.chain(tree.leaves(above).map(|o| (None, o))) {
                 self.fetch_shape(object);
                 mem::prefetch(&holders.slots, object.index());
                 batch.push((above, node, object));
                 if batch.len() == batch.capacity() {
-                    flush(&mut batch);
+                    flush(&mut batch, &mut followed);
                 }
             }
         }
-        flush(&mut batch);
     }
 
     #[inline(always)]
@@ -368,7 +422,10 @@ impl Snapshot {
         if object.0 >= self.split.inner {
             mem::prefetch(&self.leaf_shapes, (object.0 - self.split.inner) as usize);
         } else {
-            mem::prefetch(&self.inner_shapes, object.0.wrapping_sub(self.split.classes) as usize);
+            mem::prefetch(
+                &self.inner_shapes,
+                object.0.wrapping_sub(self.split.classes) as usize,
+            );
         }
     }
 }
