@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::run::shown;
 
@@ -28,7 +27,8 @@ pub(super) struct Measurement {
     pub(super) anonymous: u64,
     /// The most file-backed memory seen: mapped pages, which the kernel can drop.
     pub(super) file_backed: u64,
-    /// The most resident memory at once, of both kinds, as the kernel counted it.
+    /// The most resident memory at once, of both kinds, as the kernel counted it up to the last
+    /// look.
     pub(super) peak: u64,
 }
 
@@ -43,7 +43,7 @@ impl Measurement {
     }
 
     fn sample(&mut self, pid: u32) {
-        // Gone or not of this system: nothing to see, and the kernel's own peak remains.
+        // Gone, or a system without /proc: nothing to see.
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
             return;
         };
@@ -95,6 +95,8 @@ impl Drop for Guard {
 
 /// Runs a command to its end, or to the limit, which is an error.
 pub(super) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
+    // Processes are measured one after the other, so the difference is this one's.
+    let cpu_before = children_cpu()?;
     let start = Instant::now();
     let child = command
         .spawn()
@@ -106,11 +108,14 @@ pub(super) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitSta
     let pid = guard.child.id();
     let mut measured = Measurement::default();
     for tick in 0u32.. {
-        if let Some((status, usage)) = reap(pid)? {
+        if let Some(status) = guard
+            .child
+            .try_wait()
+            .context("cannot wait for a process")?
+        {
             guard.reaped = true;
             measured.wall = start.elapsed();
-            measured.cpu = duration(usage.ru_utime) + duration(usage.ru_stime);
-            measured.peak = measured.peak.max(peak_bytes(&usage));
+            measured.cpu = children_cpu()?.saturating_sub(cpu_before);
             return Ok((status, measured));
         }
         if start.elapsed() > limit {
@@ -124,32 +129,17 @@ pub(super) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitSta
     bail!("ended after {} s", limit.as_secs())
 }
 
-/// The status and resource usage of a child that has ended, which is reaped by this.
-fn reap(pid: u32) -> Result<Option<(ExitStatus, libc::rusage)>> {
-    let pid = libc::pid_t::try_from(pid).context("a process id out of range")?;
-    let mut status = 0;
-    // SAFETY: `rusage` is plain integers, for which zero is a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live locals of the types that wait4 writes, and `pid` is a
-    // child of this process that nobody else waits for.
-    let ended = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
-    match ended {
-        0 => Ok(None),
-        -1 => Err(io::Error::last_os_error()).context("cannot wait for a process"),
-        _ => Ok(Some((ExitStatus::from_raw(status), usage))),
-    }
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_micros(micros)
-}
-
-/// Linux counts kilobytes, macOS bytes.
-fn peak_bytes(usage: &libc::rusage) -> u64 {
-    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
-    u64::try_from(usage.ru_maxrss).unwrap_or(0) * unit
+/// Processor time of all children that have ended and were reaped.
+fn children_cpu() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("cannot read processor times")?;
+    Ok([usage.user_time(), usage.system_time()]
+        .into_iter()
+        .map(|time| {
+            let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
+            let micros = u64::try_from(time.tv_usec()).unwrap_or(0);
+            Duration::from_secs(seconds) + Duration::from_micros(micros)
+        })
+        .sum())
 }
 
 #[cfg(test)]
