@@ -63,7 +63,7 @@ impl Summary {
             bytes: snapshot.source().file_bytes(),
             taken_ms: snapshot.header().taken_ms,
             id_size: snapshot.header().id_size as u32,
-            jvm: None,
+            jvm: snapshot.jvm(),
             layout: LayoutInfo {
                 reference: layout.reference,
                 header: layout.header,

@@ -19,6 +19,7 @@ mod gzip;
 mod histogram;
 mod holders;
 mod ids;
+mod jvm;
 mod layout;
 mod mem;
 mod merged;

@@ -98,7 +98,7 @@ impl SnapshotInfo {
             bytes: source.file_bytes(),
             taken_ms: snapshot.header().taken_ms,
             id_size: snapshot.header().id_size,
-            jvm: None,
+            jvm: snapshot.jvm(),
             layout: LayoutInfo::new(snapshot.layout()),
             objects,
             reachable_objects: Some(tree.retained_objects(Node::ROOT)),
