@@ -113,6 +113,21 @@ impl Plan {
             source.len(),
         );
     }
+
+    /// Widens the address range to class records that come late: references to their class objects
+    /// are slots of the range, too.
+    fn cover_classes(&mut self, file: usize) {
+        let ids = || self.dumps.iter().map(|c| c.id);
+        let (Some(range), Some(low), Some(high)) = (self.range, ids().min(), ids().max()) else {
+            return;
+        };
+        if ids().all(|id| range.slot(id).is_some()) {
+            return;
+        }
+        let aligned = ids().all(|id| id.trailing_zeros() >= GRAIN);
+        let end = range.end.max(high.saturating_add(8));
+        self.range = flat_range(range.base.min(low), end, file).filter(|_| aligned);
+    }
 }
 
 /// The range as a bitmap can cover it, unless the bitmap would be out of proportion to the file:
@@ -271,6 +286,9 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
         .collect();
     let arrays: HashSet<u64> = scanned.unknown_arrays.iter().copied().collect();
     let found = late > 0 || !unknown.is_empty();
+    if late > 0 {
+        plan.cover_classes(context.source.len());
+    }
     plan.classes.with_unknown(unknown, &arrays);
     found
 }
@@ -479,7 +497,9 @@ fn finish(
         let range = map.ranks().map(|r| r.range);
         graph::translate(&mut scanned.targets, &map, split, |slot| {
             let id = range.map_or(0, |r| r.base + (u64::from(slot) << GRAIN));
-            classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0)
+            let class = classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0);
+            // A class without a record has no class object.
+            if class < split.classes { class } else { NONE }
         });
     } else {
         let numbers = Numbers {

@@ -158,10 +158,7 @@ impl Snapshot {
 
     #[inline(always)]
     fn number(&self, id: u64) -> u32 {
-        match self.map.by_id(id, self.split) {
-            NONE => self.dump.classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0),
-            number => number,
-        }
+        self.number_of(id)
     }
 
     /// How an object's dominator holds it.

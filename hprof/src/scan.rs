@@ -65,10 +65,11 @@ impl Targets for Numbers<'_> {
     #[inline]
     fn encode(&self, id: u64) -> u32 {
         match self.map.by_id(id, self.split) {
-            NONE => self
-                .classes
-                .by_id(crate::ObjectId(id))
-                .map_or(NONE, |c| c.0),
+            // A class without a record has no class object.
+            NONE => match self.classes.by_id(crate::ObjectId(id)) {
+                Some(class) if class.0 < self.split.classes => class.0,
+                _ => NONE,
+            },
             number => number,
         }
     }
