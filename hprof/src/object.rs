@@ -628,8 +628,10 @@ impl Snapshot {
             .iter()
             .zip(&raws)
             .map(|(&object, raw)| {
+                // No record: the number may be of no object.
+                let raw = raw.as_ref()?;
                 let class = self.class_of(object)?;
-                let raw = raw.as_ref().filter(|_| is_string(&self.classes()[class]))?;
+                let raw = Some(raw).filter(|_| is_string(&self.classes()[class]))?;
                 self.field_in(raw, "value")?.object()
             })
             .collect();
