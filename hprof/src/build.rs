@@ -22,7 +22,7 @@ use crate::record::{ClassDump, Header, Kind, sub};
 use crate::scan::{self, Job, NoTargets, Numbers, Scanned, Slots, Targets};
 use crate::source::Source;
 use crate::walk::{self, Object, Root, RootKind, Visitor};
-use crate::{Options, Refs};
+use crate::Options;
 
 /// A segment larger than this is split so that several threads can read it.
 const LARGE_SEGMENT: usize = 16 << 20;
@@ -703,10 +703,4 @@ fn assemble(
         roots: held.into_iter().collect(),
         weaker,
     })
-}
-
-impl Options {
-    pub(crate) fn follows_soft(&self) -> bool {
-        self.refs == Refs::Soft
-    }
 }

@@ -13,6 +13,8 @@ mod classes;
 mod dominators;
 mod error;
 mod fields;
+#[doc(hidden)]
+pub mod fuzz;
 mod gaps;
 mod graph;
 mod gzip;

@@ -42,6 +42,8 @@ pub(crate) struct Outline {
     pub(crate) warnings: Vec<Warning>,
     /// Whether a HEAP_DUMP_END or an old-style HEAP_DUMP closed the heap.
     pub(crate) complete: bool,
+    /// Whether the file ends inside a record.
+    cut_off: bool,
 }
 
 impl Outline {
@@ -64,7 +66,8 @@ impl Outline {
             let start = at + 9;
             let is_heap = matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
             let length = if is_heap {
-                unwrapped(bytes, start, length)
+                let next = |at| leads_on(bytes, at);
+                unwrapped(bytes.len() as u64, start as u64, length, next)
             } else {
                 length
             };
@@ -86,7 +89,7 @@ impl Outline {
                 bytes.len() as u64,
                 "the dump has no heap records: all figures are zero",
             ));
-        } else if !out.complete {
+        } else if !out.complete && !out.cut_off {
             let text = "the dump ends without its closing record: it was cut off while being written, so objects and GC roots may be missing from all figures";
             out.warnings.push(Warning::damage(bytes.len() as u64, text));
         }
@@ -109,6 +112,7 @@ impl Outline {
             }
             _ => ("a record", "what would follow is missing"),
         };
+        self.cut_off = true;
         self.warnings.push(Warning::damage(
             at as u64,
             format!("{what} (kind {tag:#04x}) needs {length} bytes but the file has {left} more: it is cut off, and {missing}"),
@@ -184,16 +188,18 @@ fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
     ))
 }
 
-/// The length of a heap dump record, with the multiple of 2³² that its 32 bits lost.
-fn unwrapped(bytes: &[u8], start: usize, length: u64) -> u64 {
-    let left = (bytes.len() - start) as u64;
-    if left < WRAP || leads_on(bytes, start as u64 + length) {
+/// The length of a heap dump record that starts at `start` of a file of `file` bytes, with the
+/// multiple of 2³² that its 32 bits lost. `leads_on` tells whether a record could be at an offset.
+fn unwrapped(file: u64, start: u64, length: u64, leads_on: impl Fn(u64) -> bool) -> u64 {
+    let left = file.saturating_sub(start);
+    if left < WRAP || leads_on(start + length) {
         return length;
     }
-    (1..=left / WRAP)
+    (0..=left / WRAP)
         .map(|k| length + k * WRAP)
+        .skip(1)
         .take_while(|&l| l <= left)
-        .find(|&l| leads_on(bytes, start as u64 + l))
+        .find(|&l| leads_on(start + l))
         .unwrap_or(length)
 }
 
@@ -205,4 +211,35 @@ fn leads_on(bytes: &[u8], at: u64) -> bool {
             let known = matches!(tag, 1..=0x0e | tag::HEAP_DUMP_SEGMENT | tag::HEAP_DUMP_END);
             known && (tag == tag::HEAP_DUMP || length <= (bytes.len() - at - 9) as u64)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_that_overflowed_is_found_again() {
+        const GB: u64 = 1 << 30;
+        // A heap of 9 GB in one record, whose length says 1 GB, then ten bytes of other records.
+        let (start, heap, after) = (5000, 9 * GB, 10);
+        let file = start + heap + after;
+        let next = |at| at == start + heap;
+        assert_eq!(unwrapped(file, start, heap % WRAP, next), heap);
+        // It ends the file.
+        let next = |at| at == start + heap;
+        assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
+        // A length that is right is taken as it is, and so is one that nothing explains.
+        assert_eq!(
+            unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
+            3 * GB
+        );
+        assert_eq!(unwrapped(file, start, GB, |_| false), GB);
+        // Small files are not searched.
+        assert_eq!(unwrapped(GB, start, 77, |_| false), 77);
+        // A record with no length at all, that holds exactly 4 GB.
+        assert_eq!(
+            unwrapped(start + WRAP, start, 0, |at| at == start + WRAP),
+            WRAP
+        );
+    }
 }

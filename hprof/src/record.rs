@@ -163,7 +163,7 @@ pub struct Header {
 ///
 /// # Errors
 /// When the bytes do not begin with `JAVA PROFILE`, or the id size is not 4 or 8.
-pub fn header(input: &[u8]) -> Result<Header> {
+pub(crate) fn header(input: &[u8]) -> Result<Header> {
     let result: IResult<&[u8], (&[u8], &[u8], u32, u64)> =
         (take_until("\0"), tag("\0"), be_u32, be_u64).parse(&input[..input.len().min(128)]);
     let magic = b"JAVA PROFILE 1.0";

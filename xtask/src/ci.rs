@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{bench, java, run};
+use crate::{bench, fuzz, java, run};
 
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
@@ -22,6 +22,7 @@ pub(crate) fn ci() -> Result<()> {
     // which not every machine that runs this can reach.
     run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
     test()?;
+    fuzz::fuzz(&fuzz::Options::smoke())?;
     bench::bench(&bench::Options::smoke())
 }
 

@@ -3,6 +3,7 @@
 
 mod bench;
 mod ci;
+mod fuzz;
 mod java;
 mod run;
 
@@ -16,6 +17,8 @@ enum Task {
     Ci,
     /// All tests, on a JDK found or installed
     Test,
+    /// Hostile dumps for a while: the seeded harness, then cargo-fuzz where it is installed
+    Fuzz(fuzz::Options),
     /// Make the kept dumps in testdata anew
     Dumps,
     /// Time and memory beside other tools, on generated or given dumps
@@ -26,6 +29,7 @@ fn main() -> anyhow::Result<()> {
     match Task::parse() {
         Task::Ci => ci::ci(),
         Task::Test => ci::test(),
+        Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Dumps => ci::dumps(),
         Task::Bench(options) => bench::bench(&options),
     }

@@ -1,0 +1,79 @@
+//! Hostile input: the seeded harness on the stable compiler, and cargo-fuzz where it is installed.
+
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use crate::run;
+
+/// The targets in `fuzz/`.
+const TARGETS: [&str; 4] = ["outline", "gzip", "histogram", "snapshot"];
+
+/// How long.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Seconds for the harness, and for each target of cargo-fuzz
+    #[arg(long, default_value_t = 120)]
+    seconds: u64,
+    /// Seed of the harness; the time unless given, so that runs differ
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only the harness
+    #[arg(long)]
+    harness: bool,
+}
+
+impl Options {
+    /// A short run, the same each time.
+    pub(crate) fn smoke() -> Self {
+        Self {
+            seconds: 10,
+            seed: Some(2),
+            harness: true,
+        }
+    }
+}
+
+pub(crate) fn fuzz(options: &Options) -> Result<()> {
+    let seed = options.seed.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(0, |d| d.as_secs())
+    });
+    // Overflow is checked here, unlike in the release tests.
+    run::run(
+        run::cargo()
+            .args([
+                "test",
+                "--package",
+                "hprof",
+                "--locked",
+                "--test",
+                "fuzz_smoke",
+            ])
+            .args(["--", "--nocapture"])
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+            .env("FUZZ_SECONDS", options.seconds.to_string())
+            .env("FUZZ_SEED", seed.to_string()),
+    )?;
+    if options.harness || !has_cargo_fuzz() {
+        return Ok(());
+    }
+    for target in TARGETS {
+        run::run(
+            Command::new("cargo")
+                .args(["+nightly", "fuzz", "run", target, "--"])
+                .arg(format!("-max_total_time={}", options.seconds))
+                .current_dir(run::root()),
+        )?;
+    }
+    Ok(())
+}
+
+fn has_cargo_fuzz() -> bool {
+    let status = Command::new("cargo")
+        .args(["+nightly", "fuzz", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|s| s.success())
+}
