@@ -595,8 +595,14 @@ fn spans(
             }
         });
     let mut found = Weak::default();
+    // A soft reference that only finalizers reach is no stronger than they are.
+    let mut last = weak[1].clone();
+    last.sort_unstable();
+    let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
     for level in 0..2 {
-        let of_referents = graph.weaker[level].iter().copied();
+        let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
+        let finally = graph.weaker[1].iter().filter(|_| level == 1);
+        let of_referents = softly.chain(finally).copied();
         let of_rows = weak[level]
             .iter()
             .flat_map(|&from| graph.row(from).iter().map(move |&target| (from, target)));
