@@ -171,6 +171,26 @@ fn colours_are_asked_for() {
 }
 
 #[test]
+fn text_fits_a_hundred_columns() {
+    let folder = folder();
+    for args in [
+        &["histo", DUMP, "--top", "1000"][..],
+        &["top", DUMP, "--top", "1000"],
+        &["show", DUMP, "/./", "--top", "100"],
+        &["threads", DUMP, "--top", "100"],
+        &["paths", DUMP, "/./", "--top", "1000"],
+        &[DUMP, "testdata/after.hprof.gz", "--top", "1000"],
+    ] {
+        let done = run(folder.path(), args);
+        let text = String::from_utf8(done.stdout).expect("text");
+        assert!(done.status.success());
+        let widest = text.lines().max_by_key(|line| line.chars().count());
+        let widest = widest.expect("a line");
+        assert!(widest.chars().count() <= 100, "{args:?}: {widest}");
+    }
+}
+
+#[test]
 fn every_shell_gets_its_script() {
     let folder = folder();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {

@@ -45,11 +45,12 @@ pub(crate) fn layout_line(
 ) -> String {
     let jvm = jvm.map(|version| format!("JVM {}; ", printable(version)));
     let basis = match source {
-        "addresses" => "sizes measured from addresses",
-        _ => "sizes from an assumed layout",
+        "addresses" => "sizes from addresses",
+        _ => "sizes from a model",
     };
-    format!(
-        "{}{basis}: {reference}-byte references, {header}-byte headers, aligned to {align}",
+    let line = format!(
+        "{}{basis}: references {reference}, headers {header}, alignment {align} bytes",
         jvm.unwrap_or_default()
-    )
+    );
+    shortened(&line, WIDTH).into_owned()
 }
