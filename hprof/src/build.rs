@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
+use crate::Options;
 use crate::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};
 use crate::classes::{self, Class, Classes};
 use crate::error::{Result, Warning};
@@ -22,7 +23,6 @@ use crate::record::{ClassDump, Header, Kind, sub};
 use crate::scan::{self, Job, NoTargets, Numbers, Scanned, Slots, Targets};
 use crate::source::Source;
 use crate::walk::{self, Object, Root, RootKind, Visitor};
-use crate::Options;
 
 /// A segment larger than this is split so that several threads can read it.
 const LARGE_SEGMENT: usize = 16 << 20;

@@ -164,7 +164,8 @@ pub struct Header {
 /// # Errors
 /// When the bytes do not begin with `JAVA PROFILE`, or the id size is not 4 or 8.
 pub(crate) fn header(input: &[u8]) -> Result<Header> {
-    let result: IResult<&[u8], (&[u8], &[u8], u32, u64)> =
+    type Parts<'a> = (&'a [u8], &'a [u8], u32, u64);
+    let result: IResult<&[u8], Parts<'_>> =
         (take_until("\0"), tag("\0"), be_u32, be_u64).parse(&input[..input.len().min(128)]);
     let magic = b"JAVA PROFILE 1.0";
     let Ok((rest, (version, _, id_size, taken_ms))) = result else {
