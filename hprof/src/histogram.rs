@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use crate::build::{self, Plan};
 use crate::classes::Classes;
 use crate::error::{Result, Warning};
@@ -219,38 +221,77 @@ impl Snapshot {
     }
 
     /// Sums reachable and retained sizes by a grouping of shapes.
-    fn retained_by(&self, totals: &mut [ClassTotal], group_of: impl Fn(&Self, u32) -> u32) {
-        let tree = self.tree();
-        // For each group the end of the outermost subtree that one of its members roots.
-        let mut open = vec![0_u32; totals.len()];
-        let mut add =
-            |totals: &mut [ClassTotal], shape: u32, node: u32, end: u32, retained: Option<u64>| {
-                let group = group_of(self, shape) as usize;
-                let Some(total) = totals.get_mut(group) else {
-                    return;
-                };
-                let bytes = crate::snapshot::shape_size(&self.shapes, &self.dump.sizes, shape);
-                total.reachable += Total { objects: 1, bytes };
-                if node >= open[group] {
-                    total.retained_bytes += retained.unwrap_or(bytes);
-                    open[group] = end;
-                }
-            };
-        for node in std::iter::once(Node::ROOT).chain(tree.nodes()) {
-            if let Some(object) = tree.object(node) {
-                let end = tree.end(node).0;
-                add(
-                    totals,
-                    self.shape(object),
-                    node.0,
-                    end,
-                    Some(tree.retained_bytes(node)),
-                );
-            }
-            for leaf in tree.leaves(node) {
-                // A leaf retains itself, and only when no open subtree has its node in it.
-                add(totals, self.shape(leaf), node.0, 0, None);
+    fn retained_by(&self, totals: &mut [ClassTotal], group_of: impl Fn(&Self, u32) -> u32 + Sync) {
+        let nodes = self.tree().node_count();
+        let piece = nodes
+            .div_ceil(rayon::current_num_threads() * 4)
+            .max(1 << 14);
+        let parts: Vec<Vec<ClassTotal>> = (0..nodes.div_ceil(piece))
+            .into_par_iter()
+            .map(|i| {
+                let range = i * piece..((i + 1) * piece).min(nodes);
+                self.retained_in(range, totals.len(), &group_of)
+            })
+            .collect();
+        for part in parts {
+            for (total, part) in totals.iter_mut().zip(part) {
+                total.reachable += part.reachable;
+                total.retained_bytes += part.retained_bytes;
             }
         }
+    }
+
+    /// The part of [`Snapshot::retained_by`] that a range of the tree's preorder adds.
+    fn retained_in(
+        &self,
+        range: std::ops::Range<usize>,
+        groups: usize,
+        group_of: &impl Fn(&Self, u32) -> u32,
+    ) -> Vec<ClassTotal> {
+        const AHEAD: u32 = 24;
+        let tree = self.tree();
+        let (first, end) = (range.start as u32, range.end as u32);
+        let mut totals = vec![ClassTotal::default(); groups];
+        // For each group the end of the outermost subtree that one of its members roots.
+        let mut open = vec![0_u32; groups];
+        let mut above = Node(first);
+        while above != Node::ROOT {
+            above = tree.parent(above);
+            if let Some(object) = tree.object(above)
+                && let Some(open) = open.get_mut(group_of(self, self.shape(object)) as usize)
+            {
+                *open = (*open).max(tree.end(above).0);
+            }
+        }
+        let mut add = |shape: u32, node: u32, subtree: Option<(u32, u64)>| {
+            let group = group_of(self, shape) as usize;
+            let Some(total) = totals.get_mut(group) else {
+                return;
+            };
+            let bytes = crate::snapshot::shape_size(&self.shapes, &self.dump.sizes, shape);
+            total.reachable += Total { objects: 1, bytes };
+            if node >= open[group] {
+                // A leaf roots no subtree and retains itself.
+                let (end, retained) = subtree.unwrap_or((0, bytes));
+                total.retained_bytes += retained;
+                open[group] = end;
+            }
+        };
+        for node in (first..end).map(Node) {
+            if let Some(soon) = (node.0 + AHEAD < end).then_some(Node(node.0 + AHEAD)) {
+                if let Some(object) = tree.object(soon) {
+                    self.fetch_shape(object);
+                }
+                tree.leaves(soon).for_each(|leaf| self.fetch_shape(leaf));
+            }
+            if let Some(object) = tree.object(node) {
+                let subtree = (tree.end(node).0, tree.retained_bytes(node));
+                add(self.shape(object), node.0, Some(subtree));
+            }
+            for leaf in tree.leaves(node) {
+                add(self.shape(leaf), node.0, None);
+            }
+        }
+        totals
     }
 }

@@ -414,8 +414,9 @@ impl Snapshot {
         }
     }
 
+    /// Asks for what [`Snapshot::class_and_size`] looks at.
     #[inline(always)]
-    fn fetch_shape(&self, object: ObjectIndex) {
+    pub(crate) fn fetch_shape(&self, object: ObjectIndex) {
         if object.0 >= self.split.inner {
             mem::prefetch(&self.leaf_shapes, (object.0 - self.split.inner) as usize);
         } else {
