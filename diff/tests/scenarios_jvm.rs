@@ -53,7 +53,11 @@ fn each_leak_is_named_with_its_holder() {
             let dir = tempfile::tempdir().unwrap();
             let report = diff(jdk, scenario, Mode::Leak, dir.path());
             let jvm = report.snapshots[1].jvm.as_deref().unwrap_or_default();
-            assert!(jvm.starts_with(&jdk.major().to_string()), "JDK {} says {jvm:?}", jdk.major());
+            assert!(
+                jvm.starts_with(&jdk.major().to_string()),
+                "JDK {} says {jvm:?}",
+                jdk.major()
+            );
             let first = report.suspects.first();
             let right = first.is_some_and(|s| {
                 scenario.accepts_holder(&s.holder) && scenario.accepts_class(&s.class)

@@ -393,7 +393,9 @@ mod pages {
         fn page() -> usize {
             // SAFETY: reads a constant of the system.
             let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-            usize::try_from(page).unwrap_or(Self::SMALL).max(Self::SMALL)
+            usize::try_from(page)
+                .unwrap_or(Self::SMALL)
+                .max(Self::SMALL)
         }
 
         pub(super) fn len(&self) -> usize {
@@ -425,7 +427,11 @@ mod pages {
                 // SAFETY: `keep` is within the mapping or its end.
                 at: unsafe { self.at.add(keep) },
                 len: self.len - keep,
-                seams: seams.into_iter().filter(|&s| s > keep).map(|s| s - keep).collect(),
+                seams: seams
+                    .into_iter()
+                    .filter(|&s| s > keep)
+                    .map(|s| s - keep)
+                    .collect(),
             };
             self.len = keep;
             rest
@@ -481,8 +487,10 @@ mod pages {
                 from.len = start;
             }
             self.seams.retain(|&s| s < offset || s > end);
-            self.seams.extend(starts.iter().map(|s| offset + s).filter(|&s| s > 0));
-            self.seams.extend([end].into_iter().filter(|&e| e < self.len));
+            self.seams
+                .extend(starts.iter().map(|s| offset + s).filter(|&s| s > 0));
+            self.seams
+                .extend([end].into_iter().filter(|&e| e < self.len));
             self.seams.sort_unstable();
             self.seams.dedup();
             Ok(())
