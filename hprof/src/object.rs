@@ -243,10 +243,9 @@ impl<'a> Numbering<'a> {
 
     #[cold]
     fn count(&mut self, number: u32, body: Body<'_>) -> u32 {
-        let kind = if number == self.next[0] {
-            0
-        } else if number == self.next[1] {
-            1
+        let leaf = number >= self.snapshot.split.inner;
+        let kind = if number == self.next[usize::from(leaf)] {
+            usize::from(leaf)
         } else {
             usize::from(self.snapshot.is_leaf(body, ObjectIndex(self.next[1])))
         };

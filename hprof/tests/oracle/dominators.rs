@@ -1,0 +1,241 @@
+//! Who retains what, on random heaps.
+
+use std::collections::HashMap;
+
+use hprof::{Node, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+use testdata::writer::{Rng, graph};
+
+use crate::brute::Field;
+use crate::naive::{self, Heap, Kind};
+use crate::world::{self, Plan};
+
+/// A dump as both readers see it.
+struct Both {
+    heap: Heap,
+    snapshot: Snapshot,
+    /// For each object of the heap its number in the snapshot.
+    numbers: Vec<ObjectIndex>,
+    places: HashMap<ObjectIndex, usize>,
+}
+
+fn both(bytes: Vec<u8>, refs: Refs) -> Both {
+    let heap = naive::read(&bytes);
+    let options = Options {
+        refs,
+        ..Options::default()
+    };
+    let snapshot = Snapshot::of(Source::from_bytes(bytes), &options, &Silent).unwrap();
+    let all: Vec<ObjectIndex> = (0..snapshot.object_count() as u32)
+        .map(ObjectIndex)
+        .collect();
+    assert_eq!(all.len(), heap.nodes.len(), "objects");
+    // Objects of one id are told apart by their order in the file, which is that of the nodes.
+    let located = snapshot.locate(&all);
+    let ids = snapshot.ids(&all);
+    let mut order: Vec<(u64, Option<u64>, ObjectIndex)> = ids
+        .iter()
+        .zip(&located)
+        .zip(&all)
+        .map(|((id, at), &object)| (id.expect("every object has an id").0, *at, object))
+        .collect();
+    order.sort_unstable();
+    let mut nodes: Vec<usize> = (0..heap.nodes.len()).collect();
+    nodes.sort_by_key(|&n| heap.nodes[n].id);
+    let mut numbers = vec![ObjectIndex(0); all.len()];
+    for (node, (id, _, object)) in nodes.into_iter().zip(order) {
+        assert_eq!(heap.nodes[node].id, id, "ids");
+        numbers[node] = object;
+    }
+    let places = numbers.iter().zip(0..).map(|(&o, n)| (o, n)).collect();
+    Both {
+        heap,
+        snapshot,
+        numbers,
+        places,
+    }
+}
+
+impl Both {
+    /// The dominator as the snapshot has it, in the heap's numbers.
+    fn dominator(&self, node: usize) -> Option<Option<usize>> {
+        let tree = self.snapshot.tree();
+        let up = tree.dominator(self.numbers[node])?;
+        Some(tree.object(up).map(|o| self.places[&o]))
+    }
+
+    fn check_dominators(&self, field: &Field, what: &dyn std::fmt::Debug) {
+        let expected = field.dominators();
+        for (node, expected) in expected.iter().enumerate() {
+            let found = self.dominator(node);
+            assert_eq!(
+                found,
+                *expected,
+                "{what:?}: the dominator of {} ({:#x}), level {:?}",
+                self.snapshot.name(self.numbers[node]),
+                self.heap.nodes[node].id,
+                field.level[node]
+            );
+        }
+    }
+
+    fn check_sizes(&self, field: &Field, what: &dyn std::fmt::Debug) {
+        let size = |n: usize| self.snapshot.shallow_bytes(self.numbers[n]);
+        let reached = field.reached_without(|_| false);
+        let sum = |lost: &dyn Fn(usize) -> bool| {
+            let left = field.reached_without(lost);
+            let gone = (0..left.len()).filter(|&n| reached[n] && !left[n]);
+            gone.fold((0, 0), |s, n| (s.0 + size(n), s.1 + 1_u64))
+        };
+        for (n, &reached) in reached.iter().enumerate() {
+            let object = self.numbers[n];
+            let expected = reached.then(|| sum(&|other| other == n));
+            let found = self
+                .snapshot
+                .retained_bytes(object)
+                .zip(self.snapshot.retained_objects(object));
+            assert_eq!(found, expected, "{what:?}: {}", self.snapshot.name(object));
+        }
+        // The root retains all that is reachable: what its nodes and leaves retain.
+        let tree = self.snapshot.tree();
+        let total: u64 = (0..reached.len()).filter(|&n| reached[n]).map(size).sum();
+        let nodes: u64 = tree
+            .children(Node::ROOT)
+            .map(|c| tree.retained_bytes(c))
+            .sum();
+        let leaves = tree.leaves(Node::ROOT);
+        let leaves: u64 = leaves.map(|l| self.snapshot.shallow_bytes(l)).sum();
+        assert_eq!(nodes + leaves, total, "{what:?}");
+        assert_eq!(tree.retained_bytes(Node::ROOT), total, "{what:?}");
+        // What each class retains as a set.
+        let histogram = self.snapshot.histogram();
+        for (class, line) in self.snapshot.classes().iter().map(|c| c.0).zip(&histogram) {
+            let of_class = |n: usize| self.snapshot.class_of(self.numbers[n]) == Some(class);
+            let is_class = self.snapshot.class_class() == Some(class);
+            let member = |n: usize| {
+                of_class(n) || is_class && matches!(self.heap.nodes[n].kind, Kind::Class)
+            };
+            let own = (0..reached.len()).filter(|&n| reached[n] && member(n));
+            let (objects, bytes) = own.fold((0, 0), |s, n| (s.0 + 1, s.1 + size(n)));
+            assert_eq!(
+                (line.reachable.objects, line.reachable.bytes),
+                (objects, bytes),
+                "{what:?}"
+            );
+            // Each object counts once, with an instance that retains it by itself; what only
+            // several together retain is not in it.
+            let name = &self.snapshot.classes()[class].name;
+            let single = (0..reached.len()).filter(|&n| reached[n] && member(n));
+            let mut alone = vec![false; reached.len()];
+            for n in single {
+                let left = field.reached_without(|other| other == n);
+                (0..left.len()).for_each(|o| alone[o] |= reached[o] && !left[o]);
+            }
+            let alone: u64 = (0..alone.len()).filter(|&n| alone[n]).map(size).sum();
+            assert_eq!(line.retained_bytes, alone, "{what:?}: {name}");
+            assert!(alone <= sum(&member).0, "{what:?}: {name}");
+        }
+    }
+}
+
+fn plan(seed: u64, nodes: usize) -> Plan {
+    Plan {
+        seed,
+        nodes,
+        references: false,
+        duplicates: false,
+        odd_ids: false,
+    }
+}
+
+#[test]
+fn dominators_equal_petgraphs_on_plain_graphs() {
+    for seed in 0..5_000 {
+        let mut rng = Rng::new(seed);
+        let nodes = 1 + rng.below(60);
+        let density = 1 + rng.below(5);
+        let edges = rng.below(nodes * density + 1);
+        let any = |rng: &mut Rng| rng.below(nodes);
+        let mut edges: Vec<(usize, usize)> =
+            (0..edges).map(|_| (any(&mut rng), any(&mut rng))).collect();
+        let doubled = edges.first().copied();
+        edges.extend(doubled);
+        let roots: Vec<usize> = (0..rng.below(4)).map(|_| any(&mut rng)).collect();
+        let kind = [
+            graph::NodeKind::Mixed,
+            graph::NodeKind::Arrays,
+            graph::NodeKind::Instances,
+        ][rng.below(3)];
+        let options = testdata::writer::Options::default();
+        let dump = graph::dump(nodes, &edges, &roots, kind, options);
+        let both = both(dump.bytes, Refs::Soft);
+        // The naive reader is held against the graph itself.
+        for (node, &address) in dump.addresses.iter().enumerate() {
+            let place = both.heap.by_id[&address];
+            let targets = both.heap.nodes[place].edges.iter();
+            let found: Vec<u64> = targets
+                .map(|&(to, _)| both.heap.nodes[to].id)
+                .filter(|id| dump.addresses.contains(id))
+                .collect();
+            let expected = edges.iter().filter(|e| e.0 == node);
+            let expected: Vec<u64> = expected.map(|e| dump.addresses[e.1]).collect();
+            assert_eq!(found, expected, "graph {seed}");
+            assert_eq!(both.heap.roots.contains(&place), roots.contains(&node));
+            let object = both.snapshot.find(ObjectId(address)).unwrap();
+            assert_eq!(object, both.numbers[place]);
+        }
+        both.check_dominators(&Field::new(&both.heap, Refs::Soft), &seed);
+    }
+}
+
+#[test]
+fn dominators_equal_petgraphs_on_heaps_with_loaders() {
+    for seed in 0..5_000 {
+        let plan = plan(1_000_000 + seed, 60);
+        let both = both(world::dump(&plan), Refs::Soft);
+        both.check_dominators(&Field::new(&both.heap, Refs::Soft), &plan);
+    }
+}
+
+#[test]
+fn dominators_follow_the_strength_of_references() {
+    for refs in [Refs::Strong, Refs::Soft, Refs::All] {
+        for seed in 0..2_000 {
+            let plan = Plan {
+                references: true,
+                ..plan(2_000_000 + seed, 40)
+            };
+            let both = both(world::dump(&plan), refs);
+            both.check_dominators(&Field::new(&both.heap, refs), &(plan, refs));
+        }
+    }
+}
+
+#[test]
+fn retained_sizes_are_what_removal_frees() {
+    for refs in [Refs::Strong, Refs::Soft, Refs::All] {
+        for seed in 0..150 {
+            let plan = Plan {
+                references: seed % 3 > 0,
+                ..plan(3_000_000 + seed, 25)
+            };
+            let both = both(world::dump(&plan), refs);
+            let field = Field::new(&both.heap, refs);
+            both.check_dominators(&field, &(plan, refs));
+            both.check_sizes(&field, &(plan, refs));
+        }
+    }
+}
+
+#[test]
+fn odd_ids_and_doubled_ones_change_nothing() {
+    for seed in 0..1_500 {
+        let plan = Plan {
+            references: seed % 2 == 0,
+            duplicates: seed % 3 != 0,
+            odd_ids: seed % 3 != 1,
+            ..plan(4_000_000 + seed, 40)
+        };
+        let both = both(world::dump(&plan), Refs::Soft);
+        both.check_dominators(&Field::new(&both.heap, Refs::Soft), &plan);
+    }
+}

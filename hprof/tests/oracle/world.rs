@@ -1,0 +1,273 @@
+//! Random heaps: of every kind of object, reference, class, loader, root and file that dumps have.
+
+use std::collections::HashMap;
+
+use testdata::writer::{
+    ClassId, Elements, FieldType, FileOrder, Framing, HeapBuilder, Obj, Options, Place, Ref, Rng,
+    Root, Value,
+};
+
+/// What a random heap is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    /// The most objects of its own.
+    pub(crate) nodes: usize,
+    /// Whether it has soft, weak, phantom and final references.
+    pub(crate) references: bool,
+    /// Whether some objects have the id of another.
+    pub(crate) duplicates: bool,
+    /// Whether ids are no addresses.
+    pub(crate) odd_ids: bool,
+}
+
+/// A heap as a dump.
+pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
+    let mut rng = Rng::new(plan.seed);
+    let mut options = if rng.below(3) == 0 {
+        Options::bits_32()
+    } else {
+        Options::default()
+    };
+    if rng.below(3) == 0 {
+        options.order = FileOrder::Shuffled(plan.seed);
+    }
+    options.framing = Framing::Segments {
+        bytes: [200, 1000, 1 << 20][rng.below(3)],
+    };
+    let place = |n| if n == 0 { Place::Start } else { Place::End };
+    // Mostly as HotSpot writes them.
+    options.classes = place(1 - usize::from(rng.below(5) > 0));
+    options.roots = place(rng.below(5));
+    options.sticky_classes = rng.below(6) > 0;
+    let mut heap = HeapBuilder::new(options);
+    let world = World::new(&mut heap, &mut rng, plan);
+    world.link(&mut heap, &mut rng);
+    world.root(&mut heap, &mut rng);
+    if plan.duplicates {
+        for &object in &world.objects {
+            if rng.below(10) == 0 {
+                heap.set_copies(object, rng.below(4) as u32);
+            }
+        }
+    }
+    if plan.odd_ids {
+        let step = 1 + rng.below(1000) as u64;
+        let mut at = 1 + rng.below(1000) as u64;
+        for &object in &world.objects {
+            at += 1 + rng.below(step as usize) as u64;
+            heap.set_address(object, at);
+        }
+    }
+    heap.build()
+}
+
+struct World {
+    objects: Vec<Obj>,
+    /// How many references each object can hold.
+    slots: Vec<usize>,
+    classes: Vec<ClassId>,
+    /// For each class of its own how many fields it and its superclasses have, and its statics.
+    sizes: HashMap<ClassId, (usize, usize)>,
+    /// References, which have a referent.
+    referring: Vec<Obj>,
+}
+
+impl World {
+    fn new(heap: &mut HeapBuilder, rng: &mut Rng, plan: &Plan) -> Self {
+        let boot = heap.boot();
+        let mut objects = Vec::new();
+        let mut slots = Vec::new();
+        let loader_class = heap.add_class("app.Loader", Some(boot.class_loader), &[], &[]);
+        let loaders: Vec<Obj> = (0..rng.below(4))
+            .map(|i| heap.add_class_loader(loader_class, &format!("loader {i}")))
+            .collect();
+        if let Some(&first) = loaders.first()
+            && rng.below(3) == 0
+        {
+            heap.set_loader(loader_class, first);
+        }
+        let mut classes = vec![loader_class];
+        let mut sizes: HashMap<ClassId, (usize, usize)> = HashMap::new();
+        for i in 0..1 + rng.below(6) {
+            let names: Vec<String> = (0..rng.below(5)).map(|f| format!("f{f}")).collect();
+            let kind = |f: usize| match f % 3 {
+                2 => FieldType::Int,
+                _ => FieldType::Object,
+            };
+            let fields = names.iter().zip(0..).map(|(n, f)| (n.as_str(), kind(f)));
+            let fields: Vec<_> = fields.collect();
+            let parent = match rng.below(3) {
+                0 => classes[rng.below(classes.len())],
+                _ => boot.object,
+            };
+            let statics: Vec<String> = (0..rng.below(3)).map(|s| format!("s{s}")).collect();
+            let values: Vec<_> = statics.iter().map(|s| (s.as_str(), Value::NULL)).collect();
+            let class = heap.add_class(&format!("app.C{i}"), Some(parent), &fields, &values);
+            if let Some(&loader) = loaders.get(rng.below(loaders.len() + 1)) {
+                heap.set_loader(class, loader);
+            }
+            let inherited = sizes.get(&parent).map_or(0, |s| s.0);
+            sizes.insert(class, (names.len().max(inherited), statics.len()));
+            classes.push(class);
+        }
+        let references = [
+            boot.soft_reference,
+            boot.weak_reference,
+            boot.phantom_reference,
+            boot.final_reference,
+        ];
+        let mut own_references = Vec::new();
+        for (i, parent) in references.into_iter().enumerate() {
+            let fields = [("extra", FieldType::Object)];
+            let class = heap.add_class(&format!("app.Ref{i}"), Some(parent), &fields, &[]);
+            if let Some(&loader) = loaders.get(rng.below(loaders.len() + 2)) {
+                heap.set_loader(class, loader);
+            }
+            own_references.push(class);
+        }
+        let mut referring = Vec::new();
+        for &loader in &loaders {
+            objects.push(loader);
+            slots.push(0);
+        }
+        for _ in 0..1 + rng.below(plan.nodes) {
+            let choice = rng.below(if plan.references { 10 } else { 7 });
+            let (object, room) = match choice {
+                0 => (
+                    heap.add_primitive_array(Elements::Zeros(FieldType::Byte, rng.below(40))),
+                    0,
+                ),
+                1 => (heap.add_instance(boot.object, &[]), 0),
+                2 | 3 => {
+                    let length = rng.below(6);
+                    let element = match rng.below(3) {
+                        0 => classes[rng.below(classes.len())],
+                        _ => boot.object,
+                    };
+                    (
+                        heap.add_object_array(element, vec![Ref::Null; length]),
+                        length,
+                    )
+                }
+                4..7 => {
+                    let class = classes[1 + rng.below(classes.len() - 1)];
+                    (heap.add_instance(class, &[]), 100)
+                }
+                _ => {
+                    let class = match rng.below(3) {
+                        0 => own_references[rng.below(4)],
+                        _ => references[rng.below(4)],
+                    };
+                    let object = heap.add_reference_of(class, Ref::Null);
+                    referring.push(object);
+                    (object, 0)
+                }
+            };
+            objects.push(object);
+            slots.push(room);
+        }
+        classes.extend(own_references);
+        Self {
+            objects,
+            slots,
+            classes,
+            sizes,
+            referring,
+        }
+    }
+
+    fn any(&self, rng: &mut Rng) -> Ref {
+        match rng.below(12) {
+            0 => Ref::Class(self.classes[rng.below(self.classes.len())]),
+            // Where no object is.
+            1 if rng.below(5) == 0 => Ref::Address(0x1234_5678),
+            _ => Ref::Object(self.objects[rng.below(self.objects.len())]),
+        }
+    }
+
+    fn link(&self, heap: &mut HeapBuilder, rng: &mut Rng) {
+        // From trees to dense graphs.
+        let density = 1 + rng.below(6);
+        for (&object, &room) in self.objects.iter().zip(&self.slots) {
+            if room == 100 {
+                for f in 0..self.sizes[&heap.class_of(object)].0 {
+                    if f % 3 != 2 && rng.below(6) < density {
+                        let target = self.any(rng);
+                        heap.set_field(object, &format!("f{f}"), target);
+                    }
+                }
+            } else {
+                for i in 0..room {
+                    if rng.below(6) < density {
+                        let target = self.any(rng);
+                        heap.set_element(object, i, target);
+                    }
+                }
+            }
+        }
+        for &object in &self.referring {
+            if rng.below(8) > 0 {
+                let target = self.any(rng);
+                heap.set_field(object, "referent", target);
+            }
+            let own = self.classes.contains(&heap.class_of(object));
+            for name in ["queue", "next", "discovered", "extra"] {
+                if (own || name != "extra") && rng.below(6) == 0 {
+                    let target = self.any(rng);
+                    heap.set_field(object, name, target);
+                }
+            }
+        }
+        for &class in &self.classes {
+            for s in 0..self.sizes.get(&class).map_or(0, |s| s.1) {
+                if rng.below(2) == 0 {
+                    let target = self.any(rng);
+                    heap.set_static(class, &format!("s{s}"), target);
+                }
+            }
+            if rng.below(10) == 0 {
+                let target = self.any(rng);
+                heap.set_protection_domain(class, target);
+            }
+        }
+    }
+
+    fn root(&self, heap: &mut HeapBuilder, rng: &mut Rng) {
+        for i in 0..rng.below(4) {
+            let target = self.any(rng);
+            let global_ref = 0x1000 + 8 * i as u64;
+            let root = match rng.below(4) {
+                0 => Root::MonitorUsed,
+                1 => Root::Unknown,
+                // Of a thread that is not there.
+                2 => Root::JavaFrame {
+                    thread: 77,
+                    frame: 0,
+                },
+                _ => Root::JniGlobal { global_ref },
+            };
+            heap.add_root(root, target);
+        }
+        for i in 0..rng.below(3) {
+            let thread = heap.add_thread(&format!("thread {i}"), &[]);
+            for _ in 0..rng.below(4) {
+                let target = self.any(rng);
+                let serial = thread.serial;
+                let root = match rng.below(4) {
+                    0 => Root::JniLocal {
+                        thread: serial,
+                        frame: -1,
+                    },
+                    1 => Root::NativeStack { thread: serial },
+                    2 => Root::ThreadBlock { thread: serial },
+                    _ => Root::JavaFrame {
+                        thread: serial,
+                        frame: 0,
+                    },
+                };
+                heap.add_root(root, target);
+            }
+        }
+    }
+}
