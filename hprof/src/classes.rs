@@ -34,7 +34,7 @@ pub struct Static {
 }
 
 /// How a class takes part in `java.lang.ref`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Reference {
     /// Not a reference class.
     #[default]
