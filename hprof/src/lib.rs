@@ -33,7 +33,6 @@ mod progress;
 mod record;
 mod reference;
 mod referrers;
-mod referrers;
 mod regraph;
 mod scan;
 mod search;
@@ -60,7 +59,6 @@ pub use petgraph_impl::{AllEdges, Edges, GraphEdge, GraphNode, Neighbors, Nodes,
 pub use progress::{Progress, Silent};
 pub use record::{Header, Kind};
 pub use reference::Via;
-pub use referrers::{Referrer, Referrers};
 pub use referrers::{Referrer, Referrers};
 pub use selector::{ParseSelectorError, SelectError, Selected, Selector};
 pub use snapshot::Snapshot;

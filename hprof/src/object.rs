@@ -233,12 +233,11 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Goes past a record whose number is not needed.
+    /// Goes past a record whose number may not be needed; the number, where it must be counted and
+    /// the map does not tell it.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, id: u64, body: Body<'_>) {
-        if self.sorted {
-            self.of(id, body);
-        }
+    pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
+        self.sorted.then(|| self.of(id, body))
     }
 
     #[cold]

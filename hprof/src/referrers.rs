@@ -19,7 +19,7 @@ pub struct Referrer {
     /// The object referred to.
     pub target: ObjectIndex,
     /// The object that refers to it.
-    pub object: ObjectIndex,
+    pub from: ObjectIndex,
     /// How.
     pub via: Via,
     /// Whether it is the referent of a reference object, and of which kind: [`Reference::No`] for
@@ -33,7 +33,7 @@ pub struct Referrers {
     /// The first of them, sorted by target and then by the referring object's number.
     pub list: Vec<Referrer>,
     /// How many there are in all.
-    pub count: u64,
+    pub total: u64,
 }
 
 impl Snapshot {
@@ -79,14 +79,14 @@ impl Snapshot {
             let (via, strength) = self.via(ObjectIndex(source), way);
             Referrer {
                 target: ObjectIndex(target),
-                object: ObjectIndex(source),
+                from: ObjectIndex(source),
                 via,
                 strength,
             }
         };
         Referrers {
             list: all.list.iter().map(referrer).collect(),
-            count: all.count,
+            total: all.count,
         }
     }
 

@@ -84,7 +84,7 @@ impl Visitor for Referents<'_> {
         let class = classes.by_id(ObjectId(class));
         let kind = class.map_or(Reference::No, |c| classes.layout(c.0).reference);
         if kind == Reference::No {
-            self.numbering.pass(object.id, body);
+            self.numbering.counted(object.id, body);
             return;
         }
         let source = self.numbering.of(object.id, body);
@@ -101,10 +101,10 @@ impl Visitor for Referents<'_> {
     }
     fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
         self.numbering
-            .pass(object.id, Body::Objects(class, elements));
+            .counted(object.id, Body::Objects(class, elements));
     }
     fn primitive_array(&mut self, object: Object, kind: crate::Kind, len: u32, bytes: &[u8]) {
         self.numbering
-            .pass(object.id, Body::Primitives(kind, len, bytes));
+            .counted(object.id, Body::Primitives(kind, len, bytes));
     }
 }
