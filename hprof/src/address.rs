@@ -77,10 +77,15 @@ impl Marks {
                     .chunks_exact_mut(2)
                     .zip(bits.chunks_exact(PAIR * LINE))
                 {
-                    count.copy_from_slice(&sum);
+                    let before = sum;
                     for pair in line.chunks_exact(PAIR) {
                         sum[0] += pair[0].count_ones();
                         sum[1] += pair[1].count_ones();
+                    }
+                    // Nothing asks for the rank of what is not marked; stretches of the range
+                    // that hold no objects then need no memory.
+                    if sum != before {
+                        count.copy_from_slice(&before);
                     }
                 }
                 sum
@@ -98,7 +103,9 @@ impl Marks {
         counts
             .par_chunks_mut(chunk * 2)
             .zip(bases)
-            .for_each(|(counts, base)| {
+            .zip(&sums)
+            .filter(|(_, sum)| **sum != [0, 0])
+            .for_each(|((counts, base), _)| {
                 for count in counts.chunks_exact_mut(2) {
                     count[0] += base[0];
                     count[1] += base[1];

@@ -46,7 +46,10 @@ pub(crate) fn dominators(
         sinks,
     } = search::search(graph, true, store)?;
     progress.phase("finding dominators", 0);
-    let idom = immediate(graph, &number, parent, strong, store)?;
+    let predecessors = Predecessors::new(graph, &number, &parent, store)?;
+    mem::trim_heap();
+    graph.keep_leaf_references(&number)?;
+    let idom = immediate(predecessors, parent, strong, store)?;
     let mut all = Dominators {
         number,
         idom,
@@ -79,7 +82,7 @@ impl Predecessors {
             });
         }
         let to_classes = class_edges(graph, number, parent, &offsets, store)?;
-        for &(_, to) in to_classes.iter().flatten() {
+        for &[_, to] in to_classes.iter() {
             offsets[to as usize] += 1;
         }
         let mut sum = 0;
@@ -97,10 +100,7 @@ impl Predecessors {
                 out[at as usize].store(from, Ordering::Relaxed);
             };
             for_each_edge(graph, number, cursors, put);
-            to_classes
-                .iter()
-                .flatten()
-                .for_each(|&(from, to)| put(from, to));
+            to_classes.iter().for_each(|&[from, to]| put(from, to));
         }
         Ok(Self { offsets, sources })
     }
@@ -183,10 +183,12 @@ fn class_edges(
     parent: &[u32],
     others: &[u32],
     store: &Store,
-) -> Result<Vec<Vec<(u32, u32)>>> {
-    /// How far a chain is climbed whose top is an ancestor of the class.
+) -> Result<Array<[u32; 2]>> {
+    /// How far a chain is climbed among the ancestors of other classes.
     const STEPS: usize = 16;
     const CACHE: usize = 1 << 12;
+    /// Chunks whose edges are gathered before they are moved to their array.
+    const BATCH: usize = 64;
     let codes = graph.codes();
     // The class that a target in a row of the searched leads to, by itself or as a sink.
     let class_of = |target: u32| match codes.as_sink_of_class(target) {
@@ -202,10 +204,11 @@ fn class_edges(
     }
     let is_single =
         |n: u32| others[n as usize] == 0 && class_at[n as usize / 32] & 1 << (n % 32) == 0;
-    // The top of each chain of objects with one predecessor.
+    let is_above = above_classes(number, parent, graph.split.classes, store)?;
+    // The top of each chain of objects with one predecessor that are above no class at all.
     let mut top: Array<u32> = store.zeroed(parent.len())?;
     for n in 1..parent.len() as u32 {
-        top[n as usize] = if is_single(n) {
+        top[n as usize] = if is_single(n) && is_above[n as usize / 32] & 1 << (n % 32) == 0 {
             top[parent[n as usize] as usize]
         } else {
             n
@@ -213,72 +216,92 @@ fn class_edges(
     }
     let top = &top[..];
     let inner = graph.split.inner;
-    let mut edges: Vec<Vec<(u32, u32)>> = number
-        .par_chunks(CHUNK)
-        .enumerate()
-        .map(|(chunk, numbers)| {
-            let mut found: Vec<(u32, u32)> = Vec::new();
-            let mut recent = vec![(0_u32, 0_u32); CACHE];
-            for (from, row) in chunk_rows(graph, chunk, numbers) {
-                for &target in row {
-                    if target < inner {
-                        continue;
+    let edges_of = |chunk: usize, numbers: &[u32]| {
+        let mut found: Vec<[u32; 2]> = Vec::new();
+        let mut recent = vec![[0_u32; 2]; CACHE];
+        for (from, row) in chunk_rows(graph, chunk, numbers) {
+            for &target in row {
+                if target < inner {
+                    continue;
+                }
+                let Some(class) = class_of(target) else {
+                    continue;
+                };
+                let class = number[class as usize];
+                let mut node = top[from as usize];
+                for _ in 0..STEPS {
+                    // What is smaller may be above this class, what is larger is above others.
+                    if node <= class || !is_single(node) {
+                        break;
                     }
-                    let Some(class) = class_of(target) else {
-                        continue;
-                    };
-                    let class = number[class as usize];
-                    let mut node = from;
-                    if top[node as usize] > class {
-                        node = top[node as usize];
-                    } else {
-                        for _ in 0..STEPS {
-                            if node <= class || !is_single(node) {
-                                break;
-                            }
-                            node = parent[node as usize];
-                        }
-                    }
-                    let slot =
-                        &mut recent[(node.wrapping_mul(0x9e37_79b1) ^ class) as usize % CACHE];
-                    if node != class && *slot != (node, class) {
-                        *slot = (node, class);
-                        found.push((node, class));
-                    }
+                    node = top[parent[node as usize] as usize];
+                }
+                let slot = &mut recent[(node.wrapping_mul(0x9e37_79b1) ^ class) as usize % CACHE];
+                if node != class && *slot != [node, class] {
+                    *slot = [node, class];
+                    found.push([node, class]);
                 }
             }
-            found
-        })
-        .collect();
+        }
+        found
+    };
+    let mut edges: Array<[u32; 2]> = store.zeroed(0)?;
+    for (batch, numbers) in number.chunks(CHUNK * BATCH).enumerate() {
+        let found: Vec<Vec<[u32; 2]>> = numbers
+            .par_chunks(CHUNK)
+            .enumerate()
+            .map(|(chunk, numbers)| edges_of(batch * BATCH + chunk, numbers))
+            .collect();
+        found.iter().try_for_each(|found| edges.extend(found))?;
+    }
     let held = graph.roots.iter().filter(|&&(root, _)| root < inner);
     let of_roots = held.filter_map(|&(root, _)| codes.class_of_sink(number[root as usize]));
-    edges.push(of_roots.map(|class| (0, number[class as usize])).collect());
+    let of_roots: Vec<[u32; 2]> = of_roots.map(|class| [0, number[class as usize]]).collect();
+    edges.extend(&of_roots)?;
     Ok(edges)
+}
+
+/// A bitmap of the class objects' ancestors in the search tree, themselves included.
+fn above_classes(
+    number: &[u32],
+    parent: &[u32],
+    classes: u32,
+    store: &Store,
+) -> Result<Array<u32>> {
+    let mut above: Array<u32> = store.zeroed(parent.len().div_ceil(32))?;
+    for &class in &number[..classes as usize] {
+        let mut n = class;
+        while n != 0 && above[n as usize / 32] & 1 << (n % 32) == 0 {
+            above[n as usize / 32] |= 1 << (n % 32);
+            n = parent[n as usize];
+        }
+    }
+    Ok(above)
 }
 
 /// The algorithm proper, over numbers.
 fn immediate(
-    graph: &HeapGraph,
-    number: &[u32],
-    mut parent: Array<u32>,
+    predecessors: Predecessors,
+    parent: Array<u32>,
     reached: u32,
     store: &Store,
 ) -> Result<Array<u32>> {
-    let predecessors = Predecessors::new(graph, number, &parent, store)?;
     let count = reached as usize + 1;
-    let mut vertices: Array<Vertex> = store.zeroed(count)?;
-    vertices
-        .par_iter_mut()
-        .zip(parent.par_iter())
-        .enumerate()
-        .for_each(|(i, (vertex, &parent))| {
-            (vertex.ancestor, vertex.label) = (parent, i as u32);
-        });
-    parent.cut(0)?;
+    // The parents' memory grows into the vertices', from the last to the first.
+    let mut vertices = parent;
+    vertices.resize(count * 4)?;
+    {
+        let fields = &mut vertices[..];
+        for w in (0..count).rev() {
+            let ancestor = fields[w];
+            fields[w * 4..w * 4 + 4].copy_from_slice(&[ancestor, w as u32, 0, 0]);
+        }
+    }
+    let vertices: &mut [Vertex] = bytemuck::cast_slice_mut(&mut vertices);
     {
         let sources = &predecessors.sources[..];
         let mut forest = Forest {
-            vertices: &mut vertices,
+            vertices,
             path: Vec::new(),
         };
         for w in (1..=reached).rev() {
@@ -510,7 +533,8 @@ fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Sto
     let mut little = HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?;
     let search = search::search(&mut little, false, store)?;
     let (number, reached) = (search.number, search.reached);
-    let idom = immediate(&little, &number, search.parent, reached, store)?;
+    let predecessors = Predecessors::new(&little, &number, &search.parent, store)?;
+    let idom = immediate(predecessors, search.parent, reached, store)?;
     // New objects are numbered in the small search's order, so that dominators stay smaller.
     let mut order: Vec<u32> = vec![NONE; reached as usize + 1];
     for (node, &n) in number.iter().enumerate() {

@@ -60,6 +60,74 @@ impl HeapGraph {
     }
 }
 
+impl HeapGraph {
+    /// Of the rows that were searched, keeps the references to leaves and sinks only, and gives the
+    /// rest's memory back. `numbers` is what the search found. The other rows may be needed later,
+    /// when weaker references lead to them.
+    ///
+    /// Cost: one pass over the rows.
+    pub(crate) fn keep_leaf_references(&mut self, numbers: &[u32]) -> Result<()> {
+        let inner = self.split.inner;
+        let codes = self.codes();
+        const CHUNK: usize = 1 << 18;
+        // Each chunk of rows is compacted in place, then the chunks are moved together.
+        let rows = self.offsets.len() - 1;
+        let bounds: Vec<usize> = (0..=rows.div_ceil(CHUNK))
+            .map(|c| self.offsets[(c * CHUNK).min(rows)] as usize)
+            .collect();
+        let mut jobs = Vec::with_capacity(bounds.len());
+        let is_done = |object: usize| {
+            let number = numbers[object];
+            let class = codes
+                .class_of_sink(number)
+                .map(|class| numbers[class as usize]);
+            number != 0 && class != Some(0)
+        };
+        let mut rest = &mut self.targets[..];
+        let (_, mut offsets) = self.offsets.split_at_mut(1);
+        for bound in bounds.windows(2) {
+            let (targets, ends);
+            (targets, rest) = rest.split_at_mut(bound[1] - bound[0]);
+            (ends, offsets) = offsets.split_at_mut(offsets.len().min(CHUNK));
+            jobs.push((jobs.len() * CHUNK, bound[0], targets, ends));
+        }
+        let kept: Vec<usize> = jobs
+            .into_par_iter()
+            .map(|(first, base, targets, ends)| {
+                let (mut from, mut to) = (0, 0);
+                for (object, end) in (first..).zip(ends) {
+                    let row_end = *end as usize - base;
+                    let whole = !is_done(object);
+                    while from < row_end {
+                        let target = targets[from];
+                        from += 1;
+                        if whole || (target >= inner && !codes.is_sink(target)) {
+                            targets[to] = target;
+                            to += 1;
+                        }
+                    }
+                    *end = to as u32;
+                }
+                to
+            })
+            .collect();
+        let mut at = 0;
+        let mut shifts = Vec::with_capacity(kept.len());
+        for (&begin, &count) in bounds.iter().zip(&kept) {
+            self.targets.copy_within(begin..begin + count, at);
+            shifts.push(at as u32);
+            at += count;
+        }
+        self.offsets[1..]
+            .par_chunks_mut(CHUNK)
+            .zip(shifts)
+            .for_each(|(ends, shift)| {
+                ends.iter_mut().for_each(|e| *e += shift);
+            });
+        self.targets.cut(at)
+    }
+}
+
 /// Turns slots into object numbers, in place.
 pub(crate) fn translate(
     targets: &mut [u32],

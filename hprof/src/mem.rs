@@ -36,6 +36,15 @@ pub(crate) fn populate(map: &Mmap, offset: usize, len: usize) {
     let _ = (map, offset, len);
 }
 
+/// Gives memory that the general allocator holds for later back to the system.
+pub(crate) fn trim_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the allocator's own function; it touches no memory in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Views a slice as atomics, for passes in which several threads write to scattered places.
 pub(crate) fn as_atomic_u32(slice: &mut [u32]) -> &[AtomicU32] {
     // SAFETY: AtomicU32 has the size and alignment of u32, and the exclusive borrow guarantees
@@ -77,22 +86,25 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
 /// for the first time costs several times what clearing it costs. Kept memory is always used up
 /// before new memory is taken, so it never raises the peak.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub(crate) struct Store(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     limit: u64,
-    used: Arc<AtomicU64>,
+    used: AtomicU64,
     /// `None` when the analysis is over and nothing is kept any more.
-    kept: Arc<Mutex<Option<Vec<Pages>>>>,
+    kept: Mutex<Option<Vec<Pages>>>,
     dir: PathBuf,
 }
 
 impl Store {
     pub(crate) fn new(limit: Option<u64>) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             limit: limit.unwrap_or(u64::MAX),
-            used: Arc::new(AtomicU64::new(0)),
-            kept: Arc::new(Mutex::new(Some(Vec::new()))),
+            used: AtomicU64::new(0),
+            kept: Mutex::new(Some(Vec::new())),
             dir: std::env::temp_dir(),
-        }
+        }))
     }
 
     /// An array of zeroes. Fresh pages are taken from the system only when first written.
@@ -113,7 +125,7 @@ impl Store {
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Option<Vec<Pages>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(&self, pages: Pages) {
@@ -126,18 +138,18 @@ impl Store {
 
     /// Memory of zeroes.
     fn take(&self, bytes: usize) -> Result<Memory> {
-        let before = self.used.fetch_add(bytes as u64, Ordering::Relaxed);
-        let spill = before.saturating_add(bytes as u64) > self.limit;
+        let before = self.0.used.fetch_add(bytes as u64, Ordering::Relaxed);
+        let spill = before.saturating_add(bytes as u64) > self.0.limit;
         let taken = if spill {
             self.spilled(bytes).map(Memory::File)
         } else {
             Pages::new(bytes).map(|mut pages| {
-                self.fill_from_kept(&mut pages);
+                self.fill_from_kept(&mut pages, 0);
                 Memory::Pages(pages)
             })
         };
         taken.map_err(|source| {
-            self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+            self.0.used.fetch_sub(bytes as u64, Ordering::Relaxed);
             Error::Memory {
                 bytes: bytes as u64,
                 source,
@@ -145,9 +157,9 @@ impl Store {
         })
     }
 
-    /// Puts kept pages beneath new ones, cleared.
-    fn fill_from_kept(&self, pages: &mut Pages) {
-        let mut filled = 0;
+    /// Puts kept pages, cleared, in the place of those from an offset on, which are fresh.
+    fn fill_from_kept(&self, pages: &mut Pages, from: usize) {
+        let mut filled = from;
         while pages.is_large() && filled < pages.len() {
             let Some(mut piece) = self.kept().as_mut().and_then(Vec::pop) else {
                 break;
@@ -163,13 +175,13 @@ impl Store {
             }
             filled += moved;
         }
-        pages.bytes_mut()[..filled]
+        pages.bytes_mut()[from..filled]
             .par_chunks_mut(1 << 20)
             .for_each(|part| part.fill(0));
     }
 
     fn spilled(&self, bytes: usize) -> std::io::Result<MmapMut> {
-        let file = tempfile::tempfile_in(&self.dir)?;
+        let file = tempfile::tempfile_in(&self.0.dir)?;
         file.set_len(bytes.max(1) as u64)?;
         // SAFETY: the file was made just now and has no name, so no other process can change it.
         unsafe { MmapMut::map_mut(&file) }
@@ -270,12 +282,17 @@ impl<T: Pod> Array<T> {
     }
 
     fn grow(&mut self, bytes: usize) -> Result<()> {
-        let used = self.store.used.load(Ordering::Relaxed) - self.charged;
-        let fits = used.saturating_add(bytes as u64) <= self.store.limit;
+        let used = self.store.0.used.load(Ordering::Relaxed) - self.charged;
+        let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
         if fits
             && let Memory::Pages(pages) = &mut self.memory
+            && let old = pages.len()
             && pages.grow(bytes).is_ok()
         {
+            // Only what large pages hold is kept, so nothing is where the old pages end within one.
+            if old.is_multiple_of(Pages::LARGE) {
+                self.store.fill_from_kept(pages, old);
+            }
             self.recharge(bytes as u64);
             return Ok(());
         }
@@ -287,21 +304,21 @@ impl<T: Pod> Array<T> {
         let keep = (self.len * size_of::<T>()).min(bytes);
         memory.bytes_mut()[..keep].copy_from_slice(&self.memory.bytes()[..keep]);
         self.memory = memory;
-        self.store.used.fetch_sub(self.charged, Ordering::Relaxed);
+        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
         self.charged = bytes as u64;
         Ok(())
     }
 
     fn recharge(&mut self, bytes: u64) {
-        self.store.used.fetch_add(bytes, Ordering::Relaxed);
-        self.store.used.fetch_sub(self.charged, Ordering::Relaxed);
+        self.store.0.used.fetch_add(bytes, Ordering::Relaxed);
+        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
         self.charged = bytes;
     }
 }
 
 impl<T: Pod> Drop for Array<T> {
     fn drop(&mut self) {
-        self.store.used.fetch_sub(self.charged, Ordering::Relaxed);
+        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
         let written = self.len * size_of::<T>();
         if let Memory::Pages(pages) = &mut self.memory {
             drop(pages.split_off(written));
@@ -350,7 +367,7 @@ mod pages {
     impl Pages {
         /// Large mappings are of and aligned to large pages: random access over gigabytes then
         /// spares most address look-ups.
-        const LARGE: usize = 2 << 20;
+        pub(super) const LARGE: usize = 2 << 20;
         const SMALL: usize = 4096;
 
         pub(super) fn new(bytes: usize) -> Result<Self> {
@@ -534,6 +551,8 @@ mod pages {
     pub(super) struct Pages(Option<MmapMut>);
 
     impl Pages {
+        pub(super) const LARGE: usize = usize::MAX;
+
         pub(super) fn new(bytes: usize) -> Result<Self> {
             MmapMut::map_anon(bytes.max(1)).map(|map| Self(Some(map)))
         }
@@ -601,7 +620,7 @@ mod tests {
     fn arrays_past_the_limit_live_in_files() {
         let store = Store::new(Some(100_000));
         grows_and_keeps(&store);
-        assert_eq!(store.used.load(Ordering::Relaxed), 0);
+        assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
     }
 
     #[test]
@@ -629,7 +648,7 @@ mod tests {
             }
         }
         drop(held);
-        assert_eq!(store.used.load(Ordering::Relaxed), 0);
+        assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
         store.stop_keeping();
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Search {
 /// Cost: one visit of each reference.
 pub(crate) fn search(graph: &mut HeapGraph, with_sinks: bool, store: &Store) -> Result<Search> {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
+    // What reading the dump left behind.
+    mem::trim_heap();
     let codes = graph.codes();
     // Where a row begins and its object's number lie side by side: one miss instead of two.
     let mut number: Array<u32> = store.zeroed((inner as usize + 1) * 2)?;

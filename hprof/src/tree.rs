@@ -1,10 +1,13 @@
 //! The dominator tree of all reachable objects, in its own preorder: a subtree is an interval, so
 //! a retained size is the difference of two prefix sums.
 
+mod ranges;
+
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
+use self::ranges::{Minima, Sums};
 use crate::dominators::Dominators;
 use crate::error::Result;
 use crate::graph::HeapGraph;
@@ -38,7 +41,7 @@ pub struct DominatorTree {
     /// Where each node's subtree ends.
     end: Array<u32>,
     /// Bytes of all nodes before this one and of the leaves on them; one more for the total.
-    bytes: Array<u64>,
+    bytes: Sums,
     /// Number of leaves on all nodes before this one; one more for the total.
     leaf_start: Array<u32>,
     /// Leaves in the order of the nodes they hang on.
@@ -62,13 +65,12 @@ impl DominatorTree {
     ///
     /// Cost: linear, but O(log n) for each leaf with several referrers.
     pub(crate) fn new(
-        mut graph: HeapGraph,
+        graph: HeapGraph,
         dominators: Dominators,
         size: impl Fn(u32) -> u64 + Sync,
         store: &Store,
     ) -> Result<Self> {
         let (inner, objects) = (graph.split.inner, graph.objects);
-        graph.keep_leaf_references()?;
         let Dominators {
             number,
             idom,
@@ -103,7 +105,12 @@ impl DominatorTree {
         common_dominators(&parent, &span, &mut leaf_parent, store)?;
         drop(span);
         let (leaf_start, leaves) = hang_leaves(&leaf_parent, nodes, inner, store)?;
-        let bytes = prefix_bytes(&object, &leaf_start, &leaves, size, store)?;
+        let of_node = |node: usize| {
+            let held = &leaves[leaf_start[node] as usize..leaf_start[node + 1] as usize];
+            let own = Some(object[node]).filter(|&o| o != NONE).map_or(0, &size);
+            own + held.iter().map(|&leaf| size(leaf)).sum::<u64>()
+        };
+        let bytes = Sums::new(nodes, of_node, store)?;
         store.stop_keeping();
         Ok(Self {
             object,
@@ -192,7 +199,7 @@ impl DominatorTree {
     pub(crate) fn fetch_children(&self, node: Node) {
         mem::prefetch(&self.end, node.index() + 1);
         mem::prefetch(&self.object, node.index() + 1);
-        mem::prefetch(&self.bytes, node.index() + 1);
+        self.bytes.fetch(node.index() + 1);
         mem::prefetch(&self.leaf_start, node.index());
     }
 
@@ -232,7 +239,7 @@ impl DominatorTree {
     #[inline]
     #[must_use]
     pub fn retained_bytes(&self, node: Node) -> u64 {
-        self.bytes[self.end[node.index()] as usize] - self.bytes[node.index()]
+        self.bytes.before(self.end[node.index()]) - self.bytes.before(node.0)
     }
 
     /// Objects that would be free if the object at this node were, itself included.
@@ -463,63 +470,6 @@ fn fill(out: &mut [u32], before: &[u32], fill: impl Fn(u32, &mut [u32]) + Sync) 
     });
 }
 
-impl HeapGraph {
-    /// Drops all references but those to leaves, and gives their memory back.
-    fn keep_leaf_references(&mut self) -> Result<()> {
-        let inner = self.split.inner;
-        let codes = self.codes();
-        // Rows that were not searched may come later, by weaker references; they stay whole.
-        const CHUNK: usize = 1 << 18;
-        // Each chunk of rows is compacted in place, then the chunks are moved together.
-        let rows = self.offsets.len() - 1;
-        let bounds: Vec<usize> = (0..=rows.div_ceil(CHUNK))
-            .map(|c| self.offsets[(c * CHUNK).min(rows)] as usize)
-            .collect();
-        let mut jobs = Vec::with_capacity(bounds.len());
-        let mut rest = &mut self.targets[..];
-        let (_, mut offsets) = self.offsets.split_at_mut(1);
-        for bound in bounds.windows(2) {
-            let (targets, ends);
-            (targets, rest) = rest.split_at_mut(bound[1] - bound[0]);
-            (ends, offsets) = offsets.split_at_mut(offsets.len().min(CHUNK));
-            jobs.push((bound[0], targets, ends));
-        }
-        let kept: Vec<usize> = jobs
-            .into_par_iter()
-            .map(|(base, targets, ends)| {
-                let (mut from, mut to) = (0, 0);
-                for end in ends {
-                    let row_end = *end as usize - base;
-                    while from < row_end {
-                        let target = targets[from];
-                        from += 1;
-                        if target >= inner && !codes.is_sink(target) {
-                            targets[to] = target;
-                            to += 1;
-                        }
-                    }
-                    *end = to as u32;
-                }
-                to
-            })
-            .collect();
-        let mut at = 0;
-        let mut shifts = Vec::with_capacity(kept.len());
-        for (&begin, &count) in bounds.iter().zip(&kept) {
-            self.targets.copy_within(begin..begin + count, at);
-            shifts.push(at as u32);
-            at += count;
-        }
-        self.offsets[1..]
-            .par_chunks_mut(CHUNK)
-            .zip(shifts)
-            .for_each(|(ends, shift)| {
-                ends.iter_mut().for_each(|e| *e += shift);
-            });
-        self.targets.cut(at)
-    }
-}
-
 /// For each target with a slot the smallest and the largest node that refers to it, by its strongest
 /// referrers. Returns the targets that only weaker references reach.
 fn spans(
@@ -656,63 +606,6 @@ fn common_dominators(parent: &[u32], span: &[u64], out: &mut [u32], store: &Stor
     Ok(())
 }
 
-/// Minima of ranges: of blocks, and of blocks in number a power of two.
-struct Minima<'a> {
-    values: &'a [u32],
-    blocks: usize,
-    table: Array<u32>,
-}
-
-impl<'a> Minima<'a> {
-    const BLOCK: usize = 64;
-
-    /// Cost: one pass; a quarter to half of a byte for each value.
-    fn new(values: &'a [u32], store: &Store) -> Result<Self> {
-        let blocks = values.len().div_ceil(Self::BLOCK);
-        let levels = blocks.max(1).ilog2() as usize + 1;
-        let mut table: Array<u32> = store.zeroed(blocks * levels)?;
-        table[..blocks]
-            .par_iter_mut()
-            .zip(values.par_chunks(Self::BLOCK))
-            .for_each(|(least, block)| *least = smallest(block));
-        for level in 1..levels {
-            let (lower, upper) = table.split_at_mut(level * blocks);
-            let lower = &lower[(level - 1) * blocks..];
-            let half = 1 << (level - 1);
-            upper[..blocks]
-                .par_iter_mut()
-                .enumerate()
-                .with_min_len(1 << 14)
-                .for_each(|(i, least)| {
-                    *least = lower[i].min(lower[(i + half).min(blocks - 1)]);
-                });
-        }
-        Ok(Self {
-            values,
-            blocks,
-            table,
-        })
-    }
-
-    /// The smallest value at `from..to`, which is not empty.
-    fn of(&self, from: usize, to: usize) -> u32 {
-        let (first, last) = (from.div_ceil(Self::BLOCK), to / Self::BLOCK);
-        if first >= last {
-            return smallest(&self.values[from..to]);
-        }
-        let ends = smallest(&self.values[from..first * Self::BLOCK])
-            .min(smallest(&self.values[last * Self::BLOCK..to]));
-        let level = (last - first).ilog2();
-        let row = &self.table[level as usize * self.blocks..][..self.blocks];
-        ends.min(row[first]).min(row[last - (1 << level)])
-    }
-}
-
-#[inline]
-fn smallest(values: &[u32]) -> u32 {
-    values.iter().fold(NONE, |least, &v| least.min(v))
-}
-
 /// Counts how often each node occurs.
 fn count(nodes: &[u32], counts: &mut [u32]) {
     let counts = mem::as_atomic_u32(counts);
@@ -748,44 +641,4 @@ fn hang_leaves(
         }
     }
     Ok((start, leaves))
-}
-
-fn prefix_bytes(
-    object: &[u32],
-    leaf_start: &[u32],
-    leaves: &[u32],
-    size: impl Fn(u32) -> u64 + Sync,
-    store: &Store,
-) -> Result<Array<u64>> {
-    const CHUNK: usize = 1 << 14;
-    let mut bytes: Array<u64> = store.zeroed(object.len() + 1)?;
-    let sums: Vec<u64> = bytes[1..]
-        .par_chunks_mut(CHUNK)
-        .enumerate()
-        .map(|(c, out)| {
-            let mut sum = 0;
-            for (i, slot) in out.iter_mut().enumerate() {
-                let node = c * CHUNK + i;
-                if object[node] != NONE {
-                    sum += size(object[node]);
-                }
-                for &leaf in &leaves[leaf_start[node] as usize..leaf_start[node + 1] as usize] {
-                    sum += size(leaf);
-                }
-                *slot = sum;
-            }
-            sum
-        })
-        .collect();
-    let mut total = 0;
-    let mut bases = Vec::with_capacity(sums.len());
-    for sum in sums {
-        bases.push(total);
-        total += sum;
-    }
-    bytes[1..]
-        .par_chunks_mut(CHUNK)
-        .zip(bases)
-        .for_each(|(out, base)| out.iter_mut().for_each(|b| *b += base));
-    Ok(bytes)
 }
