@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use hprof::{
-    Content, FieldValue, ObjectId, ObjectIndex, Progress, Record, Selector, Snapshot, Value,
+    Content, FieldValue, ObjectId, ObjectIndex, Progress, Record, Reference, Referrer, Referrers,
+    Selector, Snapshot, Value,
 };
 
 use super::describe::{Mentions, literal, texts};
@@ -12,7 +13,8 @@ use super::{open, select};
 use crate::args::Setup;
 use crate::failure::Result;
 use crate::report::{
-    SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownValue, SnapshotInfo,
+    SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownReferrer, ShownValue,
+    SnapshotInfo,
 };
 
 /// Objects that are shown of many.
@@ -47,43 +49,79 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Sho
 
 fn show_all(snapshot: &Snapshot, objects: &[ObjectIndex], elements: u32) -> Vec<ShownObject> {
     let records: Vec<Record<'_>> = snapshot.read_all(objects).into_iter().flatten().collect();
+    let limit = elements as usize;
+    let referrers: Vec<Referrers> = records
+        .iter()
+        .map(|r| snapshot.referrers(&[r.object], limit))
+        .collect();
+    let referring = referrers.iter().flat_map(|r| r.list.iter().map(|r| r.from));
     let mentioned = records.iter().flat_map(|record| {
         let dominator = dominator(snapshot, record.object);
         let held = values(&record.content, elements).into_iter();
         held.filter_map(Value::object).chain(dominator)
     });
-    let mentions = Mentions::new(snapshot, mentioned);
+    let mentions = Mentions::new(snapshot, mentioned.chain(referring));
     let texts = texts(snapshot, objects, TEXT);
-    let shown = |(record, text): (&Record<'_>, Option<String>)| ShownObject {
-        id: record.id.to_string(),
-        class: snapshot.name(record.object),
-        shallow_bytes: snapshot.shallow_bytes(record.object),
-        retained_bytes: snapshot.retained_bytes(record.object),
-        retained_objects: snapshot.retained_objects(record.object),
-        root: snapshot.tree().root_kind(record.object).map(|k| k.name()),
-        dominator: dominator(snapshot, record.object).and_then(|d| mentions.of(d)),
-        superclass: match &record.content {
-            Content::Class(class) => class.superclass.and_then(|s| mentions.of(s)),
-            _ => None,
+    let shown =
+        |((record, text), referrers): ((&Record<'_>, Option<String>), &Referrers)| ShownObject {
+            id: record.id.to_string(),
+            class: snapshot.name(record.object),
+            shallow_bytes: snapshot.shallow_bytes(record.object),
+            retained_bytes: snapshot.retained_bytes(record.object),
+            retained_objects: snapshot.retained_objects(record.object),
+            root: snapshot.tree().root_kind(record.object).map(|k| k.name()),
+            dominator: dominator(snapshot, record.object).and_then(|d| mentions.of(d)),
+            superclass: match &record.content {
+                Content::Class(class) => class.superclass.and_then(|s| mentions.of(s)),
+                _ => None,
+            },
+            loader: match &record.content {
+                Content::Class(class) => mentions.of_value(class.loader),
+                _ => None,
+            },
+            text,
+            fields: fields(snapshot, &record.content, &mentions),
+            array: match &record.content {
+                Content::Array(array) => Some(ShownArray {
+                    length: array.len,
+                    elements: array
+                        .elements(0..elements)
+                        .map(|v| shown_value(Some(v), &mentions))
+                        .collect(),
+                }),
+                _ => None,
+            },
+            referrer_count: referrers.total,
+            referrers: referrers
+                .list
+                .iter()
+                .filter_map(|r| shown_referrer(snapshot, r, &mentions))
+                .collect(),
+        };
+    records
+        .iter()
+        .zip(texts)
+        .zip(&referrers)
+        .map(shown)
+        .collect()
+}
+
+fn shown_referrer(
+    snapshot: &Snapshot,
+    referrer: &Referrer,
+    mentions: &Mentions,
+) -> Option<ShownReferrer> {
+    Some(ShownReferrer {
+        via: snapshot.via_name(referrer.via),
+        strength: match referrer.strength {
+            Reference::No => "strong",
+            Reference::Soft => "soft",
+            Reference::Weak => "weak",
+            Reference::Phantom => "phantom",
+            Reference::Final => "final",
         },
-        loader: match &record.content {
-            Content::Class(class) => mentions.of_value(class.loader),
-            _ => None,
-        },
-        text,
-        fields: fields(snapshot, &record.content, &mentions),
-        array: match &record.content {
-            Content::Array(array) => Some(ShownArray {
-                length: array.len,
-                elements: array
-                    .elements(0..elements)
-                    .map(|v| shown_value(Some(v), &mentions))
-                    .collect(),
-            }),
-            _ => None,
-        },
-    };
-    records.iter().zip(texts).map(shown).collect()
+        object: mentions.of(referrer.from)?,
+    })
 }
 
 /// The one object that keeps another alive.

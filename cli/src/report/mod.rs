@@ -13,7 +13,8 @@ use serde::Serialize;
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
 pub(crate) use paths::{Hidden, PathLine, PathsReport};
 pub(crate) use show::{
-    ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownValue,
+    ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownReferrer,
+    ShownValue,
 };
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};

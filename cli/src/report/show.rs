@@ -55,6 +55,21 @@ pub(crate) struct ShownObject {
     pub(crate) fields: Vec<ShownField>,
     /// `None` for what is no array.
     pub(crate) array: Option<ShownArray>,
+    /// How many references lead to it, its own instances' to their class excepted.
+    pub(crate) referrer_count: u64,
+    /// The first of them.
+    pub(crate) referrers: Vec<ShownReferrer>,
+}
+
+/// A reference to an object.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownReferrer {
+    /// The field, or `[index]`.
+    pub(crate) via: String,
+    /// `strong`, or the kind of `java.lang.ref` object whose referent it is.
+    pub(crate) strength: &'static str,
+    #[serde(flatten)]
+    pub(crate) object: ObjectRef,
 }
 
 /// A field with its value.

@@ -91,7 +91,8 @@ fn object(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result
         let text = format!("    {:<width$}  {}", field.name, value(&field.value));
         writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
     }
-    array(object, out)
+    array(object, out)?;
+    referrers(object, style, out)
 }
 
 fn array(object: &ShownObject, out: &mut dyn Write) -> io::Result<()> {
@@ -127,6 +128,27 @@ fn array(object: &ShownObject, out: &mut dyn Write) -> io::Result<()> {
     let rest = u64::from(array.length).saturating_sub(array.elements.len() as u64);
     if rest > 0 {
         writeln!(out, "    and {}", counted(rest, "more element"))?;
+    }
+    Ok(())
+}
+
+fn referrers(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if object.referrers.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  {}", style.dim("referred to by"))?;
+    for referrer in &object.referrers {
+        let weak = match referrer.strength {
+            "strong" => String::new(),
+            kind => format!(", {kind}"),
+        };
+        // The class of a field's object says less than the field's own name, which comes first.
+        let text = format!("    {}{weak}  {}", referrer.via, mention(&referrer.object));
+        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+    }
+    let rest = object.referrer_count - object.referrers.len() as u64;
+    if rest > 0 {
+        writeln!(out, "    and {}", counted(rest, "more reference"))?;
     }
     Ok(())
 }
