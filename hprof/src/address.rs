@@ -229,10 +229,6 @@ impl Ranks {
 
 /// Maps ids to object numbers.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each dump, and every look-up goes through it"
-)]
 pub(crate) enum AddressMap {
     /// The file is in address order: ranks are numbers.
     Ordered(Ranks),
