@@ -1,5 +1,7 @@
 //! The growing branch of each leak scenario is named with its holder field, on dumps of real JVMs.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 use std::path::Path;
 
 use heapdiff_diff::{Comparison, Filter, Report, Summary};

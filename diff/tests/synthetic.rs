@@ -1,5 +1,7 @@
 //! Comparisons of heaps that are known to the last object.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 use heapdiff_diff::{Comparison, Filter, Report, Summary};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
