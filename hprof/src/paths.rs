@@ -6,6 +6,8 @@
 //! says nothing. What keeps the class itself is found by a second search and shown before the path.
 
 use crate::Refs;
+use std::collections::BTreeSet;
+
 use crate::classes::Reference;
 use crate::error::Result;
 use crate::graph::HeapGraph;
@@ -82,9 +84,18 @@ pub(crate) struct Forest {
     pub(crate) vias: Vec<(Via, Reference)>,
     /// The objects that were asked for, sorted, with their places.
     pub(crate) targets: Vec<(u32, u32)>,
+    /// Those before this place were reached by strong references only.
+    strong: usize,
 }
 
 impl Forest {
+    /// The first objects of the paths.
+    fn heads(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
+        let both = self.parents.iter().zip(&self.objects);
+        both.filter(|(p, _)| **p == NONE)
+            .map(|(_, &o)| ObjectIndex(o))
+    }
+
     fn place(&self, target: ObjectIndex) -> Option<usize> {
         let at = self.targets.binary_search_by_key(&target.0, |t| t.0).ok()?;
         Some(self.targets[at].1 as usize)
@@ -200,42 +211,34 @@ impl Snapshot {
             follow: options.follow,
         };
         progress.phase("searching paths", 0);
-        let (near_targets, mut full_targets): (Vec<_>, Vec<_>) = targets
+        let (near_targets, full_targets): (Vec<_>, Vec<_>) = targets
             .iter()
             .partition(|&&t| options.from_statics && !self.is_class_like(t));
-        let mut missing = Vec::new();
-        let near = if near_targets.is_empty() {
-            Forest::default()
-        } else {
-            let (forest, unfound) = field.search(&near_targets, true)?;
-            full_targets.extend(unfound);
-            forest
-        };
-        let heads = near.parents.iter().zip(&near.objects);
-        let heads = heads
-            .filter(|(p, _)| **p == NONE)
-            .map(|(_, &o)| ObjectIndex(o));
-        let heads: Vec<ObjectIndex> = heads
-            .filter(|&o| self.tree().root_kind(o).is_none())
-            .collect();
-        let asked = full_targets.len();
-        full_targets.extend(heads);
-        let mut full = if full_targets.is_empty() {
-            Forest::default()
-        } else {
-            let wanted: std::collections::BTreeSet<_> =
-                full_targets[..asked].iter().copied().collect();
-            full_targets.sort_unstable();
-            full_targets.dedup();
-            let (forest, unfound) = field.search(&full_targets, false)?;
-            missing.extend(unfound.into_iter().filter(|t| wanted.contains(t)));
-            forest
+        let mut weak_classes = BTreeSet::new();
+        let (mut near, mut full, missing) = loop {
+            let statics = Some(&weak_classes);
+            let (near, unfound) = field.search(&near_targets, statics)?;
+            let heads = near.heads().filter(|&o| self.tree().root_kind(o).is_none());
+            let heads: Vec<ObjectIndex> = heads.collect();
+            let mut asked = [full_targets.clone(), unfound].concat();
+            asked.sort_unstable();
+            let mut all: Vec<ObjectIndex> = asked.iter().chain(&heads).copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            let (full, unfound) = field.search(&all, None)?;
+            // A class that is not strongly reached starts no strong path. Next to never is there one.
+            let before = weak_classes.len();
+            let strong = |o: &ObjectIndex| full.place(*o).is_some_and(|p| p < full.strong);
+            weak_classes.extend(heads.iter().filter(|o| !strong(o)).map(|o| o.0));
+            if weak_classes.len() == before {
+                let missing = unfound.into_iter();
+                let missing = missing.filter(|t| asked.binary_search(t).is_ok());
+                break (near, full, missing.collect::<Vec<_>>());
+            }
         };
         drop(graph);
-        let mut near = near;
         self.label(&mut near);
         self.label(&mut full);
-        missing.sort_unstable();
         Ok(Paths {
             near,
             full,
@@ -396,6 +399,8 @@ struct Search {
     /// Objects in the order they were reached.
     queue: Array<u32>,
     tail: usize,
+    /// How many of them strong references reached.
+    strong: usize,
     wanted: Bits,
     left: usize,
 }
@@ -416,13 +421,22 @@ impl Search {
 
 impl Field<'_> {
     /// Searches until all targets are found. Returns their paths, and those that have none.
-    fn search(&self, targets: &[ObjectIndex], statics: bool) -> Result<(Forest, Vec<ObjectIndex>)> {
+    /// `statics` are the classes whose static fields are no start, `None` when none are.
+    fn search(
+        &self,
+        targets: &[ObjectIndex],
+        statics: Option<&BTreeSet<u32>>,
+    ) -> Result<(Forest, Vec<ObjectIndex>)> {
+        if targets.is_empty() {
+            return Ok((Forest::default(), Vec::new()));
+        }
         let store = &self.snapshot.store;
         let objects = self.graph.object_count();
         let mut search = Search {
             parent: store.zeroed(objects)?,
             queue: store.zeroed(objects)?,
             tail: 0,
+            strong: 0,
             wanted: Bits::new(objects),
             left: targets.len(),
         };
@@ -433,7 +447,7 @@ impl Field<'_> {
         // What only weaker references lead to is left to the search from the true roots, so that a
         // strong path always comes first.
         let levels: u8 = match self.follow {
-            _ if statics => 0,
+            _ if statics.is_some() => 0,
             Refs::Strong => 0,
             Refs::Soft => 2,
             Refs::All => 4,
@@ -448,8 +462,11 @@ impl Field<'_> {
                 }
             }
             while head < search.tail && search.left > 0 {
-                self.expand(&mut search, head, level, statics);
+                self.expand(&mut search, head, level, statics.is_some());
                 head += 1;
+            }
+            if level == 0 {
+                search.strong = search.tail;
             }
         }
         Ok(forest(search, targets))
@@ -502,7 +519,7 @@ impl Field<'_> {
     }
 
     /// What a search starts from, the more telling first.
-    fn seeds(&self, statics: bool) -> Vec<u32> {
+    fn seeds(&self, statics: Option<&BTreeSet<u32>>) -> Vec<u32> {
         let classes = self.graph.split.classes;
         let mut seeds: Vec<(u8, u32)> = self
             .graph
@@ -519,10 +536,11 @@ impl Field<'_> {
                 (rank, object)
             })
             .collect();
-        if statics {
+        if let Some(weak) = statics {
             let tree = self.snapshot.tree();
             let held = |&c: &u32| tree.node(ObjectIndex(c)).is_some_and(|n| n != Node::ROOT);
-            let own = (0..classes).filter(|&c| self.snapshot.is_application_class(c));
+            let own = (0..classes)
+                .filter(|c| self.snapshot.is_application_class(*c) && !weak.contains(c));
             seeds.extend(own.filter(held).map(|c| (0, c)));
         }
         seeds.sort_unstable();
@@ -537,6 +555,7 @@ fn forest(search: Search, targets: &[ObjectIndex]) -> (Forest, Vec<ObjectIndex>)
         mut parent,
         queue,
         tail,
+        strong,
         ..
     } = search;
     let (found, unfound): (Vec<ObjectIndex>, Vec<ObjectIndex>) =
@@ -550,10 +569,11 @@ fn forest(search: Search, targets: &[ObjectIndex]) -> (Forest, Vec<ObjectIndex>)
         }
     }
     let mut forest = Forest::default();
-    for &object in &queue[..tail] {
+    for (at, &object) in queue[..tail].iter().enumerate() {
         if !on_path.has(object) {
             continue;
         }
+        forest.strong += usize::from(at < strong);
         let from = parent[object as usize];
         // The array is used anew for the places of those that are done.
         parent[object as usize] = forest.objects.len() as u32;

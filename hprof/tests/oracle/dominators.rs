@@ -1,59 +1,12 @@
 //! Who retains what, on random heaps.
 
-use std::collections::HashMap;
-
-use hprof::{Node, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+use hprof::{Node, ObjectId, Refs};
 use testdata::writer::{Rng, graph};
 
+use crate::both::{Both, both};
 use crate::brute::Field;
-use crate::naive::{self, Heap, Kind};
-use crate::world::{self, Plan};
-
-/// A dump as both readers see it.
-struct Both {
-    heap: Heap,
-    snapshot: Snapshot,
-    /// For each object of the heap its number in the snapshot.
-    numbers: Vec<ObjectIndex>,
-    places: HashMap<ObjectIndex, usize>,
-}
-
-fn both(bytes: Vec<u8>, refs: Refs) -> Both {
-    let heap = naive::read(&bytes);
-    let options = Options {
-        refs,
-        ..Options::default()
-    };
-    let snapshot = Snapshot::of(Source::from_bytes(bytes), &options, &Silent).unwrap();
-    let all: Vec<ObjectIndex> = (0..snapshot.object_count() as u32)
-        .map(ObjectIndex)
-        .collect();
-    assert_eq!(all.len(), heap.nodes.len(), "objects");
-    // Objects of one id are told apart by their order in the file, which is that of the nodes.
-    let located = snapshot.locate(&all);
-    let ids = snapshot.ids(&all);
-    let mut order: Vec<(u64, Option<u64>, ObjectIndex)> = ids
-        .iter()
-        .zip(&located)
-        .zip(&all)
-        .map(|((id, at), &object)| (id.expect("every object has an id").0, *at, object))
-        .collect();
-    order.sort_unstable();
-    let mut nodes: Vec<usize> = (0..heap.nodes.len()).collect();
-    nodes.sort_by_key(|&n| heap.nodes[n].id);
-    let mut numbers = vec![ObjectIndex(0); all.len()];
-    for (node, (id, _, object)) in nodes.into_iter().zip(order) {
-        assert_eq!(heap.nodes[node].id, id, "ids");
-        numbers[node] = object;
-    }
-    let places = numbers.iter().zip(0..).map(|(&o, n)| (o, n)).collect();
-    Both {
-        heap,
-        snapshot,
-        numbers,
-        places,
-    }
-}
+use crate::naive::Kind;
+use crate::world::{self, Plan, rounds};
 
 impl Both {
     /// The dominator as the snapshot has it, in the heap's numbers.
@@ -149,7 +102,7 @@ fn plan(seed: u64, nodes: usize) -> Plan {
 
 #[test]
 fn dominators_equal_petgraphs_on_plain_graphs() {
-    for seed in 0..5_000 {
+    for seed in 0..rounds(5_000) {
         let mut rng = Rng::new(seed);
         let nodes = 1 + rng.below(60);
         let density = 1 + rng.below(5);
@@ -189,7 +142,7 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
 
 #[test]
 fn dominators_equal_petgraphs_on_heaps_with_loaders() {
-    for seed in 0..5_000 {
+    for seed in 0..rounds(5_000) {
         let plan = plan(1_000_000 + seed, 60);
         let both = both(world::dump(&plan), Refs::Soft);
         both.check_dominators(&Field::new(&both.heap, Refs::Soft), &plan);
@@ -199,7 +152,7 @@ fn dominators_equal_petgraphs_on_heaps_with_loaders() {
 #[test]
 fn dominators_follow_the_strength_of_references() {
     for refs in [Refs::Strong, Refs::Soft, Refs::All] {
-        for seed in 0..2_000 {
+        for seed in 0..rounds(2_000) {
             let plan = Plan {
                 references: true,
                 ..plan(2_000_000 + seed, 40)
@@ -213,7 +166,7 @@ fn dominators_follow_the_strength_of_references() {
 #[test]
 fn retained_sizes_are_what_removal_frees() {
     for refs in [Refs::Strong, Refs::Soft, Refs::All] {
-        for seed in 0..150 {
+        for seed in 0..rounds(150) {
             let plan = Plan {
                 references: seed % 3 > 0,
                 ..plan(3_000_000 + seed, 25)
@@ -228,7 +181,7 @@ fn retained_sizes_are_what_removal_frees() {
 
 #[test]
 fn odd_ids_and_doubled_ones_change_nothing() {
-    for seed in 0..1_500 {
+    for seed in 0..rounds(1_500) {
         let plan = Plan {
             references: seed % 2 == 0,
             duplicates: seed % 3 != 0,

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod both;
 mod brute;
 mod dominators;
+mod linked;
 mod naive;
+mod routes;
+mod visit;
 mod world;

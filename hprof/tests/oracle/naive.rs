@@ -27,8 +27,6 @@ pub(crate) enum Kind {
 pub(crate) struct Node {
     pub(crate) id: u64,
     pub(crate) kind: Kind,
-    /// Later objects of an id that was seen already: nothing refers to them.
-    pub(crate) duplicate: bool,
     pub(crate) edges: Vec<(usize, Strength)>,
 }
 
@@ -159,7 +157,7 @@ impl Raw {
             0x20 => {
                 c.take(4);
                 let (superclass, loader, signers, domain) = (c.id(), c.id(), c.id(), c.id());
-                (c.id(), c.id(), c.take(4));
+                c.take(2 * c.id + 4);
                 let mut refers = vec![signers, domain];
                 for _ in 0..c.number(2) {
                     c.take(2);
@@ -243,12 +241,10 @@ impl Raw {
                 Content::Objects(class, _) => Kind::Objects(*class),
                 Content::Primitives(kind) => Kind::Primitives(*kind),
             };
-            let duplicate = heap.by_id.contains_key(id);
             heap.by_id.entry(*id).or_insert(heap.nodes.len());
             heap.nodes.push(Node {
                 id: *id,
                 kind,
-                duplicate,
                 edges: Vec::new(),
             });
         }

@@ -21,6 +21,15 @@ pub(crate) struct Plan {
     pub(crate) odd_ids: bool,
 }
 
+/// How many random heaps to try: fewer where nothing is optimised.
+pub(crate) const fn rounds(release: u64) -> u64 {
+    if cfg!(debug_assertions) {
+        release / 20
+    } else {
+        release
+    }
+}
+
 /// A heap as a dump.
 pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     let mut rng = Rng::new(plan.seed);

@@ -1,0 +1,409 @@
+//! Single objects, strings, selectors and threads, on heaps made for it.
+
+#![allow(clippy::unwrap_used)]
+
+use hprof::{
+    Content, Frame, Line, ObjectId, ObjectIndex, Options, RootKind, SelectError, Selector, Silent,
+    Snapshot, Source, Value,
+};
+use testdata::writer::{
+    self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, StringForm, Value as Given,
+};
+
+fn open(heap: &HeapBuilder) -> Snapshot {
+    Snapshot::of(
+        Source::from_bytes(heap.try_build().unwrap().bytes),
+        &Options::default(),
+        &Silent,
+    )
+    .unwrap()
+}
+
+fn object(heap: &HeapBuilder, snapshot: &Snapshot, target: impl Into<Ref>) -> ObjectIndex {
+    snapshot.find(ObjectId(heap.address(target))).unwrap()
+}
+
+fn forms() -> [writer::Options; 4] {
+    let chars = |options| writer::Options {
+        strings: StringForm::Chars,
+        ..options
+    };
+    let (wide, narrow) = (writer::Options::default(), writer::Options::bits_32());
+    [wide, narrow, chars(wide), chars(narrow)]
+}
+
+#[test]
+fn fields_are_labelled_with_the_class_that_declares_them() {
+    for options in forms() {
+        let mut heap = HeapBuilder::new(options);
+        let boot = heap.boot();
+        let base = heap.add_class(
+            "com.acme.Base",
+            Some(boot.object),
+            &[("id", FieldType::Long), ("next", FieldType::Object)],
+            &[],
+        );
+        let fields = [
+            ("flag", FieldType::Boolean),
+            ("letter", FieldType::Char),
+            ("ratio", FieldType::Float),
+            ("exact", FieldType::Double),
+            ("small", FieldType::Byte),
+            ("short", FieldType::Short),
+            ("count", FieldType::Int),
+            ("id", FieldType::Object),
+        ];
+        let class = heap.add_class("com.acme.Sub", Some(base), &fields, &[]);
+        let other = heap.add_instance(boot.object, &[]);
+        let values = [
+            Given::Boolean(true),
+            Given::Char(0x20ac),
+            Given::Float(1.5),
+            Given::Double(-2.25),
+            Given::Byte(-3),
+            Given::Short(-300),
+            Given::Int(i32::MIN),
+            other.into(),
+            Given::Long(i64::MIN),
+            Given::Ref(Ref::Address(0x4444)),
+        ];
+        let given = heap.add_instance(class, &values);
+        heap.set_trace(given, 7);
+        let snapshot = open(&heap);
+        let record = snapshot.read(object(&heap, &snapshot, given)).unwrap();
+        assert_eq!((record.id.0, record.trace), (heap.address(given), 7));
+        let Content::Instance(found) = &record.content else {
+            panic!("{record:?}")
+        };
+        let names: Vec<String> = found
+            .iter()
+            .map(|f| format!("{}.{}", snapshot.classes()[f.class].name, f.name))
+            .collect();
+        assert_eq!(names[0], "com.acme.Sub.flag");
+        assert_eq!(
+            names[7..],
+            ["com.acme.Sub.id", "com.acme.Base.id", "com.acme.Base.next"]
+        );
+        let values: Vec<Value> = found.iter().map(|f| f.value.unwrap()).collect();
+        let at = object(&heap, &snapshot, other);
+        let expected = [
+            Value::Boolean(true),
+            Value::Char(0x20ac),
+            Value::Float(1.5),
+            Value::Double(-2.25),
+            Value::Byte(-3),
+            Value::Short(-300),
+            Value::Int(i32::MIN),
+            Value::Object(ObjectId(heap.address(other)), Some(at)),
+            Value::Long(i64::MIN),
+            Value::Object(ObjectId(0x4444), None),
+        ];
+        assert_eq!(values, expected);
+        assert_eq!(snapshot.allocation_trace(record.object), Some(7));
+    }
+}
+
+#[test]
+fn arrays_are_read_in_part() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let one = heap.add_instance(boot.object, &[]);
+    let objects = heap.add_object_array(boot.object, [Ref::Null, one.into(), one.into()]);
+    let ints = heap.add_primitive_array(Elements::Int((0..1000).collect()));
+    let nothing = heap.add_primitive_array(Elements::NoData(FieldType::Long, 9));
+    let snapshot = open(&heap);
+    let array = |target: Obj| {
+        let record = snapshot.read(object(&heap, &snapshot, target)).unwrap();
+        match record.content {
+            Content::Array(array) => array,
+            other => panic!("{other:?}"),
+        }
+    };
+    let found: Vec<Value> = array(ints).elements(990..2000).collect();
+    assert_eq!(found, (990..1000).map(Value::Int).collect::<Vec<_>>());
+    assert_eq!(array(ints).elements(2000..3000).len(), 0);
+    assert_eq!(array(ints).bytes().len(), 4000);
+    let found: Vec<_> = array(objects).elements(0..9).map(Value::object).collect();
+    let one = Some(object(&heap, &snapshot, one));
+    assert_eq!(found, [None, one, one]);
+    let nothing = array(nothing);
+    assert_eq!((nothing.len, nothing.has_elements()), (9, false));
+    assert_eq!(nothing.elements(0..9).len(), 0);
+    assert!(snapshot.read(ObjectIndex(u32::MAX)).is_err());
+    assert!(
+        snapshot
+            .read(ObjectIndex(snapshot.object_count() as u32))
+            .is_err()
+    );
+}
+
+#[test]
+fn strings_of_all_forms_are_decoded() {
+    let texts = [
+        "",
+        "plain",
+        "caf\u{e9}",
+        "\u{20ac} 5",
+        "\u{1f600}",
+        "\u{4f60}\u{597d}",
+    ];
+    for options in forms() {
+        let mut heap = HeapBuilder::new(options);
+        let objects = texts.map(|t| heap.add_string(t));
+        let other = heap.boot().object;
+        let other = heap.add_instance(other, &[]);
+        let snapshot = open(&heap);
+        let numbers = objects.map(|o| object(&heap, &snapshot, o));
+        let found = snapshot.strings(&numbers, 100);
+        assert_eq!(found, texts.map(|t| Some(t.to_owned())));
+        assert_eq!(snapshot.string(numbers[1], 3).unwrap(), "pla…");
+        assert_eq!(snapshot.string(numbers[5], 1).unwrap(), "\u{4f60}…");
+        assert_eq!(snapshot.string(numbers[1], 5).unwrap(), "plain");
+        assert_eq!(snapshot.string(object(&heap, &snapshot, other), 5), None);
+        assert_eq!(snapshot.string(ObjectIndex(u32::MAX), 5), None);
+    }
+}
+
+#[test]
+fn old_strings_share_arrays() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    // `java.lang.String` as JDK 6 has it, with no other one about.
+    let object = heap.add_class("java.lang.Object", None, &[], &[]);
+    let fields = [
+        ("value", FieldType::Object),
+        ("offset", FieldType::Int),
+        ("count", FieldType::Int),
+    ];
+    let string = heap.add_class("java.lang.String", Some(object), &fields, &[]);
+    let array = heap.add_primitive_array(Elements::Char("shared text".encode_utf16().collect()));
+    let part = heap.add_instance(string, &[array.into(), 7.into(), 4.into()]);
+    let beyond = heap.add_instance(string, &[array.into(), 7.into(), 400.into()]);
+    let snapshot = open(&heap);
+    let text = |o| {
+        snapshot
+            .string(self::object(&heap, &snapshot, o), 50)
+            .unwrap()
+    };
+    assert_eq!(
+        (text(part), text(beyond)),
+        ("text".to_owned(), "text".to_owned())
+    );
+}
+
+struct Shop {
+    heap: HeapBuilder,
+    entry: ClassId,
+    entries: [Obj; 3],
+}
+
+fn shop() -> Shop {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let entry = heap.add_class(
+        "com.acme.Entry",
+        Some(boot.object),
+        &[("name", FieldType::Object)],
+        &[],
+    );
+    let statics = [
+        ("cache", Given::NULL),
+        ("empty", Given::NULL),
+        ("lost", Given::Ref(Ref::Address(0x5550))),
+        ("count", Given::Int(3)),
+    ];
+    let fields = [("own", FieldType::Int)];
+    let shop = heap.add_class("com.acme.Shop", Some(boot.object), &fields, &statics);
+    let entries = [0; 3].map(|_| heap.add_instance(entry, &[]));
+    heap.set_static(shop, "cache", entries[1]);
+    Shop {
+        heap,
+        entry,
+        entries,
+    }
+}
+
+#[test]
+fn selectors_name_objects() {
+    let Shop {
+        heap,
+        entry,
+        entries,
+    } = shop();
+    let snapshot = open(&heap);
+    let numbers = entries.map(|e| object(&heap, &snapshot, e));
+    let select = |text: &str| snapshot.select(&text.parse::<Selector>().unwrap());
+    let address = format!("{:#x}", heap.address(entries[2]));
+    assert_eq!(select(&address).unwrap(), [numbers[2]]);
+    assert_eq!(select("com.acme.Entry").unwrap(), numbers);
+    assert_eq!(select("/acme.*try$/").unwrap(), numbers);
+    assert_eq!(select("com.acme.Shop.cache").unwrap(), [numbers[1]]);
+    let class = object(&heap, &snapshot, entry);
+    assert_eq!(select("class com.acme.Entry").unwrap(), [class]);
+    let address = format!("{:#x}", heap.address(entry));
+    assert_eq!(select(&address).unwrap(), [class]);
+    let classes = select("java.lang.Class").unwrap();
+    assert_eq!(classes.len(), snapshot.classes().dumped());
+}
+
+#[test]
+fn selectors_that_name_nothing_say_why() {
+    let Shop { heap, entries, .. } = shop();
+    let snapshot = open(&heap);
+    let error = |text: &str| {
+        snapshot
+            .select(&text.parse::<Selector>().unwrap())
+            .unwrap_err()
+    };
+    let id = |o| ObjectId(heap.address(o));
+    let between = id(entries[0]).0 + 1;
+    let expected = SelectError::NoObject {
+        id: ObjectId(between),
+        before: Some(id(entries[0])),
+        after: Some(id(entries[1])),
+    };
+    assert_eq!(error(&format!("{between:#x}")), expected);
+    let messages = [
+        (
+            "com.acme.Entri",
+            "no class com.acme.Entri in this dump; did you mean com.acme.Entry?",
+        ),
+        (
+            "entry",
+            "no class entry in this dump; did you mean com.acme.Entry?",
+        ),
+        (
+            "com.acme.Shop",
+            "com.acme.Shop has no instances in this dump",
+        ),
+        (
+            "com.acme.Shop.cach",
+            "com.acme.Shop has no static field cach; did you mean cache?",
+        ),
+        ("com.acme.Shop.empty", "com.acme.Shop.empty is null"),
+        (
+            "com.acme.Shop.count",
+            "com.acme.Shop.count holds no object: it is of type int",
+        ),
+        (
+            "com.acme.Shop.lost",
+            "com.acme.Shop.lost refers to 0x5550, where this dump has no object",
+        ),
+        (
+            "com.acme.Shop.own",
+            "com.acme.Shop.own is a field of each instance; only static fields can be selected",
+        ),
+        ("/nothing/", "no class in this dump matches /nothing/"),
+        (
+            "class com.acme.Nothing",
+            "no class com.acme.Nothing in this dump",
+        ),
+    ];
+    for (text, message) in messages {
+        assert_eq!(error(text).to_string(), message);
+    }
+}
+
+#[test]
+fn threads_have_names_frames_and_locals() {
+    for options in forms() {
+        let mut heap = HeapBuilder::new(options);
+        let boot = heap.boot();
+        let class = heap.add_class("com.acme.Worker$Inner", Some(boot.object), &[], &[]);
+        let held = heap.add_instance(boot.object, &[]);
+        let frames = [
+            writer::Frame::new(&heap, class, "native", -3),
+            writer::Frame::new(&heap, class, "work", 42),
+            writer::Frame::new(&heap, class, "compiled", -2),
+            writer::Frame {
+                source: None,
+                ..writer::Frame::new(&heap, class, "unknown", -1)
+            },
+        ];
+        let worker = heap.add_thread("worker 1", &frames);
+        heap.set_field(worker.object, "daemon", Given::Boolean(true));
+        heap.add_local(worker, 1, held);
+        heap.add_local(worker, 1, held);
+        heap.add_local(worker, -1, held);
+        heap.add_root(
+            Root::ThreadBlock {
+                thread: worker.serial,
+            },
+            held,
+        );
+        let nameless = heap.add_thread("", &[]);
+        heap.set_field(nameless.object, "name", Given::NULL);
+        let snapshot = open(&heap);
+        let threads = snapshot.threads();
+        assert_eq!(threads.len(), 2);
+        let thread = &threads[0];
+        assert_eq!(thread.name.as_deref(), Some("worker 1"));
+        assert_eq!((thread.daemon, thread.is_virtual), (Some(true), false));
+        let texts: Vec<String> = thread.frames.iter().map(|f| f.frame.to_string()).collect();
+        let expected = [
+            "com.acme.Worker$Inner.native(Native Method)",
+            "com.acme.Worker$Inner.work(Worker.java:42)",
+            "com.acme.Worker$Inner.compiled(Worker.java, compiled)",
+            "com.acme.Worker$Inner.unknown(Unknown Source)",
+        ];
+        assert_eq!(texts, expected);
+        assert_eq!(snapshot.frame_text(worker.trace), expected);
+        assert_eq!(snapshot.frame_text(12345), [""; 0]);
+        let lines: Vec<Line> = snapshot
+            .traces()
+            .frames(worker.trace)
+            .iter()
+            .map(|f: &Frame| f.line)
+            .collect();
+        assert_eq!(lines[1..3], [Line::Number(42), Line::Compiled]);
+        let held = object(&heap, &snapshot, held);
+        assert_eq!(thread.frames[1].locals.len(), 1);
+        assert_eq!(thread.frames[1].locals[0].object, held);
+        assert_eq!(thread.other_locals[0].kind, RootKind::JavaFrame);
+        assert_eq!(threads[1].name, None);
+        assert_eq!(snapshot.roots_of(held).len(), 4);
+    }
+}
+
+#[test]
+fn threads_of_newer_jvms_keep_details_elsewhere_and_may_be_virtual() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let object = heap.add_class("java.lang.Object", None, &[], &[]);
+    let fields = [("value", FieldType::Object), ("coder", FieldType::Byte)];
+    let string = heap.add_class("java.lang.String", Some(object), &fields, &[]);
+    let holder = heap.add_class(
+        "java.lang.Thread$FieldHolder",
+        Some(object),
+        &[("daemon", FieldType::Boolean)],
+        &[],
+    );
+    let fields = [("name", FieldType::Object), ("holder", FieldType::Object)];
+    let thread = heap.add_class("java.lang.Thread", Some(object), &fields, &[]);
+    let base = heap.add_class("java.lang.BaseVirtualThread", Some(thread), &[], &[]);
+    let virtual_thread = heap.add_class("java.lang.VirtualThread", Some(base), &[], &[]);
+    let name = |heap: &mut HeapBuilder, text: &str| {
+        let bytes = heap.add_primitive_array(Elements::Byte(text.as_bytes().to_vec()));
+        heap.add_instance(string, &[bytes.into(), Given::Byte(0)])
+    };
+    let first = name(&mut heap, "platform");
+    let details = heap.add_instance(holder, &[Given::Boolean(true)]);
+    let platform = heap.add_instance(thread, &[first.into(), details.into()]);
+    let root = Root::ThreadObject {
+        thread: 1,
+        trace: 1,
+    };
+    heap.add_root(root, platform);
+    let second = name(&mut heap, "parked");
+    let parked = heap.add_instance(virtual_thread, &[second.into()]);
+    heap.add_root(Root::JniGlobal { global_ref: 8 }, parked);
+    let snapshot = open(&heap);
+    let threads = snapshot.threads();
+    let found: Vec<_> = threads
+        .iter()
+        .map(|t| (t.serial, t.name.as_deref(), t.daemon, t.is_virtual))
+        .collect();
+    let expected = [
+        (Some(1), Some("platform"), Some(true), false),
+        (None, Some("parked"), Some(true), true),
+    ];
+    assert_eq!(found, expected);
+}

@@ -1,0 +1,52 @@
+//! A dump as the crate and the naive reader see it.
+
+use std::collections::HashMap;
+
+use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+
+use crate::naive::{self, Heap};
+
+pub(crate) struct Both {
+    pub(crate) heap: Heap,
+    pub(crate) snapshot: Snapshot,
+    /// For each object of the heap its number in the snapshot.
+    pub(crate) numbers: Vec<ObjectIndex>,
+    pub(crate) places: HashMap<ObjectIndex, usize>,
+}
+
+pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
+    let heap = naive::read(&bytes);
+    let options = Options {
+        refs,
+        ..Options::default()
+    };
+    let snapshot = Snapshot::of(Source::from_bytes(bytes), &options, &Silent).unwrap();
+    let all: Vec<ObjectIndex> = (0..snapshot.object_count() as u32)
+        .map(ObjectIndex)
+        .collect();
+    assert_eq!(all.len(), heap.nodes.len(), "objects");
+    // Objects of one id are told apart by their order in the file, which is that of the nodes.
+    let located = snapshot.locate(&all);
+    let ids = snapshot.ids(&all);
+    let mut order: Vec<(u64, Option<u64>, ObjectIndex)> = ids
+        .iter()
+        .zip(&located)
+        .zip(&all)
+        .map(|((id, at), &object)| (id.expect("every object has an id").0, *at, object))
+        .collect();
+    order.sort_unstable();
+    let mut nodes: Vec<usize> = (0..heap.nodes.len()).collect();
+    nodes.sort_by_key(|&n| heap.nodes[n].id);
+    let mut numbers = vec![ObjectIndex(0); all.len()];
+    for (node, (id, _, object)) in nodes.into_iter().zip(order) {
+        assert_eq!(heap.nodes[node].id, id, "ids");
+        numbers[node] = object;
+    }
+    let places = numbers.iter().zip(0..).map(|(&o, n)| (o, n)).collect();
+    Both {
+        heap,
+        snapshot,
+        numbers,
+        places,
+    }
+}

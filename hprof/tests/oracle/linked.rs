@@ -1,0 +1,104 @@
+//! Lists and trees of millions: nothing recurses, and time grows with size.
+
+use std::time::{Duration, Instant};
+
+use hprof::{ObjectId, ObjectIndex, Options, PathOptions, Silent, Snapshot, Source};
+use testdata::writer::linked::{self, Linked};
+
+/// Fewer where nothing is optimised: still more than any stack holds.
+const NODES: u64 = if cfg!(debug_assertions) {
+    300_000
+} else {
+    5_000_000
+};
+
+type Write = fn(u64, &mut Vec<u8>) -> std::io::Result<Linked>;
+
+fn open(write: Write, nodes: u64) -> (Linked, Snapshot, Duration) {
+    let mut bytes = Vec::new();
+    let linked = write(nodes, &mut bytes).unwrap();
+    let source = Source::from_bytes(bytes);
+    let start = Instant::now();
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    (linked, snapshot, start.elapsed())
+}
+
+fn node(linked: &Linked, snapshot: &Snapshot, i: u64) -> ObjectIndex {
+    let id = ObjectId(linked.first + i * linked.node_size);
+    snapshot.find(id).unwrap()
+}
+
+/// The object that dominates node `i`.
+fn dominator(linked: &Linked, snapshot: &Snapshot, i: u64) -> Option<ObjectIndex> {
+    let tree = snapshot.tree();
+    tree.object(tree.dominator(node(linked, snapshot, i)).unwrap())
+}
+
+fn holder(linked: &Linked, snapshot: &Snapshot) -> ObjectIndex {
+    snapshot.find(ObjectId(linked.holder)).unwrap()
+}
+
+#[test]
+fn each_node_of_a_list_dominates_the_next() {
+    let (linked, snapshot, _) = open(linked::list, NODES);
+    for i in 0..NODES {
+        let expected = match i {
+            0 => holder(&linked, &snapshot),
+            _ => node(&linked, &snapshot, i - 1),
+        };
+        assert_eq!(dominator(&linked, &snapshot, i), Some(expected));
+        let bytes = snapshot.retained_bytes(node(&linked, &snapshot, i));
+        assert_eq!(bytes, Some((NODES - i) * linked.node_size));
+    }
+    // The longest path there can be.
+    let last = node(&linked, &snapshot, NODES - 1);
+    let options = PathOptions::default();
+    let paths = snapshot.paths(&[last], &options, &Silent).unwrap();
+    let path = paths.path(&snapshot, last).unwrap();
+    assert_eq!(path.steps.len() as u64, NODES + 1);
+    let tree = paths.merged(&snapshot, hprof::Merge::Class, 100);
+    assert_eq!(tree.nodes.len(), 2);
+    assert_eq!(tree.nodes[1].objects, NODES);
+    assert!(tree.nodes[1].folded);
+}
+
+#[test]
+fn each_node_of_a_tree_dominates_its_children() {
+    let (linked, snapshot, _) = open(linked::tree, NODES);
+    for i in 0..NODES {
+        let expected = match i {
+            0 => holder(&linked, &snapshot),
+            _ => node(&linked, &snapshot, (i - 1) / 2),
+        };
+        assert_eq!(dominator(&linked, &snapshot, i), Some(expected));
+    }
+}
+
+#[test]
+fn nodes_that_a_table_holds_too_are_the_holders() {
+    let (linked, snapshot, _) = open(linked::list_with_table, NODES);
+    let holder = holder(&linked, &snapshot);
+    for i in 0..NODES {
+        assert_eq!(dominator(&linked, &snapshot, i), Some(holder));
+        let bytes = snapshot.retained_bytes(node(&linked, &snapshot, i));
+        assert_eq!(bytes, Some(linked.node_size));
+    }
+    let (table, bytes) = linked.table.unwrap();
+    let table = snapshot.find(ObjectId(table)).unwrap();
+    assert_eq!(snapshot.retained_bytes(table), Some(bytes));
+}
+
+#[test]
+fn time_grows_with_size() {
+    let shapes: [Write; 3] = [linked::list, linked::tree, linked::list_with_table];
+    for write in shapes {
+        let time = |nodes| (0..2).map(|_| open(write, nodes).2).min().unwrap();
+        let (small, large) = (time(NODES / 5), time(NODES / 5 * 4));
+        // Four times the nodes; what is quadratic takes sixteen times as long. Small heaps fit in
+        // the caches, and tests run beside others.
+        assert!(
+            large < small * 10 + Duration::from_millis(200),
+            "{small:?}, {large:?}"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! Paths and referrers beside the naive reader's references.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hprof::{Merge, PathOptions, Reference, Refs, Silent};
+use testdata::writer::Rng;
+
+use crate::both::{Both, both};
+use crate::naive::Strength;
+use crate::world::{self, Plan, rounds};
+
+fn plan(seed: u64) -> Plan {
+    Plan {
+        seed: 6_000_000 + seed,
+        nodes: 40,
+        references: !seed.is_multiple_of(3),
+        duplicates: false,
+        odd_ids: seed.is_multiple_of(4),
+    }
+}
+
+const fn strength(reference: Reference) -> Strength {
+    match reference {
+        Reference::No => Strength::Strong,
+        Reference::Soft => Strength::Soft,
+        Reference::Final => Strength::Final,
+        Reference::Weak => Strength::Weak,
+        Reference::Phantom => Strength::Phantom,
+    }
+}
+
+/// How far each object is from a root, by references up to a strength.
+fn distances(both: &Both, weakest: Strength) -> Vec<Option<usize>> {
+    let mut distance = vec![None; both.heap.nodes.len()];
+    let mut queue: VecDeque<usize> = both.heap.roots.iter().copied().collect();
+    queue.iter().for_each(|&r| distance[r] = Some(0));
+    while let Some(from) = queue.pop_front() {
+        for &(to, strength) in &both.heap.nodes[from].edges {
+            if strength <= weakest && distance[to].is_none() {
+                distance[to] = distance[from].map(|d| d + 1);
+                queue.push_back(to);
+            }
+        }
+    }
+    distance
+}
+
+#[test]
+fn paths_are_shortest_and_made_of_references_of_the_dump() {
+    for refs in [Refs::Strong, Refs::Soft, Refs::All] {
+        for seed in 0..rounds(300) {
+            let plan = plan(seed);
+            let both = both(world::dump(&plan), refs);
+            let strong = distances(&both, Strength::Strong);
+            let follow = [
+                (Refs::Strong, Strength::Strong),
+                (Refs::Soft, Strength::Final),
+                (Refs::All, Strength::Phantom),
+            ];
+            for (follow, weakest) in follow {
+                let any = distances(&both, weakest);
+                for from_statics in [false, true] {
+                    let options = PathOptions {
+                        follow,
+                        from_statics,
+                    };
+                    let snapshot = &both.snapshot;
+                    let paths = snapshot.paths(&both.numbers, &options, &Silent).unwrap();
+                    let what = (plan, refs, options);
+                    for (node, &object) in both.numbers.iter().enumerate() {
+                        let Some(path) = paths.path(snapshot, object) else {
+                            assert_eq!(any[node], None, "{what:?} {node}");
+                            assert!(paths.missing().contains(&object));
+                            continue;
+                        };
+                        assert!(any[node].is_some(), "{what:?} {node}");
+                        assert!(path.begin < path.steps.len());
+                        let last = path.steps.last().unwrap();
+                        assert_eq!(both.places[&last.object], node);
+                        let first = both.places[&path.steps[0].object];
+                        assert!(both.heap.roots.contains(&first), "{what:?} {node}");
+                        assert!(path.root.is_some());
+                        for pair in path.steps.windows(2) {
+                            let [from, to] = [0, 1].map(|i| both.places[&pair[i].object]);
+                            let edge = (to, strength(pair[1].strength));
+                            let edges = &both.heap.nodes[from].edges;
+                            assert!(edges.contains(&edge), "{what:?} {from} {edge:?}");
+                        }
+                        let weak = path.steps.iter().any(|s| s.strength != Reference::No);
+                        // A strong path comes before any weaker one.
+                        assert_eq!(weak, strong[node].is_none(), "{what:?} {node}");
+                        if !from_statics && let Some(distance) = strong[node] {
+                            assert_eq!(path.steps.len(), distance + 1, "{what:?} {node}");
+                        }
+                    }
+                    check_merged(&both, &paths, weakest);
+                }
+            }
+        }
+    }
+}
+
+fn check_merged(both: &Both, paths: &hprof::Paths, weakest: Strength) {
+    let found = distances(both, weakest).iter().flatten().count() as u64;
+    for merge in [Merge::Class, Merge::Object] {
+        for limit in [3, 10_000] {
+            let tree = paths.merged(&both.snapshot, merge, limit);
+            assert!(tree.nodes.len() <= limit);
+            let tops = tree.nodes.iter().filter(|n| n.depth == 0);
+            let targets: u64 = tops.map(|n| n.targets).sum();
+            assert_eq!(targets + tree.hidden.1, found);
+            if limit > 3 {
+                let own: u64 = tree.nodes.iter().map(|n| n.own_targets).sum();
+                assert_eq!(own, found);
+            }
+        }
+    }
+}
+
+#[test]
+fn referrers_are_those_of_the_dump() {
+    for seed in 0..rounds(300) {
+        let plan = plan(seed);
+        let both = both(world::dump(&plan), Refs::Soft);
+        let mut rng = Rng::new(seed);
+        let mut expected: BTreeMap<usize, Vec<(usize, Strength)>> = BTreeMap::new();
+        for (from, node) in both.heap.nodes.iter().enumerate() {
+            for &(to, strength) in &node.edges {
+                expected.entry(to).or_default().push((from, strength));
+            }
+        }
+        for node in 0..both.numbers.len() {
+            // The naive reader gives primitive arrays no class.
+            let class = both.snapshot.represents(both.numbers[node]);
+            if class.is_some_and(|c| both.snapshot.classes()[c].element.is_some()) {
+                continue;
+            }
+            let found = both.snapshot.referrers(&[both.numbers[node]], usize::MAX);
+            let found: Vec<(usize, Strength)> = found
+                .list
+                .iter()
+                .map(|r| (both.places[&r.from], strength(r.strength)))
+                .collect();
+            let sorted = |mut list: Vec<(usize, Strength)>| {
+                list.sort_unstable();
+                list
+            };
+            let expected = expected.get(&node).cloned().unwrap_or_default();
+            assert_eq!(sorted(found), sorted(expected), "{plan:?} {node}");
+        }
+        let all = both.snapshot.referrers(&both.numbers, usize::MAX);
+        let limit = rng.below(50);
+        let some = both.snapshot.referrers(&both.numbers, limit);
+        assert_eq!(some.total, all.total);
+        assert_eq!(some.list[..], all.list[..limit.min(all.list.len())]);
+    }
+}
