@@ -192,3 +192,19 @@ fn odd_ids_and_doubled_ones_change_nothing() {
         both.check_dominators(&Field::new(&both.heap, Refs::Soft), &plan);
     }
 }
+
+#[test]
+fn dominators_equal_petgraphs_on_real_dumps() {
+    use std::io::Read;
+    for name in ["before", "after"] {
+        let path = format!("{}/../testdata/{name}.hprof.gz", env!("CARGO_MANIFEST_DIR"));
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).unwrap();
+        let mut file = flate2::read::MultiGzDecoder::new(file);
+        file.read_to_end(&mut bytes).unwrap();
+        for refs in [Refs::Strong, Refs::Soft, Refs::All] {
+            let both = both(bytes.clone(), refs);
+            both.check_dominators(&Field::new(&both.heap, refs), &(name, refs));
+        }
+    }
+}
