@@ -57,6 +57,18 @@ impl<'a> Aligned<'a> {
         let tries: Vec<&Trie> = summaries.iter().map(|s| &s.trie).collect();
         let mut same = vec![Vec::new(); last.trie.len()];
         same[0] = vec![Some(StepId::ROOT); tries.len()];
+        // What dominates a class can change from dump to dump (a loader, a thread, the roots); the
+        // class is the same all the same.
+        let classes: Vec<BTreeMap<&str, StepId>> = tries[..tries.len() - 1]
+            .iter()
+            .map(|trie| {
+                let steps = (0..trie.len() as u32).rev().map(StepId);
+                let named = steps.map(|s| (trie.names.text(trie[s].class), s));
+                named
+                    .filter(|(name, _)| name.starts_with("class "))
+                    .collect()
+            })
+            .collect();
         let mut work = vec![StepId::ROOT];
         while let Some(step) = work.pop() {
             // The earlier dumps' steps below, by their labels' texts.
@@ -73,8 +85,11 @@ impl<'a> Aligned<'a> {
                 .collect();
             for &child in &last.trie[step].children {
                 let label = label(&last.trie, &last.trie[child]);
-                let mut row: Vec<Option<StepId>> =
-                    earlier.iter().map(|e| e.get(&label).copied()).collect();
+                let mut row: Vec<Option<StepId>> = earlier
+                    .iter()
+                    .zip(&classes)
+                    .map(|(e, classes)| e.get(&label).or_else(|| classes.get(label.1)).copied())
+                    .collect();
                 row.push(Some(child));
                 same[child.0 as usize] = row;
                 work.push(child);
