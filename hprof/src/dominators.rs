@@ -13,77 +13,64 @@ use crate::graph::HeapGraph;
 use crate::ids::NONE;
 use crate::mem::{self, Array, Store};
 use crate::progress::Progress;
-use crate::search::sinks::Sinks;
+use crate::search::core::Core;
+use crate::search::links::{Links, each_bit};
 use crate::search::{self, Search};
 
-/// Immediate dominators of all reached objects that hold references.
+/// Immediate dominators of all reached members of the core. Their numbers are their notes.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each object with references its number, 0 when unreached, its code when it is a sink. A
-    /// dominator's number is smaller than that of what it dominates.
-    pub(crate) number: Array<u32>,
-    /// For each number the immediate dominator's; 0 is the super-root.
+    /// For each number the immediate dominator's, which is smaller; 0 is the super-root.
     pub(crate) idom: Array<u32>,
     /// The last number of each strength of reachability: strong, then soft, then final.
     pub(crate) levels: [u32; 3],
-    pub(crate) sinks: Sinks,
+    pub(crate) core: Core,
 }
 
 /// Computes dominators over strong references, then extends them to what only soft references and
-/// then only finalizers reach. Consumes the rows of objects with references.
+/// then only finalizers reach.
 ///
-/// Cost: O(m log n) time; four 32-bit arrays beside the graph.
+/// Cost: O(m log n) time in the core; four 32-bit numbers for each of its objects.
 pub(crate) fn dominators(
-    graph: &mut HeapGraph,
+    links: &mut Links,
+    core: Core,
     store: &Store,
     progress: &dyn Progress,
 ) -> Result<Dominators> {
-    progress.phase("searching", 0);
     let Search {
-        number,
         parent,
         reached: strong,
-        sinks,
-    } = search::search(graph, true, store)?;
+    } = search::search(links, &core, store)?;
     progress.phase("finding dominators", 0);
-    let predecessors = Predecessors::new(graph, &number, &parent, store)?;
+    let predecessors = Predecessors::new(links, &core, strong, store)?;
     mem::trim_heap();
-    graph.keep_leaf_references(&number)?;
     let idom = immediate(predecessors, parent, strong, store)?;
     let mut all = Dominators {
-        number,
         idom,
         levels: [strong; 3],
-        sinks,
+        core,
     };
     for level in 1..=2 {
-        extend(graph, &mut all, level, store)?;
+        extend(links, &mut all, level, store)?;
         all.levels[level..].fill(all.idom.len() as u32 - 1);
     }
     Ok(all)
 }
 
-/// References among reached objects that are not tree edges, by target.
+/// References to joins among reached members, by target.
 struct Predecessors {
     offsets: Array<u32>,
     sources: Array<u32>,
 }
 
-/// Rows handled by one task.
-const CHUNK: usize = 1 << 14;
-
 impl Predecessors {
-    fn new(graph: &HeapGraph, number: &[u32], parent: &[u32], store: &Store) -> Result<Self> {
-        let mut offsets: Array<u32> = store.zeroed(parent.len() + 1)?;
+    fn new(links: &mut Links, core: &Core, reached: u32, store: &Store) -> Result<Self> {
+        let mut offsets: Array<u32> = store.zeroed(reached as usize + 2)?;
         {
             let counts = mem::as_atomic_u32(&mut offsets);
-            for_each_edge(graph, number, counts, |_, to| {
+            for_each_edge(links, core, counts, |_, to| {
                 counts[to as usize].fetch_add(1, Ordering::Relaxed);
             });
-        }
-        let to_classes = class_edges(graph, number, parent, &offsets, store)?;
-        for &[_, to] in to_classes.iter() {
-            offsets[to as usize] += 1;
         }
         let mut sum = 0;
         for offset in offsets.iter_mut() {
@@ -95,12 +82,10 @@ impl Predecessors {
             // Filled from each row's end, so that afterwards the offsets are the rows' beginnings.
             let cursors = mem::as_atomic_u32(&mut offsets);
             let out = mem::as_atomic_u32(&mut sources);
-            let put = |from: u32, to: u32| {
+            for_each_edge(links, core, cursors, |from, to| {
                 let at = cursors[to as usize].fetch_sub(1, Ordering::Relaxed) - 1;
                 out[at as usize].store(from, Ordering::Relaxed);
-            };
-            for_each_edge(graph, number, cursors, put);
-            to_classes.iter().for_each(|&[from, to]| put(from, to));
+            });
         }
         Ok(Self { offsets, sources })
     }
@@ -111,172 +96,83 @@ impl Predecessors {
     }
 }
 
-/// The reached rows of one chunk: each one's number and what is left of its references.
-fn chunk_rows<'a>(
-    graph: &'a HeapGraph,
-    chunk: usize,
-    numbers: &'a [u32],
-) -> impl Iterator<Item = (u32, &'a [u32])> {
-    let first = chunk * CHUNK;
-    let (targets, codes) = (&graph.targets[..], graph.codes());
-    let offsets = &graph.offsets[first..first + numbers.len() + 1];
-    numbers
-        .iter()
-        .zip(offsets.windows(2))
-        .filter(move |(from, _)| codes.is_node(**from))
-        .map(move |(&from, bounds)| (from, &targets[bounds[0] as usize..bounds[1] as usize]))
-}
-
-/// Visits each edge that is no tree edge and does not lead to a class object; `out` is what the
-/// visits write to, at the edge's target. Each is fetched some edges ahead: an atomic operation
-/// that misses the cache holds up all that follow it.
+/// Visits each reference to a join, from number to number; `out` is what the visits write to, at
+/// the target's number. Objects are fetched some references ahead, and later what is written to: an
+/// atomic operation that misses the cache holds up all that follow it.
 fn for_each_edge<T: Sync>(
-    graph: &HeapGraph,
-    number: &[u32],
+    links: &mut Links,
+    core: &Core,
     out: &[T],
     visit: impl Fn(u32, u32) + Sync,
 ) {
     const AHEAD: usize = 32;
-    let (inner, codes) = (graph.split.inner, graph.codes());
-    number
-        .par_chunks(CHUNK)
+    /// Words of the core's bitmap handled by one task.
+    const WORDS: usize = 1 << 8;
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
+    let (cells, targets) = links.shared();
+    core.members
+        .words()
+        .par_chunks(WORDS)
         .enumerate()
-        .for_each(|(chunk, numbers)| {
-            let mut ring = [(0_u32, NONE); AHEAD];
-            let mut at = 0;
-            for (from, row) in chunk_rows(graph, chunk, numbers) {
-                for &target in row {
-                    if target < inner && target + 1 != from {
-                        mem::prefetch(out, target as usize + 1);
-                        let (from, to) = std::mem::replace(&mut ring[at], (from, target + 1));
-                        if to != NONE {
-                            visit(from, to);
-                        }
-                        at = (at + 1) % AHEAD;
-                    }
+        .for_each(|(chunk, words)| {
+            let mut objects = [(0_u32, NONE); AHEAD];
+            let mut numbers = [(0_u32, NONE); AHEAD];
+            let (mut at, mut due) = (0, 0);
+            let mut finish = |from: u32, to: u32| {
+                if to != NONE {
+                    mem::prefetch(out, to as usize);
                 }
-            }
-            for (from, to) in ring {
+                let (from, to) = std::mem::replace(&mut numbers[due], (from, to));
+                due = (due + 1) % AHEAD;
                 if to != NONE {
                     visit(from, to);
                 }
+            };
+            let mut number = |from: u32, object: u32| {
+                if object != NONE {
+                    let to = cells.number(object);
+                    if to != from {
+                        finish(from, to);
+                    }
+                }
+            };
+            for (i, &word) in words.iter().enumerate() {
+                each_bit(chunk * WORDS + i, word, |object| {
+                    let from = cells.number(object);
+                    if from == 0 {
+                        return;
+                    }
+                    let with_classes = core.witnesses.contains(object);
+                    let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
+                    for &target in &targets[row] {
+                        let counts = if target < classes {
+                            with_classes
+                        } else {
+                            target < inner && core.joins.contains(target)
+                        };
+                        if counts {
+                            cells.fetch(target);
+                            let (from, object) =
+                                std::mem::replace(&mut objects[at], (from, target));
+                            at = (at + 1) % AHEAD;
+                            number(from, object);
+                        }
+                    }
+                });
+            }
+            for (from, object) in objects {
+                number(from, object);
+            }
+            for _ in 0..AHEAD {
+                finish(0, NONE);
             }
         });
-    for &(root, _) in &graph.roots {
-        if root < inner && codes.is_node(number[root as usize]) {
-            visit(0, number[root as usize]);
+    for root in roots {
+        if root < inner && core.members.contains(root) && cells.number(root) != 0 {
+            visit(0, cells.number(root));
         }
     }
-}
-
-/// The edges to class objects, far fewer than there are: every object refers to its class, so
-/// nearly all of them say the same.
-///
-/// An object that is no ancestor of the class in the search tree, and whose only predecessor is
-/// its tree parent, does not dominate the class, and all paths through it come through that
-/// parent; so the parent can stand for it. (The parent is an ancestor of the class or was numbered
-/// after it, so the tree stays a depth-first tree.) Applied until it no longer can, and with
-/// repetitions left out, that leaves a fraction.
-fn class_edges(
-    graph: &HeapGraph,
-    number: &[u32],
-    parent: &[u32],
-    others: &[u32],
-    store: &Store,
-) -> Result<Array<[u32; 2]>> {
-    /// How far a chain is climbed among the ancestors of other classes.
-    const STEPS: usize = 16;
-    const CACHE: usize = 1 << 12;
-    /// Chunks whose edges are gathered before they are moved to their array.
-    const BATCH: usize = 64;
-    let codes = graph.codes();
-    // The class that a target in a row of the searched leads to, by itself or as a sink.
-    let class_of = |target: u32| match codes.as_sink_of_class(target) {
-        Some(sink) => codes.class_of_sink(number[sink as usize]),
-        None => codes.as_class(target),
-    };
-    let mut class_at: Array<u32> = store.zeroed(parent.len().div_ceil(32))?;
-    for &n in number[..graph.split.classes as usize]
-        .iter()
-        .filter(|&&n| n != 0)
-    {
-        class_at[n as usize / 32] |= 1 << (n % 32);
-    }
-    let is_single =
-        |n: u32| others[n as usize] == 0 && class_at[n as usize / 32] & 1 << (n % 32) == 0;
-    let is_above = above_classes(number, parent, graph.split.classes, store)?;
-    // The top of each chain of objects with one predecessor that are above no class at all.
-    let mut top: Array<u32> = store.zeroed(parent.len())?;
-    for n in 1..parent.len() as u32 {
-        top[n as usize] = if is_single(n) && is_above[n as usize / 32] & 1 << (n % 32) == 0 {
-            top[parent[n as usize] as usize]
-        } else {
-            n
-        };
-    }
-    let top = &top[..];
-    let inner = graph.split.inner;
-    let edges_of = |chunk: usize, numbers: &[u32]| {
-        let mut found: Vec<[u32; 2]> = Vec::new();
-        let mut recent = vec![[0_u32; 2]; CACHE];
-        for (from, row) in chunk_rows(graph, chunk, numbers) {
-            for &target in row {
-                if target < inner {
-                    continue;
-                }
-                let Some(class) = class_of(target) else {
-                    continue;
-                };
-                let class = number[class as usize];
-                let mut node = top[from as usize];
-                for _ in 0..STEPS {
-                    // What is smaller may be above this class, what is larger is above others.
-                    if node <= class || !is_single(node) {
-                        break;
-                    }
-                    node = top[parent[node as usize] as usize];
-                }
-                let slot = &mut recent[(node.wrapping_mul(0x9e37_79b1) ^ class) as usize % CACHE];
-                if node != class && *slot != [node, class] {
-                    *slot = [node, class];
-                    found.push([node, class]);
-                }
-            }
-        }
-        found
-    };
-    let mut edges: Array<[u32; 2]> = store.zeroed(0)?;
-    for (batch, numbers) in number.chunks(CHUNK * BATCH).enumerate() {
-        let found: Vec<Vec<[u32; 2]>> = numbers
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map(|(chunk, numbers)| edges_of(batch * BATCH + chunk, numbers))
-            .collect();
-        found.iter().try_for_each(|found| edges.extend(found))?;
-    }
-    let held = graph.roots.iter().filter(|&&(root, _)| root < inner);
-    let of_roots = held.filter_map(|&(root, _)| codes.class_of_sink(number[root as usize]));
-    let of_roots: Vec<[u32; 2]> = of_roots.map(|class| [0, number[class as usize]]).collect();
-    edges.extend(&of_roots)?;
-    Ok(edges)
-}
-
-/// A bitmap of the class objects' ancestors in the search tree, themselves included.
-fn above_classes(
-    number: &[u32],
-    parent: &[u32],
-    classes: u32,
-    store: &Store,
-) -> Result<Array<u32>> {
-    let mut above: Array<u32> = store.zeroed(parent.len().div_ceil(32))?;
-    for &class in &number[..classes as usize] {
-        let mut n = class;
-        while n != 0 && above[n as usize / 32] & 1 << (n % 32) == 0 {
-            above[n as usize / 32] |= 1 << (n % 32);
-            n = parent[n as usize];
-        }
-    }
-    Ok(above)
 }
 
 /// The algorithm proper, over numbers.
@@ -422,14 +318,15 @@ impl Forest<'_> {
 /// never counts beside a stronger one. And all that the stronger part says about their dominators
 /// is in its dominator tree. So a small graph has the same answer: the dominator tree's part above
 /// the reference objects, and the newly reached objects.
-fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Store) -> Result<()> {
-    let (inner, codes) = (graph.split.inner, graph.codes());
+fn extend(links: &mut Links, all: &mut Dominators, level: usize, store: &Store) -> Result<()> {
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let core = &all.core;
+    let is_member = |object: u32| object < inner && core.members.contains(object);
     let base = all.idom.len() as u32 - 1;
-    let is_new = |number: &[u32], target: u32| target < inner && number[target as usize] == 0;
-    let seeds: Vec<(u32, u32)> = graph.weaker[level - 1]
+    let seeds: Vec<(u32, u32)> = links.weaker[level - 1]
         .iter()
         .copied()
-        .filter(|&(from, to)| all.number[from as usize] != 0 && is_new(&all.number, to))
+        .filter(|&(from, to)| links.note(from) != 0 && is_member(to) && links.note(to) == 0)
         .collect();
     if seeds.is_empty() {
         return Ok(());
@@ -437,12 +334,12 @@ fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Sto
     // What the new objects are and what they refer to among each other.
     let mut found: Vec<u32> = Vec::new();
     for &(_, to) in &seeds {
-        if is_new(&all.number, to) {
+        if links.note(to) == 0 {
             found.push(to);
-            all.number[to as usize] = base + found.len() as u32;
+            links.set_note(to, base + found.len() as u32);
         }
     }
-    let mut weaker: Vec<(u32, u32)> = graph.weaker[..level].concat();
+    let mut weaker: Vec<(u32, u32)> = links.weaker[..level].concat();
     weaker.sort_unstable();
     let mut edges: Vec<(u32, u32)> = Vec::new();
     let mut at = 0;
@@ -454,34 +351,21 @@ fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Sto
             .iter()
             .take_while(|e| e.0 == object)
             .map(|e| e.1);
-        let (begin, end) = (
-            graph.offsets[object as usize],
-            graph.offsets[object as usize + 1],
-        );
-        // Referents come after the row, where there is no slot to rewrite.
-        let row = (begin as usize..end as usize).map(|slot| (slot, graph.targets[slot]));
-        let held: Vec<(usize, u32)> = row
-            .chain(referents.map(|target| (usize::MAX, target)))
-            .filter(|&(_, target)| target < inner)
+        let held: Vec<u32> = links
+            .row(object)
+            .iter()
+            .copied()
+            .chain(referents)
+            .filter(|&target| is_member(target))
             .collect();
-        for (slot, target) in held {
-            let mut to = all.number[target as usize];
-            if codes.is_sink(to) {
-                // As in the search: only a sink that is the first way to its class is entered.
-                let class = codes.class_of_sink(to).map(|c| all.number[c as usize]);
-                if class != Some(0) {
-                    graph.targets[slot] = codes.sink(target, to);
-                    if let Some(class) = class.filter(|&c| c > base) {
-                        edges.push((from, class));
-                    }
-                    continue;
-                }
-                to = 0;
-            }
+        for target in held {
+            let mut to = links.note(target);
             if to == 0 {
                 found.push(target);
                 to = base + found.len() as u32;
-                all.number[target as usize] = to;
+                links.set_note(target, to);
+            } else if target < classes && !core.witnesses.contains(object) {
+                continue;
             }
             if to > base {
                 edges.push((from, to));
@@ -492,9 +376,9 @@ fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Sto
     // The part of the dominator tree above the references.
     let mut above: Vec<u32> = Vec::new();
     for &(from, to) in &seeds {
-        let from = all.number[from as usize];
+        let from = links.note(from);
         above.push(from);
-        edges.push((from, all.number[to as usize]));
+        edges.push((from, links.note(to)));
     }
     above.sort_unstable();
     above.dedup();
@@ -530,16 +414,18 @@ fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Sto
     rows.dedup();
     roots.sort_unstable();
     let nodes = above.len() + found.len();
-    let mut little = HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?;
-    let search = search::search(&mut little, false, store)?;
-    let (number, reached) = (search.number, search.reached);
-    let predecessors = Predecessors::new(&little, &number, &search.parent, store)?;
+    let mut little = Links::new(HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?)?;
+    let whole = Core::all(&mut little, store)?;
+    let search = search::search(&mut little, &whole, store)?;
+    let reached = search.reached;
+    let predecessors = Predecessors::new(&mut little, &whole, reached, store)?;
     let idom = immediate(predecessors, search.parent, reached, store)?;
     // New objects are numbered in the small search's order, so that dominators stay smaller.
     let mut order: Vec<u32> = vec![NONE; reached as usize + 1];
-    for (node, &n) in number.iter().enumerate() {
+    for node in 0..nodes as u32 {
+        let n = little.note(node);
         if n != 0 {
-            order[n as usize] = node as u32;
+            order[n as usize] = node;
         }
     }
     let mut outer: Vec<u32> = vec![0; reached as usize + 1];
@@ -551,7 +437,7 @@ fn extend(graph: &mut HeapGraph, all: &mut Dominators, level: usize, store: &Sto
             Some(&a) => a,
             None => {
                 next += 1;
-                all.number[found[node - above.len()] as usize] = next;
+                links.set_note(found[node - above.len()], next);
                 all.idom[next as usize] = outer[idom[n] as usize];
                 next
             }

@@ -18,7 +18,8 @@ use crate::source::Source;
 use crate::stats::Stats;
 use crate::tree::DominatorTree;
 use crate::walk::Root;
-use crate::{Options, dominators, gaps};
+use crate::search::core::Sampling;
+use crate::{Options, gaps};
 
 /// What is known of a dump without its graph.
 #[derive(Debug)]
@@ -114,7 +115,7 @@ impl Snapshot {
             &source, &header, &outline, &mut plan, options, progress, &store,
         )?;
         let Built {
-            mut graph,
+            graph,
             map,
             mut scanned,
             roots,
@@ -129,8 +130,6 @@ impl Snapshot {
             gaps::measure(&plan.classes, &map, shapes, graph.split, shape_of, stats);
         }
         let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size);
-        let dominators = dominators::dominators(&mut graph, &store, progress)?;
-        progress.phase("retained sizes", 0);
         let split = graph.split;
         let size = |object: u32| {
             let shape = if object >= split.inner {
@@ -142,7 +141,7 @@ impl Snapshot {
             };
             shape_size(&scanned.shapes, &sizes, shape)
         };
-        let tree = DominatorTree::new(graph, dominators, size, &store)?;
+        let tree = DominatorTree::new(graph, size, Sampling::default(), &store, progress)?;
         let numbered = |&(n, leaf, serial): &(u32, bool, u32)| {
             (n + if leaf { split.inner } else { split.classes }, serial)
         };

@@ -1,19 +1,23 @@
 //! The dominator tree of all reachable objects, in its own preorder: a subtree is an interval, so
 //! a retained size is the difference of two prefix sums.
 
+mod preorder;
 mod ranges;
 
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
+use self::preorder::{Outcome, Preorder, Weak};
 use self::ranges::{Minima, Sums};
-use crate::dominators::Dominators;
+use crate::dominators;
 use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
 use crate::mem::{self, Array, Store};
-use crate::search::sinks::{Codes, Sinks};
+use crate::progress::Progress;
+use crate::search::core::{Core, Sampling};
+use crate::search::links::Links;
 use crate::walk::RootKind;
 
 /// A node of the dominator tree that holds references: its place in the tree's preorder. 0 is the
@@ -66,41 +70,26 @@ impl DominatorTree {
     /// Cost: linear, but O(log n) for each leaf with several referrers.
     pub(crate) fn new(
         graph: HeapGraph,
-        dominators: Dominators,
         size: impl Fn(u32) -> u64 + Sync,
+        sampling: Sampling,
         store: &Store,
+        progress: &dyn Progress,
     ) -> Result<Self> {
         let (inner, objects) = (graph.split.inner, graph.objects);
-        let Dominators {
-            number,
-            idom,
-            levels,
-            sinks,
-        } = dominators;
-        let mut weak = weakly_reached(&graph, &number, levels);
-        let core = renumber(&idom, number, graph.codes(), store)?;
-        drop(idom);
-        let Nodes {
+        let mut links = Links::new(graph)?;
+        // What reading the dump left behind.
+        mem::trim_heap();
+        let Preorder {
             object,
             parent,
             end,
-            node_of,
-        } = add_sinks(&graph, core, &sinks, &mut weak, store)?;
-        drop(sinks);
+            weak,
+        } = preorder_of(&mut links, sampling, store, progress)?;
         let nodes = parent.len();
         let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
-        let slot = |target: u32| {
-            (target.wrapping_sub(inner) < objects - inner).then(|| (target - inner) as usize)
-        };
-        let roots = graph.roots.iter().filter_map(|&(root, _)| slot(root));
-        spans(&graph, &node_of, &weak, roots, slot, &mut span);
-        let HeapGraph {
-            roots,
-            targets,
-            offsets,
-            ..
-        } = graph;
-        drop((targets, offsets));
+        spans(&links, &weak, &mut span);
+        links.targets = store.zeroed(0)?;
+        let (node_of, roots) = links.into_notes()?;
         let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
         common_dominators(&parent, &span, &mut leaf_parent, store)?;
         drop(span);
@@ -267,221 +256,40 @@ impl DominatorTree {
     }
 }
 
-/// The tree's arrays, without and later with the sinks.
-struct Nodes {
-    object: Array<u32>,
-    parent: Array<u32>,
-    end: Array<u32>,
-    node_of: Array<u32>,
-}
-
-/// The tree of what was searched: from numbers in which dominators come first to the dominator
-/// tree's preorder. Sinks have no node yet, and `object` is left empty.
-fn renumber(idom: &[u32], number: Array<u32>, codes: Codes, store: &Store) -> Result<Nodes> {
-    let nodes = idom.len();
-    // First each number's subtree size, then its place.
-    let mut place: Array<u32> = store.zeroed(nodes)?;
-    for n in (1..nodes).rev() {
-        place[n] += 1;
-        place[idom[n] as usize] += place[n];
-    }
-    place[0] += 1;
-    let mut next: Array<u32> = store.zeroed(nodes)?;
-    let (mut parent, mut end): (Array<u32>, Array<u32>) =
-        (store.zeroed(nodes)?, store.zeroed(nodes)?);
-    {
-        let (place, next) = (&mut place[..], &mut next[..]);
-        let (parent, end) = (&mut parent[..], &mut end[..]);
-        next[0] = 1;
-        place[0] = 0;
-        end[0] = nodes as u32;
-        for n in 1..nodes {
-            let up = idom[n] as usize;
-            let (at, size) = (next[up], place[n]);
-            next[up] = at + size;
-            next[n] = at + 1;
-            place[n] = at;
-            parent[at as usize] = place[up];
-            end[at as usize] = at + size;
-        }
-    }
-    drop(next);
-    let mut node_of = number;
-    node_of.par_iter_mut().for_each(|n| {
-        *n = if codes.is_node(*n) {
-            place[*n as usize]
-        } else {
-            NONE
-        };
-    });
-    Ok(Nodes {
-        object: store.zeroed(0)?,
-        parent,
-        end,
-        node_of,
-    })
-}
-
-/// Objects with references that only soft references reach, and those that only finalizers do.
-type Weak = [Vec<u32>; 2];
-
-fn weakly_reached(graph: &HeapGraph, number: &[u32], levels: [u32; 3]) -> Weak {
-    if levels[0] == levels[2] {
-        return Weak::default();
-    }
-    let codes = graph.codes();
-    [1, 2].map(|level| {
-        let range = levels[level - 1] + 1..=levels[level];
-        number
-            .par_iter()
-            .enumerate()
-            .filter(|(_, n)| codes.is_node(**n) && range.contains(*n))
-            .map(|(object, _)| object as u32)
-            .collect()
-    })
-}
-
-/// Hangs the sinks on the tree, each as a node without children, before the other children of the
-/// node that dominates it. Those that turn out to be weakly reached are added to `weak`.
-fn add_sinks(
-    graph: &HeapGraph,
-    core: Nodes,
-    sinks: &Sinks,
-    weak: &mut Weak,
+/// Finds dominators and lays them out, with more witnesses when the first turn out not to be enough
+/// (see [`Core`]), and if need be with everything.
+fn preorder_of(
+    links: &mut Links,
+    sampling: Sampling,
     store: &Store,
-) -> Result<Nodes> {
-    let Nodes {
-        parent,
-        end,
-        mut node_of,
-        ..
-    } = core;
-    let codes = graph.codes();
-    let mut places: Array<u32> = store.zeroed(sinks.count() as usize)?;
-    {
-        let mut span: Array<u64> = store.zeroed(places.len())?;
-        let slot = |target: u32| codes.as_sink(target).map(|sink| sinks.rank(sink) as usize);
-        let held = graph.roots.iter().map(|&(root, _)| root);
-        let roots = held
-            .filter(|&root| root < graph.split.inner && sinks.contains(root))
-            .map(|root| sinks.rank(root) as usize);
-        let late = spans(graph, &node_of, weak, roots, slot, &mut span);
-        for (weak, late) in weak.iter_mut().zip(late) {
-            weak.extend(late.into_iter().filter_map(|target| codes.as_sink(target)));
-        }
-        common_dominators(&parent, &span, &mut places, store)?;
-    }
-    // Some sinks were searched and have a node.
-    let searched = |object: usize| node_of[object] != NONE;
-    sinks.each_mut(&mut places, |object, place| {
-        if searched(object as usize) {
-            *place = NONE;
-        }
-    });
-    // How many sinks hang on the nodes before each.
-    let mut before: Array<u32> = store.zeroed(parent.len() + 1)?;
-    count(&places, &mut before[1..]);
-    let mut sum = 0;
-    for count in before.iter_mut() {
-        sum += *count;
-        *count = sum;
-    }
-    let total = parent.len() + sum as usize;
-    {
-        // Takes each node's sinks from last to first; afterwards `before` is as it was, but one on.
-        let next = &mut before[1..];
-        for place in places.iter_mut().rev() {
-            if *place != NONE {
-                let node = *place as usize;
-                next[node] -= 1;
-                *place += 1 + next[node];
-            }
-        }
-    }
-    // Now `before[n + 1]` counts the sinks on the nodes before `n`.
-    let before = &before[1..];
-    let at = |node: u32| node + before.get(node as usize).copied().unwrap_or(sum);
-    let mut parent_of: Array<u32> = store.zeroed(total)?;
-    fill(&mut parent_of, before, |node, out| {
-        let own = at(node);
-        out.fill(own);
-        out[0] = at(parent[node as usize]);
-    });
-    drop(parent);
-    let mut end_of: Array<u32> = store.zeroed(total)?;
-    fill(&mut end_of, before, |node, out| {
-        for (own, end) in (at(node) + 1..).zip(out.iter_mut()) {
-            *end = own;
-        }
-        out[0] = at(end[node as usize]);
-    });
-    drop(end);
-    let mut object: Array<u32> = store.zeroed(total)?;
-    object[0] = NONE;
-    {
-        let out = mem::as_atomic_u32(&mut object);
-        sinks.each_pair(&mut node_of, &places, |object, node, place| {
-            *node = match place {
-                Some(place) if *node == NONE => place,
-                _ if *node == NONE => NONE,
-                _ => at(*node),
-            };
-            if *node != NONE {
-                out[*node as usize].store(object, Ordering::Relaxed);
-            }
-        });
-    }
-    Ok(Nodes {
-        object,
-        parent: parent_of,
-        end: end_of,
-        node_of,
-    })
-}
-
-/// Fills the stretch of each node: itself and the sinks on it.
-fn fill(out: &mut [u32], before: &[u32], fill: impl Fn(u32, &mut [u32]) + Sync) {
-    const CHUNK: usize = 1 << 14;
-    let total = out.len();
-    let nodes = before.len();
-    let start = |node: usize| {
-        if node < nodes {
-            node + before[node] as usize
+    progress: &dyn Progress,
+) -> Result<Preorder> {
+    const ATTEMPTS: usize = 3;
+    let mut witnesses: Vec<u32> = Vec::new();
+    for attempt in 0.. {
+        progress.phase("searching", 0);
+        let core = if attempt < ATTEMPTS {
+            Core::find(links, &witnesses, sampling, store)?
         } else {
-            total
+            Core::all(links, store)?
+        };
+        let dominators = dominators::dominators(links, core, store, progress)?;
+        progress.phase("retained sizes", 0);
+        match preorder::lay_out(links, dominators, store)? {
+            Outcome::Done(preorder) => return Ok(preorder),
+            Outcome::Missing(more) => witnesses.extend(more),
         }
-    };
-    let mut jobs = Vec::with_capacity(nodes / CHUNK + 1);
-    let mut rest = out;
-    for first in (0..nodes).step_by(CHUNK) {
-        let last = (first + CHUNK).min(nodes);
-        let part;
-        (part, rest) = rest.split_at_mut(start(last) - start(first));
-        jobs.push((first..last, part));
     }
-    jobs.into_par_iter().for_each(|(range, part)| {
-        let base = start(range.start);
-        for node in range {
-            fill(
-                node as u32,
-                &mut part[start(node) - base..start(node + 1) - base],
-            );
-        }
-    });
+    unreachable!("with everything in the core nothing is missing")
 }
 
-/// For each target with a slot the smallest and the largest node that refers to it, by its strongest
-/// referrers. Returns the targets that only weaker references reach.
-fn spans(
-    graph: &HeapGraph,
-    node_of: &[u32],
-    weak: &Weak,
-    roots: impl Iterator<Item = usize>,
-    slot: impl Fn(u32) -> Option<usize> + Sync,
-    span: &mut [u64],
-) -> Weak {
+/// For each leaf the smallest and the largest node that refers to it, by its strongest referrers.
+fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
+    let (inner, leaves) = (links.split.inner, span.len() as u32);
+    let slot =
+        |target: u32| (target.wrapping_sub(inner) < leaves).then(|| (target - inner) as usize);
     span.par_iter_mut().for_each(|s| *s = UNSEEN);
-    for root in roots {
+    for root in links.roots.iter().filter_map(|&(root, _)| slot(root)) {
         span[root] = 0;
     }
     let mut is_weak = vec![
@@ -489,14 +297,15 @@ fn spans(
         if weak.iter().all(Vec::is_empty) {
             0
         } else {
-            node_of.len() / 64 + 1
+            inner as usize / 64 + 1
         }
     ];
     for &object in weak.iter().flatten() {
         is_weak[object as usize / 64] |= 1 << (object % 64);
     }
-    let is_strong =
-        |object: usize| is_weak.is_empty() || is_weak[object / 64] & 1 << (object % 64) == 0;
+    let is_strong = |object: u32| {
+        is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
+    };
     let shared = mem::as_atomic_u64(span);
     let widen = |slot: usize, node: u32| {
         let slot = &shared[slot];
@@ -512,67 +321,58 @@ fn spans(
             }
         }
     };
-    const CHUNK: usize = 1 << 14;
+    const CHUNK: u32 = 1 << 14;
     const AHEAD: usize = 32;
-    node_of
-        .par_chunks(CHUNK)
-        .enumerate()
-        .for_each(|(c, nodes)| {
-            let first = c * CHUNK;
-            let mut begin = graph.offsets[first] as usize;
-            // Slots are fetched some references ahead: an atomic operation that misses the cache
-            // holds up all that follow it.
-            let mut ring = [(usize::MAX, 0_u32); AHEAD];
-            let mut at = 0;
-            for (i, &node) in nodes.iter().enumerate() {
-                let end = graph.offsets[first + i + 1] as usize;
-                if begin < end && node != NONE && is_strong(first + i) {
-                    for slot in graph.targets[begin..end].iter().filter_map(|&t| slot(t)) {
-                        mem::prefetch(shared, slot);
-                        let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
-                        at = (at + 1) % AHEAD;
-                        if slot != usize::MAX {
-                            widen(slot, node);
-                        }
+    (0..inner.div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
+        let first = chunk * CHUNK;
+        let mut begin = links.begin(first);
+        // Slots are fetched some references ahead: an atomic operation that misses the cache
+        // holds up all that follow it.
+        let mut ring = [(usize::MAX, 0_u32); AHEAD];
+        let mut at = 0;
+        for object in first..(first.saturating_add(CHUNK)).min(inner) {
+            let end = links.begin(object + 1);
+            let node = links.note(object);
+            if begin < end && node != NONE && is_strong(object) {
+                for slot in links.targets[begin..end].iter().filter_map(|&t| slot(t)) {
+                    mem::prefetch(shared, slot);
+                    let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
+                    at = (at + 1) % AHEAD;
+                    if slot != usize::MAX {
+                        widen(slot, node);
                     }
                 }
-                begin = end;
             }
-            for (slot, node) in ring {
-                if slot != usize::MAX {
-                    widen(slot, node);
-                }
+            begin = end;
+        }
+        for (slot, node) in ring {
+            if slot != usize::MAX {
+                widen(slot, node);
             }
-        });
-    let mut found = Weak::default();
+        }
+    });
     // A soft reference that only finalizers reach is no stronger than they are.
     let mut last = weak[1].clone();
     last.sort_unstable();
     let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
     for level in 0..2 {
-        let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
-        let finally = graph.weaker[1].iter().filter(|_| level == 1);
+        let softly = links.weaker[0].iter().filter(|e| is_last(e.0) == level);
+        let finally = links.weaker[1].iter().filter(|_| level == 1);
         let of_referents = softly.chain(finally).copied();
         let of_rows = weak[level]
             .iter()
-            .flat_map(|&from| graph.row(from).iter().map(move |&target| (from, target)));
-        let late: Vec<(u32, u32)> = of_referents
+            .flat_map(|&from| links.row(from).iter().map(move |&target| (from, target)));
+        let late: Vec<(usize, u32)> = of_referents
             .chain(of_rows)
-            .filter(|&(from, target)| {
-                node_of[from as usize] != NONE
-                    && slot(target).is_some_and(|s| shared[s].load(Ordering::Relaxed) == UNSEEN)
+            .filter_map(|(from, target)| Some((slot(target)?, links.note(from))))
+            .filter(|&(slot, node)| {
+                node != NONE && shared[slot].load(Ordering::Relaxed) == UNSEEN
             })
             .collect();
-        for (from, target) in late {
-            if let Some(slot) = slot(target) {
-                widen(slot, node_of[from as usize]);
-            }
-            found[level].push(target);
+        for (slot, node) in late {
+            widen(slot, node);
         }
-        found[level].sort_unstable();
-        found[level].dedup();
     }
-    found
 }
 
 #[inline(always)]

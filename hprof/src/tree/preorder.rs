@@ -1,0 +1,450 @@
+//! All reached objects that hold references in the preorder of the dominator tree.
+//!
+//! The core's part of the tree is known. Every other object hangs on its only referrer, and so on a
+//! member of the core, behind which it comes in the order, before the next member. So each task
+//! follows the rows of some members, and the tasks' results stand one after the other.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::dominators::Dominators;
+use crate::error::Result;
+use crate::ids::NONE;
+use crate::mem::{self, Array, Store};
+use crate::search::AHEAD;
+use crate::search::core::{Core, LONG_ROW};
+use crate::search::links::{Cells, Links, Soon, each_bit};
+
+/// Objects with references that only soft references reach, and those that only finalizers do.
+pub(super) type Weak = [Vec<u32>; 2];
+
+/// The tree's nodes; the first is the super-root.
+pub(super) struct Preorder {
+    /// The object at each place, [`NONE`] at the first.
+    pub(super) object: Array<u32>,
+    /// The place above.
+    pub(super) parent: Array<u32>,
+    /// Where the subtree ends.
+    pub(super) end: Array<u32>,
+    pub(super) weak: Weak,
+}
+
+/// What laying out gives.
+pub(super) enum Outcome {
+    Done(Preorder),
+    /// The dominators are not those of the whole graph: these objects have to be witnesses.
+    Missing(Vec<u32>),
+}
+
+/// Lays the tree out; the notes are used up, and then hold each object's place, [`NONE`] where an
+/// object is unreachable.
+///
+/// Cost: one visit of each reference.
+pub(super) fn lay_out(
+    links: &mut Links,
+    dominators: Dominators,
+    store: &Store,
+) -> Result<Outcome> {
+    let Dominators { idom, levels, core } = dominators;
+    let nodes = idom.len();
+    let mut members = members(&idom, store)?;
+    drop(idom);
+    let level_of = |number: u32| levels.iter().position(|&last| number <= last).unwrap_or(2);
+    let checks = Checks::new(links, &members, level_of);
+    let mut long: Vec<u32> = core
+        .long
+        .iter()
+        .map(|&object| links.note(object))
+        .filter(|&number| number != 0)
+        .map(|number| members.place[number as usize])
+        .collect();
+    long.sort_unstable();
+    let object_at = objects(links, &core, &members.place, store)?;
+    members.place = store.zeroed(0)?;
+    let weak_from = |q: usize| match levels[0] == levels[2] {
+        true => 0,
+        false => level_of(links.note(object_at[q])),
+    };
+    let mut level: Vec<u8> = Vec::new();
+    if levels[0] != levels[2] {
+        level.resize(nodes, 0);
+        level
+            .par_iter_mut()
+            .enumerate()
+            .skip(1)
+            .for_each(|(q, level)| *level = weak_from(q) as u8);
+    }
+    let tasks = tasks(links, nodes as u32, &long, &object_at);
+    let total = links.split.inner as usize + 1;
+    let mut place: Array<u32> = store.zeroed(nodes + 1)?;
+    let mut object: Array<u32> = store.zeroed(total)?;
+    let mut parent: Array<u32> = store.zeroed(total)?;
+    let mut end: Array<u32> = store.zeroed(total)?;
+    object[0] = NONE;
+    let mut missing: Vec<u32> = Vec::new();
+    let mut len = 1;
+    {
+        let inner = links.split.inner;
+        let classes = links.split.classes;
+        let (cells, targets) = links.shared();
+        let walk = Walk {
+            cells,
+            targets,
+            inner,
+            classes,
+            core: &core,
+            object_at: &object_at,
+            checks: &checks,
+            level: &level,
+        };
+        for batch in tasks.chunks(BATCH) {
+            let parts: Vec<Part> = batch.par_iter().map(|task| walk.part(task)).collect();
+            let mut jobs = Vec::with_capacity(parts.len());
+            let (mut objects, mut parents, mut ends) =
+                (&mut object[len..], &mut parent[len..], &mut end[len..]);
+            for (part, task) in parts.iter().zip(batch) {
+                let base = len as u32;
+                for (q, at) in task.nodes().zip(&part.members) {
+                    place[q as usize] = base + at;
+                }
+                let above = match task {
+                    Task::Members(_) => 0,
+                    Task::Row(q, _) => place[*q as usize],
+                };
+                let count = part.object.len();
+                let (o, p, e);
+                (o, objects) = objects.split_at_mut(count);
+                (p, parents) = parents.split_at_mut(count);
+                (e, ends) = ends.split_at_mut(count);
+                jobs.push((part, base, above, o, p, e));
+                len += count;
+            }
+            jobs.into_par_iter()
+                .for_each(|(part, base, above, object, parent, end)| {
+                    object.copy_from_slice(&part.object);
+                    for (to, &from) in parent.iter_mut().zip(&part.parent) {
+                        *to = if from == NONE { above } else { base + from };
+                    }
+                    for (to, &from) in end.iter_mut().zip(&part.end) {
+                        *to = base + from;
+                    }
+                });
+            parts
+                .into_iter()
+                .for_each(|part| missing.extend(part.missing));
+        }
+    }
+    if !missing.is_empty() {
+        return Ok(Outcome::Missing(missing));
+    }
+    place[nodes] = len as u32;
+    object.cut(len)?;
+    parent.cut(len)?;
+    end.cut(len)?;
+    end[0] = len as u32;
+    {
+        let parent = mem::as_atomic_u32(&mut parent);
+        let end = mem::as_atomic_u32(&mut end);
+        (1..nodes).into_par_iter().for_each(|q| {
+            let at = place[q] as usize;
+            let above = place[members.parent[q] as usize];
+            parent[at].store(above, Ordering::Relaxed);
+            end[at].store(place[members.end[q] as usize], Ordering::Relaxed);
+        });
+    }
+    let weak = [1, 2].map(|wanted| {
+        let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
+        let places = of_level.flat_map(|q| place[q]..place[q + 1]);
+        places.map(|at| object[at as usize]).collect()
+    });
+    drop((members, object_at, place, core));
+    links.clear_notes();
+    let (cells, _) = links.shared();
+    object
+        .par_chunks(1 << 14)
+        .enumerate()
+        .for_each(|(chunk, objects)| {
+            const SOON: usize = 32;
+            for (i, &o) in objects.iter().enumerate() {
+                if let Some(&soon) = objects.get(i + SOON)
+                    && soon != NONE
+                {
+                    cells.fetch(soon);
+                }
+                if o != NONE {
+                    let at = (chunk << 14) + i;
+                    cells.note(o).store(at as u32, Ordering::Relaxed);
+                }
+            }
+        });
+    Ok(Outcome::Done(Preorder {
+        object,
+        parent,
+        end,
+        weak,
+    }))
+}
+
+/// The core's part of the dominator tree, in its preorder.
+struct Members {
+    /// The place of each number.
+    place: Array<u32>,
+    parent: Array<u32>,
+    end: Array<u32>,
+}
+
+/// From numbers in which dominators come first to the dominator tree's preorder.
+fn members(idom: &[u32], store: &Store) -> Result<Members> {
+    let nodes = idom.len();
+    // First each number's subtree size, then its place.
+    let mut place: Array<u32> = store.zeroed(nodes)?;
+    for n in (1..nodes).rev() {
+        place[n] += 1;
+        place[idom[n] as usize] += place[n];
+    }
+    place[0] += 1;
+    let mut next: Array<u32> = store.zeroed(nodes)?;
+    let (mut parent, mut end): (Array<u32>, Array<u32>) =
+        (store.zeroed(nodes)?, store.zeroed(nodes)?);
+    {
+        let (place, next) = (&mut place[..], &mut next[..]);
+        let (parent, end) = (&mut parent[..], &mut end[..]);
+        next[0] = 1;
+        place[0] = 0;
+        end[0] = nodes as u32;
+        for n in 1..nodes {
+            let up = idom[n] as usize;
+            let (at, size) = (next[up], place[n]);
+            next[up] = at + size;
+            next[n] = at + 1;
+            place[n] = at;
+            parent[at as usize] = place[up];
+            end[at as usize] = at + size;
+        }
+    }
+    Ok(Members { place, parent, end })
+}
+
+/// The member at each place.
+fn objects(links: &mut Links, core: &Core, place: &[u32], store: &Store) -> Result<Array<u32>> {
+    const WORDS: usize = 1 << 8;
+    let mut object: Array<u32> = store.zeroed(place.len())?;
+    let (cells, _) = links.shared();
+    let out = mem::as_atomic_u32(&mut object);
+    let words = core.members.words();
+    words.par_chunks(WORDS).enumerate().for_each(|(chunk, words)| {
+        let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
+        for (i, &word) in words.iter().enumerate() {
+            // Each needs two look-ups in far places: one stage after the other for the whole word.
+            each_bit(chunk * WORDS + i, word, |object| {
+                let number = cells.number(object);
+                if number != 0 {
+                    mem::prefetch(place, number as usize);
+                    batch.push((object, number));
+                }
+            });
+            for (_, number) in &mut batch {
+                *number = place[*number as usize];
+                mem::prefetch(out, *number as usize);
+            }
+            for (object, place) in batch.drain(..) {
+                out[place as usize].store(object, Ordering::Relaxed);
+            }
+        }
+    });
+    object[0] = NONE;
+    Ok(object)
+}
+
+/// For each level of reachability and each class object the members among which an object of that
+/// level has to be that refers to it.
+struct Checks([Vec<(u32, u32)>; 3]);
+
+impl Checks {
+    fn new(links: &Links, members: &Members, level_of: impl Fn(u32) -> usize) -> Self {
+        let of_level = |level: usize| {
+            let of_class = |class: u32| {
+                let number = links.note(class);
+                if number == 0 {
+                    return (0, 0);
+                }
+                match level_of(number).cmp(&level) {
+                    // A weaker path never counts beside a stronger one.
+                    std::cmp::Ordering::Less => (0, u32::MAX),
+                    std::cmp::Ordering::Greater => (0, 0),
+                    std::cmp::Ordering::Equal => {
+                        let dominator = members.parent[members.place[number as usize] as usize];
+                        (dominator, members.end[dominator as usize] - dominator)
+                    }
+                }
+            };
+            (0..links.split.classes).map(of_class).collect()
+        };
+        Self([0, 1, 2].map(of_level))
+    }
+}
+
+/// Tasks whose results are put together at a time.
+const BATCH: usize = 64;
+/// Members or references that one task begins with.
+const SHARE: usize = 1 << 12;
+
+/// A part of the order.
+enum Task {
+    /// Members and what hangs on them, long rows excepted.
+    Members(Range<u32>),
+    /// What a member holds by a part of its long row.
+    Row(u32, Range<usize>),
+}
+
+impl Task {
+    fn nodes(&self) -> Range<u32> {
+        match self {
+            Self::Members(range) => range.clone(),
+            Self::Row(..) => 0..0,
+        }
+    }
+}
+
+fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    let mut first = 1;
+    for last in long.iter().copied().chain([nodes - 1]) {
+        for begin in (first..=last).step_by(SHARE) {
+            tasks.push(Task::Members(begin..(begin + SHARE as u32).min(last + 1)));
+        }
+        first = last + 1;
+        let object = object_at[last as usize];
+        if object != NONE && links.row(object).len() >= LONG_ROW {
+            let end = links.begin(object + 1);
+            for begin in (links.begin(object)..end).step_by(SHARE) {
+                tasks.push(Task::Row(last, begin..(begin + SHARE).min(end)));
+            }
+        }
+    }
+    tasks
+}
+
+/// A task's result; places count from its beginning.
+#[derive(Default)]
+struct Part {
+    object: Vec<u32>,
+    /// [`NONE`] for what hangs on the member that the task is about.
+    parent: Vec<u32>,
+    end: Vec<u32>,
+    /// Where the members are.
+    members: Vec<u32>,
+    missing: Vec<u32>,
+}
+
+struct Walk<'a> {
+    cells: Cells<'a>,
+    targets: &'a [u32],
+    inner: u32,
+    classes: u32,
+    core: &'a Core,
+    object_at: &'a [u32],
+    checks: &'a Checks,
+    /// Of each member; empty when all are strong.
+    level: &'a [u8],
+}
+
+impl Walk<'_> {
+    fn part(&self, task: &Task) -> Part {
+        const SOON: u32 = 8;
+        let mut part = Part::default();
+        let mut stack = Vec::new();
+        match task {
+            Task::Members(range) => {
+                for q in range.clone() {
+                    if q + 2 * SOON < range.end {
+                        self.cells.fetch(self.object_at[(q + 2 * SOON) as usize]);
+                        let soon = self.object_at[(q + SOON) as usize];
+                        mem::prefetch(self.targets, self.cells.begin(soon) as usize);
+                    }
+                    let object = self.object_at[q as usize];
+                    let at = part.object.len() as u32;
+                    part.members.push(at);
+                    part.object.push(object);
+                    part.parent.push(NONE);
+                    part.end.push(0);
+                    let row = self.cells.begin(object) as usize
+                        ..self.cells.begin(object + 1) as usize;
+                    if row.len() < LONG_ROW {
+                        self.follow(q, object, at, row, &mut stack, &mut part);
+                    }
+                }
+            }
+            Task::Row(q, row) => {
+                let object = self.object_at[*q as usize];
+                self.follow(*q, object, NONE, row.clone(), &mut stack, &mut part);
+            }
+        }
+        part
+    }
+
+    /// Adds what hangs on an object, which is at `above`, by a part of its row.
+    fn follow(
+        &self,
+        q: u32,
+        object: u32,
+        above: u32,
+        row: Range<usize>,
+        stack: &mut Vec<(usize, usize, u32, u32)>,
+        part: &mut Part,
+    ) {
+        let level = self.level.get(q as usize).copied().unwrap_or(0);
+        let checks = &self.checks.0[usize::from(level)];
+        let mut soon = Soon::new(self.cells, self.targets);
+        let hangs = |target: u32| {
+            target >= self.classes && target < self.inner && !self.core.members.contains(target)
+        };
+        let (mut object, mut above) = (object, above);
+        let (mut cursor, mut end) = (row.start, row.end);
+        let fetch_first = |soon: &mut Soon<'_>, row: Range<usize>| {
+            for &next in self.targets[row].iter().take(AHEAD) {
+                if hangs(next) {
+                    soon.fetch(next);
+                }
+            }
+        };
+        fetch_first(&mut soon, cursor..end);
+        loop {
+            if cursor == end {
+                let Some(up) = stack.pop() else { break };
+                part.end[above as usize] = part.object.len() as u32;
+                (cursor, end, object, above) = up;
+                continue;
+            }
+            let target = self.targets[cursor];
+            if end - cursor > AHEAD {
+                let next = self.targets[cursor + AHEAD];
+                if hangs(next) {
+                    soon.fetch(next);
+                }
+            }
+            cursor += 1;
+            if target < self.classes {
+                let (low, len) = checks[target as usize];
+                if q.wrapping_sub(low) >= len && part.missing.last() != Some(&object) {
+                    part.missing.push(object);
+                }
+            } else if hangs(target) && self.cells.number(target) == object {
+                // A second reference from the same object is not followed.
+                self.cells.note(target).store(NONE, Ordering::Relaxed);
+                let at = part.object.len() as u32;
+                part.object.push(target);
+                part.parent.push(above);
+                part.end.push(at + 1);
+                let row = self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
+                if !row.is_empty() {
+                    stack.push((cursor, end, object, above));
+                    (cursor, end, object, above) = (row.start, row.end, target, at);
+                    fetch_first(&mut soon, row);
+                }
+            }
+        }
+    }
+}
