@@ -40,7 +40,9 @@ pub(crate) fn dominators(
     let Search {
         parent,
         reached: strong,
-    } = search::search(links, &core, store)?;
+    } = store.preparing(later_bytes(links, &core), || {
+        search::search(links, &core, store)
+    })?;
     progress.phase("finding dominators", 0);
     let predecessors = Predecessors::new(links, &core, strong, store)?;
     mem::trim_heap();
@@ -55,6 +57,12 @@ pub(crate) fn dominators(
         all.levels[level..].fill(all.idom.len() as u32 - 1);
     }
     Ok(all)
+}
+
+/// Memory that is sure to be needed after the search: for the vertices of the core, or for the
+/// tree.
+fn later_bytes(links: &Links, core: &Core) -> u64 {
+    (u64::from(core.count) * 20).max(u64::from(links.split.inner) * 12)
 }
 
 /// References to joins among reached members, by target.

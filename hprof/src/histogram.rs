@@ -268,7 +268,7 @@ impl Snapshot {
             let Some(total) = totals.get_mut(group) else {
                 return;
             };
-            let bytes = crate::snapshot::shape_size(&self.shapes, &self.dump.sizes, shape);
+            let bytes = self.size_of_shape(shape);
             total.reachable += Total { objects: 1, bytes };
             if node >= open[group] {
                 // A leaf roots no subtree and retains itself.

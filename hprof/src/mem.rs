@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
@@ -116,6 +116,27 @@ impl Store {
             store: self.clone(),
             charged: bytes as u64,
             _of: std::marker::PhantomData,
+        })
+    }
+
+    /// Does `work`, which keeps one core busy, and meanwhile takes up to `bytes` of memory from the
+    /// system for the arrays that come next: a page's first touch takes longer than its use.
+    pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
+        let used = self.0.used.load(Ordering::Relaxed);
+        if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
+            return work();
+        }
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Without memory to prepare the arrays will say so themselves.
+                if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
+                    self.keep(pages.touched(&done));
+                }
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            result
         })
     }
 
@@ -346,6 +367,7 @@ impl<T: Pod> DerefMut for Array<T> {
 mod pages {
     use std::io::{Error, Result};
     use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Anonymous memory, mapped. It can be cut apart and put together, since the system moves
     /// pages between addresses without touching them.
@@ -405,6 +427,22 @@ mod pages {
                 }
             }
             Ok(pages)
+        }
+
+        /// Touches the pages one after the other, until told to stop; gives the rest back.
+        pub(super) fn touched(mut self, stop: &AtomicBool) -> Self {
+            let mut touched = 0;
+            for large in self.bytes_mut().chunks_mut(Self::LARGE) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                touched += large.len();
+                for page in large.chunks_mut(Self::SMALL) {
+                    page[0] = 0;
+                }
+            }
+            drop(self.split_off(touched));
+            self
         }
 
         fn page() -> usize {

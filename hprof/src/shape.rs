@@ -2,6 +2,7 @@
 
 use crate::classes::Classes;
 use crate::ids::ClassIndex;
+use crate::layout::Sizes;
 
 /// Lengths below this are coded in the shape itself.
 const SHORT: u32 = 256;
@@ -83,5 +84,38 @@ impl Shapes {
             let (class, len) = self.longs[(shape - self.long) as usize];
             Shape::Array(ClassIndex(class), len)
         }
+    }
+}
+
+/// Shallow sizes by shape, since most shapes stand for thousands of objects.
+#[derive(Debug)]
+pub(crate) struct ShapeSizes {
+    /// Of all but long arrays; [`u32::MAX`] where that is not enough.
+    sizes: Vec<u32>,
+}
+
+impl ShapeSizes {
+    pub(crate) fn new(shapes: &Shapes, sizes: &Sizes) -> Self {
+        let size = |shape| u32::try_from(of_shape(shapes, sizes, shape)).unwrap_or(u32::MAX);
+        Self {
+            sizes: (0..shapes.first_long()).map(size).collect(),
+        }
+    }
+
+    /// An object's shallow size in bytes.
+    #[inline(always)]
+    pub(crate) fn of(&self, shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
+        match self.sizes.get(shape as usize) {
+            Some(&size) if size != u32::MAX => u64::from(size),
+            _ => of_shape(shapes, sizes, shape),
+        }
+    }
+}
+
+fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
+    match shapes.decode(shape) {
+        Shape::Instance(class) => sizes.instance(class),
+        Shape::ClassObject(class) => sizes.class_object(class),
+        Shape::Array(class, len) => sizes.array(class, len),
     }
 }

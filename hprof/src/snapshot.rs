@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use crate::address::AddressMap;
 use crate::build::{self, Built, Plan};
 use crate::classes::{Class, Classes};
@@ -13,12 +15,12 @@ use crate::outline::Outline;
 use crate::progress::Progress;
 use crate::record::{self, Header};
 use crate::scan::Piece;
-use crate::shape::{Shape, Shapes};
+use crate::search::core::Sampling;
+use crate::shape::{Shape, ShapeSizes, Shapes};
 use crate::source::Source;
 use crate::stats::Stats;
 use crate::tree::DominatorTree;
 use crate::walk::Root;
-use crate::search::core::Sampling;
 use crate::{Options, gaps};
 
 /// What is known of a dump without its graph.
@@ -77,6 +79,7 @@ pub struct Snapshot {
     pub(crate) map: AddressMap,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) shapes: Shapes,
+    shape_sizes: ShapeSizes,
     pub(crate) inner_shapes: Array<u32>,
     pub(crate) leaf_shapes: Array<u32>,
     pub(crate) split: crate::address::Split,
@@ -131,6 +134,7 @@ impl Snapshot {
         }
         let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size);
         let split = graph.split;
+        let shape_sizes = ShapeSizes::new(&scanned.shapes, &sizes);
         let size = |object: u32| {
             let shape = if object >= split.inner {
                 scanned.leaf_shapes[(object - split.inner) as usize]
@@ -139,7 +143,7 @@ impl Snapshot {
             } else {
                 scanned.shapes.class_object(object)
             };
-            shape_size(&scanned.shapes, &sizes, shape)
+            shape_sizes.of(&scanned.shapes, &sizes, shape)
         };
         let tree = DominatorTree::new(graph, size, Sampling::default(), &store, progress)?;
         let numbered = |&(n, leaf, serial): &(u32, bool, u32)| {
@@ -164,6 +168,7 @@ impl Snapshot {
             map,
             pieces: scanned.pieces,
             shapes: scanned.shapes,
+            shape_sizes,
             inner_shapes: scanned.inner_shapes,
             leaf_shapes: scanned.leaf_shapes,
             split,
@@ -249,11 +254,29 @@ impl Snapshot {
         }
     }
 
+    #[inline(always)]
+    pub(crate) fn size_of_shape(&self, shape: u32) -> u64 {
+        self.shape_sizes.of(&self.shapes, &self.dump.sizes, shape)
+    }
+
+    /// Bytes of all objects that no GC root reaches, by references that retain.
+    ///
+    /// Cost: one parallel pass over the objects.
+    #[must_use]
+    pub fn unreachable_bytes(&self) -> u64 {
+        (0..self.object_count() as u32)
+            .into_par_iter()
+            .map(ObjectIndex)
+            .filter(|&object| !self.tree.is_reachable(object))
+            .map(|object| self.shallow_bytes(object))
+            .sum()
+    }
+
     /// An object's shallow size in bytes.
     #[inline]
     #[must_use]
     pub fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
-        shape_size(&self.shapes, &self.dump.sizes, self.shape(object))
+        self.size_of_shape(self.shape(object))
     }
 
     /// The class that an object is an instance of; `None` for class objects, which are instances
@@ -271,12 +294,12 @@ impl Snapshot {
     #[inline]
     #[must_use]
     pub fn class_and_size(&self, object: ObjectIndex) -> (Option<ClassIndex>, u64) {
-        let sizes = &self.dump.sizes;
-        match self.shapes.decode(self.shape(object)) {
-            Shape::Instance(class) => (Some(class), sizes.instance(class)),
-            Shape::Array(class, len) => (Some(class), sizes.array(class, len)),
-            Shape::ClassObject(class) => (None, sizes.class_object(class)),
-        }
+        let shape = self.shape(object);
+        let class = match self.shapes.decode(shape) {
+            Shape::Instance(class) | Shape::Array(class, _) => Some(class),
+            Shape::ClassObject(_) => None,
+        };
+        (class, self.size_of_shape(shape))
     }
 
     /// The class that a class object stands for.
@@ -341,14 +364,5 @@ impl Snapshot {
             Some(node) => Some(self.tree.retained_objects(node)),
             None => self.tree.is_reachable(object).then_some(1),
         }
-    }
-}
-
-#[inline]
-pub(crate) fn shape_size(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
-    match shapes.decode(shape) {
-        Shape::Instance(class) => sizes.instance(class),
-        Shape::ClassObject(class) => sizes.class_object(class),
-        Shape::Array(class, len) => sizes.array(class, len),
     }
 }

@@ -3,6 +3,8 @@
 
 mod preorder;
 mod ranges;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::Ordering;
 
@@ -147,7 +149,11 @@ impl DominatorTree {
     /// Whether a GC root reaches the object, by references that retain.
     #[must_use]
     pub fn is_reachable(&self, object: ObjectIndex) -> bool {
-        self.dominator(object).is_some()
+        if object.0 < self.inner {
+            self.node(object).is_some()
+        } else {
+            self.dominator(object).is_some()
+        }
     }
 
     /// The node that immediately dominates an object; `None` when it is unreachable.
@@ -303,9 +309,8 @@ fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
     for &object in weak.iter().flatten() {
         is_weak[object as usize / 64] |= 1 << (object % 64);
     }
-    let is_strong = |object: u32| {
-        is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
-    };
+    let is_strong =
+        |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0;
     let shared = mem::as_atomic_u64(span);
     let widen = |slot: usize, node: u32| {
         let slot = &shared[slot];
@@ -323,34 +328,36 @@ fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
     };
     const CHUNK: u32 = 1 << 14;
     const AHEAD: usize = 32;
-    (0..inner.div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
-        let first = chunk * CHUNK;
-        let mut begin = links.begin(first);
-        // Slots are fetched some references ahead: an atomic operation that misses the cache
-        // holds up all that follow it.
-        let mut ring = [(usize::MAX, 0_u32); AHEAD];
-        let mut at = 0;
-        for object in first..(first.saturating_add(CHUNK)).min(inner) {
-            let end = links.begin(object + 1);
-            let node = links.note(object);
-            if begin < end && node != NONE && is_strong(object) {
-                for slot in links.targets[begin..end].iter().filter_map(|&t| slot(t)) {
-                    mem::prefetch(shared, slot);
-                    let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
-                    at = (at + 1) % AHEAD;
-                    if slot != usize::MAX {
-                        widen(slot, node);
+    (0..inner.div_ceil(CHUNK))
+        .into_par_iter()
+        .for_each(|chunk| {
+            let first = chunk * CHUNK;
+            let mut begin = links.begin(first);
+            // Slots are fetched some references ahead: an atomic operation that misses the cache
+            // holds up all that follow it.
+            let mut ring = [(usize::MAX, 0_u32); AHEAD];
+            let mut at = 0;
+            for object in first..(first.saturating_add(CHUNK)).min(inner) {
+                let end = links.begin(object + 1);
+                let node = links.note(object);
+                if begin < end && node != NONE && is_strong(object) {
+                    for slot in links.targets[begin..end].iter().filter_map(|&t| slot(t)) {
+                        mem::prefetch(shared, slot);
+                        let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
+                        at = (at + 1) % AHEAD;
+                        if slot != usize::MAX {
+                            widen(slot, node);
+                        }
                     }
                 }
+                begin = end;
             }
-            begin = end;
-        }
-        for (slot, node) in ring {
-            if slot != usize::MAX {
-                widen(slot, node);
+            for (slot, node) in ring {
+                if slot != usize::MAX {
+                    widen(slot, node);
+                }
             }
-        }
-    });
+        });
     // A soft reference that only finalizers reach is no stronger than they are.
     let mut last = weak[1].clone();
     last.sort_unstable();
@@ -365,9 +372,7 @@ fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
         let late: Vec<(usize, u32)> = of_referents
             .chain(of_rows)
             .filter_map(|(from, target)| Some((slot(target)?, links.note(from))))
-            .filter(|&(slot, node)| {
-                node != NONE && shared[slot].load(Ordering::Relaxed) == UNSEEN
-            })
+            .filter(|&(slot, node)| node != NONE && shared[slot].load(Ordering::Relaxed) == UNSEEN)
             .collect();
         for (slot, node) in late {
             widen(slot, node);

@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 use std::path::Path;
 
 use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
-use rayon::prelude::*;
 
 use super::{open, select};
 use crate::args::Setup;
@@ -51,40 +50,29 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
 
 /// The objects that retain most, the largest first; of equals the first in the dump.
 ///
-/// Cost: one parallel pass over the nodes and one over the objects' sizes, with a heap of `limit`
-/// for each thread's share; nothing is sorted but the result.
+/// What an object dominates retains no more than the object: so only what the largest dominate
+/// directly can come next.
+///
+/// Cost: visits what the objects found dominate directly, and what the roots do.
 fn biggest(snapshot: &Snapshot, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
-    let nodes = (1..tree.node_count() as u32).into_par_iter().fold(
-        || Best::new(limit),
-        |mut best, node| {
-            let node = Node(node);
-            let bytes = tree.retained_bytes(node);
-            if best.takes(bytes)
-                && let Some(object) = tree.object(node)
-            {
-                best.push(bytes, object);
-            }
-            best
-        },
-    );
-    // Objects without references are no nodes.
-    let objects = snapshot.object_count() as u32;
-    let leaves = (0..objects).into_par_iter().fold(
-        || Best::new(limit),
-        |mut best, object| {
-            let object = ObjectIndex(object);
-            let bytes = snapshot.shallow_bytes(object);
-            if best.takes(bytes) && tree.node(object).is_none() && tree.is_reachable(object) {
-                best.push(bytes, object);
-            }
-            best
-        },
-    );
-    nodes
-        .chain(leaves)
-        .reduce(|| Best::new(limit), Best::merge)
-        .into_sorted()
+    let mut candidates: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
+    let mut found = Vec::new();
+    let mut holder = Some(Node::ROOT);
+    while found.len() < limit {
+        if let Some(node) = holder {
+            // Of one object's only the largest can be among the largest of all.
+            let mut best = Best::new(limit - found.len());
+            below_node(snapshot, node, &mut best);
+            candidates.extend(best.heap.drain().map(|Reverse(candidate)| candidate));
+        }
+        let Some((_, Reverse(object))) = candidates.pop() else {
+            break;
+        };
+        found.push(ObjectIndex(object));
+        holder = tree.node(ObjectIndex(object));
+    }
+    found
 }
 
 /// The largest of what some objects dominate directly.
@@ -92,22 +80,27 @@ fn below(snapshot: &Snapshot, objects: &[ObjectIndex], limit: usize) -> Vec<Obje
     let tree = snapshot.tree();
     let mut best = Best::new(limit);
     for node in objects.iter().filter_map(|&o| tree.node(o)) {
-        for child in tree.children(node) {
-            let bytes = tree.retained_bytes(child);
-            if best.takes(bytes)
-                && let Some(object) = tree.object(child)
-            {
-                best.push(bytes, object);
-            }
-        }
-        for leaf in tree.leaves(node) {
-            let bytes = snapshot.shallow_bytes(leaf);
-            if best.takes(bytes) {
-                best.push(bytes, leaf);
-            }
-        }
+        below_node(snapshot, node, &mut best);
     }
     best.into_sorted()
+}
+
+fn below_node(snapshot: &Snapshot, node: Node, best: &mut Best) {
+    let tree = snapshot.tree();
+    for child in tree.children(node) {
+        let bytes = tree.retained_bytes(child);
+        if best.takes(bytes)
+            && let Some(object) = tree.object(child)
+        {
+            best.push(bytes, object);
+        }
+    }
+    for leaf in tree.leaves(node) {
+        let bytes = snapshot.shallow_bytes(leaf);
+        if best.takes(bytes) {
+            best.push(bytes, leaf);
+        }
+    }
 }
 
 /// What objects retain together, those below others among them counted once.
@@ -158,14 +151,6 @@ impl Best {
         if self.heap.len() > self.limit {
             self.heap.pop();
         }
-    }
-
-    pub(crate) fn merge(mut self, mut other: Self) -> Self {
-        self.heap.append(&mut other.heap);
-        while self.heap.len() > self.limit {
-            self.heap.pop();
-        }
-        self
     }
 
     pub(crate) fn into_sorted(self) -> Vec<ObjectIndex> {

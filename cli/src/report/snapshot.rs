@@ -1,7 +1,6 @@
 //! The dump that a report is of.
 
-use hprof::{Histogram, Layout, LayoutSource, Node, ObjectIndex, Snapshot, Warning};
-use rayon::prelude::*;
+use hprof::{Histogram, Layout, LayoutSource, Node, Snapshot, Warning};
 use serde::Serialize;
 
 use super::Condition;
@@ -83,16 +82,12 @@ impl SnapshotInfo {
 
     /// An analysed dump.
     ///
-    /// Cost: one parallel pass over the objects' sizes.
+    /// Cost: one parallel pass over the objects.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let source = snapshot.source();
         let tree = snapshot.tree();
         let reachable = tree.retained_bytes(Node::ROOT);
         let objects = snapshot.object_count();
-        let all: u64 = (0..objects as u32)
-            .into_par_iter()
-            .map(|o| snapshot.shallow_bytes(ObjectIndex(o)))
-            .sum();
         Self {
             path: source.path().display().to_string(),
             bytes: source.file_bytes(),
@@ -103,7 +98,7 @@ impl SnapshotInfo {
             objects,
             reachable_objects: Some(tree.retained_objects(Node::ROOT)),
             reachable_bytes: Some(reachable),
-            unreachable_bytes: Some(all.saturating_sub(reachable)),
+            unreachable_bytes: Some(snapshot.unreachable_bytes()),
             partial: snapshot.is_partial(),
             warnings: lines(snapshot.warnings()),
             agent: None,

@@ -207,7 +207,9 @@ fn only_referrers(links: &mut Links) -> Vec<u32> {
             to_class
         })
         .reduce(none, |mut sum, more| {
-            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            sum.iter_mut()
+                .zip(more)
+                .for_each(|(sum, more)| *sum += more);
             sum
         })
 }

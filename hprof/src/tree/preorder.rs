@@ -42,11 +42,7 @@ pub(super) enum Outcome {
 /// object is unreachable.
 ///
 /// Cost: one visit of each reference.
-pub(super) fn lay_out(
-    links: &mut Links,
-    dominators: Dominators,
-    store: &Store,
-) -> Result<Outcome> {
+pub(super) fn lay_out(links: &mut Links, dominators: Dominators, store: &Store) -> Result<Outcome> {
     let Dominators { idom, levels, core } = dominators;
     let nodes = idom.len();
     let mut members = members(&idom, store)?;
@@ -99,8 +95,13 @@ pub(super) fn lay_out(
             checks: &checks,
             level: &level,
         };
+        let mut parts: Vec<Part> = (0..BATCH).map(|_| Part::default()).collect();
         for batch in tasks.chunks(BATCH) {
-            let parts: Vec<Part> = batch.par_iter().map(|task| walk.part(task)).collect();
+            parts
+                .par_iter_mut()
+                .zip(batch)
+                .for_each(|(part, task)| walk.fill(part, task));
+            let parts = &mut parts[..batch.len()];
             let mut jobs = Vec::with_capacity(parts.len());
             let (mut objects, mut parents, mut ends) =
                 (&mut object[len..], &mut parent[len..], &mut end[len..]);
@@ -131,9 +132,7 @@ pub(super) fn lay_out(
                         *to = base + from;
                     }
                 });
-            parts
-                .into_iter()
-                .for_each(|part| missing.extend(part.missing));
+            parts.iter().for_each(|part| missing.extend(&part.missing));
         }
     }
     if !missing.is_empty() {
@@ -234,26 +233,29 @@ fn objects(links: &mut Links, core: &Core, place: &[u32], store: &Store) -> Resu
     let (cells, _) = links.shared();
     let out = mem::as_atomic_u32(&mut object);
     let words = core.members.words();
-    words.par_chunks(WORDS).enumerate().for_each(|(chunk, words)| {
-        let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
-        for (i, &word) in words.iter().enumerate() {
-            // Each needs two look-ups in far places: one stage after the other for the whole word.
-            each_bit(chunk * WORDS + i, word, |object| {
-                let number = cells.number(object);
-                if number != 0 {
-                    mem::prefetch(place, number as usize);
-                    batch.push((object, number));
+    words
+        .par_chunks(WORDS)
+        .enumerate()
+        .for_each(|(chunk, words)| {
+            let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
+            for (i, &word) in words.iter().enumerate() {
+                // Each needs two look-ups in far places: one stage after the other for the whole word.
+                each_bit(chunk * WORDS + i, word, |object| {
+                    let number = cells.number(object);
+                    if number != 0 {
+                        mem::prefetch(place, number as usize);
+                        batch.push((object, number));
+                    }
+                });
+                for (_, number) in &mut batch {
+                    *number = place[*number as usize];
+                    mem::prefetch(out, *number as usize);
                 }
-            });
-            for (_, number) in &mut batch {
-                *number = place[*number as usize];
-                mem::prefetch(out, *number as usize);
+                for (object, place) in batch.drain(..) {
+                    out[place as usize].store(object, Ordering::Relaxed);
+                }
             }
-            for (object, place) in batch.drain(..) {
-                out[place as usize].store(object, Ordering::Relaxed);
-            }
-        }
-    });
+        });
     object[0] = NONE;
     Ok(object)
 }
@@ -327,7 +329,7 @@ fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task
     tasks
 }
 
-/// A task's result; places count from its beginning.
+/// A task's result; places count from its beginning. Used again by later tasks.
 #[derive(Default)]
 struct Part {
     object: Vec<u32>,
@@ -337,6 +339,16 @@ struct Part {
     /// Where the members are.
     members: Vec<u32>,
     missing: Vec<u32>,
+}
+
+impl Part {
+    fn clear(&mut self) {
+        self.object.clear();
+        self.parent.clear();
+        self.end.clear();
+        self.members.clear();
+        self.missing.clear();
+    }
 }
 
 struct Walk<'a> {
@@ -352,9 +364,9 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn part(&self, task: &Task) -> Part {
+    fn fill(&self, part: &mut Part, task: &Task) {
         const SOON: u32 = 8;
-        let mut part = Part::default();
+        part.clear();
         let mut stack = Vec::new();
         match task {
             Task::Members(range) => {
@@ -370,19 +382,18 @@ impl Walk<'_> {
                     part.object.push(object);
                     part.parent.push(NONE);
                     part.end.push(0);
-                    let row = self.cells.begin(object) as usize
-                        ..self.cells.begin(object + 1) as usize;
+                    let row =
+                        self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
                     if row.len() < LONG_ROW {
-                        self.follow(q, object, at, row, &mut stack, &mut part);
+                        self.follow(q, object, at, row, &mut stack, part);
                     }
                 }
             }
             Task::Row(q, row) => {
                 let object = self.object_at[*q as usize];
-                self.follow(*q, object, NONE, row.clone(), &mut stack, &mut part);
+                self.follow(*q, object, NONE, row.clone(), &mut stack, part);
             }
         }
-        part
     }
 
     /// Adds what hangs on an object, which is at `above`, by a part of its row.
@@ -392,7 +403,7 @@ impl Walk<'_> {
         object: u32,
         above: u32,
         row: Range<usize>,
-        stack: &mut Vec<(usize, usize, u32, u32)>,
+        stack: &mut Vec<(Range<usize>, u32, u32)>,
         part: &mut Part,
     ) {
         let level = self.level.get(q as usize).copied().unwrap_or(0);
@@ -401,48 +412,63 @@ impl Walk<'_> {
         let hangs = |target: u32| {
             target >= self.classes && target < self.inner && !self.core.members.contains(target)
         };
-        let (mut object, mut above) = (object, above);
-        let (mut cursor, mut end) = (row.start, row.end);
-        let fetch_first = |soon: &mut Soon<'_>, row: Range<usize>| {
-            for &next in self.targets[row].iter().take(AHEAD) {
-                if hangs(next) {
-                    soon.fetch(next);
+        let is_missing = |class: u32| {
+            let (low, len) = checks[class as usize];
+            q.wrapping_sub(low) >= len
+        };
+        // Fetching what comes next anyway does not help.
+        let fetch_first = |soon: &mut Soon<'_>, row: &Range<usize>| {
+            if row.len() > 2 {
+                for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {
+                    if hangs(next) {
+                        soon.fetch(next);
+                    }
                 }
             }
         };
-        fetch_first(&mut soon, cursor..end);
+        let (mut object, mut above) = (object, above);
+        let mut row = row;
+        fetch_first(&mut soon, &row);
         loop {
-            if cursor == end {
+            let Some(at) = row.next() else {
                 let Some(up) = stack.pop() else { break };
                 part.end[above as usize] = part.object.len() as u32;
-                (cursor, end, object, above) = up;
+                (row, object, above) = up;
                 continue;
-            }
-            let target = self.targets[cursor];
-            if end - cursor > AHEAD {
-                let next = self.targets[cursor + AHEAD];
+            };
+            let target = self.targets[at];
+            if row.len() >= AHEAD {
+                let next = self.targets[at + AHEAD];
                 if hangs(next) {
                     soon.fetch(next);
                 }
             }
-            cursor += 1;
             if target < self.classes {
-                let (low, len) = checks[target as usize];
-                if q.wrapping_sub(low) >= len && part.missing.last() != Some(&object) {
+                if is_missing(target) && part.missing.last() != Some(&object) {
                     part.missing.push(object);
                 }
             } else if hangs(target) && self.cells.number(target) == object {
                 // A second reference from the same object is not followed.
                 self.cells.note(target).store(NONE, Ordering::Relaxed);
-                let at = part.object.len() as u32;
+                let place = part.object.len() as u32;
                 part.object.push(target);
                 part.parent.push(above);
-                part.end.push(at + 1);
-                let row = self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
-                if !row.is_empty() {
-                    stack.push((cursor, end, object, above));
-                    (cursor, end, object, above) = (row.start, row.end, target, at);
-                    fetch_first(&mut soon, row);
+                part.end.push(place + 1);
+                let below =
+                    self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
+                match self.targets[below.clone()] {
+                    [] => {}
+                    // Nothing but its class: so it is with boxed values.
+                    [class] if class < self.classes => {
+                        if is_missing(class) {
+                            part.missing.push(target);
+                        }
+                    }
+                    _ => {
+                        fetch_first(&mut soon, &below);
+                        stack.push((row, object, above));
+                        (row, object, above) = (below, target, place);
+                    }
                 }
             }
         }
