@@ -82,6 +82,7 @@ impl Summary {
             warnings: snapshot
                 .warnings()
                 .iter()
+                .chain(&snapshot.layout_doubt())
                 .map(ToString::to_string)
                 .collect(),
             agent: None,

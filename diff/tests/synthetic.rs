@@ -376,3 +376,26 @@ fn what_several_paths_hold_is_traced_to_its_fields() {
     let told = |r: &String| r.contains("com.acme.Index.table and com.acme.Broker.pending");
     assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
 }
+
+#[test]
+fn a_layout_in_doubt_is_reported_and_nothing_is_missing() {
+    let heap = || {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        heap.set_system_properties(&[
+            ("java.vm.name", "OpenJDK 64-Bit Server VM"),
+            ("java.specification.version", "21"),
+        ]);
+        for _ in 0..50 {
+            let object = heap.add_instance(boot.object, &[]);
+            heap.add_object_array(boot.object, [object; 5]);
+        }
+        heap.build()
+    };
+    for snapshot in report(vec![heap(), heap()]).snapshots {
+        assert_eq!(snapshot.layout.reference, 4);
+        assert!(!snapshot.partial);
+        assert_eq!(snapshot.warnings.len(), 1, "{:?}", snapshot.warnings);
+        assert!(snapshot.warnings[0].contains("sizes may be wrong"));
+    }
+}

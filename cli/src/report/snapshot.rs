@@ -56,8 +56,8 @@ impl LayoutInfo {
     }
 }
 
-fn lines(warnings: &[Warning]) -> Vec<String> {
-    warnings.iter().map(Warning::to_string).collect()
+fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
+    warnings.into_iter().map(Warning::to_string).collect()
 }
 
 impl SnapshotInfo {
@@ -105,7 +105,7 @@ impl SnapshotInfo {
             reachable_bytes: Some(reachable),
             unreachable_bytes: Some(all.saturating_sub(reachable)),
             partial: snapshot.is_partial(),
-            warnings: lines(snapshot.warnings()),
+            warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
             agent: None,
         }
     }
