@@ -45,6 +45,25 @@ fn describe(report: &Report) -> String {
     lines.collect()
 }
 
+/// The control: the same work without the leak. Nothing is suspected.
+#[test]
+fn nothing_is_suspected_where_nothing_leaks() {
+    let jdks = Jdk::all_for_scenarios();
+    assert!(!jdks.is_empty(), "no JDK found");
+    let mut failures = String::new();
+    for jdk in &jdks {
+        for scenario in scenarios::ALL {
+            let dir = tempfile::tempdir().unwrap();
+            let report = diff(jdk, scenario, Mode::Fixed, dir.path());
+            if !report.suspects.is_empty() {
+                let found = describe(&report);
+                failures += &format!("JDK {} {}:\n{found}", jdk.major(), scenario.name);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
 #[test]
 fn each_leak_is_named_with_its_holder() {
     let jdks = Jdk::all_for_scenarios();

@@ -399,3 +399,37 @@ fn a_layout_in_doubt_is_reported_and_nothing_is_missing() {
         assert!(snapshot.warnings[0].contains("sizes may be wrong"));
     }
 }
+
+/// Titles that one table holds in every dump, and a second one holds too in some: there are not more
+/// of them, only more references.
+#[test]
+fn what_is_only_referred_to_more_often_is_no_suspect() {
+    let heap = |titles: usize, twice: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let mut holder = |name| {
+            let class = heap.add_class(name, Some(boot.object), &[], &[("table", Value::NULL)]);
+            heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, class);
+            class
+        };
+        let [index, archive] = ["com.acme.Index", "com.acme.Archive"].map(&mut holder);
+        let all: Vec<Obj> = (0..titles)
+            .map(|i| heap.add_string(&format!("title of {i}")))
+            .collect();
+        let table = heap.add_object_array(boot.object, all.clone());
+        heap.set_static(index, "table", table);
+        let second = heap.add_object_array(boot.object, vec![writer::Ref::Null; 3000]);
+        for (i, &title) in all.iter().rev().take(twice).enumerate() {
+            heap.set_element(second, i, title);
+        }
+        heap.set_static(archive, "table", second);
+        heap.build()
+    };
+    let moved = report(vec![heap(2000, 0), heap(2000, 2000)]);
+    assert!(moved.suspects.is_empty(), "{:#?}", moved.suspects);
+    // Where there are more of them, they are suspected as before.
+    let grown = report(vec![heap(1000, 1000), heap(3000, 3000)]);
+    let classes: Vec<&str> = grown.suspects.iter().map(|s| &*s.class).collect();
+    assert_eq!(classes, ["java.lang.String"]);
+    assert_eq!(grown.suspects[0].growth.objects, 2000);
+}

@@ -411,10 +411,10 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
     let mut hollow = HeapBuilder::new(Written::default());
     hollow.boot();
     for _ in 0..3 {
-        hollow.add_primitive_array(Elements::Byte(vec![0; 16 << 20]));
+        hollow.add_primitive_array(Elements::Byte(vec![0; 4 << 20]));
     }
     let hollow = hollow.build();
-    for gzip in [Gzip::Plain, Gzip::Blocks { bytes: 16 << 20 }] {
+    for gzip in [Gzip::Plain, Gzip::Blocks { bytes: 8 << 20 }] {
         for (bytes, most) in [(&zeros, 128 << 20), (&hollow, 256 << 20)] {
             let packed = compress(bytes, gzip).unwrap();
             assert!(packed.len() < bytes.len() / 100);
