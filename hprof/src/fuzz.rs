@@ -62,10 +62,13 @@ pub fn snapshot(bytes: &[u8]) {
     }
     let _ = (snapshot.read_all(&first), snapshot.strings(&first, 100));
     let _ = (snapshot.threads(), snapshot.jvm(), snapshot.loaders());
-    let referrers = snapshot.referrers(&first, 100);
-    assert!(referrers.list.len() as u64 <= referrers.total.min(100));
-    for referrer in &referrers.list {
-        let _ = snapshot.via_name(referrer.via);
+    let referrers = snapshot.referrers(&first, 10);
+    for (referrers, &target) in referrers.iter().zip(&first) {
+        assert_eq!(referrers.list.len() as u64, referrers.total.min(10));
+        for referrer in &referrers.list {
+            assert_eq!(referrer.target, target);
+            let _ = snapshot.via_name(referrer.via);
+        }
     }
     if let Ok(holders) = snapshot.holders() {
         for &object in &first {
