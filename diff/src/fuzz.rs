@@ -36,7 +36,7 @@ fn compare(before: &[u8], after: &[u8]) -> Option<Report> {
         last = Some(snapshot);
     }
     let filter = Filter {
-        class: &|_| true,
+        classes: &|_| true,
         suspects: usize::MAX,
     };
     comparison.report(&last?, &filter).ok()

@@ -19,7 +19,7 @@ fn report(dumps: &[&Path]) -> Report {
         last = Some(snapshot);
     }
     let filter = Filter {
-        class: &|_| true,
+        classes: &|_| true,
         suspects: 10,
     };
     comparison.report(&last.unwrap(), &filter).unwrap()
