@@ -52,7 +52,7 @@ pub(crate) enum Task {
     },
 }
 
-/// Which classes a diff speaks of.
+/// Which classes and suspects a diff speaks of.
 #[derive(Debug, Default)]
 pub(crate) struct ClassFilter {
     include: Vec<Regex>,
@@ -60,9 +60,10 @@ pub(crate) struct ClassFilter {
 }
 
 impl ClassFilter {
-    /// Whether a class of this name is reported: any `--include` matches, no `--exclude` does.
-    pub(crate) fn admits(&self, class: &str) -> bool {
-        let any = |list: &[Regex]| list.iter().any(|re| re.is_match(class));
+    /// Whether what bears these class names is reported: any `--include` matches one of them, no
+    /// `--exclude` does.
+    pub(crate) fn admits(&self, names: &[&str]) -> bool {
+        let any = |list: &[Regex]| list.iter().any(|re| names.iter().any(|n| re.is_match(n)));
         (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
     }
 }
@@ -171,10 +172,12 @@ struct DiffArgs {
     after: Option<PathBuf>,
     /// More dumps, oldest first: what grows at every step stands out
     later: Vec<PathBuf>,
-    /// Report only classes that a regular expression matches (may be repeated)
+    /// Report only classes that a regular expression matches, and suspects that consist of them or
+    /// that a field of theirs holds (may be repeated)
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     include: Vec<Regex>,
-    /// Leave out classes that a regular expression matches (may be repeated)
+    /// Leave out classes that a regular expression matches, and suspects that consist of them or
+    /// that a field of theirs holds (may be repeated)
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     exclude: Vec<Regex>,
     /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn run(job: &Job) -> Result<Exit> {
-    output::clean_up_on_interrupt();
+    output::clean_up_on_signals();
     use_threads(job.setup.threads)?;
     let report = command::run(job)?;
     notes::conditions(&report, &job.setup)?;

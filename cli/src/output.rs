@@ -199,14 +199,54 @@ pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Res
     }
 }
 
+/// On Ctrl-C, a request to end (SIGTERM) or the loss of the terminal (SIGHUP) removes what is
+/// unfinished, and ends as the signal would have ended it.
+#[cfg(unix)]
+pub(crate) fn clean_up_on_signals() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    // What is ignored from the start (`nohup`, a job in the background) stays ignored.
+    let ignored = ignored_signals();
+    let ends = [SIGHUP, SIGINT, SIGTERM]
+        .into_iter()
+        .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+    // Without a handler a signal ends the run all the same.
+    let Ok(mut signals) = signal_hook::iterator::Signals::new(ends) else {
+        return;
+    };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            // Held to the end, so that nothing new is begun.
+            let _unfinished = remove_unfinished();
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            std::process::exit(128 + signal);
+        }
+    });
+}
+
+/// The signals that this process was started to ignore, bit `n - 1` for signal `n`. Where the
+/// system does not tell, the loss of the terminal is taken to be one of them.
+#[cfg(unix)]
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(1 << (signal_hook::consts::SIGHUP - 1))
+}
+
 /// On Ctrl-C removes what is unfinished, and ends.
-pub(crate) fn clean_up_on_interrupt() {
+#[cfg(not(unix))]
+pub(crate) fn clean_up_on_signals() {
     // Without a handler an interrupt ends the run all the same.
     let _ = ctrlc::set_handler(|| {
-        let unfinished = UNFINISHED.lock();
-        if let Ok(Some(path)) = unfinished.as_deref() {
-            let _ = fs::remove_file(path);
-        }
+        let _unfinished = remove_unfinished();
         std::process::exit(130);
     });
+}
+
+fn remove_unfinished() -> std::sync::LockResult<std::sync::MutexGuard<'static, Option<PathBuf>>> {
+    let unfinished = UNFINISHED.lock();
+    if let Ok(Some(path)) = unfinished.as_deref() {
+        let _ = fs::remove_file(path);
+    }
+    unfinished
 }

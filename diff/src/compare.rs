@@ -13,8 +13,10 @@ use crate::trie::StepId;
 
 /// Which classes a report speaks of.
 pub struct Filter<'a> {
-    /// Whether a class of this name is to be reported.
-    pub class: &'a dyn Fn(&str) -> bool,
+    /// Whether what bears these class names is to be reported: a class has one, a suspect that of
+    /// what accumulates and that of the class that declares the holding field. The classes between
+    /// (collections, mostly) have no say.
+    pub classes: &'a dyn Fn(&[&str]) -> bool,
     /// The most suspects to report.
     pub suspects: usize,
 }
@@ -74,7 +76,9 @@ impl Comparison {
                 line[i] = figures;
             }
         }
-        lines.retain(|key, line| (filter.class)(&key.0) && line.windows(2).any(|w| w[0] != w[1]));
+        lines.retain(|key, line| {
+            (filter.classes)(&[&key.0]) && line.windows(2).any(|w| w[0] != w[1])
+        });
         let mut classes: Vec<ClassGrowth> = lines
             .into_iter()
             .map(|((class, loader), line)| ClassGrowth {
@@ -97,20 +101,23 @@ impl Comparison {
         else {
             return Vec::new();
         };
-        let trie = aligned.last();
-        let candidates = aligned.candidates();
-        let named = |c: &Candidate| (filter.class)(trie.names.text(trie[c.named].class));
-        candidates
+        let mut suspects: Vec<Suspect> = aligned
+            .candidates()
             .iter()
-            .filter(|c| named(c))
+            .map(|candidate| suspect(&aligned, candidate, last))
+            .filter(|(s, holder)| (filter.classes)(&[&s.class, holder]))
+            .map(|(suspect, _)| suspect)
             .take(filter.suspects)
-            .zip(1..)
-            .map(|(candidate, rank)| suspect(&aligned, candidate, rank, last))
-            .collect()
+            .collect();
+        for (suspect, rank) in suspects.iter_mut().zip(1..) {
+            suspect.rank = rank;
+        }
+        suspects
     }
 }
 
-fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snapshot) -> Suspect {
+/// A candidate as it is reported, not ranked yet, and the class that declares its holder.
+fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Suspect, String) {
     let trie = aligned.last();
     let text = |name| trie.names.text(name).to_owned();
     let steps = trie.path(candidate.named);
@@ -186,15 +193,20 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snaps
         shallow_bytes: difference(&candidate.shallow),
         retained_bytes: candidate.growth(),
     };
-    Suspect {
-        rank,
+    let field = growth::holder(&down_to_head);
+    let holder = field.clone().unwrap_or_else(|| match candidate.at {
+        StepId::ROOT => labels[0].0.clone(),
+        at => text(trie[at].class),
+    });
+    let declaring = field.as_ref().and_then(|f| f.rsplit_once('.'));
+    let holder_class = declaring.map_or(&*holder, |(class, _)| class);
+    let holder_class = holder_class.trim_start_matches("class ").to_owned();
+    let suspect = Suspect {
+        rank: 0,
         verdict: Verdict::Growth,
         reasons,
         root,
-        holder: growth::holder(&down_to_head).unwrap_or_else(|| match candidate.at {
-            StepId::ROOT => labels[0].0.clone(),
-            at => text(trie[at].class),
-        }),
+        holder,
         path: path.into_iter().map(|l| l.0).collect(),
         class: text(trie[candidate.named].class),
         objects: candidate.objects.clone(),
@@ -207,7 +219,8 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, rank: u32, last: &Snaps
             sampled_bytes: 0,
             growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
         },
-    }
+    };
+    (suspect, holder_class)
 }
 
 fn reasons(candidate: &Candidate) -> Vec<String> {

@@ -48,6 +48,8 @@ pub(crate) struct Aligned<'a> {
     tries: Vec<&'a Trie>,
     /// For each step of the last trie the same step in each trie, itself last.
     same: Vec<Vec<Option<StepId>>>,
+    /// By how much the reachable instances of each class grew in number, wherever they are held.
+    instances: BTreeMap<&'a str, i64>,
     least: i64,
 }
 
@@ -101,7 +103,19 @@ impl<'a> Aligned<'a> {
             .max()
             .unwrap_or(0);
         let least = (reachable / LEAST_PART).max(LEAST).cast_signed();
-        Some(Self { tries, same, least })
+        let mut instances: BTreeMap<&str, i64> = BTreeMap::new();
+        for (summary, sign) in [(last, 1), (&summaries[0], -1)] {
+            for ((class, _), figures) in &summary.classes {
+                *instances.entry(class).or_default() +=
+                    sign * figures.reachable.objects.cast_signed();
+            }
+        }
+        Some(Self {
+            tries,
+            same,
+            instances,
+            least,
+        })
     }
 
     pub(crate) fn last(&self) -> &'a Trie {
@@ -163,7 +177,48 @@ impl<'a> Aligned<'a> {
             c.growth() * if own { 2 } else { 1 }
         };
         found.sort_by_cached_key(|c| (std::cmp::Reverse(weight(c)), c.at, c.named));
-        found
+        let mut kept: Vec<Candidate> = Vec::new();
+        for candidate in found {
+            if !self.only_moved(&candidate, &kept) {
+                kept.push(candidate);
+            }
+        }
+        kept
+    }
+
+    /// Whether there are not more objects of the candidate's class, but more that several paths
+    /// lead to: what one object dominated before, another refers to now as well. The class as a
+    /// whole then grew by much less than the candidate, apart from what candidates of more growth
+    /// explain.
+    fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
+        let trie = self.last();
+        let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
+        if candidate.in_place || !candidate.content.iter().any(shared) {
+            return false;
+        }
+        let class = trie.names.text(trie[candidate.named].class);
+        let Some(all) = self.instances.get(class) else {
+            return false;
+        };
+        let explained: i64 = greater
+            .iter()
+            .flat_map(|c| &c.content)
+            .map(|&s| self.more_below(s, class))
+            .sum();
+        (all - explained) * 2 < difference(&candidate.objects)
+    }
+
+    /// How many more objects of a class there are in a step and below it.
+    fn more_below(&self, step: StepId, class: &str) -> i64 {
+        let trie = self.last();
+        let (mut more, mut work) = (0, vec![step]);
+        while let Some(step) = work.pop() {
+            if trie.names.text(trie[step].class) == class {
+                more += difference(&self.figures(step, |s| s.objects));
+            }
+            work.extend(&trie[step].children);
+        }
+        more
     }
 
     /// Whether a step's growth is that of its number of objects, rather than of what each holds.

@@ -8,6 +8,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod compare;
+#[doc(hidden)]
+pub mod fuzz;
 mod growth;
 mod names;
 mod report;

@@ -1,5 +1,6 @@
 //! The report's model: `heapdiff.diff/1`. Keys are in the order of the fields here.
 
+use hprof::Layout;
 use serde::Serialize;
 
 /// A diff of two or more dumps.
@@ -62,6 +63,18 @@ pub struct LayoutInfo {
     pub align: u32,
     /// `addresses` when measured, `assumed` when only modelled.
     pub source: &'static str,
+}
+
+impl From<&Layout> for LayoutInfo {
+    fn from(layout: &Layout) -> Self {
+        Self {
+            reference: layout.reference,
+            header: layout.header,
+            array_header: layout.array_header,
+            align: layout.align,
+            source: layout.source.name(),
+        }
+    }
 }
 
 /// The sampling agent's state in a dump.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hprof::{LayoutSource, Node, Snapshot, Total};
+use hprof::{Node, Snapshot, Total};
 
-use crate::report::{LayoutInfo, SnapshotInfo};
+use crate::report::SnapshotInfo;
 use crate::trie::Trie;
 
 /// A class among several dumps: its name and its loader's class (`None` for the boot loader).
@@ -57,23 +57,13 @@ impl Summary {
             line.retained_bytes += total.retained_bytes;
         }
         let reachable = snapshot.tree().retained_bytes(Node::ROOT);
-        let layout = snapshot.layout();
         let info = SnapshotInfo {
             path,
             bytes: snapshot.source().file_bytes(),
             taken_ms: snapshot.header().taken_ms,
             id_size: snapshot.header().id_size as u32,
             jvm: snapshot.jvm(),
-            layout: LayoutInfo {
-                reference: layout.reference,
-                header: layout.header,
-                array_header: layout.array_header,
-                align: layout.align,
-                source: match layout.source {
-                    LayoutSource::Addresses => "addresses",
-                    LayoutSource::Assumed => "assumed",
-                },
-            },
+            layout: snapshot.layout().into(),
             objects: snapshot.object_count(),
             reachable_objects: snapshot.tree().retained_objects(Node::ROOT),
             reachable_bytes: reachable,
@@ -82,6 +72,7 @@ impl Summary {
             warnings: snapshot
                 .warnings()
                 .iter()
+                .chain(&snapshot.layout_doubt())
                 .map(ToString::to_string)
                 .collect(),
             agent: None,

@@ -7,6 +7,10 @@ use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
 fn report(dumps: Vec<Vec<u8>>) -> Report {
+    filtered(dumps, &|_| true)
+}
+
+fn filtered(dumps: Vec<Vec<u8>>, classes: &dyn Fn(&[&str]) -> bool) -> Report {
     let mut comparison = Comparison::default();
     let mut last = None;
     for (i, dump) in dumps.into_iter().enumerate() {
@@ -19,7 +23,7 @@ fn report(dumps: Vec<Vec<u8>>) -> Report {
         .report(
             &last.unwrap(),
             &Filter {
-                class: &|_| true,
+                classes,
                 suspects: 10,
             },
         )
@@ -30,6 +34,11 @@ fn report(dumps: Vec<Vec<u8>>) -> Report {
 /// cache of 500, and a hand-made queue of `queued` messages. Objects are moved by `moved` bytes,
 /// as a collector does between dumps.
 fn heap(entries: usize, queued: usize, moved: u64) -> Vec<u8> {
+    rooted(entries, queued, moved, false)
+}
+
+/// As [`heap`], and where `pinned`, a GC root of its own holds the registry's class beside its loader.
+fn rooted(entries: usize, queued: usize, moved: u64, pinned: bool) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
     heap.add_gap(moved);
@@ -100,6 +109,9 @@ fn heap(entries: usize, queued: usize, moved: u64) -> Vec<u8> {
     let queue = heap.add_instance(queue, &[head.map_or(Value::NULL, Into::into)]);
     heap.set_static(registry, "queue", queue);
     heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+    if pinned {
+        heap.add_root(writer::Root::JniGlobal { global_ref: 2 }, registry);
+    }
     heap.build()
 }
 
@@ -375,4 +387,164 @@ fn what_several_paths_hold_is_traced_to_its_fields() {
     assert_eq!(s.path, ["com.acme.Index.table", "java.lang.Object[*]"]);
     let told = |r: &String| r.contains("com.acme.Index.table and com.acme.Broker.pending");
     assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
+}
+
+#[test]
+fn a_layout_in_doubt_is_reported_and_nothing_is_missing() {
+    let heap = || {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        heap.set_system_properties(&[
+            ("java.vm.name", "OpenJDK 64-Bit Server VM"),
+            ("java.specification.version", "21"),
+        ]);
+        for _ in 0..50 {
+            let object = heap.add_instance(boot.object, &[]);
+            heap.add_object_array(boot.object, [object; 5]);
+        }
+        heap.build()
+    };
+    for snapshot in report(vec![heap(), heap()]).snapshots {
+        assert_eq!(snapshot.layout.reference, 4);
+        assert!(!snapshot.partial);
+        assert_eq!(snapshot.warnings.len(), 1, "{:?}", snapshot.warnings);
+        assert!(snapshot.warnings[0].contains("sizes may be wrong"));
+    }
+}
+
+/// Titles that one table holds in every dump, and a second one holds too in some: there are not more
+/// of them, only more references.
+#[test]
+fn what_is_only_referred_to_more_often_is_no_suspect() {
+    let heap = |titles: usize, twice: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let mut holder = |name| {
+            let class = heap.add_class(name, Some(boot.object), &[], &[("table", Value::NULL)]);
+            heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, class);
+            class
+        };
+        let [index, archive] = ["com.acme.Index", "com.acme.Archive"].map(&mut holder);
+        let all: Vec<Obj> = (0..titles)
+            .map(|i| heap.add_string(&format!("title of {i}")))
+            .collect();
+        let table = heap.add_object_array(boot.object, all.clone());
+        heap.set_static(index, "table", table);
+        let second = heap.add_object_array(boot.object, vec![writer::Ref::Null; 3000]);
+        for (i, &title) in all.iter().rev().take(twice).enumerate() {
+            heap.set_element(second, i, title);
+        }
+        heap.set_static(archive, "table", second);
+        heap.build()
+    };
+    let moved = report(vec![heap(2000, 0), heap(2000, 2000)]);
+    assert!(moved.suspects.is_empty(), "{:#?}", moved.suspects);
+    // Where there are more of them, they are suspected as before.
+    let grown = report(vec![heap(1000, 1000), heap(3000, 3000)]);
+    let classes: Vec<&str> = grown.suspects.iter().map(|s| &*s.class).collect();
+    assert_eq!(classes, ["java.lang.String"]);
+    assert_eq!(grown.suspects[0].growth.objects, 2000);
+}
+
+#[test]
+fn suspects_are_chosen_by_their_class_or_their_holders() {
+    let dumps = vec![heap(1000, 1000, 0), heap(1200, 4000, 640)];
+    let with = |wanted: &'static str| {
+        let report = filtered(dumps.clone(), &|names| names.contains(&wanted));
+        let suspects = report.suspects.iter();
+        suspects
+            .map(|s| (s.rank, s.holder.clone()))
+            .collect::<Vec<_>>()
+    };
+    let queue = [(1, "com.acme.Queue.head".to_owned())];
+    let registry = [(1, "com.acme.Registry.entries".to_owned())];
+    assert_eq!(with("com.acme.Message"), queue);
+    assert_eq!(with("com.acme.Queue"), queue);
+    assert_eq!(with("com.acme.Registry"), registry);
+    // What lies between holder and content, and names of fields, have no say.
+    for none in ["java.util.ArrayList", "com.acme.Registry.entries"] {
+        assert_eq!(with(none), [], "{none}");
+    }
+}
+
+#[test]
+fn a_class_is_compared_with_itself_whatever_holds_it() {
+    let steady = report(vec![heap(1000, 0, 0), rooted(1000, 0, 64, true)]);
+    assert!(steady.suspects.is_empty(), "{:#?}", steady.suspects);
+    let grown = report(vec![rooted(1000, 0, 0, true), heap(1500, 0, 64)]);
+    assert_eq!(grown.suspects[0].objects, [1000, 1500]);
+}
+
+/// Objects of a kilobyte that the runtime's own list holds grow along with the application's.
+#[test]
+fn of_two_that_grow_alike_the_applications_comes_first() {
+    let heap = |own: usize, runtime: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+        let loader = heap.add_class_loader(loader_class, "app");
+        heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+        let kept = [
+            ("com.acme.Store", "com.acme.Item", own),
+            ("sun.misc.Queue", "sun.misc.Ticket", runtime),
+        ];
+        for (holder, item, count) in kept {
+            let statics = [("all", Value::NULL)];
+            let holder = heap.add_class(holder, Some(boot.object), &[], &statics);
+            let fields = [("body", FieldType::Object)];
+            let item = heap.add_class(item, Some(boot.object), &fields, &[]);
+            if count == own {
+                heap.set_loader(holder, loader);
+                heap.set_loader(item, loader);
+            }
+            let all: Vec<Obj> = (0..count)
+                .map(|_| {
+                    let body = heap.add_primitive_array(Elements::Byte(vec![1; 1000]));
+                    heap.add_instance(item, &[body.into()])
+                })
+                .collect();
+            let all = heap.add_object_array(boot.object, all);
+            heap.set_static(holder, "all", all);
+        }
+        heap.build()
+    };
+    let holders = |before, after| {
+        let suspects = report(vec![before, after]).suspects;
+        suspects.into_iter().map(|s| s.holder).collect::<Vec<_>>()
+    };
+    let (own, runtime) = ("com.acme.Store.all", "sun.misc.Queue.all");
+    assert_eq!(holders(heap(101, 100), heap(401, 500)), [own, runtime]);
+    assert_eq!(holders(heap(101, 100), heap(201, 500)), [runtime, own]);
+}
+
+#[test]
+fn classes_of_one_name_are_one_line() {
+    let heap = |counts: [usize; 2]| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+        for (i, count) in counts.into_iter().enumerate() {
+            let loader = heap.add_class_loader(loader_class, "app");
+            let global_ref = 1 + i as u64;
+            heap.add_root(writer::Root::JniGlobal { global_ref }, loader);
+            let fields = [("body", FieldType::Object)];
+            let item = heap.add_class("com.acme.Item", Some(boot.object), &fields, &[]);
+            heap.set_loader(item, loader);
+            for _ in 0..count {
+                let body = heap.add_primitive_array(Elements::Byte(vec![1; 1000]));
+                let object = heap.add_instance(item, &[body.into()]);
+                heap.add_root(writer::Root::JniGlobal { global_ref: 9 }, object);
+            }
+        }
+        heap.build()
+    };
+    let report = report(vec![heap([10, 20]), heap([40, 20])]);
+    let lines: Vec<_> = report
+        .classes
+        .iter()
+        .filter(|c| c.class == "com.acme.Item")
+        .map(|c| (&c.objects[..], &c.retained_bytes[..]))
+        .collect();
+    // An item is 16 bytes, what it holds 16 + 1000.
+    assert_eq!(lines, [(&[30, 60][..], &[30 * 1032, 60 * 1032][..])]);
 }

@@ -3,7 +3,10 @@
 //! justify.
 
 use crate::outline::Outline;
-use crate::{Histogram, ObjectIndex, Options, Silent, Snapshot, Source, gzip, record};
+use crate::{
+    Histogram, Merge, Node, ObjectIndex, Options, PathOptions, Refs, Selector, Silent, Snapshot,
+    Source, gzip, record,
+};
 
 /// The header, and a hop over the records.
 pub fn outline(bytes: &[u8]) {
@@ -31,14 +34,19 @@ pub fn histogram(bytes: &[u8]) {
     }
 }
 
-/// The whole analysis, and a question or two about the first objects.
+/// The whole analysis, and a question of every kind about the first objects. Which references
+/// retain, and how much memory there is, hang on the input, too.
 pub fn snapshot(bytes: &[u8]) {
+    let odd = bytes.iter().fold(0_u8, |sum, b| sum.wrapping_mul(31) ^ b);
+    let options = Options {
+        refs: [Refs::Soft, Refs::Strong, Refs::All][usize::from(odd) % 3],
+        max_memory: (odd & 0x40 != 0).then_some(1),
+    };
     let source = Source::from_bytes(bytes.to_vec());
-    let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
+    let Ok(snapshot) = Snapshot::of(source, &options, &Silent) else {
         return;
     };
-    let totals = snapshot.histogram();
-    assert_eq!(totals.len(), snapshot.classes().len());
+    totals_add_up(&snapshot);
     let count = u32::try_from(snapshot.object_count()).unwrap_or(u32::MAX);
     let first: Vec<ObjectIndex> = (0..count.min(64)).map(ObjectIndex).collect();
     for &object in &first {
@@ -47,7 +55,63 @@ pub fn snapshot(bytes: &[u8]) {
             assert!(retained >= own, "{object:?} retains less than itself");
         }
         let _ = (snapshot.name(object), snapshot.array_length(object));
+        let _ = snapshot.roots_of(object);
+        if let Some(trace) = snapshot.allocation_trace(object) {
+            let _ = snapshot.frame_text(trace);
+        }
     }
     let _ = (snapshot.read_all(&first), snapshot.strings(&first, 100));
-    let _ = snapshot.threads();
+    let _ = (snapshot.threads(), snapshot.jvm(), snapshot.loaders());
+    let referrers = snapshot.referrers(&first, 10);
+    for (referrers, &target) in referrers.iter().zip(&first) {
+        assert_eq!(referrers.list.len() as u64, referrers.total.min(10));
+        for referrer in &referrers.list {
+            assert_eq!(referrer.target, target);
+            let _ = snapshot.via_name(referrer.via);
+        }
+    }
+    if let Ok(holders) = snapshot.holders() {
+        for &object in &first {
+            let _ = snapshot.hold_of(&holders, object);
+        }
+    }
+    let every: Result<Selector, _> = "/./".parse();
+    let _ = every.map(|every| snapshot.resolve(&every));
+    shortest_paths(&snapshot, &first);
+}
+
+/// What the parts sum up to.
+fn totals_add_up(snapshot: &Snapshot) {
+    let totals = snapshot.histogram();
+    assert_eq!(totals.len(), snapshot.classes().len());
+    let tree = snapshot.tree();
+    let objects: u64 = totals.iter().map(|t| t.all.objects).sum();
+    if snapshot.class_class().is_some() {
+        assert_eq!(objects, snapshot.object_count());
+        let reachable: u64 = totals.iter().map(|t| t.reachable.bytes).sum();
+        assert_eq!(reachable, tree.retained_bytes(Node::ROOT));
+    }
+}
+
+/// Shortest paths to the objects, however weak.
+fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
+    let options = PathOptions {
+        follow: Refs::All,
+        ..PathOptions::default()
+    };
+    let Ok(paths) = snapshot.paths(targets, &options, &Silent) else {
+        return;
+    };
+    for &target in targets {
+        let Some(path) = paths.path(snapshot, target) else {
+            continue;
+        };
+        let last = path.steps.last().map(|s| s.object);
+        assert_eq!(last, Some(target), "a path leads elsewhere");
+        assert!(path.begin < path.steps.len());
+    }
+    for merge in [Merge::Class, Merge::Object] {
+        let lines = paths.merged(snapshot, merge, 20).nodes.len();
+        assert!(lines <= 20, "{lines} lines");
+    }
 }

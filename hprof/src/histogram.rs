@@ -42,8 +42,8 @@ pub struct ClassTotal {
     pub all: Total,
     /// Those that are reachable; only from [`Snapshot::histogram`].
     pub reachable: Total,
-    /// What its instances retain as a set, counting nothing twice; only from
-    /// [`Snapshot::histogram`].
+    /// What its instances retain, counting nothing twice (the minimum retained size); only from
+    /// [`Snapshot::histogram`], which says how it is computed.
     pub retained_bytes: u64,
 }
 
@@ -174,10 +174,15 @@ impl Snapshot {
         totals(self.classes(), &self.dump.sizes, &self.dump.stats)
     }
 
-    /// The histogram of all objects, of those reachable, and what each class retains as a set.
+    /// The histogram of all objects, of those reachable, and what each class retains.
     ///
-    /// An object counts towards its class's retained bytes only when nothing of its class retains
-    /// it, so nothing counts twice.
+    /// A class's retained bytes are the sum of the retained sizes of its top ancestors: those
+    /// instances that no other instance of the class dominates, at any distance. (Eclipse MAT calls
+    /// this the minimum retained size and computes it alike.) So nothing counts twice, instances
+    /// that hold each other in a list or tree count once, and the sum is what would be free if
+    /// each top ancestor were removed by itself. Removing all instances at once can free more:
+    /// what several of them hold together is retained by none. Class objects count as instances of
+    /// `java.lang.Class`, not as their class's. The sums of several classes overlap.
     ///
     /// Cost: one pass over the dominator tree.
     #[must_use]

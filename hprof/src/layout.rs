@@ -35,6 +35,17 @@ pub enum LayoutSource {
     Assumed,
 }
 
+impl LayoutSource {
+    /// `addresses` or `assumed`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Addresses => "addresses",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
 /// In place of an element's size: the size of a stack chunk.
 const STACK: u32 = 16;
 

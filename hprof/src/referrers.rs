@@ -27,31 +27,33 @@ pub struct Referrer {
     pub strength: Reference,
 }
 
-/// References to objects, see [`Snapshot::referrers`].
+/// References to one object, see [`Snapshot::referrers`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Referrers {
-    /// The first of them, sorted by target and then by the referring object's number.
+    /// The first of them, sorted by the referring object's number.
     pub list: Vec<Referrer>,
     /// How many there are in all.
     pub total: u64,
 }
 
 impl Snapshot {
-    /// The references to these objects: by fields, elements, static fields, and those that no
-    /// record shows (a thread's stack, a loader's classes, an object's class). Of each object that
-    /// several hold, references by reachable and unreachable objects alike are listed, `limit` in
-    /// all.
+    /// The references to each of these objects: by fields, elements, static fields, and those that
+    /// no record shows (a thread's stack, a loader's classes, an object's class). References by
+    /// reachable and unreachable objects alike are listed, at most `limit` of each object.
     ///
-    /// Cost: one pass over the file.
+    /// Cost: one pass over the file, however many objects are asked for.
     #[must_use]
-    pub fn referrers(&self, targets: &[ObjectIndex], limit: usize) -> Referrers {
+    pub fn referrers(&self, targets: &[ObjectIndex], limit: usize) -> Vec<Referrers> {
         let objects = self.object_count();
         let mut wanted = Bits::new(objects as usize);
-        for target in targets.iter().filter(|t| u64::from(t.0) < objects) {
-            wanted.set(target.0);
-        }
+        let known = |t: &&ObjectIndex| u64::from(t.0) < objects;
+        let mut sorted: Vec<u32> = targets.iter().filter(known).map(|t| t.0).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.iter().for_each(|&target| wanted.set(target));
+        let nothing = || Found::new(&sorted, limit);
         let found = self.pieces.par_iter().map(|piece| {
-            let mut finder = Finder::new(self, &wanted, piece, limit);
+            let mut finder = Finder::new(self, &wanted, piece, nothing());
             let Segment { start, end } = piece.segment;
             self.dump.source.will_read(start, end - start);
             // Damage was reported when the dump was opened.
@@ -59,8 +61,8 @@ impl Snapshot {
             let _ = walk::walk(&self.dump.source, start, end, id_size, &mut finder);
             finder.found
         });
-        let mut all = found.reduce(Found::default, |a, b| a.merged(b, limit));
-        let mut rest = Found::default();
+        let mut all = found.reduce(nothing, Found::merged);
+        let mut rest = nothing();
         for class in (0..self.split.classes).map(ClassIndex) {
             self.each_of_class(class, |id, way| {
                 let target = if id == 0 { NONE } else { self.number_of(id) };
@@ -74,20 +76,28 @@ impl Snapshot {
                 rest.add(target, source, way);
             }
         }
-        all = all.merged(rest, limit);
-        let referrer = |&(target, source, way): &(u32, u32, Way)| {
-            let (via, strength) = self.via(ObjectIndex(source), way);
-            Referrer {
-                target: ObjectIndex(target),
-                from: ObjectIndex(source),
-                via,
-                strength,
+        all = all.merged(rest);
+        let of = |target: &ObjectIndex| {
+            let Ok(place) = sorted.binary_search(&target.0) else {
+                return Referrers::default();
+            };
+            let from = all.list.partition_point(|r| r.0 < target.0);
+            let own = all.list[from..].iter().take_while(|r| r.0 == target.0);
+            let referrer = |&(_, source, way): &(u32, u32, Way)| {
+                let (via, strength) = self.via(ObjectIndex(source), way);
+                Referrer {
+                    target: *target,
+                    from: ObjectIndex(source),
+                    via,
+                    strength,
+                }
+            };
+            Referrers {
+                list: own.map(referrer).collect(),
+                total: all.counts[place],
             }
         };
-        Referrers {
-            list: all.list.iter().map(referrer).collect(),
-            total: all.count,
-        }
+        targets.iter().map(of).collect()
     }
 
     /// The GC roots that hold an object: of each kind, with thread and frame.
@@ -102,31 +112,63 @@ impl Snapshot {
     }
 }
 
-#[derive(Default)]
-struct Found {
+struct Found<'a> {
+    /// What is looked for, sorted.
+    targets: &'a [u32],
+    /// References kept of each target.
+    limit: usize,
     /// Target, source, way.
     list: Vec<(u32, u32, Way)>,
-    count: u64,
+    /// For each target, how many references lead to it.
+    counts: Vec<u64>,
 }
 
-impl Found {
+impl<'a> Found<'a> {
+    fn new(targets: &'a [u32], limit: usize) -> Self {
+        Self {
+            targets,
+            limit,
+            list: Vec::new(),
+            counts: vec![0; targets.len()],
+        }
+    }
+
     fn add(&mut self, target: u32, source: u32, way: Way) {
-        self.list.push((target, source, way));
-        self.count += 1;
+        if let Ok(place) = self.targets.binary_search(&target) {
+            self.counts[place] += 1;
+            self.list.push((target, source, way));
+        }
     }
 
-    /// Keeps the first `limit` by target and source. References of one source stay in the order of
-    /// its record.
-    fn cut(&mut self, limit: usize) {
+    /// Keeps the first of each target by source. References of one source stay in the order of its
+    /// record.
+    fn cut(&mut self) {
         self.list.sort_by_key(|r| (r.0, r.1));
-        self.list.truncate(limit);
+        let (mut last, mut kept) = (NONE, 0);
+        self.list.retain(|r| {
+            if r.0 != last {
+                (last, kept) = (r.0, 0);
+            }
+            kept += 1;
+            kept <= self.limit
+        });
     }
 
-    fn merged(mut self, mut other: Self, limit: usize) -> Self {
+    fn merged(mut self, mut other: Self) -> Self {
         self.list.append(&mut other.list);
-        self.count += other.count;
-        self.cut(limit);
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+        self.cut();
         self
+    }
+
+    /// Bounds the memory that much referred objects take.
+    fn bound(&mut self) {
+        let most = self.limit.saturating_mul(self.targets.len());
+        if self.list.len() > most.saturating_mul(2).max(1 << 12) {
+            self.cut();
+        }
     }
 }
 
@@ -134,18 +176,16 @@ struct Finder<'a> {
     snapshot: &'a Snapshot,
     wanted: &'a Bits,
     numbering: Numbering<'a>,
-    limit: usize,
-    found: Found,
+    found: Found<'a>,
 }
 
 impl<'a> Finder<'a> {
-    fn new(snapshot: &'a Snapshot, wanted: &'a Bits, piece: &Piece, limit: usize) -> Self {
+    fn new(snapshot: &'a Snapshot, wanted: &'a Bits, piece: &Piece, found: Found<'a>) -> Self {
         Self {
             snapshot,
             wanted,
             numbering: Numbering::new(snapshot, piece),
-            limit,
-            found: Found::default(),
+            found,
         }
     }
 
@@ -163,10 +203,7 @@ impl<'a> Finder<'a> {
                 self.found.add(target, number, way);
             }
         });
-        // Bounds the memory that a much referred object takes.
-        if self.found.list.len() > self.limit.saturating_mul(2).max(1 << 12) {
-            self.found.cut(self.limit);
-        }
+        self.found.bound();
     }
 }
 

@@ -156,8 +156,15 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
     let mut failures: Vec<String> = snapshot
         .warnings()
         .iter()
+        .chain(&snapshot.layout_doubt())
         .map(|w| format!("{label}: {w}"))
         .collect();
+    // The JVM's own word on its references, which nothing here was inferred from.
+    let mode = snapshot.system_property("java.vm.compressedOopsMode");
+    let stated = if mode.is_some() { 4 } else { 8 };
+    if snapshot.layout().reference != stated || snapshot.jvm().is_none() {
+        failures.push(format!("{label}: {mode:?}, but {:?}", snapshot.layout()));
+    }
     let table = ours(snapshot.classes(), &snapshot.histogram());
     if table != ours(histogram.classes(), histogram.totals()) {
         failures.push(format!("{label}: snapshot and histogram disagree"));

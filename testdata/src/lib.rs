@@ -1,6 +1,7 @@
 //! Synthetic dumps, leak scenarios and real JVMs for the tests.
 
 pub mod dumps;
+pub mod hostile;
 pub mod jvm;
 pub mod programs;
 pub mod scenarios;

@@ -2,12 +2,15 @@
 
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 4] = ["outline", "gzip", "histogram", "snapshot"];
+const TARGETS: [&str; 5] = ["outline", "gzip", "histogram", "snapshot", "diff"];
+
+/// The small dumps that fuzzing starts from, written by the harness.
+const SEEDS: &str = "fuzz/corpus/seeds";
 
 /// How long.
 #[derive(Debug, clap::Args)]
@@ -44,8 +47,8 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
         run::cargo()
             .args([
                 "test",
-                "--package",
-                "hprof",
+                "--package=hprof",
+                "--package=heapdiff-diff",
                 "--locked",
                 "--test",
                 "fuzz_smoke",
@@ -53,16 +56,23 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
             .args(["--", "--nocapture"])
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
             .env("FUZZ_SECONDS", options.seconds.to_string())
-            .env("FUZZ_SEED", seed.to_string()),
+            .env("FUZZ_SEED", seed.to_string())
+            .env("FUZZ_CORPUS", run::root().join(SEEDS)),
     )?;
     if options.harness || !has_cargo_fuzz() {
         return Ok(());
     }
     for target in TARGETS {
+        let found = run::root().join("fuzz/corpus").join(target);
+        std::fs::create_dir_all(&found).with_context(|| format!("{}", found.display()))?;
         run::run(
             Command::new("cargo")
-                .args(["+nightly", "fuzz", "run", target, "--"])
+                .args(["+nightly", "fuzz", "run", target])
+                // What is found goes to the first folder.
+                .arg(found)
+                .args([SEEDS, "--"])
                 .arg(format!("-max_total_time={}", options.seconds))
+                .args(["-timeout=10", "-rss_limit_mb=1024"])
                 .current_dir(run::root()),
         )?;
     }

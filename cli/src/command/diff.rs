@@ -27,7 +27,7 @@ pub(crate) fn run(
 ) -> Result<DiffReport> {
     let limit = setup.top.unwrap_or(SUSPECTS);
     let filter = Filter {
-        class: &|name| classes.admits(name),
+        classes: &|names| classes.admits(names),
         // One more than is reported tells whether there are more; gates look at all.
         suspects: match gates.any() {
             true => usize::MAX,

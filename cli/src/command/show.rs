@@ -50,10 +50,8 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Sho
 fn show_all(snapshot: &Snapshot, objects: &[ObjectIndex], elements: u32) -> Vec<ShownObject> {
     let records: Vec<Record<'_>> = snapshot.read_all(objects).into_iter().flatten().collect();
     let limit = elements as usize;
-    let referrers: Vec<Referrers> = records
-        .iter()
-        .map(|r| snapshot.referrers(&[r.object], limit))
-        .collect();
+    let read: Vec<ObjectIndex> = records.iter().map(|r| r.object).collect();
+    let referrers: Vec<Referrers> = snapshot.referrers(&read, limit);
     let referring = referrers.iter().flat_map(|r| r.list.iter().map(|r| r.from));
     let mentioned = records.iter().flat_map(|record| {
         let dominator = dominator(snapshot, record.object);
@@ -61,7 +59,7 @@ fn show_all(snapshot: &Snapshot, objects: &[ObjectIndex], elements: u32) -> Vec<
         held.filter_map(Value::object).chain(dominator)
     });
     let mentions = Mentions::new(snapshot, mentioned.chain(referring));
-    let texts = texts(snapshot, objects, TEXT);
+    let texts = texts(snapshot, &read, TEXT);
     let shown =
         |((record, text), referrers): ((&Record<'_>, Option<String>), &Referrers)| ShownObject {
             id: record.id.to_string(),

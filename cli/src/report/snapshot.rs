@@ -1,6 +1,7 @@
 //! The dump that a report is of.
 
-use hprof::{Histogram, Layout, LayoutSource, Node, Snapshot, Warning};
+use heapdiff_diff::LayoutInfo;
+use hprof::{Histogram, Node, Snapshot, Warning};
 use serde::Serialize;
 
 use super::Condition;
@@ -28,35 +29,8 @@ pub(crate) struct SnapshotInfo {
     pub(crate) agent: Option<()>,
 }
 
-/// The JVM's object layout.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct LayoutInfo {
-    #[serde(rename = "ref")]
-    pub(crate) reference: u32,
-    pub(crate) header: u32,
-    pub(crate) array_header: u32,
-    pub(crate) align: u32,
-    /// `addresses` or `assumed`.
-    pub(crate) source: &'static str,
-}
-
-impl LayoutInfo {
-    fn new(layout: &Layout) -> Self {
-        Self {
-            reference: layout.reference,
-            header: layout.header,
-            array_header: layout.array_header,
-            align: layout.align,
-            source: match layout.source {
-                LayoutSource::Addresses => "addresses",
-                LayoutSource::Assumed => "assumed",
-            },
-        }
-    }
-}
-
-fn lines(warnings: &[Warning]) -> Vec<String> {
-    warnings.iter().map(Warning::to_string).collect()
+fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
+    warnings.into_iter().map(Warning::to_string).collect()
 }
 
 impl SnapshotInfo {
@@ -69,7 +43,7 @@ impl SnapshotInfo {
             taken_ms: histogram.header().taken_ms,
             id_size: histogram.header().id_size,
             jvm: None,
-            layout: LayoutInfo::new(histogram.layout()),
+            layout: histogram.layout().into(),
             objects: histogram.totals().iter().map(|t| t.all.objects).sum(),
             reachable_objects: None,
             reachable_bytes: None,
@@ -94,13 +68,13 @@ impl SnapshotInfo {
             taken_ms: snapshot.header().taken_ms,
             id_size: snapshot.header().id_size,
             jvm: snapshot.jvm(),
-            layout: LayoutInfo::new(snapshot.layout()),
+            layout: snapshot.layout().into(),
             objects,
             reachable_objects: Some(tree.retained_objects(Node::ROOT)),
             reachable_bytes: Some(reachable),
             unreachable_bytes: Some(snapshot.unreachable_bytes()),
             partial: snapshot.is_partial(),
-            warnings: lines(snapshot.warnings()),
+            warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
             agent: None,
         }
     }

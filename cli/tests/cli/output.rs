@@ -106,6 +106,63 @@ fn a_failed_run_leaves_the_old_report() {
     assert_eq!(fs::read(&report).expect("the file"), b"old");
 }
 
+/// Starts a run that writes a large report, and sends it a signal once it has begun to.
+#[cfg(target_os = "linux")]
+fn interrupted(folder: &Path, start: &str, signal: &str) -> std::process::ExitStatus {
+    let program = env!("CARGO_BIN_EXE_heapdiff");
+    let script = format!("{start} exec '{program}' top {DUMP} --top 1000000 -o report.json");
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(folder)
+        .spawn()
+        .expect("a run");
+    let begun = || files(folder).iter().any(|f| f.starts_with(".heapdiff-"));
+    while !begun() {
+        assert!(child.try_wait().expect("a state").is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let kill = format!("kill -{signal} {}", child.id());
+    let sent = std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status();
+    assert!(sent.expect("a shell").success());
+    child.wait().expect("an end")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_leaves_no_half_report() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = folder();
+    let report = folder.path().join("report.json");
+    fs::write(&report, "old").expect("a file");
+    let before = files(folder.path());
+    // How the tests themselves were started (`nohup`, in the background) is handed down.
+    let status = fs::read_to_string("/proc/self/status").expect("the state");
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
+    for (signal, number) in [("TERM", 15), ("HUP", 1), ("INT", 2)] {
+        let ends = ignored & (1 << (number - 1)) == 0;
+        let end = interrupted(folder.path(), "", signal);
+        assert_eq!(end.signal(), ends.then_some(number), "{signal}");
+        assert_eq!(files(folder.path()), before, "{signal}");
+        let kept = fs::read(&report).expect("the file") == b"old";
+        assert_eq!(kept, ends, "{signal}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_ignored_signal_stays_ignored() {
+    let folder = folder();
+    for signal in ["HUP", "INT"] {
+        let end = interrupted(folder.path(), "trap '' HUP INT;", signal);
+        assert!(end.success(), "{signal}: {end}");
+    }
+    let report = fs::read_to_string(folder.path().join("report.json")).expect("a report");
+    assert!(report.ends_with("}\n"));
+}
+
 #[test]
 fn a_reader_may_stop() {
     let folder = folder();

@@ -38,6 +38,13 @@ fn holder(linked: &Linked, snapshot: &Snapshot) -> ObjectIndex {
     snapshot.find(ObjectId(linked.holder)).unwrap()
 }
 
+/// What the nodes retain as a class: each once, however many of them lie above it and wherever the
+/// tree was cut for the threads.
+fn retained_as_a_class(linked: &Linked, snapshot: &Snapshot) -> u64 {
+    let class = snapshot.class_of(node(linked, snapshot, 0)).unwrap();
+    snapshot.histogram()[class.index()].retained_bytes
+}
+
 #[test]
 fn each_node_of_a_list_dominates_the_next() {
     let (linked, snapshot, _) = open(linked::list, NODES);
@@ -50,6 +57,8 @@ fn each_node_of_a_list_dominates_the_next() {
         let bytes = snapshot.retained_bytes(node(&linked, &snapshot, i));
         assert_eq!(bytes, Some((NODES - i) * linked.node_size));
     }
+    let all = NODES * linked.node_size;
+    assert_eq!(retained_as_a_class(&linked, &snapshot), all);
     // The longest path there can be.
     let last = node(&linked, &snapshot, NODES - 1);
     let options = PathOptions::default();
@@ -72,6 +81,8 @@ fn each_node_of_a_tree_dominates_its_children() {
         };
         assert_eq!(dominator(&linked, &snapshot, i), Some(expected));
     }
+    let all = NODES * linked.node_size;
+    assert_eq!(retained_as_a_class(&linked, &snapshot), all);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hprof::{Merge, PathOptions, Reference, Refs, Silent};
+use hprof::{Merge, ObjectIndex, PathOptions, Reference, Refs, Silent};
 use testdata::writer::Rng;
 
 use crate::both::{Both, both};
@@ -129,13 +129,14 @@ fn referrers_are_those_of_the_dump() {
                 expected.entry(to).or_default().push((from, strength));
             }
         }
-        for node in 0..both.numbers.len() {
+        let all = both.snapshot.referrers(&both.numbers, usize::MAX);
+        for (node, found) in all.iter().enumerate() {
             // The naive reader gives primitive arrays no class.
             let class = both.snapshot.represents(both.numbers[node]);
             if class.is_some_and(|c| both.snapshot.classes()[c].element.is_some()) {
                 continue;
             }
-            let found = both.snapshot.referrers(&[both.numbers[node]], usize::MAX);
+            assert_eq!(found.total, found.list.len() as u64);
             let found: Vec<(usize, Strength)> = found
                 .list
                 .iter()
@@ -148,10 +149,16 @@ fn referrers_are_those_of_the_dump() {
             let expected = expected.get(&node).cloned().unwrap_or_default();
             assert_eq!(sorted(found), sorted(expected), "{plan:?} {node}");
         }
-        let all = both.snapshot.referrers(&both.numbers, usize::MAX);
-        let limit = rng.below(50);
-        let some = both.snapshot.referrers(&both.numbers, limit);
-        assert_eq!(some.total, all.total);
-        assert_eq!(some.list[..], all.list[..limit.min(all.list.len())]);
+        // Any of them, in any order, some twice: each has its own, up to the limit.
+        let limit = rng.below(5);
+        let asked: Vec<usize> = (0..20).map(|_| rng.below(both.numbers.len())).collect();
+        let objects: Vec<ObjectIndex> = asked.iter().map(|&n| both.numbers[n]).collect();
+        let some = both.snapshot.referrers(&objects, limit);
+        assert_eq!(some.len(), asked.len());
+        for (some, &node) in some.iter().zip(&asked) {
+            let all = &all[node];
+            assert_eq!(some.total, all.total);
+            assert_eq!(some.list[..], all.list[..limit.min(all.list.len())]);
+        }
     }
 }

@@ -167,6 +167,52 @@ impl HeapBuilder {
         boot
     }
 
+    /// Adds `java.lang.System` with these properties, in the table that JDKs since 9 keep them in: some
+    /// in buckets of their own, the rest in lists.
+    pub fn set_system_properties(&mut self, properties: &[(&str, &str)]) {
+        const BUCKETS: usize = 4;
+        let object = self.boot().object;
+        let node = self.add_class(
+            "java.util.concurrent.ConcurrentHashMap$Node",
+            Some(object),
+            &[
+                ("hash", Int),
+                ("key", Object),
+                ("val", Object),
+                ("next", Object),
+            ],
+            &[],
+        );
+        let map = self.add_class(
+            "java.util.concurrent.ConcurrentHashMap",
+            Some(object),
+            &[("table", Object)],
+            &[],
+        );
+        let table = self.add_class(
+            "java.util.Properties",
+            Some(object),
+            &[("map", Object)],
+            &[],
+        );
+        let mut heads = [Value::NULL; BUCKETS];
+        for (i, (key, value)) in properties.iter().enumerate() {
+            let (key, value) = (self.add_string(key), self.add_string(value));
+            let head = &mut heads[i % BUCKETS];
+            let values = [Value::Int(i as i32), key.into(), value.into(), *head];
+            *head = self.add_instance(node, &values).into();
+        }
+        let heads = heads.map(|head| match head {
+            Value::Ref(head) => head,
+            _ => Ref::Null,
+        });
+        let heads = self.add_object_array(node, heads);
+        let map = self.add_instance(map, &[heads.into()]);
+        let properties = self.add_instance(table, &[map.into()]);
+        let statics = [("props", properties.into())];
+        self.add_class("java.lang.System", Some(object), &[], &statics);
+    }
+
     /// Adds a `java.lang.String` and the array of its characters, in the form the options say.
     pub fn add_string(&mut self, text: &str) -> Obj {
         let string = self.boot().string;

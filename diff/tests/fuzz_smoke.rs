@@ -1,0 +1,9 @@
+//! The fuzz target for diffs on a stable compiler, as `hprof/tests/fuzz_smoke.rs` is for the reader.
+
+#![allow(clippy::print_stdout)]
+
+#[test]
+fn no_pair_of_dumps_does_harm() {
+    let runs = testdata::hostile::run(&[("diff", heapdiff_diff::fuzz::diff)], 10);
+    println!("{runs} inputs");
+}

@@ -1,0 +1,116 @@
+//! The JVM's system properties, and what they say of its object layout.
+
+#![allow(clippy::unwrap_used)]
+
+use hprof::{Options, Silent, Snapshot, Source};
+use testdata::writer::{self, FieldType, HeapBuilder, JvmLayout};
+
+const HOTSPOT: [(&str, &str); 3] = [
+    ("java.vm.name", "OpenJDK 64-Bit Server VM"),
+    ("java.specification.version", "17"),
+    ("java.vm.version", "17.0.15+6"),
+];
+const MODE: (&str, &str) = ("java.vm.compressedOopsMode", "Zero based");
+
+/// A heap laid out so, whose JVM has these properties.
+fn open(options: writer::Options, properties: &[(&str, &str)]) -> Snapshot {
+    let mut heap = HeapBuilder::new(options);
+    let boot = heap.boot();
+    heap.set_system_properties(properties);
+    // Enough objects with references for the distances to tell their width.
+    let pair = heap.add_class(
+        "com.acme.Pair",
+        Some(boot.object),
+        &[("left", FieldType::Object), ("right", FieldType::Object)],
+        &[],
+    );
+    for _ in 0..100 {
+        let left = heap.add_instance(boot.object, &[]);
+        heap.add_instance(pair, &[left.into(), left.into()]);
+        heap.add_object_array(boot.object, [left, left, left]);
+    }
+    let source = Source::from_bytes(heap.build());
+    Snapshot::of(source, &Options::default(), &Silent).unwrap()
+}
+
+fn laid_out(layout: JvmLayout) -> writer::Options {
+    writer::Options {
+        layout,
+        ..writer::Options::default()
+    }
+}
+
+#[test]
+fn properties_are_read_from_every_bucket() {
+    let many: Vec<(String, String)> = (0..30)
+        .map(|i| (format!("k{i}"), format!("v{i}")))
+        .collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(k, v)| (&**k, &**v)).collect();
+    let snapshot = open(writer::Options::default(), &many);
+    for (key, value) in many {
+        assert_eq!(snapshot.system_property(key).as_deref(), Some(value));
+    }
+    assert_eq!(snapshot.system_property("k30"), None);
+    let [last, none, first] = snapshot.system_properties(["k29", "k", "k0"]);
+    assert_eq!(
+        (last.as_deref(), none, first.as_deref()),
+        (Some("v29"), None, Some("v0"))
+    );
+}
+
+#[test]
+fn a_jvm_that_contradicts_the_distances_raises_doubt() {
+    let compressed = [&HOTSPOT[..], &[MODE]].concat();
+    let doubt = |layout, properties: &[(&str, &str)]| {
+        let snapshot = open(laid_out(layout), properties);
+        assert_eq!(u64::from(snapshot.layout().reference), layout.reference);
+        let doubt = snapshot.layout_doubt();
+        assert!(
+            doubt
+                .as_ref()
+                .is_none_or(|d| !d.partial && d.offset.is_none())
+        );
+        assert!(!snapshot.is_partial());
+        doubt.map(|d| d.message)
+    };
+    assert_eq!(doubt(JvmLayout::COMPRESSED, &compressed), None);
+    assert_eq!(doubt(JvmLayout::WIDE, &HOTSPOT), None);
+    assert_eq!(
+        doubt(JvmLayout::WIDE, &compressed).as_deref(),
+        Some(
+            "the JVM says java.vm.compressedOopsMode=Zero based, so its references take 4 bytes, \
+             but the distances between its objects fit references of 8 bytes: sizes may be wrong"
+        )
+    );
+    assert_eq!(
+        doubt(JvmLayout::COMPRESSED, &HOTSPOT).as_deref(),
+        Some(
+            "the JVM has no java.vm.compressedOopsMode, so its references take 8 bytes, but the \
+             distances between its objects fit references of 4 bytes: sizes may be wrong"
+        )
+    );
+}
+
+#[test]
+fn a_jvm_that_says_nothing_raises_none() {
+    for properties in [
+        &[][..],
+        // Other JVMs do not set the property, nor does an old HotSpot.
+        &[
+            ("java.vm.name", "Eclipse OpenJ9 VM"),
+            ("java.specification.version", "17"),
+        ],
+        &[
+            ("java.vm.name", "OpenJDK 64-Bit Server VM"),
+            ("java.specification.version", "1.8"),
+        ],
+        &[("java.specification.version", "17")],
+    ] {
+        let snapshot = open(laid_out(JvmLayout::COMPRESSED), properties);
+        assert_eq!(snapshot.layout_doubt(), None, "{properties:?}");
+    }
+    assert_eq!(
+        open(writer::Options::bits_32(), &HOTSPOT).layout_doubt(),
+        None
+    );
+}
