@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use clap::ValueEnum;
 use clap_complete::Shell;
 
 use crate::failure::{Exit, Failure, Result, plain};
+use crate::interrupt::Unfinished;
 use crate::render::{self, Format};
 use crate::report::Report;
 use crate::style::{Style, When};
@@ -21,9 +21,6 @@ pub(crate) struct Output {
     pub(crate) file: Option<PathBuf>,
     pub(crate) color: When,
 }
-
-/// The temporary file that a signal would leave behind.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 impl Output {
     /// Takes the format from the file's extension where it is not given, and refuses files that
@@ -154,26 +151,16 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     }
     // A link stays a link: the file that it leads to is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut file = {
-        let mut unfinished = UNFINISHED
-            .lock()
-            .map_err(|_| io::Error::other("interrupted"))?;
-        let file = temporary(path)?;
-        *unfinished = Some(file.path().to_path_buf());
-        file
-    };
+    let (unfinished, mut file) =
+        Unfinished::new(|| temporary(path).map(|file| (file.path().to_path_buf(), file)))?;
     let mut out = io::BufWriter::new(file.as_file_mut());
     let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
-    let mut unfinished = UNFINISHED
-        .lock()
-        .map_err(|_| io::Error::other("interrupted"))?;
-    *unfinished = None;
     written?;
     if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }
-    file.persist(path).map_err(|e| e.error)?;
+    unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
     Ok(())
 }
 
@@ -197,16 +184,4 @@ pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Res
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(failed("standard output", &e)),
         _ => Ok(Exit::Done),
     }
-}
-
-/// On Ctrl-C removes what is unfinished, and ends.
-pub(crate) fn clean_up_on_interrupt() {
-    // Without a handler an interrupt ends the run all the same.
-    let _ = ctrlc::set_handler(|| {
-        let unfinished = UNFINISHED.lock();
-        if let Ok(Some(path)) = unfinished.as_deref() {
-            let _ = fs::remove_file(path);
-        }
-        std::process::exit(130);
-    });
 }
