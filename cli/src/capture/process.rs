@@ -311,7 +311,7 @@ fn file_name(path: &str) -> &str {
 #[derive(Debug, Default)]
 struct Command {
     args: Vec<String>,
-    /// `JAVA_TOOL_OPTIONS` and `_JAVA_OPTIONS`: before and after the command's own.
+    /// Options that the environment puts before the command's own, and after them.
     environment: [String; 2],
 }
 
@@ -340,7 +340,10 @@ impl Command {
         };
         Self {
             args: split("cmdline"),
-            environment: [value("JAVA_TOOL_OPTIONS="), value("_JAVA_OPTIONS=")],
+            environment: [
+                value("JAVA_TOOL_OPTIONS=") + " " + &value("JDK_JAVA_OPTIONS="),
+                value("_JAVA_OPTIONS="),
+            ],
         }
     }
 
