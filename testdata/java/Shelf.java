@@ -22,8 +22,8 @@ public class Shelf {
     public static void main(String[] args) throws Exception {
         int megabytes = args.length > 0 ? Integer.parseInt(args[0]) : 0;
         Random random = new Random(4711);
-        for (int i = 0; i < megabytes; i++) {
-            byte[] block = new byte[1 << 20];
+        for (int i = 0; i < 16 * megabytes; i++) {
+            byte[] block = new byte[1 << 16];
             random.nextBytes(block);
             ballast.add(block);
         }

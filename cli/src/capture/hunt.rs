@@ -109,6 +109,12 @@ fn wait(process: &Process, span: Span, folder: &Path, wanted: Wanted) -> Result<
 
 /// Dumps are large and took long to come by: none is ever replaced.
 fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::usage(format!(
+            "-o {}: is no folder",
+            folder.display()
+        )));
+    }
     for name in names {
         let path = folder.join(name);
         if fs::symlink_metadata(&path).is_ok() {
@@ -179,5 +185,6 @@ mod tests {
         drop(Made::folder(&made).unwrap());
         assert!(check_free(&made, ["after.hprof"]).is_ok());
         assert!(check_free(&made, ["before.hprof"]).is_err());
+        assert!(check_free(&made.join("before.hprof"), ["x"]).is_err());
     }
 }

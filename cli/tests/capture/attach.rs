@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{agent, files, folder, heapdiff, jdks, ready, run, shelf};
+use crate::support::{agent, files, folder, heapdiff, jdks, lonely, ready, run, shelf};
 
 #[test]
 fn an_agent_is_loaded_with_its_options() {
@@ -41,9 +41,7 @@ fn an_agent_is_loaded_with_its_options() {
         assert!(from(library).status.success());
         assert_eq!(from("/no/such/agent.so").status.code(), Some(2));
         let bin = home.path().join("bin");
-        fs::create_dir(&bin).expect("a folder");
-        let program = bin.join("heapdiff");
-        fs::copy(env!("CARGO_BIN_EXE_heapdiff"), &program).expect("a copy");
+        let program = lonely(&bin);
         let beside = || {
             let run = std::process::Command::new(&program)
                 .args(["attach", &pid])

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{agent, chmod, files, folder, jdks, ready, run, shelf, signal, start, until};
+use crate::support::{
+    Done, agent, chmod, files, folder, jdks, lonely, ready, run, shelf, signal, start, until,
+};
 
 #[test]
 fn a_hunt_names_what_grew() {
@@ -73,10 +76,10 @@ fn gates_and_formats_are_those_of_a_diff() {
     let pid = target.pid().to_string();
     let home = folder();
     let hunt = |more: &[&str]| {
-        let args = ["hunt", &pid, "--no-attach", "--for", "3s", "-q"];
+        let args = ["hunt", &pid, "--no-attach", "-q"];
         start(home.path(), &[&args, more].concat())
     };
-    let mut child = hunt(&["--fail-on-growth", "100k", "--gz", "1"]);
+    let mut child = hunt(&["--for", "3s", "--fail-on-growth", "100k", "--gz", "1"]);
     let found = home.path().join(format!("hunt-{pid}"));
     until("a dump", || found.join("before.hprof.gz").exists());
     target.advance(2).expect("READY");
@@ -93,7 +96,7 @@ fn gates_and_formats_are_those_of_a_diff() {
     let report = fs::read_to_string(found.join("report.txt")).expect("a report");
     assert!(report.contains("Shelf.boxes"), "{report}");
 
-    // Another folder the next time, and an end at the second interrupt.
+    // Another folder the next time, and an end when there is nobody to wait for.
     let mut child = hunt(&["--for", "1h"]);
     let second = home.path().join(format!("hunt-{pid}-2"));
     until("a dump", || second.join("before.hprof").exists());
@@ -108,12 +111,47 @@ fn gates_and_formats_are_those_of_a_diff() {
 }
 
 #[test]
+fn the_second_interrupt_ends_it() {
+    // So much that the second dump takes its time.
+    let target = ready(&shelf(&jdks()[0]).arg("96"));
+    let pid = target.pid().to_string();
+    let home = folder();
+    let args = [
+        "hunt",
+        &pid,
+        "--no-attach",
+        "--for",
+        "1h",
+        "--gz",
+        "9",
+        "-o",
+        ".",
+    ];
+    let mut child = start(home.path(), &args);
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("a line");
+    assert!(line.contains("Ctrl-C takes it now"), "{line}");
+    signal("INT", child.id());
+    until("a second dump", || files(home.path()).len() > 1);
+    signal("INT", child.id());
+    assert_eq!(child.wait().expect("an end").code(), Some(130));
+    assert_eq!(files(home.path()), ["before.hprof.gz"]);
+}
+
+#[test]
 fn a_hunt_that_cannot_start_leaves_no_folder() {
     let jdk = &jdks()[0];
     let target = ready(&shelf(jdk));
     let pid = target.pid().to_string();
     let home = folder();
-    let done = run(home.path(), &["hunt", &pid, "--for", "1s"]);
+    let bin = folder();
+    let output = Command::new(lonely(bin.path()))
+        .args(["hunt", &pid, "--for", "1s"])
+        .current_dir(home.path())
+        .env_remove("HEAPDIFF_AGENT")
+        .output();
+    let done = Done::from(output.expect("a run"));
     let done = done.failed(2, "libheapdiff_agent.so is not beside");
     assert!(done.stderr.contains("--agent"), "{done:?}");
     let library = agent(jdk, home.path());

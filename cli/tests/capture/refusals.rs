@@ -127,8 +127,23 @@ fn a_jvm_that_would_end_by_the_signal_gets_none() {
         let mut target = ready(&shelf(&jdk).flag("-Xrs"));
         let home = folder();
         let pid = target.pid().to_string();
+        // It listens from the start, until somebody tidies up in /tmp.
+        run(home.path(), &["dump", &pid, "-o", "a.hprof"]).well();
+        fs::remove_file(format!("/tmp/.java_pid{pid}")).expect("a socket");
         run(home.path(), &["dump", &pid]).failed(3, "does not handle SIGQUIT");
         assert!(target.is_running());
+    }
+}
+
+#[test]
+fn a_socket_that_was_tidied_up_comes_again() {
+    for jdk in jdks() {
+        let target = ready(&shelf(&jdk));
+        let home = folder();
+        let pid = target.pid().to_string();
+        run(home.path(), &["dump", &pid, "-o", "a.hprof"]).well();
+        fs::remove_file(format!("/tmp/.java_pid{pid}")).expect("a socket");
+        run(home.path(), &["dump", &pid, "-o", "b.hprof"]).well();
     }
 }
 

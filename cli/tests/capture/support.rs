@@ -180,6 +180,14 @@ pub(crate) fn public_shelf(jdk: &Jdk, folder: &Path) -> Launch {
     Launch::class(jdk, copy, "Shelf").flag("-Xmx256m")
 }
 
+/// The program where no agent's library is beside it, whatever was built.
+pub(crate) fn lonely(folder: &Path) -> PathBuf {
+    fs::create_dir_all(folder).expect("a folder");
+    let program = folder.join("heapdiff");
+    fs::copy(env!("CARGO_BIN_EXE_heapdiff"), &program).expect("a copy");
+    program
+}
+
 /// Compiles the agent that returns what its options say.
 pub(crate) fn agent(jdk: &Jdk, folder: &Path) -> PathBuf {
     let library = folder.join("libheapdiff_agent.so");
