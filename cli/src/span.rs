@@ -36,7 +36,7 @@ impl FromStr for Span {
             let letters = after.bytes().take_while(u8::is_ascii_alphabetic).count();
             let (unit, after) = after.split_at(letters);
             let scale = match unit {
-                "" if after.is_empty() => Some(1000),
+                "" if digits == text.trim().len() => Some(1000),
                 _ => UNITS.iter().find(|(name, _)| *name == unit).map(|u| u.1),
             };
             let part = number.parse::<u64>().ok().zip(scale);

@@ -17,20 +17,25 @@ const LIBRARY: &str = "libheapdiff_agent.so";
 /// In the name of the library and of its copies.
 const MARK: &str = "heapdiff_agent";
 
-/// What `Agent_OnAttach` returns, other than 0, and what it means.
-const CODES: [(i32, &str); 3] = [
-    (LOADED, "the agent is loaded already"),
-    (
-        98,
-        "another sampling agent is at work there (JVMTI error 98); only one can be",
-    ),
+/// What the agent returns when it is at work since an earlier attach.
+const LOADED: i32 = 201;
+
+/// What it returns else, and what that means.
+const CODES: [(i32, &str, Option<&str>); 5] = [
+    (202, "wrong options for the agent", Some(SAYS)),
+    (203, OTHER_SAMPLER, None),
+    (204, "the agent could not start", Some(SAYS)),
+    // What JVMTI says, as other agents hand it on.
+    (98, OTHER_SAMPLER, None),
     (
         99,
-        "the JVM does not let an agent sample allocations (JVMTI error 99)",
+        "the JVM does not let agents sample allocations (JVMTI error 99)",
+        None,
     ),
 ];
-/// The agent is at work since an earlier attach.
-const LOADED: i32 = 1001;
+const OTHER_SAMPLER: &str =
+    "another sampling agent is at work there, and only one can be (JVMTI error 98)";
+const SAYS: &str = "the JVM's standard error says more";
 
 /// Finds the agent's library: as told, by `HEAPDIFF_AGENT`, or beside this program.
 pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
@@ -82,7 +87,6 @@ pub(super) enum Loaded {
 /// Loads the agent. That it is there already is for the caller to judge.
 pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loaded> {
     let path = visible(jvm, library)?;
-    let known = jvm.process.has_library(MARK);
     let answer = jvm.execute("load", [&path, b"true", options.as_bytes()], || {
         jvm.process.check_alive()
     })?;
@@ -91,14 +95,14 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loade
         Ok(LOADED) => Ok(Loaded::Before),
         Ok(code) => {
             let process = jvm.process;
-            let why = CODES.iter().find(|(known, _)| *known == code);
-            Err(match why {
-                Some((_, why)) => refused(format!("{process}: {why}")),
-                None => refused(format!("{process}: the agent refused with code {code}"))
-                    .with_hint(match known {
-                        true => "it was loaded there before; the JVM's standard error tells why",
-                        false => "the JVM's standard error tells why",
-                    }),
+            let known = CODES.iter().find(|(known, ..)| *known == code);
+            let (why, hint) = match known {
+                Some((_, why, hint)) => ((*why).to_owned(), *hint),
+                None => (format!("the agent refused with code {code}"), Some(SAYS)),
+            };
+            Err(Failure {
+                hint: hint.map(str::to_owned),
+                ..refused(format!("{process}: {why}"))
             })
         }
         Err(why) => {
@@ -126,7 +130,15 @@ fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
 }
 
 /// The library's path as the JVM sees it: the same, or that of a copy in its `/tmp`.
+///
+/// If it has one already, from wherever, that is asked: a second would not know of the first and
+/// take it for another's.
 fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Vec<u8>> {
+    if let Some(loaded) = jvm.process.library(MARK)
+        && loaded.len() < LONGEST_ARGUMENT
+    {
+        return Ok(loaded.into_bytes());
+    }
     let path = bytes_of(library);
     if path.len() < LONGEST_ARGUMENT && is_seen(jvm, library) {
         return Ok(path);

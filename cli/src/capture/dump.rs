@@ -98,18 +98,14 @@ pub(crate) struct Taken {
 /// Takes a dump.
 pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> Result<Taken> {
     let meter = Meter::new(wanted, &place.file);
-    let part = Part::beside(jvm, place).map_or_else(|| Part::in_tmp(jvm), Ok)?;
+    let mut part = Part::beside(jvm, place).map_or_else(|| Part::in_tmp(jvm), Ok)?;
     meter.phase_of_unknown_length("dumping");
-    let level = what.gzip.map(|level| level.to_string()).unwrap_or_default();
-    let arguments = [
-        &*part.name_for_jvm,
-        if what.all { b"-all" } else { b"-live" },
-        level.as_bytes(),
-    ];
-    let answer = jvm.execute("dumpheap", arguments, || {
-        meter.reached(part.size());
-        jvm.process.check_alive()
-    })?;
+    let mut answer = ask(jvm, &part, what, &meter)?;
+    if part.folder.is_none() && answer.text.contains("Unable to create") {
+        // Mounted there to be read only, or forbidden by more than permissions.
+        part = Part::in_tmp(jvm)?;
+        answer = ask(jvm, &part, what, &meter)?;
+    }
     if answer.code != 0 || !answer.text.contains("Heap dump file created") {
         return Err(failed(jvm, &part, place, &answer));
     }
@@ -132,6 +128,20 @@ pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> 
         file: place.file.clone(),
         bytes,
         gzipped: magic == [0x1f, 0x8b],
+    })
+}
+
+/// Has the JVM write, and waits until it is done.
+fn ask(jvm: &Jvm<'_>, part: &Part, what: What, meter: &Meter) -> Result<Answer> {
+    let level = what.gzip.map(|level| level.to_string()).unwrap_or_default();
+    let arguments = [
+        &*part.name_for_jvm,
+        if what.all { b"-all" } else { b"-live" },
+        level.as_bytes(),
+    ];
+    jvm.execute("dumpheap", arguments, || {
+        meter.reached(part.size());
+        jvm.process.check_alive()
     })
 }
 

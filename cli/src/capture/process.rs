@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Gid, Uid};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal, test_kill_process,
+    Pid, PidfdFlags, Signal, geteuid, kill_process, pidfd_open, pidfd_send_signal,
+    test_kill_process,
 };
 
 use super::user::User;
@@ -178,9 +179,19 @@ impl Process {
         }
     }
 
-    /// Whether a library whose file name contains `part` is loaded.
-    pub(super) fn has_library(&self, part: &str) -> bool {
-        mapped(self.pid, |path| file_name(path).contains(part)).unwrap_or(false)
+    /// Where the process says that it has a library from whose file name contains `part`.
+    pub(super) fn library(&self, part: &str) -> Option<String> {
+        let mut library = None;
+        let found = mapped(self.pid, |path| {
+            // The file may be gone; it is known by its name all the same. The kernel writes odd
+            // characters with a backslash.
+            let is_it = file_name(path).contains(part) && !path.contains('\\');
+            if is_it {
+                library = Some(without_mark(path).to_owned());
+            }
+            is_it
+        });
+        found.ok().and(library)
     }
 }
 
@@ -205,7 +216,10 @@ fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
         "process {pid} ({name}) may not be looked into: {}",
         plain(error)
     ))
-    .with_hint("it runs with more rights than heapdiff; run heapdiff as root")
+    .with_hint(match geteuid().is_root() {
+        true => "heapdiff needs the capability CAP_SYS_PTRACE for that",
+        false => "it runs with more rights than heapdiff; run heapdiff as root",
+    })
 }
 
 /// What `/proc/PID/status` says.
@@ -303,8 +317,12 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
 
 /// The last part of a mapped path. The kernel marks files that were replaced since.
 fn file_name(path: &str) -> &str {
-    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let path = without_mark(path);
     path.rsplit('/').next().unwrap_or(path)
+}
+
+fn without_mark(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
 /// How a JVM was started.

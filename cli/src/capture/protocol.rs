@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::geteuid;
 
 use super::folder::Folder;
 use super::process::{Process, refused};
 use crate::failure::{Result, plain};
+use crate::interrupt::Unfinished;
 
 /// The JVM copies each argument to a buffer of this size.
 pub(super) const LONGEST_ARGUMENT: usize = 1024;
@@ -170,12 +171,17 @@ impl<'a> Jvm<'a> {
             // Anybody may have put it into /tmp. The JVM replaces it, if it can.
             return Err(ErrorKind::NotFound.into());
         }
-        let socket = self.process.user.act(|| -> Result<OwnedFd, Errno> {
+        let dial = || -> io::Result<OwnedFd> {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
             connect(&socket, &SocketAddrUnix::new(&path)?)?;
             Ok(socket)
-        })??;
+        };
+        let socket = match self.process.user.act(dial) {
+            // A root that may not become others may still be let in.
+            Err(_) if geteuid().is_root() => dial(),
+            dialled => dialled?,
+        }?;
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(false)?;
         Ok(stream)
@@ -185,7 +191,7 @@ impl<'a> Jvm<'a> {
     fn trigger(&self) -> Result<Trigger> {
         let name = format!(".attach_pid{}", self.process.inner_pid);
         let user = &self.process.user;
-        let make = |folder: &Folder| -> io::Result<PathBuf> {
+        let create = |folder: &Folder| -> io::Result<(PathBuf, ())> {
             let path = folder.path(&name);
             let mut new = OpenOptions::new();
             // Neither a link nor another's file is touched.
@@ -195,7 +201,8 @@ impl<'a> Jvm<'a> {
                     file.set_permissions(Permissions::from_mode(0o600))?;
                     let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
                     if file.metadata()?.uid() != uid {
-                        std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
+                        // Since JDK 11 one of root's does as well.
+                        let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
                     }
                 }
                 // Another attaches at the same time, or was killed while it did.
@@ -207,10 +214,14 @@ impl<'a> Jvm<'a> {
                 }
                 Err(e) => return Err(e),
             }
-            Ok(path)
+            Ok((path, ()))
         };
+        let make = |folder: &Folder| Unfinished::new(|| create(folder)).map(|(file, ())| file);
         match make(&self.tmp) {
-            Ok(path) => Ok(Trigger { path, _cwd: None }),
+            Ok(file) => Ok(Trigger {
+                _file: file,
+                _cwd: None,
+            }),
             Err(first) => {
                 let second = Folder::cwd_of(self.process.pid)
                     .and_then(|cwd| Ok((make(&cwd)?, cwd)))
@@ -221,9 +232,9 @@ impl<'a> Jvm<'a> {
                             plain(&first)
                         ))
                     });
-                let (path, cwd) = second?;
+                let (file, cwd) = second?;
                 Ok(Trigger {
-                    path,
+                    _file: file,
                     _cwd: Some(cwd),
                 })
             }
@@ -231,18 +242,11 @@ impl<'a> Jvm<'a> {
     }
 }
 
-/// The file, until the JVM listens or we give up. The JVM ignores it from then on.
+/// The file, until the JVM listens or we give up, and the folder through which it is reached.
 #[derive(Debug)]
 struct Trigger {
-    path: PathBuf,
+    _file: Unfinished,
     _cwd: Option<Folder>,
-}
-
-impl Drop for Trigger {
-    fn drop(&mut self) {
-        // The JVM, or another who attaches, may have been faster.
-        let _ = fs::remove_file(&self.path);
-    }
 }
 
 impl Answer {

@@ -20,11 +20,11 @@ fn an_agent_is_loaded_with_its_options() {
 
         let attach =
             |options: &str| run(home.path(), &["attach", &pid, options, "--agent", library]);
-        attach("return=98").failed(
-            3,
-            "another sampling agent is at work there (JVMTI error 98)",
-        );
-        attach("return=1001").failed(3, "the agent is loaded already");
+        attach("return=98").failed(3, "another sampling agent is at work there");
+        attach("return=203").failed(3, "another sampling agent is at work there");
+        attach("return=202").failed(3, "wrong options for the agent");
+        attach("return=204").failed(3, "the agent could not start");
+        attach("return=201").failed(3, "the agent is loaded already");
         let done = attach("return=7").failed(3, "the agent refused with code 7");
         assert!(done.stderr.contains("the JVM's standard error"), "{done:?}");
         attach("return=-1").failed(3, "the agent refused with code -1");
@@ -51,6 +51,13 @@ fn an_agent_is_loaded_with_its_options() {
         assert_eq!(beside(), Some(2), "there is none");
         fs::copy(library, bin.join("libheapdiff_agent.so")).expect("a copy");
         assert_eq!(beside(), Some(0));
+        // It is the one that was there: a second would take the first for another's.
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
+        let paths = maps.lines().filter(|line| line.contains("heapdiff_agent"));
+        assert!(paths.clone().count() > 0);
+        for line in paths {
+            assert!(line.ends_with(library), "{line}");
+        }
     }
 }
 

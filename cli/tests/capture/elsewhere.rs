@@ -178,23 +178,32 @@ fn a_container_cannot_lead_us_astray() {
         return;
     }
     let jdk = jdks().remove(0);
-    let (_target, pid) = contained(&jdk, "10m", &[]);
-    // Whoever may write in its /tmp puts another library where ours goes.
+    // Whoever may write in its /tmp puts another library where ours goes: its name is no secret.
     let home = folder();
     let library = agent(&jdk, home.path());
     let library = library.to_str().expect("a name");
-    let args = ["attach", &pid.to_string(), "--agent", library];
-    run(home.path(), &args).well();
-    let tmp = format!("/proc/{pid}/root/tmp");
-    let tmp = Path::new(&tmp);
-    let copy = files(tmp)
-        .into_iter()
-        .find(|name| name.contains("heapdiff"));
-    let copy = tmp.join(copy.expect("a copy"));
-    fs::remove_file(&copy).expect("no copy");
+    let attach = |pid: u32| {
+        run(
+            home.path(),
+            &["attach", &pid.to_string(), "--agent", library],
+        )
+    };
+    let (open, pid) = contained(&jdk, "10m", &[]);
+    attach(pid).well();
+    let names = files(Path::new(&format!("/proc/{pid}/root/tmp")));
+    let name = names.into_iter().find(|name| name.contains("heapdiff"));
+    drop(open);
+    let (mut target, pid) = contained(&jdk, "10m", &[]);
+    let copy = Path::new(&format!("/proc/{pid}/root/tmp")).join(name.expect("a copy"));
     fs::write(&copy, "something else").expect("a file");
-    run(home.path(), &args).failed(3, "is another file; remove it");
+    attach(pid).failed(3, "is another file; remove it");
     fs::remove_file(&copy).expect("no copy");
     std::os::unix::fs::symlink("/etc/passwd", &copy).expect("a link");
-    run(home.path(), &args).failed(3, "cannot copy the agent to its /tmp");
+    attach(pid).failed(3, "cannot copy the agent to its /tmp");
+    fs::remove_file(&copy).expect("no copy");
+    fs::copy(library, &copy).expect("a copy");
+    chmod(&copy, 0o666);
+    attach(pid).failed(3, "is another file; remove it");
+    fs::remove_file(&copy).expect("no copy");
+    assert!(target.is_running());
 }

@@ -162,14 +162,6 @@ fn a_hunt_that_cannot_start_leaves_no_folder() {
     assert!(done.stderr.contains("--no-attach"), "{done:?}");
     assert_eq!(files(home.path()), ["libheapdiff_agent.so"]);
     // One that is ours already is no obstacle.
-    let args = [
-        "hunt",
-        &pid,
-        "return=1001",
-        "--agent",
-        library,
-        "--for",
-        "0",
-    ];
+    let args = ["hunt", &pid, "return=201", "--agent", library, "--for", "0"];
     run(home.path(), &args).well();
 }

@@ -149,6 +149,7 @@ pub(crate) fn instances(dump: &Path, classes: &[&str]) -> Vec<u64> {
 }
 
 /// Whether the tests may start programs as other users and in other namespaces.
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
 pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().expect("id");
     let root = id.stdout.trim_ascii() == b"0";
