@@ -237,17 +237,17 @@ impl Part {
         })
     }
 
-    /// How much there is, with the parts that the JVM's threads write side by side since JDK 21.
+    /// How much there is. Later JVMs (25 does) write parts side by side, one for each thread, which are put
+    /// together in the end: then they are in the file a second time.
     fn size(&self) -> u64 {
-        let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |meta| meta.len());
-        let threads = (0..1024)
-            .map(|thread| {
-                let mut name = self.file.clone().into_os_string();
-                name.push(format!(".p{thread}"));
-                PathBuf::from(name)
-            })
-            .map_while(|path| fs::symlink_metadata(path).ok());
-        size(&self.file) + threads.map(|meta| meta.len()).sum::<u64>()
+        let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
+        let parts = (0..1024).map_while(|thread| {
+            let mut name = self.file.clone().into_os_string();
+            name.push(format!(".p{thread}"));
+            size(Path::new(&name))
+        });
+        let parts: u64 = parts.sum();
+        size(&self.file).unwrap_or_default().max(parts)
     }
 
     /// Opens what the JVM wrote, and makes sure that it is that: its user could put anything there.

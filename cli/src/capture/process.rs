@@ -252,7 +252,8 @@ impl Status {
         let process = field("Tgid")?.parse().ok()?;
         let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
         Some(Self {
-            name: field("Name")?.to_owned(),
+            // A process chooses its own name, and it is printed.
+            name: printable(field("Name")?),
             state: field("State")?.chars().next()?,
             process,
             // From our namespace to its own; not there before Linux 4.1.
@@ -323,6 +324,11 @@ fn file_name(path: &str) -> &str {
 
 fn without_mark(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+/// A name without what a terminal might obey, and not endless.
+fn printable(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 /// How a JVM was started.

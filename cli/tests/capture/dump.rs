@@ -158,16 +158,21 @@ fn an_interrupt_leaves_nothing() {
             home.path(),
             &["dump", &pid, "--gz", "9", "-o", "a.hprof.gz"],
         );
-        until("a file", || !files(home.path()).is_empty());
-        assert_ne!(
-            files(home.path()),
-            ["a.hprof.gz"],
+        let some = |name: &String| {
+            let meta = fs::metadata(home.path().join(name));
+            meta.is_ok_and(|meta| meta.len() > 1 << 20)
+        };
+        until("a megabyte", || files(home.path()).iter().any(some));
+        let finished = |name: &String| !name.starts_with(".heapdiff-");
+        assert!(
+            !files(home.path()).iter().any(finished),
             "too fast to be interrupted"
         );
         signal("INT", child.id());
         assert_eq!(child.wait().expect("an end").code(), Some(130));
-        assert_eq!(files(home.path()), [] as [&str; 0]);
-        // The JVM ends its work on a file that nobody sees, and answers again.
+        // Where the JVM's threads write parts (25), those stay until it is done.
+        assert!(!files(home.path()).iter().any(finished));
+        // The JVM ends its work on a file that nobody sees, removes its parts, and answers again.
         run(home.path(), &["dump", &pid, "-o", "b.hprof"]).well();
         assert_eq!(files(home.path()), ["b.hprof"]);
         assert!(target.is_running());
