@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use testdata::jvm::Jdk;
+use testdata::jvm::{Jdk, Target};
 
 use crate::support::{
     AS_NOBODY, BOX, Done, agent, chmod, files, folder, heapdiff, instances, is_root, jdks,
@@ -89,7 +89,9 @@ fn remove_copies(folder: &Path) {
 }
 
 /// A JVM that is the first process of its namespace and has a `/tmp` of its own of this size.
-fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (testdata::jvm::Target, u32) {
+fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
+    // Classes that are there whatever /tmp is. The JVM has read them once it is ready.
+    let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let prepare = format!(
         "mount -t tmpfs -o size={tmp},mode=1777 tmpfs /tmp && exec {} \"$0\" \"$@\"",
         as_user.join(" ")
@@ -102,7 +104,7 @@ fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (testdata::jvm::Target, 
         "--mount",
         "--mount-proc",
     ];
-    let launch = in_a_container(jdk)
+    let launch = public_shelf(jdk, classes.path())
         .through(unshare)
         .through(["sh", "-c", &prepare]);
     let target = ready(&launch);
@@ -110,13 +112,6 @@ fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (testdata::jvm::Target, 
     let inner = fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
     assert!(inner.contains(&format!("NSpid:\t{pid}\t1\n")), "{inner}");
     (target, pid)
-}
-
-/// Classes that are there whatever `/tmp` is.
-fn in_a_container(jdk: &Jdk) -> testdata::jvm::Launch {
-    let folder = Path::new("/var/tmp").join(format!("heapdiff-test-{}", jdk.major()));
-    fs::create_dir_all(&folder).expect("a folder");
-    public_shelf(jdk, &folder)
 }
 
 #[test]
