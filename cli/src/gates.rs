@@ -10,7 +10,9 @@ use crate::size::{Size, grouped};
 
 /// Says which gates tripped, and how the run ends.
 pub(crate) fn check(job: &Job, report: &Report) -> Result<Exit> {
-    let (Task::Diff { gates, .. }, Report::Diff(diff)) = (&job.task, report) else {
+    let (Task::Diff { gates, .. } | Task::Hunt { gates, .. }, Report::Diff(diff)) =
+        (&job.task, report)
+    else {
         return Ok(Exit::Done);
     };
     let tripped: Vec<String> = [growth(gates, diff), suspect(gates, diff)]

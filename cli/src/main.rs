@@ -4,15 +4,18 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod args;
+mod capture;
 mod command;
 mod failure;
 mod gates;
+mod interrupt;
 mod notes;
 mod output;
 mod progress;
 mod render;
 mod report;
 mod size;
+mod span;
 mod style;
 
 use std::process::ExitCode;
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
     let exit = args::parse(std::env::args_os())
         .and_then(|asked| match asked {
             Asked::Job(job) => run(&job),
+            Asked::Capture(capture) => capture::run(&capture),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {
@@ -34,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn run(job: &Job) -> Result<Exit> {
-    output::clean_up_on_signals();
+    interrupt::handle();
     use_threads(job.setup.threads)?;
     let report = command::run(job)?;
     notes::conditions(&report, &job.setup)?;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use clap::ValueEnum;
 use clap_complete::Shell;
 
 use crate::failure::{Exit, Failure, Result, plain};
+use crate::interrupt::Unfinished;
 use crate::render::{self, Format};
 use crate::report::Report;
 use crate::style::{Style, When};
@@ -21,9 +21,6 @@ pub(crate) struct Output {
     pub(crate) file: Option<PathBuf>,
     pub(crate) color: When,
 }
-
-/// The temporary file that a signal would leave behind.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 impl Output {
     /// Takes the format from the file's extension where it is not given, and refuses files that
@@ -154,26 +151,16 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     }
     // A link stays a link: the file that it leads to is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut file = {
-        let mut unfinished = UNFINISHED
-            .lock()
-            .map_err(|_| io::Error::other("interrupted"))?;
-        let file = temporary(path)?;
-        *unfinished = Some(file.path().to_path_buf());
-        file
-    };
+    let (unfinished, mut file) =
+        Unfinished::new(|| temporary(path).map(|file| (file.path().to_path_buf(), file)))?;
     let mut out = io::BufWriter::new(file.as_file_mut());
     let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
-    let mut unfinished = UNFINISHED
-        .lock()
-        .map_err(|_| io::Error::other("interrupted"))?;
-    *unfinished = None;
     written?;
     if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }
-    file.persist(path).map_err(|e| e.error)?;
+    unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
     Ok(())
 }
 
@@ -197,56 +184,4 @@ pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Res
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(failed("standard output", &e)),
         _ => Ok(Exit::Done),
     }
-}
-
-/// On Ctrl-C, a request to end (SIGTERM) or the loss of the terminal (SIGHUP) removes what is
-/// unfinished, and ends as the signal would have ended it.
-#[cfg(unix)]
-pub(crate) fn clean_up_on_signals() {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    // What is ignored from the start (`nohup`, a job in the background) stays ignored.
-    let ignored = ignored_signals();
-    let ends = [SIGHUP, SIGINT, SIGTERM]
-        .into_iter()
-        .filter(|signal| ignored & (1 << (signal - 1)) == 0);
-    // Without a handler a signal ends the run all the same.
-    let Ok(mut signals) = signal_hook::iterator::Signals::new(ends) else {
-        return;
-    };
-    std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            // Held to the end, so that nothing new is begun.
-            let _unfinished = remove_unfinished();
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-            std::process::exit(128 + signal);
-        }
-    });
-}
-
-/// The signals that this process was started to ignore, bit `n - 1` for signal `n`. Where the
-/// system does not tell, the loss of the terminal is taken to be one of them.
-#[cfg(unix)]
-fn ignored_signals() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(1 << (signal_hook::consts::SIGHUP - 1))
-}
-
-/// On Ctrl-C removes what is unfinished, and ends.
-#[cfg(not(unix))]
-pub(crate) fn clean_up_on_signals() {
-    // Without a handler an interrupt ends the run all the same.
-    let _ = ctrlc::set_handler(|| {
-        let _unfinished = remove_unfinished();
-        std::process::exit(130);
-    });
-}
-
-fn remove_unfinished() -> std::sync::LockResult<std::sync::MutexGuard<'static, Option<PathBuf>>> {
-    let unfinished = UNFINISHED.lock();
-    if let Ok(Some(path)) = unfinished.as_deref() {
-        let _ = fs::remove_file(path);
-    }
-    unfinished
 }

@@ -10,6 +10,7 @@ use hprof::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::size::Size;
+use crate::span::Span;
 use crate::style::When;
 
 /// What the user wants to see of the work.
@@ -26,6 +27,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Meter {
     bar: ProgressBar,
     lines: bool,
+    quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
 }
@@ -62,10 +64,51 @@ impl Meter {
         }
         Self {
             lines: wanted.verbose || (shown && !terminal),
+            quiet: wanted.quiet,
             bar,
             done: AtomicU64::new(0),
             phase: Mutex::new(None),
         }
+    }
+
+    /// Starts a phase of which nobody knows how many bytes it has.
+    pub(crate) fn phase_of_unknown_length(&self, name: &'static str) {
+        self.phase(name, 0);
+        self.set_template("{prefix}: {msg} {spinner} {bytes:>10} {bytes_per_sec:>12} {elapsed}");
+    }
+
+    /// So many bytes of this phase are done.
+    pub(crate) fn reached(&self, bytes: u64) {
+        self.bar.set_position(bytes);
+        if let Ok(mut phase) = self.phase.lock()
+            && let Some(phase) = &mut *phase
+        {
+            phase.total = phase.total.max(bytes);
+        }
+    }
+
+    /// Starts a wait. Without a bar a line says once what it is for.
+    pub(crate) fn countdown(&self, span: Span, message: &str) {
+        if self.bar.is_hidden() {
+            if !self.quiet {
+                let _ = writeln!(std::io::stderr(), "{message}");
+            }
+            return;
+        }
+        self.bar.set_length(millis(span.0));
+        self.set_template("{prefix}: {bar:24} {elapsed} {msg}");
+        self.bar.set_message(format!(
+            "of {span} until the second dump, Ctrl-C takes it now"
+        ));
+    }
+
+    /// So much of a wait is over.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.bar.set_position(millis(time));
+    }
+
+    fn set_template(&self, template: &str) {
+        self.bar.set_style(styled(template));
     }
 
     fn change(&self, next: Option<Phase>) {
@@ -93,9 +136,17 @@ fn style(total: u64) -> ProgressStyle {
     } else {
         "{prefix}: {msg} {spinner} {elapsed}"
     };
+    styled(template)
+}
+
+fn styled(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ")
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Ends the last phase and takes the bar away.

@@ -9,6 +9,11 @@ pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")
 }
 
+/// `Shelf.java [MEGABYTES]`: keeps 10,000 more boxes before each of three `READY`s. Main class `Shelf`.
+pub fn shelf() -> PathBuf {
+    java("Shelf.java")
+}
+
 /// `BigHeap.java SCALE FIRST.hprof [SECOND.hprof [GROWTH]]`: builds a heap of any size and dumps it
 /// before and after a leak. Main class `BigHeap`.
 pub fn big_heap() -> PathBuf {

@@ -3,6 +3,7 @@
 mod describe;
 pub(crate) mod diff;
 mod histo;
+mod hunt;
 mod paths;
 mod show;
 mod threads;
@@ -26,6 +27,11 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
             classes,
             gates,
         } => diff::run(setup, dumps, classes, *gates).map(Report::Diff),
+        Task::Hunt {
+            hunt,
+            classes,
+            gates,
+        } => hunt::run(setup, hunt, classes, *gates),
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
         Task::Show { dump, selector } => show::run(setup, dump, selector).map(Report::Show),

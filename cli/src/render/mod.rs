@@ -26,6 +26,14 @@ impl Format {
             Self::Json => "json",
         }
     }
+
+    /// The extension of a file in this format.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            Self::Text => "txt",
+            Self::Json => self.name(),
+        }
+    }
 }
 
 /// Writes a report.

@@ -253,6 +253,9 @@ fn every_shell_gets_its_script() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let done = run(folder.path(), &["completions", shell]);
         let script = String::from_utf8(done.stdout).expect("text");
-        assert!(done.status.success() && script.contains("histo"), "{shell}");
+        assert!(done.status.success(), "{shell}");
+        for command in ["histo", "attach", "dump", "hunt"] {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
     }
 }

@@ -24,6 +24,8 @@ pub struct Launch {
     program: Vec<OsString>,
     args: Vec<OsString>,
     clean_folder: Option<PathBuf>,
+    through: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
     timeout: Duration,
 }
 
@@ -48,6 +50,8 @@ impl Launch {
             program,
             args: Vec::new(),
             clean_folder: None,
+            through: Vec::new(),
+            env: Vec::new(),
             timeout: DEFAULT_TIMEOUT,
         }
     }
@@ -81,6 +85,22 @@ impl Launch {
         self
     }
 
+    /// Starts the JVM by another program, such as `["setpriv", "--reuid=1000"]`, to whose arguments the
+    /// JVM's command is added.
+    #[must_use]
+    pub fn through<S: AsRef<OsStr>>(mut self, command: impl IntoIterator<Item = S>) -> Launch {
+        self.through
+            .extend(command.into_iter().map(|word| word.as_ref().into()));
+        self
+    }
+
+    /// Sets an environment variable, such as `JAVA_TOOL_OPTIONS`.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Launch {
+        self.env.push((name.as_ref().into(), value.as_ref().into()));
+        self
+    }
+
     /// How long to wait for each phase and each diagnostic command; a minute unless told.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Launch {
@@ -90,11 +110,19 @@ impl Launch {
 
     /// Starts the program.
     pub fn start(&self) -> Result<Target, JvmError> {
-        let mut java = Command::new(self.jdk.java());
+        let mut java = match self.through.split_first() {
+            None => Command::new(self.jdk.java()),
+            Some((program, args)) => {
+                let mut command = Command::new(program);
+                command.args(args).arg(self.jdk.java());
+                command
+            }
+        };
         java.args(&self.flags).args(&self.program).args(&self.args);
         if let Some(folder) = &self.clean_folder {
             java.env_clear().current_dir(folder);
         }
+        java.envs(self.env.iter().map(|(name, value)| (name, value)));
         java.stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -173,6 +201,24 @@ impl Target {
     /// The id of the process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The id of the JVM itself, where another program started it and waits for it (Linux only).
+    pub fn jvm_pid(&self) -> Option<u32> {
+        let mut pid = self.pid();
+        loop {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            if name.trim_end() == "java" {
+                return Some(pid);
+            }
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+            pid = children.split_whitespace().next()?.parse().ok()?;
+        }
+    }
+
+    /// Whether the process has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// The JDK that runs it.

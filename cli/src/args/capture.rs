@@ -1,0 +1,168 @@
+//! Arguments of the commands that talk to a running JVM.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::common::{ProgressArgs, ReportArgs};
+use super::diff::GrowthArgs;
+use super::{Job, Task};
+use crate::capture::{Action, Agent, Capture, Hunt, Target, What, agent_options};
+use crate::failure::Result;
+use crate::span::Span;
+
+/// Which JVM.
+#[derive(Debug, Args)]
+struct JvmArgs {
+    /// The JVM: its process id, or a part of its main class's name
+    #[arg(allow_negative_numbers = true)]
+    pid: Target,
+    /// How long to wait for the JVM to listen
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    timeout: Span,
+}
+
+const AGENT_HELP: &str = "\
+The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, or from beside this
+program, and is copied to the JVM's /tmp where it cannot be read as it is. Agents stay loaded until
+the JVM ends. From JDK 21 on the JVM warns of it on its standard error unless it was started with
+-XX:+EnableDynamicAgentLoading.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AGENT_HELP)]
+pub(super) struct AttachArgs {
+    #[command(flatten)]
+    jvm: JvmArgs,
+    /// The agent's options, such as interval=64k,depth=32
+    #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true)]
+    options: String,
+    /// The agent's library
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+impl AttachArgs {
+    pub(super) fn capture(self) -> Capture {
+        Capture {
+            target: self.jvm.pid,
+            timeout: self.jvm.timeout.0,
+            wanted: self.progress.wanted(),
+            action: Action::Attach(Agent {
+                library: self.agent,
+                options: self.options,
+            }),
+        }
+    }
+}
+
+/// What a dump takes in.
+#[derive(Debug, Args)]
+struct WhatArgs {
+    /// Garbage, too: without a collection first, which live dumps begin with
+    #[arg(long)]
+    all: bool,
+    /// Have the JVM compress it, 1 (fast) to 9 (small); from JDK 16 on
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=9))]
+    gz: Option<u8>,
+}
+
+impl WhatArgs {
+    fn what(&self) -> What {
+        What {
+            all: self.all,
+            gzip: self.gz,
+        }
+    }
+}
+
+const DUMP_HELP: &str = "\
+The JVM stands still while it writes. It writes beside the file where it can, else to its own /tmp,
+from where the dump is moved; the file has its name only once it is whole. Works for JVMs of other
+users and in containers when heapdiff runs as root.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DUMP_HELP)]
+pub(super) struct DumpJvmArgs {
+    #[command(flatten)]
+    jvm: JvmArgs,
+    /// The file to write, or the folder [default: java_pidPID.hprof, numbered where it exists]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    what: WhatArgs,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+impl DumpJvmArgs {
+    pub(super) fn capture(self) -> Capture {
+        Capture {
+            target: self.jvm.pid,
+            timeout: self.jvm.timeout.0,
+            wanted: self.progress.wanted(),
+            action: Action::Dump {
+                output: self.output,
+                what: self.what.what(),
+                replace: self.force,
+            },
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = AGENT_HELP)]
+pub(super) struct HuntArgs {
+    #[command(flatten)]
+    jvm: JvmArgs,
+    /// The agent's options, such as interval=64k,depth=32
+    #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with = "no_attach")]
+    options: String,
+    /// How long to wait between the dumps; Ctrl-C ends the wait early
+    #[arg(long = "for", value_name = "TIME", default_value = "5m")]
+    wait: Span,
+    /// The folder for before.hprof, after.hprof and the report [default: hunt-PID, a new one]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// The agent's library
+    #[arg(long, value_name = "FILE", conflicts_with = "no_attach")]
+    agent: Option<PathBuf>,
+    /// Do not load the agent: no allocation sites, unless one is loaded already
+    #[arg(long)]
+    no_attach: bool,
+    #[command(flatten)]
+    what: WhatArgs,
+    #[command(flatten)]
+    growth: GrowthArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+impl HuntArgs {
+    pub(super) fn job(self) -> Result<Job> {
+        let (classes, gates) = self.growth.checked();
+        let agent = Agent {
+            library: self.agent,
+            options: self.options,
+        };
+        Ok(Job {
+            setup: self.report.setup(None, &[])?,
+            task: Task::Hunt {
+                hunt: Hunt {
+                    target: self.jvm.pid,
+                    timeout: self.jvm.timeout.0,
+                    agent: (!self.no_attach).then_some(agent),
+                    what: self.what.what(),
+                    wait: self.wait,
+                    folder: self.output,
+                },
+                classes,
+                gates,
+            },
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! What all commands have in common: how to work and how to show it.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use super::Setup;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::progress::Wanted;
+use crate::render::Format;
+use crate::size::Size;
+use crate::style::When;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct CommonArgs {
+    /// Write to a file, replacing it once the report is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// All but where the report goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct ReportArgs {
+    /// How to write the report [default: text, or from the extension of -o]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Rows of each list [default: enough for a screen; all classes in JSON]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Use colours
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    color: When,
+    #[command(flatten)]
+    progress: ProgressArgs,
+    /// Threads to work on [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Analysis")]
+    threads: Option<u16>,
+    /// Memory for the large arrays; what is beyond lives in temporary files
+    #[arg(long, value_name = "SIZE", help_heading = "Analysis")]
+    max_memory: Option<Size>,
+    /// Which java.lang.ref objects retain what they refer to; never weak ones but with `all`
+    #[arg(long, value_enum, default_value_t, help_heading = "Analysis")]
+    refs: Refs,
+    /// Neither read nor write an index beside a dump (this version has none: always so)
+    #[arg(long, action = ArgAction::SetTrue, help_heading = "Analysis")]
+    no_index: bool,
+    /// Take a damaged dump for one that cannot be read
+    #[arg(long, help_heading = "Analysis")]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Refs {
+    Strong,
+    #[default]
+    Soft,
+    All,
+}
+
+impl CommonArgs {
+    pub(super) fn setup(self, dumps: &[PathBuf]) -> Result<Setup> {
+        self.report.setup(self.output, dumps)
+    }
+}
+
+impl ReportArgs {
+    pub(super) fn setup(self, output: Option<PathBuf>, dumps: &[PathBuf]) -> Result<Setup> {
+        Ok(Setup {
+            output: Output::new(self.format, output, self.color, dumps)?,
+            top: self.top,
+            progress: self.progress.wanted(),
+            analysis: hprof::Options {
+                refs: match self.refs {
+                    Refs::Strong => hprof::Refs::Strong,
+                    Refs::Soft => hprof::Refs::Soft,
+                    Refs::All => hprof::Refs::All,
+                },
+                max_memory: self.max_memory.map(|size| size.0),
+            },
+            threads: self.threads.map(usize::from),
+            strict: self.strict,
+        })
+    }
+}
+
+/// What is seen of the work.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct ProgressArgs {
+    /// Show progress on standard error
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    progress: When,
+    /// Errors only on standard error: no progress, no warnings
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Each phase with its time on standard error
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+impl ProgressArgs {
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted {
+            when: self.progress,
+            quiet: self.quiet,
+            verbose: self.verbose,
+        }
+    }
+}

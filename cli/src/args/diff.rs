@@ -1,0 +1,101 @@
+//! Which dumps to compare, and which growth to speak of.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use regex::Regex;
+
+use super::common::CommonArgs;
+use super::{ClassFilter, Gates, Job, Task};
+use crate::failure::{Failure, Result};
+use crate::size::Size;
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// The first heap dump (HPROF, gzipped or not)
+    before: Option<PathBuf>,
+    /// A dump of the same program, taken later
+    after: Option<PathBuf>,
+    /// More dumps, oldest first: what grows at every step stands out
+    later: Vec<PathBuf>,
+    #[command(flatten)]
+    growth: GrowthArgs,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+impl DiffArgs {
+    pub(super) fn job(self) -> Result<Job> {
+        let dumps: Vec<PathBuf> = [self.before, self.after]
+            .into_iter()
+            .flatten()
+            .chain(self.later)
+            .collect();
+        match &dumps[..] {
+            [] => return Err(too_few("a diff needs two dumps".to_owned())),
+            [one] => {
+                let one = one.display();
+                return Err(too_few(format!("a diff needs two dumps, and {one} is one"))
+                    .with_hint(format!(
+                        "for a single dump: `heapdiff histo {one}` or `heapdiff top {one}`"
+                    )));
+            }
+            _ => {}
+        }
+        let (classes, gates) = self.growth.checked();
+        Ok(Job {
+            setup: self.common.setup(&dumps)?,
+            task: Task::Diff {
+                dumps,
+                classes,
+                gates,
+            },
+        })
+    }
+}
+
+/// Which growth counts.
+#[derive(Debug, Args)]
+pub(super) struct GrowthArgs {
+    /// Report only classes that a regular expression matches, and suspects that consist of them or
+    /// that a field of theirs holds (may be repeated)
+    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
+    include: Vec<Regex>,
+    /// Leave out classes that a regular expression matches, and suspects that consist of them or
+    /// that a field of theirs holds (may be repeated)
+    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
+    exclude: Vec<Regex>,
+    /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more
+    #[arg(long, value_name = "SIZE", help_heading = "Diff")]
+    fail_on_growth: Option<Size>,
+    /// Exit with 1 when something is taken for a leak or for growth
+    #[arg(long, help_heading = "Diff")]
+    fail_on_suspect: bool,
+}
+
+impl GrowthArgs {
+    pub(super) fn checked(self) -> (ClassFilter, Gates) {
+        let classes = ClassFilter {
+            include: self.include,
+            exclude: self.exclude,
+        };
+        let gates = Gates {
+            growth: self.fail_on_growth,
+            suspect: self.fail_on_suspect,
+        };
+        (classes, gates)
+    }
+}
+
+/// A regular expression, or in one line why it is none.
+fn pattern(text: &str) -> std::result::Result<Regex, String> {
+    Regex::new(text).map_err(|e| {
+        let text = e.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        last.strip_prefix("error: ").unwrap_or(last).to_owned()
+    })
+}
+
+fn too_few(message: String) -> Failure {
+    Failure::usage(message).with_hint("usage: heapdiff BEFORE AFTER [LATER]...")
+}

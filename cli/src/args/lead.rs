@@ -1,0 +1,105 @@
+//! The command may stand behind options, and dumps may be named like commands.
+
+use std::ffi::OsString;
+
+use super::command_line;
+use crate::failure::{Failure, Result};
+
+/// Commands of later versions. Not offered, but told apart from names of dumps.
+const PLANNED: [&str; 4] = ["sites", "sizeof", "trace", "ui"];
+
+/// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
+///
+/// The first word that is no option decides. A dump that is named like a command is written
+/// `./histo`, or follows the command `diff`.
+pub(super) fn lead_with_command(mut args: Vec<OsString>) -> Result<Vec<OsString>> {
+    let command_line = command_line();
+    let Some(at) = first_word(&args, &command_line) else {
+        return Ok(args);
+    };
+    let Some(word) = args[at].to_str() else {
+        return Ok(args);
+    };
+    if PLANNED.contains(&word) {
+        let message = format!("the command `{word}` is not in this version");
+        return Err(Failure::usage(message).with_hint(format!(
+            "`heapdiff --help` lists the commands; a dump of that name is written ./{word}"
+        )));
+    }
+    if word == "help" || command_line.find_subcommand(word).is_some() {
+        let word = args.remove(at);
+        args.insert(1, word);
+    }
+    Ok(args)
+}
+
+/// The place of the first argument that is neither an option nor an option's value.
+fn first_word(args: &[OsString], command_line: &clap::Command) -> Option<usize> {
+    let takes_value = |matches: &dyn Fn(&clap::Arg) -> bool| {
+        std::iter::once(command_line)
+            .chain(command_line.get_subcommands())
+            .flat_map(clap::Command::get_arguments)
+            .any(|arg| arg.get_action().takes_values() && matches(arg))
+    };
+    let mut at = 1;
+    while at < args.len() {
+        let Some(arg) = args[at].to_str() else {
+            return Some(at);
+        };
+        if arg == "--" {
+            return None;
+        }
+        let value_follows = if let Some(long) = arg.strip_prefix("--") {
+            takes_value(&|a| a.get_long() == Some(long))
+        } else if let Some(shorts) = arg.strip_prefix('-').filter(|s| !s.is_empty()) {
+            // In `-qo FILE` the value follows, in `-oFILE` it is there.
+            let with_value = shorts
+                .char_indices()
+                .find(|&(_, c)| takes_value(&|a| a.get_short() == Some(c)));
+            with_value.is_some_and(|(i, c)| i + c.len_utf8() == shorts.len())
+        } else {
+            return Some(at);
+        };
+        at += 1 + usize::from(value_follows);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn led(line: &str) -> String {
+        let args = line.split(' ').map(OsString::from).collect();
+        let args = lead_with_command(args).unwrap();
+        let words: Vec<&str> = args.iter().filter_map(|a| a.to_str()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_command_may_follow_options() {
+        assert_eq!(led("heapdiff -q histo a"), "heapdiff histo -q a");
+        assert_eq!(led("heapdiff --top 5 histo a"), "heapdiff histo --top 5 a");
+        assert_eq!(led("heapdiff --top=5 histo a"), "heapdiff histo --top=5 a");
+        assert_eq!(led("heapdiff -qo histo top a"), "heapdiff top -qo histo a");
+        assert_eq!(led("heapdiff -ohisto a top"), "heapdiff -ohisto a top");
+        assert_eq!(led("heapdiff a histo"), "heapdiff a histo");
+        assert_eq!(
+            led("heapdiff --include a diff b"),
+            "heapdiff diff --include a b"
+        );
+        assert_eq!(led("heapdiff -- histo top"), "heapdiff -- histo top");
+        assert_eq!(led("heapdiff ./histo b"), "heapdiff ./histo b");
+    }
+
+    #[test]
+    fn later_commands_are_told_apart() {
+        let args = ["heapdiff", "sizeof", "a"].map(OsString::from).to_vec();
+        assert!(lead_with_command(args).is_err());
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command_line().debug_assert();
+    }
+}

@@ -1,0 +1,242 @@
+//! `heapdiff attach`: the JVM loads the agent's library.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+
+use super::process::{bytes_of, refused};
+use super::protocol::{Answer, Jvm, LONGEST_ARGUMENT};
+use crate::failure::{Failure, Result, plain};
+
+const LIBRARY: &str = "libheapdiff_agent.so";
+/// In the name of the library and of its copies.
+const MARK: &str = "heapdiff_agent";
+
+/// What the agent returns when it is at work since an earlier attach.
+const LOADED: i32 = 201;
+
+/// What it returns else, and what that means.
+const CODES: [(i32, &str, Option<&str>); 5] = [
+    (202, "wrong options for the agent", Some(SAYS)),
+    (203, OTHER_SAMPLER, None),
+    (204, "the agent could not start", Some(SAYS)),
+    // What JVMTI says, as other agents hand it on.
+    (98, OTHER_SAMPLER, None),
+    (
+        99,
+        "the JVM does not let agents sample allocations (JVMTI error 99)",
+        None,
+    ),
+];
+const OTHER_SAMPLER: &str =
+    "another sampling agent is at work there, and only one can be (JVMTI error 98)";
+const SAYS: &str = "the JVM's standard error says more";
+
+/// Finds the agent's library: as told, by `HEAPDIFF_AGENT`, or beside this program.
+pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
+    let from_environment = env::var_os("HEAPDIFF_AGENT")
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from);
+    for (path, by) in [
+        (told.map(Path::to_owned), "--agent"),
+        (from_environment, "HEAPDIFF_AGENT"),
+    ] {
+        if let Some(path) = path {
+            return fs::canonicalize(&path)
+                .and_then(|path| File::open(&path).map(|_| path))
+                .map_err(|e| Failure::usage(format!("{by}: {}: {}", path.display(), plain(&e))));
+        }
+    }
+    let program = env::current_exe()
+        .and_then(fs::canonicalize)
+        .unwrap_or_default();
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)];
+    places
+        .iter()
+        .find_map(|path| fs::canonicalize(path).ok())
+        .ok_or_else(|| {
+            Failure::usage(format!("{LIBRARY} is not beside {}", program.display()))
+                .with_hint("name the agent's library with --agent or HEAPDIFF_AGENT")
+        })
+}
+
+/// Checks the agent's options as far as the protocol goes; the agent checks the rest.
+pub(crate) fn options(text: &str) -> std::result::Result<String, String> {
+    if text.len() >= LONGEST_ARGUMENT {
+        return Err(format!("longer than {} bytes", LONGEST_ARGUMENT - 1));
+    }
+    match text.chars().find(|c| c.is_control()) {
+        Some(c) => Err(format!("{c:?} cannot be part of an option")),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// How an attach went well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Loaded {
+    Now,
+    Before,
+}
+
+/// Loads the agent. That it is there already is for the caller to judge.
+pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loaded> {
+    let path = visible(jvm, library)?;
+    let answer = jvm.execute("load", [&path, b"true", options.as_bytes()], || {
+        jvm.process.check_alive()
+    })?;
+    match outcome(&answer) {
+        Ok(0) => Ok(Loaded::Now),
+        Ok(LOADED) => Ok(Loaded::Before),
+        Ok(code) => {
+            let process = jvm.process;
+            let known = CODES.iter().find(|(known, ..)| *known == code);
+            let (why, hint) = match known {
+                Some((_, why, hint)) => ((*why).to_owned(), *hint),
+                None => (format!("the agent refused with code {code}"), Some(SAYS)),
+            };
+            Err(Failure {
+                hint: hint.map(str::to_owned),
+                ..refused(format!("{process}: {why}"))
+            })
+        }
+        Err(why) => {
+            let failure = refused(format!("{} did not load the agent: {why}", jvm.process));
+            Err(match why.contains("EnableDynamicAgentLoading") {
+                true => failure
+                    .with_hint("start it with -XX:+EnableDynamicAgentLoading, or with -agentpath"),
+                false => failure,
+            })
+        }
+    }
+}
+
+/// What the agent returned, or why the JVM did not call it.
+fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
+    // JDK 8 says the number alone.
+    let last = answer.text.lines().next_back().unwrap_or_default().trim();
+    let number = last.strip_prefix("return code:").unwrap_or(last).trim();
+    match (answer.code, number.parse()) {
+        (0, Ok(code)) => Ok(code),
+        // Some versions answer with the agent's code in place of their own.
+        (code, Ok(number)) if number != 0 || code == 0 => Ok(number),
+        _ => Err(answer.line()),
+    }
+}
+
+/// The library's path as the JVM sees it: the same, or that of a copy in its `/tmp`.
+///
+/// If it has one already, from wherever, that is asked: a second would not know of the first and
+/// take it for another's.
+fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Vec<u8>> {
+    if let Some(loaded) = jvm.process.library(MARK)
+        && loaded.len() < LONGEST_ARGUMENT
+    {
+        return Ok(loaded.into_bytes());
+    }
+    let path = bytes_of(library);
+    if path.len() < LONGEST_ARGUMENT && is_seen(jvm, library) {
+        return Ok(path);
+    }
+    copy(jvm, library).map_err(|e| {
+        refused(format!(
+            "{}: cannot copy the agent to its /tmp: {}",
+            jvm.process,
+            plain(&e)
+        ))
+    })
+}
+
+/// Whether the JVM finds this very file under this name and may read it.
+fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
+    let ours = fs::metadata(library).map(|meta| (meta.dev(), meta.ino()));
+    let theirs = jvm.root.identity_of(library);
+    let same = matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs);
+    same && matches!(jvm.process.user.act(|| File::open(library)), Ok(Ok(_)))
+}
+
+/// Copies the library to the JVM's `/tmp`, named by its content: a library that is loaded twice under
+/// one name is one, and knows that it is at work already.
+fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Vec<u8>> {
+    use std::hash::{DefaultHasher, Hasher};
+    let content = fs::read(library)?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&content);
+    let name = format!("lib{MARK}-{:016x}.so", hasher.finish());
+    let path = jvm.tmp.path(&name);
+    let user = &jvm.process.user;
+    let mut new = OpenOptions::new();
+    match new.write(true).create_new(true).mode(0o644).open(&path) {
+        Ok(mut file) => {
+            if geteuid() != user.uid {
+                let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+                std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
+            }
+            if let Err(e) = file.write_all(&content) {
+                fs::remove_file(&path)?;
+                return Err(e);
+            }
+        }
+        // From an earlier attach, or somebody's who wants the JVM to run their code.
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            let mut found = Vec::new();
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            let file = OpenOptions::new()
+                .read(true)
+                .custom_flags(flags)
+                .open(&path)?;
+            let meta = file.metadata()?;
+            let theirs = meta.uid() == user.uid.as_raw() || meta.uid() == 0;
+            file.take(content.len() as u64 + 1)
+                .read_to_end(&mut found)?;
+            if !theirs || meta.mode() & 0o022 != 0 || found != content {
+                return Err(io::Error::other(format!(
+                    "/tmp/{name} is another file; remove it"
+                )));
+            }
+        }
+        Err(e) => return Err(e),
+    }
+    Ok(bytes_of(&Path::new("/tmp").join(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_of_every_version() {
+        let outcome = |code, text: &str| {
+            outcome(&Answer {
+                code,
+                text: text.to_owned(),
+            })
+        };
+        assert_eq!(outcome(0, "return code: 0"), Ok(0));
+        assert_eq!(outcome(0, "return code: 98"), Ok(98));
+        assert_eq!(outcome(0, "0"), Ok(0));
+        assert_eq!(outcome(-1, "return code: -1"), Ok(-1));
+        let missing = "/a.so was not loaded.\n/a.so: cannot open shared object file";
+        for code in [0, -1] {
+            assert_eq!(outcome(code, missing), Err(missing.replace('\n', " ")));
+            assert!(outcome(code, "Agent_OnAttach is not available in /a.so").is_err());
+            assert!(outcome(code, "").is_err());
+        }
+        assert!(outcome(100, "return code: 0").is_err());
+    }
+
+    #[test]
+    fn options_fit_the_protocol() {
+        assert_eq!(
+            options("interval=64k,depth=8").unwrap(),
+            "interval=64k,depth=8"
+        );
+        assert!(options("a\nb").is_err());
+        assert!(options(&"x".repeat(1024)).is_err());
+    }
+}

@@ -1,0 +1,385 @@
+//! `heapdiff dump`: the JVM writes its heap beside the wished file, or where it can, and the file gets
+//! its name when it is whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use hprof::Progress;
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::folder::Folder;
+use super::process::{bytes_of, refused};
+use super::protocol::{Answer, Jvm, LONGEST_ARGUMENT};
+use crate::failure::{Exit, Failure, Result, plain};
+use crate::interrupt::Unfinished;
+use crate::progress::{Meter, Wanted};
+
+/// What a dump takes in, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct What {
+    /// Garbage, too; else the JVM collects first.
+    pub(crate) all: bool,
+    /// Level of compression.
+    pub(crate) gzip: Option<u8>,
+}
+
+/// Where a dump goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// As the user wrote it.
+    file: PathBuf,
+    /// The folder without links, and the name in it.
+    folder: PathBuf,
+    name: PathBuf,
+    replace: bool,
+}
+
+impl Place {
+    /// Checks what can be checked before the JVM has its work.
+    pub(crate) fn new(file: &Path, replace: bool) -> Result<Self> {
+        let shown = file.display();
+        let bad = |why: String| Failure::usage(format!("-o {shown}: {why}"));
+        let Some(name) = file.file_name() else {
+            return Err(bad("is no name of a file".to_owned()));
+        };
+        let parent = match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let folder = fs::canonicalize(parent)
+            .map_err(|_| bad(format!("there is no folder {}", parent.display())))?;
+        match fs::symlink_metadata(folder.join(name)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(bad(plain(&e))),
+            Ok(meta) if !meta.is_file() => return Err(bad("exists and is no file".to_owned())),
+            Ok(_) if replace => {}
+            Ok(_) => return Err(exists(file)),
+        }
+        Folder::open(&folder)
+            .and_then(|folder| folder.is_writable())
+            .map_err(|e| {
+                bad(format!(
+                    "cannot write to {}: {}",
+                    parent.display(),
+                    plain(&e)
+                ))
+            })?;
+        Ok(Self {
+            file: file.to_owned(),
+            name: name.into(),
+            folder,
+            replace,
+        })
+    }
+
+    fn target(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+}
+
+fn exists(file: &Path) -> Failure {
+    Failure::usage(format!("-o {}: exists already", file.display()))
+        .with_hint("name another file, or replace it with --force")
+}
+
+/// A dump that was taken.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) file: PathBuf,
+    pub(crate) bytes: u64,
+    /// Whether the JVM compressed it; those before JDK 16 pass over the wish.
+    pub(crate) gzipped: bool,
+}
+
+/// Takes a dump.
+pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> Result<Taken> {
+    let meter = Meter::new(wanted, &place.file);
+    let mut part = Part::beside(jvm, place).map_or_else(|| Part::in_tmp(jvm), Ok)?;
+    meter.phase_of_unknown_length("dumping");
+    let mut answer = ask(jvm, &part, what, &meter)?;
+    if part.folder.is_none() && answer.text.contains("Unable to create") {
+        // Mounted there to be read only, or forbidden by more than permissions.
+        part = Part::in_tmp(jvm)?;
+        answer = ask(jvm, &part, what, &meter)?;
+    }
+    if answer.code != 0 || !answer.text.contains("Heap dump file created") {
+        return Err(failed(jvm, &part, place, &answer));
+    }
+    let broken = |e: io::Error| Failure {
+        exit: Exit::Usage,
+        message: format!("cannot write {}: {}", place.file.display(), plain(&e)),
+        hint: None,
+    };
+    let (mut file, bytes) = part.open(jvm).map_err(broken)?;
+    meter.reached(bytes);
+    let mut magic = [0; 2];
+    file.read_exact(&mut magic).map_err(broken)?;
+    file.seek(SeekFrom::Start(0)).map_err(broken)?;
+    part.deliver(file, bytes, place, &meter)
+        .map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists => exists(&place.file),
+            _ => broken(e),
+        })?;
+    Ok(Taken {
+        file: place.file.clone(),
+        bytes,
+        gzipped: magic == [0x1f, 0x8b],
+    })
+}
+
+/// Has the JVM write, and waits until it is done.
+fn ask(jvm: &Jvm<'_>, part: &Part, what: What, meter: &Meter) -> Result<Answer> {
+    let level = what.gzip.map(|level| level.to_string()).unwrap_or_default();
+    let arguments = [
+        &*part.name_for_jvm,
+        if what.all { b"-all" } else { b"-live" },
+        level.as_bytes(),
+    ];
+    jvm.execute("dumpheap", arguments, || {
+        meter.reached(part.size());
+        jvm.process.check_alive()
+    })
+}
+
+fn failed(jvm: &Jvm<'_>, part: &Part, place: &Place, answer: &Answer) -> Failure {
+    let said: String = answer
+        .text
+        .lines()
+        .filter(|line| !line.starts_with("Dumping heap to"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let process = jvm.process;
+    if said.contains("No space left")
+        || said.contains("Disk quota")
+        || said.contains("File too large")
+    {
+        let shown = match part.folder {
+            None => place.file.display().to_string(),
+            Some(_) => "/tmp of the JVM".to_owned(),
+        };
+        return refused(format!(
+            "{process}: no space for the dump in {shown}: the JVM gave up after {}",
+            crate::size::Size(part.size())
+        ))
+        .with_hint("--gz 1 makes dumps several times smaller; nothing was left behind");
+    }
+    let said = match said.is_empty() {
+        true => answer.line(),
+        false => said.chars().filter(|c| !c.is_control()).collect(),
+    };
+    refused(format!("{process} took no dump: {said}"))
+}
+
+/// The file that the JVM writes.
+#[derive(Debug)]
+struct Part {
+    /// The file, or the folder with it.
+    unfinished: Unfinished,
+    file: PathBuf,
+    name_for_jvm: Vec<u8>,
+    /// The folder that is removed with it, and the `/tmp` through which we reach it.
+    folder: Option<PathBuf>,
+}
+
+impl Part {
+    /// In the folder of the wished file, if the JVM sees the same folder under that name and its
+    /// user may write there.
+    fn beside(jvm: &Jvm<'_>, place: &Place) -> Option<Self> {
+        let theirs = jvm.root.below(&place.folder).ok()?;
+        let ours = Folder::open(&place.folder).ok()?;
+        if theirs.identity().ok()? != ours.identity().ok()? {
+            return None;
+        }
+        jvm.process.user.act(|| ours.is_writable()).ok()?.ok()?;
+        let file = place.folder.join(unused_name());
+        let name_for_jvm = bytes_of(&file);
+        if name_for_jvm.len() >= LONGEST_ARGUMENT {
+            return None;
+        }
+        let (unfinished, ()) = Unfinished::new(|| Ok((file.clone(), ()))).ok()?;
+        Some(Self {
+            unfinished,
+            file,
+            name_for_jvm,
+            folder: None,
+        })
+    }
+
+    /// In a new folder of the JVM's `/tmp` that belongs to its user.
+    fn in_tmp(jvm: &Jvm<'_>) -> Result<Self> {
+        let name = unused_name();
+        let folder = jvm.tmp.path(&name);
+        let user = &jvm.process.user;
+        let made = Unfinished::new(|| {
+            fs::DirBuilder::new().mode(0o700).create(&folder)?;
+            if geteuid() != user.uid {
+                let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+                std::os::unix::fs::lchown(&folder, Some(uid), Some(gid))?;
+            }
+            Ok((folder.clone(), ()))
+        });
+        let (unfinished, ()) = made.map_err(|e| {
+            refused(format!(
+                "{}: cannot write to its /tmp: {}",
+                jvm.process,
+                plain(&e)
+            ))
+        })?;
+        Ok(Self {
+            unfinished,
+            file: folder.join("dump.hprof"),
+            name_for_jvm: bytes_of(&Path::new("/tmp").join(&name).join("dump.hprof")),
+            folder: Some(folder),
+        })
+    }
+
+    /// How much there is. Later JVMs (25 does) write parts side by side, one for each thread, which are put
+    /// together in the end: then they are in the file a second time.
+    fn size(&self) -> u64 {
+        let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
+        let parts = (0..1024).map_while(|thread| {
+            let mut name = self.file.clone().into_os_string();
+            name.push(format!(".p{thread}"));
+            size(Path::new(&name))
+        });
+        let parts: u64 = parts.sum();
+        size(&self.file).unwrap_or_default().max(parts)
+    }
+
+    /// Opens what the JVM wrote, and makes sure that it is that: its user could put anything there.
+    fn open(&self, jvm: &Jvm<'_>) -> io::Result<(File, u64)> {
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.file)?;
+        let meta = file.metadata()?;
+        let owner = jvm.process.user.uid.as_raw();
+        if !meta.is_file() || meta.nlink() != 1 || meta.uid() != owner {
+            return Err(io::Error::other("the JVM's file was replaced by another"));
+        }
+        Ok((file, meta.len()))
+    }
+
+    /// Gives the dump its name and its owner: whoever asked for it.
+    fn deliver(self, mut file: File, bytes: u64, place: &Place, meter: &Meter) -> io::Result<()> {
+        let target = place.target();
+        if self.folder.is_none() {
+            own(&file)?;
+            return self
+                .unfinished
+                .finish(|path| rename(path, &target, place.replace));
+        }
+        // Another file system mostly, hence a copy where a rename cannot do.
+        own(&file)?;
+        match rename(&self.file, &target, place.replace) {
+            Err(e) if e.kind() == ErrorKind::CrossesDevices => {}
+            done => return done,
+        }
+        let (copy, mut to) = Unfinished::new(|| {
+            let path = place.folder.join(unused_name());
+            let mut new = OpenOptions::new();
+            let to = new.write(true).create_new(true).mode(0o600).open(&path)?;
+            Ok((path, to))
+        })?;
+        meter.phase("copying", bytes);
+        let mut buffer = vec![0; 1 << 20];
+        let mut left = bytes;
+        while left > 0 {
+            let wanted = buffer
+                .len()
+                .min(usize::try_from(left).unwrap_or(usize::MAX));
+            let read = file.read(&mut buffer[..wanted])?;
+            if read == 0 {
+                return Err(io::Error::other(
+                    "the JVM's file was cut while it was copied",
+                ));
+            }
+            to.write_all(&buffer[..read])?;
+            left -= read as u64;
+            meter.reached(bytes - left);
+        }
+        to.flush()?;
+        copy.finish(|path| rename(path, &target, place.replace))
+    }
+}
+
+/// The one who takes a dump owns it, as with any other file that they write.
+fn own(file: &File) -> io::Result<()> {
+    let us = geteuid().as_raw();
+    if file.metadata()?.uid() != us {
+        std::os::unix::fs::fchown(file, Some(us), Some(rustix::process::getegid().as_raw()))?;
+    }
+    Ok(())
+}
+
+/// Renames, and leaves alone what is there already unless it may be replaced.
+fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
+    if replace {
+        return fs::rename(from, to);
+    }
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not every file system knows how; a second name for a file is never put over another.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        done => Ok(done?),
+    }
+}
+
+/// A name that nobody can guess and prepare.
+fn unused_name() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new().hash_one(std::process::id());
+    format!(".heapdiff-{random:016x}")
+}
+
+/// `java_pid4711.hprof` as the JVM itself would name it, with a number where that is taken.
+pub(super) fn default_name(folder: &Path, pid: u32, gzip: bool) -> PathBuf {
+    let suffix = if gzip { ".hprof.gz" } else { ".hprof" };
+    let first = folder.join(format!("java_pid{pid}{suffix}"));
+    std::iter::once(first)
+        .chain((2_u32..).map(|n| folder.join(format!("java_pid{pid}-{n}{suffix}"))))
+        .find(|path| fs::symlink_metadata(path).is_err())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_replaced_unasked() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("old"), "old").unwrap();
+        fs::write(at("new"), "new").unwrap();
+        let refused = rename(&at("new"), &at("old"), false).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        assert!(Place::new(&at("old"), false).is_err());
+        rename(&at("new"), &at("free"), false).unwrap();
+        rename(&at("free"), &at("old"), true).unwrap();
+        assert_eq!(fs::read(at("old")).unwrap(), b"new");
+        assert!(Place::new(&at("old"), true).is_ok());
+        assert!(Place::new(folder.path(), true).is_err(), "a folder");
+        assert!(Place::new(&at("none/x"), true).is_err());
+    }
+
+    #[test]
+    fn a_free_name_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |gzip| {
+            let path = default_name(folder.path(), 7, gzip);
+            path.file_name().unwrap().to_string_lossy().into_owned()
+        };
+        assert_eq!(name(false), "java_pid7.hprof");
+        assert_eq!(name(true), "java_pid7.hprof.gz");
+        fs::write(folder.path().join("java_pid7.hprof"), "").unwrap();
+        assert_eq!(name(false), "java_pid7-2.hprof");
+    }
+}

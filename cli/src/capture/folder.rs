@@ -1,0 +1,125 @@
+//! Folders as a process in another mount namespace sees them.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::io::Errno;
+
+/// An open folder. Names in it are reached through the descriptor, whatever becomes of its path.
+#[derive(Debug)]
+pub(super) struct Folder {
+    fd: OwnedFd,
+}
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+impl Folder {
+    /// The root of the file system that a process sees.
+    pub(super) fn root_of(pid: u32) -> io::Result<Self> {
+        let fd = open(format!("/proc/{pid}/root"), FOLDER, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// The folder that a process works in.
+    pub(super) fn cwd_of(pid: u32) -> io::Result<Self> {
+        let fd = open(format!("/proc/{pid}/cwd"), FOLDER, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// A folder by the name that it has for us.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let fd = open(path, FOLDER, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// A folder by the name that it has for a process with this root.
+    ///
+    /// Links are followed as that process would follow them: one to `/etc` in a container leads to
+    /// the container's `/etc`, not to ours.
+    pub(super) fn below(&self, path: &Path) -> io::Result<Self> {
+        let fd = self.resolve(path, FOLDER)?;
+        Ok(Self { fd })
+    }
+
+    /// The identity of a file by the name that it has for a process with this root.
+    pub(super) fn identity_of(&self, path: &Path) -> io::Result<(u64, u64)> {
+        let fd = self.resolve(path, OFlags::PATH | OFlags::CLOEXEC)?;
+        let meta = File::from(fd).metadata()?;
+        Ok((meta.dev(), meta.ino()))
+    }
+
+    fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        match openat2(&self.fd, path, flags, Mode::empty(), within) {
+            // Before Linux 5.6, or forbidden in a sandbox: without links nothing leads outside.
+            Err(Errno::NOSYS | Errno::PERM) => self.resolve_without_links(path, flags),
+            found => Ok(found?),
+        }
+    }
+
+    fn resolve_without_links(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let mut at = self.fd.try_clone()?;
+        let mut steps = path
+            .components()
+            .filter_map(|step| match step {
+                std::path::Component::Normal(name) => Some(name),
+                _ => None,
+            })
+            .peekable();
+        while let Some(step) = steps.next() {
+            let flags = if steps.peek().is_some() {
+                FOLDER
+            } else {
+                flags
+            };
+            at = rustix::fs::openat(&at, step, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        }
+        Ok(at)
+    }
+
+    /// A path of ours to something in this folder, good as long as the folder is open.
+    pub(super) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
+    }
+
+    /// What tells this folder from others.
+    pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
+        let meta = fs::metadata(self.path("."))?;
+        Ok((meta.dev(), meta.ino()))
+    }
+
+    /// Whether whoever asks may create files here.
+    pub(super) fn is_writable(&self) -> io::Result<()> {
+        use rustix::fs::{Access, AtFlags, CWD, accessat};
+        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        Ok(accessat(CWD, self.path("."), wanted, AtFlags::EACCESS)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_below_the_root() {
+        let jail = tempfile::tempdir().unwrap();
+        fs::create_dir_all(jail.path().join("etc/inner")).unwrap();
+        std::os::unix::fs::symlink("/etc", jail.path().join("tmp")).unwrap();
+        std::os::unix::fs::symlink("../../../..", jail.path().join("up")).unwrap();
+        let root = Folder::open(jail.path()).unwrap();
+        let etc = Folder::open(&jail.path().join("etc")).unwrap();
+        let through = root.below(Path::new("/tmp")).unwrap();
+        assert_eq!(through.identity().unwrap(), etc.identity().unwrap());
+        let up = root.below(Path::new("/up")).unwrap();
+        assert_eq!(up.identity().unwrap(), root.identity().unwrap());
+        assert!(root.below(Path::new("/tmp/inner")).is_ok());
+        // Where the kernel cannot do that, links are refused.
+        let links = |path: &str| root.resolve_without_links(Path::new(path), FOLDER);
+        assert!(links("/etc/inner").is_ok());
+        assert!(links("/tmp").is_err() && links("/tmp/inner").is_err());
+    }
+}

@@ -1,0 +1,190 @@
+//! `heapdiff hunt`: agent, dump, wait, dump. What grew in between is for the diff to say.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::Agent;
+use super::agent;
+use super::dump::{self, Place, What};
+use super::process::{Process, Target};
+use super::protocol::Jvm;
+use crate::failure::{Failure, Result, plain};
+use crate::interrupt::Wait;
+use crate::progress::{Meter, Wanted};
+use crate::span::Span;
+
+/// What to hunt in.
+#[derive(Debug)]
+pub(crate) struct Hunt {
+    pub(crate) target: Target,
+    pub(crate) timeout: Duration,
+    /// Without one the dumps tell no allocation sites, unless an agent is there already.
+    pub(crate) agent: Option<Agent>,
+    pub(crate) what: What,
+    /// Between the dumps.
+    pub(crate) wait: Span,
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// What a hunt brings home.
+#[derive(Debug)]
+pub(crate) struct Hunted {
+    pub(crate) folder: PathBuf,
+    /// Before and after.
+    pub(crate) dumps: [PathBuf; 2],
+}
+
+/// Takes both dumps. `reports` are the names that must be free in the folder, too.
+pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
+    let agent = match &hunt.agent {
+        Some(agent) => {
+            let library = agent::library(agent.library.as_deref())
+                .map_err(|e| or_without(e, "--no-attach hunts without allocation sites"))?;
+            Some((library, &agent.options))
+        }
+        None => None,
+    };
+    let suffix = if hunt.what.gzip.is_some() {
+        ".hprof.gz"
+    } else {
+        ".hprof"
+    };
+    let names = ["before", "after"].map(|name| format!("{name}{suffix}"));
+    let taken = names
+        .iter()
+        .map(String::as_str)
+        .chain(reports.iter().copied());
+    if let Some(folder) = &hunt.folder {
+        check_free(folder, taken)?;
+    }
+    let process = Process::find(&hunt.target)?;
+    let jvm = Jvm::attach(&process, hunt.timeout)?;
+    let folder = match &hunt.folder {
+        Some(folder) => folder.clone(),
+        None => default_folder(process.pid),
+    };
+    let made = Made::folder(&folder)?;
+    if let Some((library, options)) = agent {
+        agent::load(&jvm, &library, options)
+            .map_err(|e| or_without(e, "--no-attach goes without"))?;
+    }
+    let [before, after] = names.map(|name| folder.join(name));
+    dump::take(&jvm, &Place::new(&before, false)?, hunt.what, wanted)?;
+    made.keep();
+    wait(&process, hunt.wait, &folder, wanted)?;
+    dump::take(&jvm, &Place::new(&after, false)?, hunt.what, wanted)?;
+    Ok(Hunted {
+        folder,
+        dumps: [before, after],
+    })
+}
+
+fn or_without(failure: Failure, hint: &str) -> Failure {
+    match failure.hint {
+        Some(_) => failure,
+        None => failure.with_hint(hint),
+    }
+}
+
+/// Until the time is over, the user has enough, or there is nobody left to wait for.
+fn wait(process: &Process, span: Span, folder: &Path, wanted: Wanted) -> Result<()> {
+    let wait = Wait::start();
+    let meter = Meter::new(wanted, folder);
+    let message = format!("heapdiff: the second dump follows in {span}; Ctrl-C takes it now");
+    meter.countdown(span, &message);
+    let start = Instant::now();
+    loop {
+        let left = span.0.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if !wait.pause(left.min(Duration::from_millis(200))) {
+            return Ok(());
+        }
+        meter.waited(start.elapsed());
+        process.check_alive()?;
+    }
+}
+
+/// Dumps are large and took long to come by: none is ever replaced.
+fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::usage(format!(
+            "-o {}: is no folder",
+            folder.display()
+        )));
+    }
+    for name in names {
+        let path = folder.join(name);
+        if fs::symlink_metadata(&path).is_ok() {
+            return Err(Failure::usage(format!(
+                "-o {}: {name} is there already",
+                folder.display()
+            ))
+            .with_hint("name another folder, or none for a new one"));
+        }
+    }
+    Ok(())
+}
+
+fn default_folder(pid: u32) -> PathBuf {
+    std::iter::once(format!("hunt-{pid}"))
+        .chain((2_u32..).map(|n| format!("hunt-{pid}-{n}")))
+        .map(PathBuf::from)
+        .find(|path| fs::symlink_metadata(path).is_err())
+        .unwrap_or_default()
+}
+
+/// A folder that goes again if nothing gets into it.
+struct Made<'a> {
+    folder: Option<&'a Path>,
+}
+
+impl<'a> Made<'a> {
+    fn folder(folder: &'a Path) -> Result<Self> {
+        if folder.is_dir() {
+            return Ok(Self { folder: None });
+        }
+        fs::create_dir_all(folder)
+            .map_err(|e| Failure::usage(format!("-o {}: {}", folder.display(), plain(&e))))?;
+        Ok(Self {
+            folder: Some(folder),
+        })
+    }
+
+    fn keep(mut self) {
+        self.folder = None;
+    }
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        if let Some(folder) = self.folder {
+            // With anything in it it stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_empty_folder_goes_again() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        drop(Made::folder(&at("empty")).unwrap());
+        assert!(!at("empty").exists());
+        let made = at("full");
+        let guard = Made::folder(&made).unwrap();
+        fs::write(made.join("before.hprof"), "x").unwrap();
+        drop(guard);
+        assert!(made.exists());
+        drop(Made::folder(&made).unwrap());
+        assert!(check_free(&made, ["after.hprof"]).is_ok());
+        assert!(check_free(&made, ["before.hprof"]).is_err());
+        assert!(check_free(&made.join("before.hprof"), ["x"]).is_err());
+    }
+}

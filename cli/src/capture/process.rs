@@ -1,0 +1,590 @@
+//! What `/proc` says of a process, and whether it is a JVM that can be asked.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Gid, Uid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, geteuid, kill_process, pidfd_open, pidfd_send_signal,
+    test_kill_process,
+};
+
+use super::user::User;
+use crate::failure::{Exit, Failure, Result, plain};
+
+/// A process as a user names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    Pid(u32),
+    /// A part of the main class's name, or of the jar's.
+    Name(String),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if digits.is_empty() {
+            return Err("no process is named".to_owned());
+        }
+        if !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Ok(Self::Name(text.to_owned()));
+        }
+        match text.parse() {
+            Ok(pid @ 1..=0x7fff_ffff) => Ok(Self::Pid(pid)),
+            _ => Err("a process id is a number from 1 on".to_owned()),
+        }
+    }
+}
+
+/// A HotSpot JVM that we may talk to.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(super) pid: u32,
+    /// Its id where it lives: what it calls itself in the names of files.
+    pub(super) inner_pid: u32,
+    pub(super) user: User,
+    /// Main class or jar.
+    main: String,
+    /// Keeps signals from going to a later process of the same id; needs Linux 5.3.
+    handle: Option<OwnedFd>,
+}
+
+/// How long a JVM that starts may take until it handles signals.
+const STARTING: Duration = Duration::from_secs(3);
+
+impl Process {
+    /// Finds the process and makes sure that it is a HotSpot JVM of a user that we may act for.
+    pub(crate) fn find(target: &Target) -> Result<Self> {
+        let pid = match target {
+            Target::Pid(pid) => *pid,
+            Target::Name(name) => find_by_name(name)?,
+        };
+        Self::open(pid)
+    }
+
+    fn open(pid: u32) -> Result<Self> {
+        if pid == std::process::id() {
+            return Err(refused(format!(
+                "{pid} is heapdiff itself, which is no JVM"
+            )));
+        }
+        let handle = i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
+        let status = Status::read(pid).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => {
+                refused(format!("there is no process {pid}")).with_hint(others())
+            }
+            _ => refused(format!("process {pid}: {}", plain(&e))),
+        })?;
+        let name = &status.name;
+        if status.process != pid {
+            let process = status.process;
+            return Err(
+                refused(format!("{pid} is a thread of the process {process}"))
+                    .with_hint(format!("name the process: {process}")),
+            );
+        }
+        if matches!(status.state, 'Z' | 'X') {
+            return Err(refused(format!("process {pid} ({name}) has ended")));
+        }
+        let user = status.user.clone();
+        if !user.is_open_to_us() {
+            let owner = user.name();
+            return Err(refused(format!(
+                "process {pid} ({name}) belongs to the user {owner}"
+            ))
+            .with_hint("run heapdiff as that user or as root"));
+        }
+        match Kind::of(pid).map_err(|e| not_permitted(pid, name, &e))? {
+            Kind::HotSpot => {}
+            Kind::OpenJ9 => {
+                return Err(refused(format!(
+                    "process {pid} ({name}) is an OpenJ9 JVM; only HotSpot's way to attach is known"
+                )));
+            }
+            Kind::Other => {
+                return Err(refused(format!(
+                    "process {pid} ({name}) is not a HotSpot JVM: it has no libjvm.so"
+                ))
+                .with_hint(others()));
+            }
+        }
+        if matches!(status.state, 'T' | 't') {
+            return Err(refused(format!(
+                "process {pid} ({name}) is stopped, so it cannot answer"
+            ))
+            .with_hint(format!("let it go on: kill -CONT {pid}")));
+        }
+        let command = Command::of(pid);
+        if command.refuses_to_attach() {
+            return Err(refused(format!(
+                "process {pid} ({name}) was started with -XX:+DisableAttachMechanism"
+            ))
+            .with_hint("start it without, or with -XX:+HeapDumpOnOutOfMemoryError for dumps"));
+        }
+        Ok(Self {
+            pid,
+            inner_pid: status.inner_pid,
+            user,
+            main: command.main().unwrap_or_else(|| name.clone()),
+            handle,
+        })
+    }
+
+    /// Asks the JVM for its attach listener: with SIGQUIT, which ends any process that does not
+    /// handle it, as a JVM does not with `-Xrs` or before it is up.
+    pub(super) fn quit(&self) -> Result<()> {
+        let start = Instant::now();
+        while !Status::read(self.pid).is_ok_and(|status| status.handles_quit) {
+            if start.elapsed() > STARTING {
+                self.check_alive()?;
+                return Err(refused(format!(
+                    "{self} does not handle SIGQUIT and would end by it: attaching is off"
+                ))
+                .with_hint("it runs with -Xrs or -XX:+ReduceSignalUsage, or is still starting"));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let sent = match (&self.handle, self.raw_pid()) {
+            (Some(handle), _) => pidfd_send_signal(handle, Signal::QUIT),
+            (None, Some(pid)) => kill_process(pid, Signal::QUIT),
+            (None, None) => Ok(()),
+        };
+        sent.map_err(|e| refused(format!("{self} cannot be signalled: {}", plain(&e.into()))))
+    }
+
+    fn raw_pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.pid).ok()?)
+    }
+
+    /// Fails when the process has ended.
+    pub(super) fn check_alive(&self) -> Result<()> {
+        let gone = self
+            .raw_pid()
+            .is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+            || Status::read(self.pid).is_ok_and(|s| matches!(s.state, 'Z' | 'X'));
+        match gone {
+            true => Err(refused(format!("{self} has ended"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Where the process says that it has a library from whose file name contains `part`.
+    pub(super) fn library(&self, part: &str) -> Option<String> {
+        let mut library = None;
+        let found = mapped(self.pid, |path| {
+            // The file may be gone; it is known by its name all the same. The kernel writes odd
+            // characters with a backslash.
+            let is_it = file_name(path).contains(part) && !path.contains('\\');
+            if is_it {
+                library = Some(without_mark(path).to_owned());
+            }
+            is_it
+        });
+        found.ok().and(library)
+    }
+}
+
+/// `process 4711 (com.acme.Main)`
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} ({})", self.pid, self.main)
+    }
+}
+
+/// The target cannot be used.
+pub(super) fn refused(message: String) -> Failure {
+    Failure {
+        exit: Exit::Input,
+        message,
+        hint: None,
+    }
+}
+
+fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
+    refused(format!(
+        "process {pid} ({name}) may not be looked into: {}",
+        plain(error)
+    ))
+    .with_hint(match geteuid().is_root() {
+        true => "heapdiff needs the capability CAP_SYS_PTRACE for that",
+        false => "it runs with more rights than heapdiff; run heapdiff as root",
+    })
+}
+
+/// What `/proc/PID/status` says.
+#[derive(Debug)]
+struct Status {
+    name: String,
+    state: char,
+    /// Differs from the id that was asked for when that is one of a thread.
+    process: u32,
+    inner_pid: u32,
+    user: User,
+    handles_quit: bool,
+}
+
+impl Status {
+    fn read(pid: u32) -> io::Result<Self> {
+        let text = fs::read(format!("/proc/{pid}/status"))?;
+        Self::parse(&String::from_utf8_lossy(&text))
+            .ok_or_else(|| io::Error::other("/proc says nothing of it that is understood"))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .map(str::trim)
+        };
+        // Real, effective, saved, and for files.
+        let effective = |name| field(name)?.split_whitespace().nth(1)?.parse().ok();
+        let process = field("Tgid")?.parse().ok()?;
+        let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
+        Some(Self {
+            // A process chooses its own name, and it is printed.
+            name: printable(field("Name")?),
+            state: field("State")?.chars().next()?,
+            process,
+            // From our namespace to its own; not there before Linux 4.1.
+            inner_pid: field("NSpid")
+                .and_then(|ids| ids.split_whitespace().last()?.parse().ok())
+                .unwrap_or(process),
+            user: User {
+                uid: Uid::from_raw(effective("Uid")?),
+                gid: Gid::from_raw(effective("Gid")?),
+                groups: field("Groups")
+                    .unwrap_or_default()
+                    .split_whitespace()
+                    .filter_map(|id| id.parse().ok().map(Gid::from_raw))
+                    .collect(),
+            },
+            handles_quit: caught & (1 << (Signal::QUIT.as_raw() - 1)) != 0,
+        })
+    }
+}
+
+/// What kind of program a process is, by the libraries it has mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    HotSpot,
+    OpenJ9,
+    Other,
+}
+
+impl Kind {
+    fn of(pid: u32) -> io::Result<Self> {
+        let mut kind = Self::Other;
+        mapped(pid, |path| {
+            let name = file_name(path);
+            if name == "libjvm.so" {
+                kind = Self::HotSpot;
+            } else if name.starts_with("libj9vm") {
+                kind = Self::OpenJ9;
+            }
+            kind == Self::OpenJ9
+        })?;
+        Ok(kind)
+    }
+}
+
+/// Whether a path of the files that a process has mapped satisfies `wanted`.
+fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
+    let mut maps = BufReader::new(File::open(format!("/proc/{pid}/maps"))?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if maps.read_until(b'\n', &mut line)? == 0 {
+            return Ok(false);
+        }
+        // Range, rights, offset, device and inode come first.
+        if let Some(at) = line.iter().position(|&b| b == b'/')
+            && wanted(String::from_utf8_lossy(&line[at..]).trim_end())
+        {
+            return Ok(true);
+        }
+    }
+}
+
+/// The last part of a mapped path. The kernel marks files that were replaced since.
+fn file_name(path: &str) -> &str {
+    let path = without_mark(path);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn without_mark(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+/// A name without what a terminal might obey, and not endless.
+fn printable(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+/// How a JVM was started.
+#[derive(Debug, Default)]
+struct Command {
+    args: Vec<String>,
+    /// Options that the environment puts before the command's own, and after them.
+    environment: [String; 2],
+}
+
+/// More than any command line, since the other side decides what stands there.
+const LONGEST: u64 = 4 << 20;
+
+impl Command {
+    fn of(pid: u32) -> Self {
+        let split = |file: &str| -> Vec<String> {
+            let mut bytes = Vec::new();
+            // What cannot be read says nothing.
+            let _ = File::open(format!("/proc/{pid}/{file}"))
+                .and_then(|f| f.take(LONGEST).read_to_end(&mut bytes));
+            bytes
+                .split(|&b| b == 0)
+                .map(|word| String::from_utf8_lossy(word).into_owned())
+                .collect()
+        };
+        let environment = split("environ");
+        let value = |name: &str| {
+            environment
+                .iter()
+                .find_map(|entry| entry.strip_prefix(name))
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Self {
+            args: split("cmdline"),
+            environment: [
+                value("JAVA_TOOL_OPTIONS=") + " " + &value("JDK_JAVA_OPTIONS="),
+                value("_JAVA_OPTIONS="),
+            ],
+        }
+    }
+
+    /// Whether the JVM was told not to be attached to; the last word counts.
+    fn refuses_to_attach(&self) -> bool {
+        let options = self.args.get(1..).unwrap_or_default();
+        let ours = &options[..self.main_at().map_or(options.len(), |at| at - 1)];
+        let [before, after] = &self.environment;
+        before
+            .split_whitespace()
+            .chain(ours.iter().map(String::as_str))
+            .chain(after.split_whitespace())
+            .filter_map(|word| match word {
+                "-XX:+DisableAttachMechanism" => Some(true),
+                "-XX:-DisableAttachMechanism" => Some(false),
+                _ => None,
+            })
+            .next_back()
+            .unwrap_or(false)
+    }
+
+    /// The main class, the jar or the module.
+    fn main(&self) -> Option<String> {
+        let main = &self.args[self.main_at()?];
+        let is_path = main.ends_with(".jar") || main.ends_with(".java");
+        let short = if is_path { file_name(main) } else { main };
+        // It is printed, whatever it is.
+        let clean: String = short
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(200)
+            .collect();
+        (!clean.is_empty()).then_some(clean)
+    }
+
+    fn main_at(&self) -> Option<usize> {
+        let mut at = 1;
+        while at < self.args.len() {
+            match &*self.args[at] {
+                "-cp"
+                | "-classpath"
+                | "--class-path"
+                | "-p"
+                | "--module-path"
+                | "--upgrade-module-path"
+                | "--add-modules"
+                | "--add-reads"
+                | "--add-exports"
+                | "--add-opens"
+                | "--limit-modules"
+                | "--patch-module"
+                | "--enable-native-access"
+                | "--source" => at += 2,
+                "-jar" | "-m" | "--module" => return (at + 1 < self.args.len()).then_some(at + 1),
+                word if word.starts_with(['-', '@']) => at += 1,
+                "" => return None,
+                _ => return Some(at),
+            }
+        }
+        None
+    }
+}
+
+/// HotSpot JVMs that we can see and talk to.
+fn jvms() -> Vec<(u32, String)> {
+    let mut found: Vec<(u32, String)> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok()?.parse().ok())
+        .filter(|&pid| matches!(Kind::of(pid), Ok(Kind::HotSpot)))
+        .map(|pid| (pid, Command::of(pid).main().unwrap_or_default()))
+        .collect();
+    found.sort();
+    found
+}
+
+const LISTED: usize = 5;
+
+/// The JVMs there are, for whoever named none.
+fn others() -> String {
+    let jvms = jvms();
+    if jvms.is_empty() {
+        return "there is no HotSpot JVM here that may be looked into".to_owned();
+    }
+    format!("Java processes: {}", list(&jvms))
+}
+
+fn list(jvms: &[(u32, String)]) -> String {
+    let mut names: Vec<String> = jvms
+        .iter()
+        .take(LISTED)
+        .map(|(pid, main)| format!("{pid} {main}").trim_end().to_owned())
+        .collect();
+    if jvms.len() > LISTED {
+        names.push(format!("and {} more", jvms.len() - LISTED));
+    }
+    names.join(", ")
+}
+
+/// The one JVM whose main class contains the name.
+fn find_by_name(name: &str) -> Result<u32> {
+    let (named, rest): (Vec<_>, Vec<_>) = jvms()
+        .into_iter()
+        .partition(|(_, main)| main.contains(name));
+    match &named[..] {
+        [(pid, _)] => Ok(*pid),
+        [] => {
+            let message = format!("no Java process has a main class with `{name}` in its name");
+            Err(refused(message).with_hint(match rest.is_empty() {
+                true => others(),
+                false => format!("Java processes: {}", list(&rest)),
+            }))
+        }
+        _ => Err(
+            Failure::usage(format!("`{name}` names {} Java processes", named.len()))
+                .with_hint(format!("choose one by its id: {}", list(&named))),
+        ),
+    }
+}
+
+/// A path as bytes of an argument of the attach protocol.
+pub(super) fn bytes_of(path: &std::path::Path) -> Vec<u8> {
+    OsString::from(path).into_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_ids_or_names() {
+        assert_eq!("4711".parse(), Ok(Target::Pid(4711)));
+        assert_eq!("Main".parse(), Ok(Target::Name("Main".to_owned())));
+        assert_eq!(
+            "7zip.Main".parse(),
+            Ok(Target::Name("7zip.Main".to_owned()))
+        );
+        for bad in [
+            "",
+            "-",
+            "0",
+            "-1",
+            "4294967296",
+            "2147483648",
+            "99999999999999999999",
+        ] {
+            assert!(bad.parse::<Target>().is_err(), "{bad}");
+        }
+    }
+
+    const STATUS: &str = "Name:\tjava: (x)\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t812\n\
+        Uid:\t0\t1000\t0\t0\nGid:\t0\t1001\t0\t0\nGroups:\t4 24 \nNSpid:\t812\t7\n\
+        SigCgt:\t0000000180004004\n";
+
+    #[test]
+    fn a_status_is_read() {
+        let status = Status::parse(STATUS).unwrap();
+        assert_eq!((status.process, status.inner_pid), (812, 7));
+        assert_eq!((&*status.name, status.state), ("java: (x)", 'S'));
+        assert_eq!(status.user.uid.as_raw(), 1000);
+        assert_eq!(status.user.gid.as_raw(), 1001);
+        assert_eq!(status.user.groups.len(), 2);
+        assert!(status.handles_quit);
+        let deaf = STATUS.replace("80004004", "80004000");
+        assert!(!Status::parse(&deaf).unwrap().handles_quit);
+        let old = STATUS.replace("NSpid:", "Pid_of_none:");
+        assert_eq!(Status::parse(&old).unwrap().inner_pid, 812);
+        for gone in ["Tgid", "Uid", "SigCgt", "State"] {
+            assert!(
+                Status::parse(&STATUS.replace(gone, "X")).is_none(),
+                "{gone}"
+            );
+        }
+    }
+
+    fn command(line: &str, environment: [&str; 2]) -> Command {
+        Command {
+            args: line.split(' ').map(str::to_owned).collect(),
+            environment: environment.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_main_class_is_found() {
+        let main = |line| command(line, ["", ""]).main();
+        let found = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            main("java -Xmx1g -cp a:b com.acme.Main -x y"),
+            found("com.acme.Main")
+        );
+        assert_eq!(main("/usr/bin/java -jar /opt/app.jar x"), found("app.jar"));
+        assert_eq!(main("java @args -p mods -m a/b.C"), found("a/b.C"));
+        assert_eq!(main("java /src/One.java"), found("One.java"));
+        for none in ["java", "java -jar", "java -cp", "java @args", ""] {
+            assert_eq!(main(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_last_word_on_attaching_counts() {
+        const OFF: &str = "-XX:+DisableAttachMechanism";
+        const ON: &str = "-XX:-DisableAttachMechanism";
+        let refuses = |line: &str, environment| command(line, environment).refuses_to_attach();
+        assert!(refuses(&format!("java {OFF} Main"), ["", ""]));
+        assert!(!refuses(&format!("java Main {OFF}"), ["", ""]));
+        assert!(!refuses(&format!("java {OFF} {ON} Main"), ["", ""]));
+        assert!(refuses("java Main", [OFF, ""]));
+        assert!(!refuses(&format!("java {ON} Main"), [OFF, ""]));
+        assert!(refuses(&format!("java {ON} Main"), ["", OFF]));
+        assert!(!refuses("java Main", ["", ""]));
+    }
+
+    #[test]
+    fn libraries_are_told_by_their_names() {
+        assert_eq!(file_name("/usr/lib/server/libjvm.so"), "libjvm.so");
+        assert_eq!(file_name("/usr/lib/libjvm.so (deleted)"), "libjvm.so");
+        assert_eq!(Kind::of(std::process::id()).unwrap(), Kind::Other);
+    }
+}

@@ -1,0 +1,297 @@
+//! HotSpot's attach protocol, version 1, which every HotSpot since JDK 6 speaks.
+//!
+//! A JVM that finds the file `.attach_pidN` in its working folder or in `/tmp` when it gets SIGQUIT
+//! listens on the socket `/tmp/.java_pidN`, from then on for good; N is its id in its own namespace. It takes the file
+//! only from its own user or root. A connection carries one command: the version, the command
+//! and three arguments, each ended by a zero byte. The answer is a number, a line end, and text up
+//! to the end of the stream.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::geteuid;
+
+use super::folder::Folder;
+use super::process::{Process, refused};
+use crate::failure::{Result, plain};
+use crate::interrupt::Unfinished;
+
+/// The JVM copies each argument to a buffer of this size.
+pub(super) const LONGEST_ARGUMENT: usize = 1024;
+/// What is kept of an answer: those to our commands are a few lines.
+const LONGEST_ANSWER: usize = 1 << 16;
+const POLL: Duration = Duration::from_millis(20);
+
+/// A JVM that listens.
+#[derive(Debug)]
+pub(super) struct Jvm<'a> {
+    pub(super) process: &'a Process,
+    /// The root of what it sees.
+    pub(super) root: Folder,
+    /// Its `/tmp`.
+    pub(super) tmp: Folder,
+    timeout: Duration,
+}
+
+/// What a JVM says to a command.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Zero, unless the command as such failed.
+    pub(super) code: i32,
+    pub(super) text: String,
+}
+
+impl<'a> Jvm<'a> {
+    /// Gets the JVM to listen, if it does not yet.
+    pub(super) fn attach(process: &'a Process, timeout: Duration) -> Result<Self> {
+        let folder = |folder: io::Result<Folder>| {
+            folder.map_err(|e| refused(format!("{process}: cannot see its /tmp: {}", plain(&e))))
+        };
+        let root = folder(Folder::root_of(process.pid))?;
+        let tmp = folder(root.below(Path::new("/tmp")))?;
+        let jvm = Self {
+            process,
+            root,
+            tmp,
+            timeout,
+        };
+        jvm.connect()?;
+        Ok(jvm)
+    }
+
+    /// Sends a command and waits for the answer. `tick` is called a few times a second meanwhile
+    /// and may give up.
+    pub(super) fn execute(
+        &self,
+        command: &str,
+        arguments: [&[u8]; 3],
+        mut tick: impl FnMut() -> Result<()>,
+    ) -> Result<Answer> {
+        let mut stream = self.connect()?;
+        let mut request = b"1\0".to_vec();
+        for word in [&[command.as_bytes()], &arguments[..]].concat() {
+            request.extend_from_slice(word);
+            request.push(0);
+        }
+        let broken = |e: io::Error| {
+            refused(format!(
+                "{}: the connection broke: {}",
+                self.process,
+                plain(&e)
+            ))
+        };
+        stream
+            .set_write_timeout(Some(self.timeout))
+            .map_err(broken)?;
+        stream
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .map_err(broken)?;
+        stream.write_all(&request).map_err(broken)?;
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => {
+                    let room = LONGEST_ANSWER - answer.len();
+                    answer.extend_from_slice(&buffer[..read.min(room)]);
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    tick()?;
+                }
+                Err(e) => return Err(broken(e)),
+            }
+        }
+        Answer::parse(&answer).ok_or_else(|| match self.process.check_alive() {
+            Err(ended) => ended,
+            Ok(()) => refused(format!(
+                "{} closed the connection without an answer",
+                self.process
+            )),
+        })
+    }
+
+    /// Connects, after waking the listener where there is none yet.
+    fn connect(&self) -> Result<UnixStream> {
+        let deadline = Instant::now() + self.timeout;
+        let mut trigger = None;
+        // The JVM may miss the first signal, while it starts for instance.
+        let again = Instant::now() + self.timeout / 2;
+        let mut signals = 0;
+        loop {
+            match self.connect_now() {
+                Ok(stream) => return Ok(stream),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                // Nobody listens: no socket yet, or one that an earlier process left behind.
+                Err(e)
+                    if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
+                {
+                    if trigger.is_none() {
+                        trigger = Some(self.trigger()?);
+                    }
+                    if signals == 0 || (signals == 1 && Instant::now() >= again) {
+                        self.process.quit()?;
+                        signals += 1;
+                    }
+                }
+                Err(e) => {
+                    let message = format!("{}: cannot connect to it: {}", self.process, plain(&e));
+                    return Err(refused(message));
+                }
+            }
+            self.process.check_alive()?;
+            if Instant::now() >= deadline {
+                return Err(refused(format!(
+                    "{} does not answer within {:?}",
+                    self.process, self.timeout
+                ))
+                .with_hint(
+                    "it is too busy or swapped out (--timeout waits longer), or attaching is disabled",
+                ));
+            }
+            sleep(POLL);
+        }
+    }
+
+    /// Connects as the JVM's user: it refuses everybody else but root, and before JDK 11 root, too.
+    fn connect_now(&self) -> io::Result<UnixStream> {
+        let path = self
+            .tmp
+            .path(format!(".java_pid{}", self.process.inner_pid));
+        let meta = fs::symlink_metadata(&path)?;
+        if !meta.file_type().is_socket() || meta.uid() != self.process.user.uid.as_raw() {
+            // Anybody may have put it into /tmp. The JVM replaces it, if it can.
+            return Err(ErrorKind::NotFound.into());
+        }
+        let dial = || -> io::Result<OwnedFd> {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            connect(&socket, &SocketAddrUnix::new(&path)?)?;
+            Ok(socket)
+        };
+        let socket = match self.process.user.act(dial) {
+            // A root that may not become others may still be let in.
+            Err(_) if geteuid().is_root() => dial(),
+            dialled => dialled?,
+        }?;
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+
+    /// Makes the file that tells SIGQUIT from a wish for a thread dump.
+    fn trigger(&self) -> Result<Trigger> {
+        let name = format!(".attach_pid{}", self.process.inner_pid);
+        let user = &self.process.user;
+        let create = |folder: &Folder| -> io::Result<(PathBuf, ())> {
+            let path = folder.path(&name);
+            let mut new = OpenOptions::new();
+            // Neither a link nor another's file is touched.
+            new.write(true).create_new(true).mode(0o600);
+            match new.open(&path) {
+                Ok(file) => {
+                    file.set_permissions(Permissions::from_mode(0o600))?;
+                    let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+                    if file.metadata()?.uid() != uid {
+                        // Since JDK 11 one of root's does as well.
+                        let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
+                    }
+                }
+                // Another attaches at the same time, or was killed while it did.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                    let owner = fs::symlink_metadata(&path)?.uid();
+                    if owner != user.uid.as_raw() && owner != 0 {
+                        return Err(e);
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+            Ok((path, ()))
+        };
+        let make = |folder: &Folder| Unfinished::new(|| create(folder)).map(|(file, ())| file);
+        match make(&self.tmp) {
+            Ok(file) => Ok(Trigger {
+                _file: file,
+                _cwd: None,
+            }),
+            Err(first) => {
+                let second = Folder::cwd_of(self.process.pid)
+                    .and_then(|cwd| Ok((make(&cwd)?, cwd)))
+                    .map_err(|_| {
+                        let process = self.process;
+                        refused(format!(
+                            "{process}: cannot create /tmp/{name} for it: {}",
+                            plain(&first)
+                        ))
+                    });
+                let (file, cwd) = second?;
+                Ok(Trigger {
+                    _file: file,
+                    _cwd: Some(cwd),
+                })
+            }
+        }
+    }
+}
+
+/// The file, until the JVM listens or we give up, and the folder through which it is reached.
+#[derive(Debug)]
+struct Trigger {
+    _file: Unfinished,
+    _cwd: Option<Folder>,
+}
+
+impl Answer {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(bytes);
+        let (code, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        Some(Self {
+            code: code.trim().parse().ok()?,
+            text: rest.trim_end().to_owned(),
+        })
+    }
+
+    /// The text in one line, for messages. Whatever stands in it, it is printed.
+    pub(super) fn line(&self) -> String {
+        let mut lines = self.text.lines().map(str::trim).filter(|l| !l.is_empty());
+        let mut line = lines.next().unwrap_or_default().to_owned();
+        for more in lines {
+            line += " ";
+            line += more;
+        }
+        line.retain(|c| !c.is_control());
+        match line.is_empty() {
+            true => format!("error {}", self.code),
+            false => line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read() {
+        let read = |text: &str| Answer::parse(text.as_bytes()).map(|a| (a.code, a.line()));
+        assert_eq!(
+            read("0\nreturn code: 0\n"),
+            Some((0, "return code: 0".into()))
+        );
+        assert_eq!(
+            read("-1\na.so was not loaded.\n\x1b[2J b\n"),
+            Some((-1, "a.so was not loaded. [2J b".into()))
+        );
+        assert_eq!(read("101"), Some((101, "error 101".into())));
+        assert_eq!(read(""), None);
+        assert_eq!(read("hello\n"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Acting as the user that a process runs as.
+
+use std::fs;
+use std::io;
+use std::thread;
+
+use rustix::fs::{Gid, Uid};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+/// As whom a process runs, in the numbers of our own user namespace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct User {
+    pub(super) uid: Uid,
+    pub(super) gid: Gid,
+    /// Supplementary groups.
+    pub(super) groups: Vec<Gid>,
+}
+
+impl User {
+    /// Whether we act as this user already. HotSpot compares both ids with its own.
+    fn is_us(&self) -> bool {
+        self.uid == geteuid() && self.gid == getegid()
+    }
+
+    /// Whether we may look into this user's processes.
+    pub(super) fn is_open_to_us(&self) -> bool {
+        geteuid().is_root() || self.uid == geteuid()
+    }
+
+    /// Does something with this user's rights and no others.
+    ///
+    /// On Linux credentials belong to threads. The work is done on a thread of its own, which takes
+    /// on the user's and ends with them, so that nothing has to be given back and no other thread is
+    /// concerned. Changing the user id drops the effective capabilities, too.
+    pub(super) fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        if self.is_us() {
+            return Ok(work());
+        }
+        thread::scope(|scope| {
+            let acting = scope.spawn(|| {
+                if geteuid().is_root() {
+                    set_thread_groups(&self.groups)?;
+                }
+                set_thread_res_gid(None, self.gid, None)?;
+                set_thread_res_uid(None, self.uid, None)?;
+                Ok(work())
+            });
+            acting
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a thread failed")))
+        })
+    }
+
+    /// The user's name, or the number where it has none here.
+    pub(super) fn name(&self) -> String {
+        let uid = self.uid.as_raw().to_string();
+        let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let name = accounts.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            (fields.nth(1)? == uid).then(|| name.to_owned())
+        });
+        name.unwrap_or_else(|| format!("with the id {uid}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_threads_keep_their_user() {
+        let us = (geteuid(), getegid());
+        let other = User {
+            uid: Uid::from_raw(65_534),
+            gid: Gid::from_raw(65_534),
+            groups: Vec::new(),
+        };
+        let seen = other.act(|| (geteuid(), getegid()));
+        match us.0.is_root() {
+            true => assert_eq!(seen.unwrap(), (other.uid, other.gid)),
+            // Whoever is not root may not become somebody else.
+            false => assert!(seen.is_err() || us.0 == other.uid),
+        }
+        assert_eq!((geteuid(), getegid()), us);
+    }
+}

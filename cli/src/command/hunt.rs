@@ -1,0 +1,29 @@
+//! `heapdiff hunt`: dumps of a running JVM, and what grew between them.
+
+use super::diff;
+use crate::args::{ClassFilter, Gates, Setup};
+use crate::capture::{self, Hunt};
+use crate::failure::Result;
+use crate::output::Output;
+use crate::report::{DiffReport, Report};
+use crate::style::When;
+
+/// Takes the dumps, compares them, and keeps the report with them besides showing it.
+pub(crate) fn run(
+    setup: &Setup,
+    hunt: &Hunt,
+    classes: &ClassFilter,
+    gates: Gates,
+) -> Result<Report> {
+    let kept = format!("report.{}", setup.output.format.extension());
+    let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
+    let report: DiffReport = diff::run(setup, &hunted.dumps, classes, gates)?;
+    let report = Report::Diff(report);
+    let file = Output {
+        format: setup.output.format,
+        file: Some(hunted.folder.join(kept)),
+        color: When::Never,
+    };
+    file.write(&report)?;
+    Ok(report)
+}

@@ -1,0 +1,101 @@
+//! Loading an agent, and what it says.
+
+use std::fs;
+
+use crate::support::{agent, files, folder, heapdiff, jdks, lonely, ready, run, shelf};
+
+#[test]
+fn an_agent_is_loaded_with_its_options() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = agent(&jdk, home.path());
+        let library = library.to_str().expect("a name");
+        let mut target = ready(&shelf(&jdk));
+        let pid = target.pid().to_string();
+        let mark = home.path().join("mark");
+        let options = format!("interval=64k,mark={}", mark.display());
+        let done = run(home.path(), &["attach", &pid, &options, "--agent", library]).well();
+        assert!(done.stdout.contains("the agent is loaded"), "{done:?}");
+        assert_eq!(fs::read_to_string(&mark).expect("the mark"), options);
+
+        let attach =
+            |options: &str| run(home.path(), &["attach", &pid, options, "--agent", library]);
+        attach("return=98").failed(3, "another sampling agent is at work there");
+        attach("return=203").failed(3, "another sampling agent is at work there");
+        attach("return=202").failed(3, "wrong options for the agent");
+        attach("return=204").failed(3, "the agent could not start");
+        attach("return=201").failed(3, "the agent is loaded already");
+        let done = attach("return=7").failed(3, "the agent refused with code 7");
+        assert!(done.stderr.contains("the JVM's standard error"), "{done:?}");
+        attach("return=-1").failed(3, "the agent refused with code -1");
+        attach(&"x".repeat(2000)).failed(2, "longer than 1023 bytes");
+        assert!(target.is_running());
+
+        // From the environment, and from beside the program.
+        let from = |path: &str| {
+            heapdiff(home.path(), &["attach", &pid, "-q"])
+                .env("HEAPDIFF_AGENT", path)
+                .output()
+                .expect("a run")
+        };
+        assert!(from(library).status.success());
+        assert_eq!(from("/no/such/agent.so").status.code(), Some(2));
+        let bin = home.path().join("bin");
+        let program = lonely(&bin);
+        let beside = || {
+            let run = std::process::Command::new(&program)
+                .args(["attach", &pid])
+                .output();
+            run.expect("a run").status.code()
+        };
+        assert_eq!(beside(), Some(2), "there is none");
+        fs::copy(library, bin.join("libheapdiff_agent.so")).expect("a copy");
+        assert_eq!(beside(), Some(0));
+        // It is the one that was there: a second would take the first for another's.
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
+        let paths = maps.lines().filter(|line| line.contains("heapdiff_agent"));
+        assert!(paths.clone().count() > 0);
+        for line in paths {
+            assert!(line.ends_with(library), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_library_that_is_no_agent_is_told() {
+    for jdk in jdks() {
+        let home = folder();
+        let mut target = ready(&shelf(&jdk));
+        let pid = target.pid().to_string();
+        let no_library = home.path().join("text.so");
+        fs::write(&no_library, "no library").expect("a file");
+        let attach = |path: &str| run(home.path(), &["attach", &pid, "--agent", path]);
+        let done = attach(no_library.to_str().expect("a name"));
+        done.failed(3, "did not load the agent: ");
+        let jvms_own = jdk.home().join("lib/libzip.so");
+        attach(jvms_own.to_str().expect("a name")).failed(3, "Agent_OnAttach is not available");
+        attach("missing.so").failed(2, "--agent: missing.so: No such file");
+        assert!(target.is_running());
+        assert_eq!(files(home.path()), ["text.so"]);
+    }
+}
+
+#[test]
+fn agents_may_be_forbidden() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = agent(&jdk, home.path());
+        let launch = shelf(&jdk).flag("-XX:-EnableDynamicAgentLoading");
+        let target = ready(&launch);
+        let pid = target.pid().to_string();
+        let path = library.to_str().expect("a name");
+        let done = run(home.path(), &["attach", &pid, "--agent", path]);
+        let done = done.failed(
+            3,
+            "did not load the agent: Dynamic agent loading is not enabled",
+        );
+        assert!(done.stderr.contains("-agentpath"), "{done:?}");
+        // Dumps are another matter.
+        run(home.path(), &["dump", &pid]).well();
+    }
+}

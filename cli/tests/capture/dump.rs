@@ -1,0 +1,180 @@
+//! Dumps are whole, hold what the JVM says it has, and leave nothing else behind.
+
+use std::fs;
+use std::path::Path;
+
+use testdata::jvm::Selection;
+
+use crate::support::{
+    BOX, Done, chmod, files, folder, heapdiff, instances, jdks, ready, run, shelf, signal, start,
+    until,
+};
+
+#[test]
+fn a_dump_holds_what_the_jvm_counts() {
+    for jdk in jdks() {
+        let target = ready(&shelf(&jdk));
+        let pid = target.pid().to_string();
+        let home = folder();
+        let done = run(home.path(), &["dump", &pid]).well();
+        let name = format!("java_pid{pid}.hprof");
+        assert!(done.stdout.starts_with(&name), "{done:?}");
+        assert!(done.stdout.contains("live objects of process"), "{done:?}");
+        assert_eq!(done.stderr, "");
+        // Once it listens no second signal is needed, and garbage is asked for.
+        run(home.path(), &["dump", &pid, "--all", "-o", "all.hprof"]).well();
+        run(home.path(), &["dump", &pid, "--gz", "1", "-q"]).well();
+        let packed = format!("{name}.gz");
+        assert_eq!(files(home.path()), ["all.hprof", &name, &packed]);
+        assert_eq!(
+            fs::read(home.path().join(&packed)).expect("it")[..2],
+            [0x1f, 0x8b]
+        );
+        let own = target.histogram(Selection::Live).expect("a histogram");
+        let classes = [BOX, "java.lang.String", "java.lang.Object[]"];
+        let expected = classes.map(|class| own.instances(class));
+        assert_eq!(expected[0], 10_000);
+        for dump in [&name, &packed] {
+            let found = instances(&home.path().join(dump), &classes);
+            assert_eq!(found[0], expected[0]);
+            for (found, expected) in found.iter().zip(expected) {
+                // Answering each command makes a few strings.
+                assert!(
+                    found.abs_diff(expected) <= 20 + expected / 50,
+                    "{found} {expected}"
+                );
+            }
+        }
+        let all = instances(&home.path().join("all.hprof"), &[BOX, "java.lang.String"]);
+        assert_eq!(all[0], 10_000);
+        let socket = format!("/tmp/.attach_pid{pid}");
+        assert!(!Path::new(&socket).exists());
+        assert!(target.finish().expect("an end"));
+    }
+}
+
+#[test]
+fn a_name_is_as_good_as_an_id() {
+    let jdk = jdks().remove(0);
+    let home = folder();
+    let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
+    // A name that no other test uses.
+    let jar = home.path().join("OddlyNamedShelf.jar");
+    let packed = std::process::Command::new(jdk.home().join("bin/jar"))
+        .args(["--create", "--main-class=Shelf", "--file"])
+        .arg(&jar)
+        .arg("-C")
+        .arg(&classes)
+        .arg(".")
+        .status();
+    assert!(packed.expect("jar").success());
+    let launch = || {
+        let launch = testdata::jvm::Launch::class(&jdk, &jar, "-jar");
+        launch.arg(&jar)
+    };
+    let target = ready(&launch());
+    run(home.path(), &["dump", "OddlyNamed", "-o", "a.hprof"]).well();
+    assert_eq!(instances(&home.path().join("a.hprof"), &[BOX]), [10_000]);
+    let second = ready(&launch());
+    let done = run(home.path(), &["dump", "OddlyNamed", "-o", "b.hprof"]);
+    let done = done.failed(2, "`OddlyNamed` names 2 Java processes");
+    for pid in [target.pid(), second.pid()] {
+        let line = format!("{pid} OddlyNamedShelf.jar");
+        assert!(done.stderr.contains(&line), "{done:?}");
+    }
+}
+
+#[test]
+fn no_file_is_replaced_unasked() {
+    let target = ready(&shelf(&jdks()[0]));
+    let pid = target.pid().to_string();
+    let home = folder();
+    let dump = |more: &[&str]| run(home.path(), &[&["dump", &pid], more].concat());
+    fs::write(home.path().join("a.hprof"), "precious").expect("a file");
+    dump(&["-o", "a.hprof"]).failed(2, "-o a.hprof: exists already");
+    assert_eq!(
+        fs::read(home.path().join("a.hprof")).expect("it"),
+        b"precious"
+    );
+    dump(&["-o", "a.hprof", "--force"]).well();
+    assert_eq!(instances(&home.path().join("a.hprof"), &[BOX]), [10_000]);
+    fs::create_dir(home.path().join("folder")).expect("a folder");
+    dump(&["-o", "folder"]).well();
+    dump(&["-o", "folder"]).well();
+    let names = [
+        format!("java_pid{pid}-2.hprof"),
+        format!("java_pid{pid}.hprof"),
+    ];
+    assert_eq!(files(&home.path().join("folder")), names);
+    dump(&["-o", "none/a.hprof"]).failed(2, "-o none/a.hprof: there is no folder none");
+    std::os::unix::fs::symlink("a.hprof", home.path().join("link")).expect("a link");
+    dump(&["-o", "link", "--force"]).failed(2, "-o link: exists and is no file");
+    assert_eq!(files(home.path()), ["a.hprof", "folder", "link"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_told() {
+    let home = folder();
+    let locked = home.path().join("locked");
+    fs::create_dir(&locked).expect("a folder");
+    chmod(home.path(), 0o755);
+    chmod(&locked, 0o555);
+    let mut command = heapdiff(home.path(), &["dump", "1", "-o", "locked/a.hprof"]);
+    if crate::support::is_root() {
+        // Root may write everywhere.
+        command = crate::elsewhere::as_nobody(&command);
+    }
+    let done: Done = command.output().expect("a run").into();
+    done.failed(
+        2,
+        "-o locked/a.hprof: cannot write to locked: Permission denied",
+    );
+}
+
+#[test]
+fn a_dump_that_does_not_fit_is_told_and_removed() {
+    for jdk in jdks() {
+        // The shell counts in 512 bytes: a file of the JVM ends at 2 MiB.
+        let limited = ["sh", "-c", "ulimit -f 4096; exec \"$0\" \"$@\""];
+        let mut target = ready(&shelf(&jdk).through(limited).arg("8"));
+        let pid = target.jvm_pid().expect("a JVM").to_string();
+        let home = folder();
+        let done = run(home.path(), &["dump", &pid, "-o", "a.hprof"]);
+        let done = done.failed(3, "no space for the dump in a.hprof: the JVM gave up after");
+        assert!(done.stderr.contains("--gz"), "{done:?}");
+        assert_eq!(files(home.path()), [] as [&str; 0]);
+        assert!(target.is_running());
+    }
+}
+
+#[test]
+fn an_interrupt_leaves_nothing() {
+    for jdk in jdks() {
+        let mut target = ready(&shelf(&jdk).arg("128"));
+        let pid = target.pid().to_string();
+        let home = folder();
+        // Compressing takes its time.
+        let mut child = start(
+            home.path(),
+            &["dump", &pid, "--gz", "9", "-o", "a.hprof.gz"],
+        );
+        let some = |name: &String| {
+            let meta = fs::metadata(home.path().join(name));
+            meta.is_ok_and(|meta| meta.len() > 1 << 20)
+        };
+        until("a megabyte", || files(home.path()).iter().any(some));
+        let finished = |name: &String| !name.starts_with(".heapdiff-");
+        assert!(
+            !files(home.path()).iter().any(finished),
+            "too fast to be interrupted"
+        );
+        signal("INT", child.id());
+        assert_eq!(child.wait().expect("an end").code(), Some(130));
+        // Where the JVM's threads write parts (25), those stay until it is done.
+        assert!(!files(home.path()).iter().any(finished));
+        // The JVM ends its work on a file that nobody sees, removes its parts, and answers again.
+        run(home.path(), &["dump", &pid, "-o", "b.hprof"]).well();
+        assert_eq!(files(home.path()), ["b.hprof"]);
+        assert!(target.is_running());
+    }
+}

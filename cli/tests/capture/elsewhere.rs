@@ -1,0 +1,204 @@
+//! JVMs of other users and in other namespaces, as in containers. Needs root.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use testdata::jvm::{Jdk, Target};
+
+use crate::support::{
+    AS_NOBODY, BOX, Done, agent, chmod, files, folder, heapdiff, instances, is_root, jdks,
+    public_shelf, ready, run, shelf,
+};
+
+/// The same command by another user, for whom the program is copied to where it may be run.
+pub(crate) fn as_nobody(command: &Command) -> Command {
+    let home = command.get_current_dir().expect("a folder");
+    let program = home.join("heapdiff-copy");
+    fs::copy(command.get_program(), &program).expect("a copy");
+    chmod(&program, 0o755);
+    let mut other = Command::new(AS_NOBODY[0]);
+    other
+        .args(&AS_NOBODY[1..])
+        .arg(program)
+        .args(command.get_args())
+        .current_dir(home);
+    other
+}
+
+#[test]
+fn a_jvm_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    for jdk in jdks() {
+        let public = folder();
+        let mut target = ready(&public_shelf(&jdk, public.path()).through(AS_NOBODY));
+        let pid = target.jvm_pid().expect("a JVM").to_string();
+        // Where only we may write, where only we may read, and where everybody may.
+        let private = folder();
+        let open = public.path().join("open");
+        fs::create_dir(&open).expect("a folder");
+        chmod(&open, 0o1777);
+        for (home, size) in [(private.path(), 1), (&*open, 1)] {
+            let done = run(home, &["dump", &pid, "-o", "a.hprof"]).well();
+            assert!(done.stdout.contains("(Shelf)"), "{done:?}");
+            let dump = home.join("a.hprof");
+            assert_eq!(instances(&dump, &[BOX]), [10_000]);
+            assert_eq!(fs::metadata(&dump).expect("it").uid(), 0);
+            assert_eq!(files(home).len(), size);
+        }
+        // The agent lies where the other user cannot read it.
+        let library = agent(&jdk, private.path());
+        chmod(private.path(), 0o700);
+        let mark = open.join("mark");
+        let options = format!("mark={}", mark.display());
+        let args = [
+            "attach",
+            &pid,
+            &options,
+            "--agent",
+            library.to_str().expect("a name"),
+        ];
+        run(private.path(), &args).well();
+        assert_eq!(fs::metadata(&mark).expect("the mark").uid(), 65_534);
+        assert!(target.is_running());
+        remove_copies(Path::new("/tmp"));
+
+        // An ordinary user may do so with their own JVM, and not with that of root.
+        let dump = heapdiff(&open, &["dump", &pid, "-o", "b.hprof"]);
+        Done::from(as_nobody(&dump).output().expect("a run")).well();
+        assert_eq!(instances(&open.join("b.hprof"), &[BOX]), [10_000]);
+        let ours = ready(&shelf(&jdk));
+        let dump = heapdiff(&open, &["dump", &ours.pid().to_string(), "-o", "c.hprof"]);
+        let done = Done::from(as_nobody(&dump).output().expect("a run"));
+        let done = done.failed(3, "(java) belongs to the user root");
+        assert!(done.stderr.contains("as that user or as root"), "{done:?}");
+    }
+}
+
+/// The copies of the agent stay, since the JVM that has one loaded cannot do without.
+fn remove_copies(folder: &Path) {
+    let is_copy = |name: &&String| name.starts_with("libheapdiff_agent-");
+    let copies: Vec<String> = files(folder).iter().filter(is_copy).cloned().collect();
+    assert!(!copies.is_empty());
+    for copy in copies {
+        let _ = fs::remove_file(folder.join(copy));
+    }
+}
+
+/// A JVM that is the first process of its namespace and has a `/tmp` of its own of this size.
+fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
+    // Classes that are there whatever /tmp is. The JVM has read them once it is ready.
+    let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let prepare = format!(
+        "mount -t tmpfs -o size={tmp},mode=1777 tmpfs /tmp && exec {} \"$0\" \"$@\"",
+        as_user.join(" ")
+    );
+    let unshare = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount",
+        "--mount-proc",
+    ];
+    let launch = public_shelf(jdk, classes.path())
+        .through(unshare)
+        .through(["sh", "-c", &prepare]);
+    let target = ready(&launch);
+    let pid = target.jvm_pid().expect("a JVM");
+    let inner = fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+    assert!(inner.contains(&format!("NSpid:\t{pid}\t1\n")), "{inner}");
+    (target, pid)
+}
+
+#[test]
+fn a_jvm_in_a_container() {
+    if !is_root() {
+        return;
+    }
+    for jdk in jdks() {
+        for user in [&[][..], &AS_NOBODY] {
+            let (mut target, pid) = contained(&jdk, "200m", user);
+            let tmp = format!("/proc/{pid}/root/tmp");
+            let pid = pid.to_string();
+            let home = folder();
+            run(home.path(), &["dump", &pid]).well();
+            let name = format!("java_pid{pid}.hprof");
+            assert_eq!(files(home.path()), [&*name]);
+            assert_eq!(instances(&home.path().join(name), &[BOX]), [10_000]);
+            let library = agent(&jdk, home.path());
+            let library = library.to_str().expect("a name");
+            for _ in 0..2 {
+                // The second time the copy is there.
+                let args = ["attach", &pid, "mark=/tmp/mark", "--agent", library];
+                run(home.path(), &args).well();
+                let left = files(Path::new(&tmp));
+                let of_ours: Vec<&String> =
+                    left.iter().filter(|n| n.contains("heapdiff")).collect();
+                assert_eq!(of_ours.len(), 1, "{left:?}");
+                assert!(left.contains(&"mark".to_owned()), "{left:?}");
+                assert!(!left.iter().any(|n| n.starts_with(".attach")), "{left:?}");
+            }
+            assert!(target.is_running());
+        }
+    }
+}
+
+#[test]
+fn a_small_tmp_in_a_container() {
+    if !is_root() {
+        return;
+    }
+    for jdk in jdks() {
+        let (mut target, pid) = contained(&jdk, "1m", &[]);
+        let home = folder();
+        let done = run(home.path(), &["dump", &pid.to_string()]);
+        done.failed(3, "no space for the dump in /tmp of the JVM");
+        assert_eq!(files(home.path()), [] as [&str; 0]);
+        let left = files(Path::new(&format!("/proc/{pid}/root/tmp")));
+        assert!(
+            !left.iter().any(|name| name.contains("heapdiff")),
+            "{left:?}"
+        );
+        assert!(target.is_running());
+    }
+}
+
+#[test]
+fn a_container_cannot_lead_us_astray() {
+    if !is_root() {
+        return;
+    }
+    let jdk = jdks().remove(0);
+    // Whoever may write in its /tmp puts another library where ours goes: its name is no secret.
+    let home = folder();
+    let library = agent(&jdk, home.path());
+    let library = library.to_str().expect("a name");
+    let attach = |pid: u32| {
+        run(
+            home.path(),
+            &["attach", &pid.to_string(), "--agent", library],
+        )
+    };
+    let (open, pid) = contained(&jdk, "10m", &[]);
+    attach(pid).well();
+    let names = files(Path::new(&format!("/proc/{pid}/root/tmp")));
+    let name = names.into_iter().find(|name| name.contains("heapdiff"));
+    drop(open);
+    let (mut target, pid) = contained(&jdk, "10m", &[]);
+    let copy = Path::new(&format!("/proc/{pid}/root/tmp")).join(name.expect("a copy"));
+    fs::write(&copy, "something else").expect("a file");
+    attach(pid).failed(3, "is another file; remove it");
+    fs::remove_file(&copy).expect("no copy");
+    std::os::unix::fs::symlink("/etc/passwd", &copy).expect("a link");
+    attach(pid).failed(3, "cannot copy the agent to its /tmp");
+    fs::remove_file(&copy).expect("no copy");
+    fs::copy(library, &copy).expect("a copy");
+    chmod(&copy, 0o666);
+    attach(pid).failed(3, "is another file; remove it");
+    fs::remove_file(&copy).expect("no copy");
+    assert!(target.is_running());
+}

@@ -1,0 +1,167 @@
+//! The leak report in one command.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{
+    Done, agent, chmod, files, folder, jdks, lonely, ready, run, shelf, signal, start, until,
+};
+
+#[test]
+fn a_hunt_names_what_grew() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = agent(&jdk, home.path());
+        let library = library.to_str().expect("a name");
+        let mark = home.path().join("mark");
+        let options = format!("mark={}", mark.display());
+        let mut target = ready(&shelf(&jdk));
+        let pid = target.pid().to_string();
+        let args = [
+            "hunt",
+            &pid,
+            &options,
+            "--agent",
+            library,
+            "--for",
+            "1h",
+            "-o",
+            "new/found",
+            "--format",
+            "json",
+        ];
+        let mut child = start(home.path(), &args);
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a line");
+        assert!(
+            line.contains("the second dump follows in 1h; Ctrl-C takes it now"),
+            "{line}"
+        );
+        assert!(mark.exists(), "the agent is loaded first");
+        target.advance(2).expect("READY");
+        // Ends the wait and nothing else.
+        signal("INT", child.id());
+        let mut printed = String::new();
+        let mut stdout = child.stdout.take().expect("a pipe");
+        stdout.read_to_string(&mut printed).expect("text");
+        assert!(child.wait().expect("an end").success());
+
+        let found = home.path().join("new/found");
+        assert_eq!(
+            files(&found),
+            ["after.hprof", "before.hprof", "report.json"]
+        );
+        let kept = fs::read_to_string(found.join("report.json")).expect("a report");
+        assert_eq!(kept, printed);
+        let report: Value = serde_json::from_str(&kept).expect("JSON");
+        let first = &report["suspects"][0];
+        assert_eq!(first["holder"], "Shelf.boxes", "{first}");
+        assert_eq!(first["growth"]["objects"], 10_000, "{first}");
+        assert_eq!(report["snapshots"][1]["path"], "new/found/after.hprof");
+
+        // What is there stays.
+        let again = ["hunt", &pid, "--no-attach", "-o", "new/found"];
+        run(home.path(), &again).failed(2, "-o new/found: before.hprof is there already");
+        assert!(target.is_running());
+    }
+}
+
+#[test]
+fn gates_and_formats_are_those_of_a_diff() {
+    let mut target = ready(&shelf(&jdks()[0]));
+    let pid = target.pid().to_string();
+    let home = folder();
+    let hunt = |more: &[&str]| {
+        let args = ["hunt", &pid, "--no-attach", "-q"];
+        start(home.path(), &[&args, more].concat())
+    };
+    let mut child = hunt(&["--for", "3s", "--fail-on-growth", "100k", "--gz", "1"]);
+    let found = home.path().join(format!("hunt-{pid}"));
+    until("a dump", || found.join("before.hprof.gz").exists());
+    target.advance(2).expect("READY");
+    let mut stderr = String::new();
+    let mut pipe = child.stderr.take().expect("a pipe");
+    pipe.read_to_string(&mut stderr).expect("text");
+    assert_eq!(child.wait().expect("an end").code(), Some(1), "{stderr}");
+    assert!(
+        stderr.starts_with("gate tripped: --fail-on-growth"),
+        "{stderr}"
+    );
+    let names = ["after.hprof.gz", "before.hprof.gz", "report.txt"];
+    assert_eq!(files(&found), names);
+    let report = fs::read_to_string(found.join("report.txt")).expect("a report");
+    assert!(report.contains("Shelf.boxes"), "{report}");
+
+    // Another folder the next time, and an end when there is nobody to wait for.
+    let mut child = hunt(&["--for", "1h"]);
+    let second = home.path().join(format!("hunt-{pid}-2"));
+    until("a dump", || second.join("before.hprof").exists());
+    drop(child.stderr.take());
+    drop(target);
+    assert_eq!(
+        child.wait().expect("an end").code(),
+        Some(3),
+        "nobody is left"
+    );
+    assert_eq!(files(&second), ["before.hprof"]);
+}
+
+#[test]
+fn the_second_interrupt_ends_it() {
+    // So much that the second dump takes its time.
+    let target = ready(&shelf(&jdks()[0]).arg("96"));
+    let pid = target.pid().to_string();
+    let home = folder();
+    let args = [
+        "hunt",
+        &pid,
+        "--no-attach",
+        "--for",
+        "1h",
+        "--gz",
+        "9",
+        "-o",
+        ".",
+    ];
+    let mut child = start(home.path(), &args);
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("a line");
+    assert!(line.contains("Ctrl-C takes it now"), "{line}");
+    signal("INT", child.id());
+    until("a second dump", || files(home.path()).len() > 1);
+    signal("INT", child.id());
+    assert_eq!(child.wait().expect("an end").code(), Some(130));
+    assert_eq!(files(home.path()), ["before.hprof.gz"]);
+}
+
+#[test]
+fn a_hunt_that_cannot_start_leaves_no_folder() {
+    let jdk = &jdks()[0];
+    let target = ready(&shelf(jdk));
+    let pid = target.pid().to_string();
+    let home = folder();
+    let bin = folder();
+    let output = Command::new(lonely(bin.path()))
+        .args(["hunt", &pid, "--for", "1s"])
+        .current_dir(home.path())
+        .env_remove("HEAPDIFF_AGENT")
+        .output();
+    let done = Done::from(output.expect("a run"));
+    let done = done.failed(2, "libheapdiff_agent.so is not beside");
+    assert!(done.stderr.contains("--agent"), "{done:?}");
+    let library = agent(jdk, home.path());
+    chmod(&library, 0o644);
+    let library = library.to_str().expect("a name");
+    let args = ["hunt", &pid, "return=98", "--agent", library, "--for", "1s"];
+    let done = run(home.path(), &args).failed(3, "another sampling agent is at work");
+    assert!(done.stderr.contains("--no-attach"), "{done:?}");
+    assert_eq!(files(home.path()), ["libheapdiff_agent.so"]);
+    // One that is ours already is no obstacle.
+    let args = ["hunt", &pid, "return=201", "--agent", library, "--for", "0"];
+    run(home.path(), &args).well();
+}

@@ -1,0 +1,9 @@
+//! Attach, dump and hunt against real JVMs, each on the JDKs of this machine from 17 on.
+#![cfg(target_os = "linux")]
+
+mod attach;
+mod dump;
+mod elsewhere;
+mod hunt;
+mod refusals;
+mod support;

@@ -1,0 +1,202 @@
+//! What is no JVM that can be asked is told so, and lives on.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::{files, folder, jdks, ready, run, shelf, signal};
+
+const ASKED: [&[&str]; 3] = [
+    &["dump"],
+    &["attach", "--agent", "/dev/null"],
+    &["hunt", "--no-attach", "--for", "1s"],
+];
+
+fn refused(pid: u32, code: i32, why: &str) {
+    let home = folder();
+    for args in ASKED {
+        let pid = pid.to_string();
+        run(home.path(), &[args, &[&*pid]].concat()).failed(code, why);
+        assert_eq!(files(home.path()), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn a_process_that_is_no_jvm_survives() {
+    let mut sleep = Command::new("sleep")
+        .arg("600")
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("sleep");
+    let pid = sleep.id();
+    refused(
+        pid,
+        3,
+        &format!("process {pid} (sleep) is not a HotSpot JVM"),
+    );
+    let ended = sleep.try_wait().expect("a state");
+    sleep.kill().expect("an end");
+    sleep.wait().expect("an end");
+    assert_eq!(ended, None, "it was killed");
+    refused(pid, 3, &format!("there is no process {pid}"));
+}
+
+#[test]
+fn a_process_that_ended_is_told() {
+    let mut child = Command::new("true").spawn().expect("true");
+    let pid = child.id();
+    // Until somebody asks how it ended it has an id.
+    crate::support::until("an end", || {
+        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| s.contains(") Z "))
+    });
+    refused(pid, 3, &format!("process {pid} (true) has ended"));
+    child.wait().expect("an end");
+}
+
+#[test]
+fn the_other_jvms_are_named() {
+    let target = ready(&shelf(&jdks()[0]));
+    let home = folder();
+    let done = run(home.path(), &["dump", "NoSuchMainClassAnywhere"]);
+    let done = done.failed(
+        3,
+        "no Java process has a main class with `NoSuchMainClassAnywhere`",
+    );
+    assert!(done.stderr.contains("Java processes: "), "{done:?}");
+    drop(target);
+}
+
+#[test]
+fn a_thread_is_no_process() {
+    let target = ready(&shelf(&jdks()[0]));
+    let pid = target.pid();
+    let thread = files(Path::new(&format!("/proc/{pid}/task")))
+        .iter()
+        .filter_map(|id| id.parse().ok())
+        .find(|&id| id != pid)
+        .expect("a JVM has threads");
+    refused(
+        thread,
+        3,
+        &format!("{thread} is a thread of the process {pid}"),
+    );
+}
+
+#[test]
+fn attaching_that_is_off_is_told_without_a_signal() {
+    for jdk in jdks() {
+        let off = "-XX:+DisableAttachMechanism";
+        let launches = [
+            shelf(&jdk).flag(off),
+            shelf(&jdk).env("JAVA_TOOL_OPTIONS", off),
+            shelf(&jdk).env("JDK_JAVA_OPTIONS", off),
+        ];
+        for launch in launches {
+            let mut target = ready(&launch);
+            refused(
+                target.pid(),
+                3,
+                "was started with -XX:+DisableAttachMechanism",
+            );
+            assert!(target.is_running());
+            assert!(target.finish().expect("an end"));
+        }
+    }
+}
+
+#[test]
+fn a_jvm_that_does_not_answer_is_given_up() {
+    for jdk in jdks() {
+        let home = folder();
+        // Where we cannot see it.
+        let options = home.path().join("options");
+        fs::write(&options, "-XX:+DisableAttachMechanism").expect("a file");
+        let mut target = ready(&shelf(&jdk).flag(format!("@{}", options.display())));
+        let pid = target.pid().to_string();
+        let done = run(home.path(), &["dump", &pid, "--timeout", "500ms"]);
+        done.failed(3, "does not answer within 500ms");
+        assert_eq!(files(home.path()), ["options"]);
+        assert!(!Path::new(&format!("/tmp/.attach_pid{pid}")).exists());
+        assert!(target.is_running());
+    }
+}
+
+#[test]
+fn a_jvm_that_would_end_by_the_signal_gets_none() {
+    for jdk in jdks() {
+        let mut target = ready(&shelf(&jdk).flag("-Xrs"));
+        let home = folder();
+        let pid = target.pid().to_string();
+        // It listens from the start, until somebody tidies up in /tmp.
+        run(home.path(), &["dump", &pid, "-o", "a.hprof"]).well();
+        fs::remove_file(format!("/tmp/.java_pid{pid}")).expect("a socket");
+        run(home.path(), &["dump", &pid]).failed(3, "does not handle SIGQUIT");
+        assert!(target.is_running());
+    }
+}
+
+#[test]
+fn a_socket_that_was_tidied_up_comes_again() {
+    for jdk in jdks() {
+        let target = ready(&shelf(&jdk));
+        let home = folder();
+        let pid = target.pid().to_string();
+        run(home.path(), &["dump", &pid, "-o", "a.hprof"]).well();
+        fs::remove_file(format!("/tmp/.java_pid{pid}")).expect("a socket");
+        run(home.path(), &["dump", &pid, "-o", "b.hprof"]).well();
+    }
+}
+
+#[test]
+fn a_stopped_jvm_is_told() {
+    let mut target = ready(&shelf(&jdks()[0]));
+    let pid = target.pid();
+    signal("STOP", pid);
+    refused(pid, 3, "is stopped, so it cannot answer");
+    signal("CONT", pid);
+    let home = folder();
+    run(home.path(), &["dump", &pid.to_string()]).well();
+    assert!(target.is_running());
+}
+
+#[test]
+fn a_jvm_that_has_just_started_is_waited_for() {
+    for jdk in jdks() {
+        for _ in 0..5 {
+            let mut target = shelf(&jdk).start().expect("a JVM");
+            let pid = target.pid();
+            let maps = format!("/proc/{pid}/maps");
+            // The earliest moment at which it is a JVM, long before it handles signals.
+            crate::support::until("libjvm.so", || {
+                fs::read_to_string(&maps).is_ok_and(|text| text.contains("libjvm.so"))
+            });
+            let home = folder();
+            run(home.path(), &["dump", &pid.to_string(), "-o", "a.hprof"]).well();
+            assert_eq!(files(home.path()), ["a.hprof"]);
+            target.wait_ready(1).expect("it lives");
+        }
+    }
+}
+
+#[test]
+fn a_dead_socket_is_passed_over() {
+    let jdk = jdks().remove(0);
+    let target = ready(&shelf(&jdk));
+    let pid = target.pid();
+    // As one that was killed leaves it, whose id came again.
+    let socket = format!("/tmp/.java_pid{pid}");
+    drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
+    let home = folder();
+    run(home.path(), &["dump", &pid.to_string(), "-o", "a.hprof"]).well();
+    // Nor is a file that only has the name of one.
+    let second = ready(&shelf(&jdk));
+    let file = format!("/tmp/.java_pid{}", second.pid());
+    fs::write(&file, "").expect("a file");
+    let asked = ["dump", &second.pid().to_string(), "-o", "b.hprof"];
+    run(home.path(), &asked).well();
+    assert_eq!(files(home.path()), ["a.hprof", "b.hprof"]);
+    drop((target, second));
+    for left in [socket, file] {
+        let _ = fs::remove_file(left);
+    }
+}

@@ -1,0 +1,210 @@
+//! JVMs to talk to, and the program that talks to them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testdata::jvm::{Jdk, Launch, Target};
+
+/// The class of which there are 10,000 more at each `READY`.
+pub(crate) const BOX: &str = "Shelf$Box";
+
+/// The program that the tests talk to.
+pub(crate) fn shelf(jdk: &Jdk) -> Launch {
+    let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
+    Launch::class(jdk, classes, "Shelf").flag("-Xmx256m")
+}
+
+/// Started and at its first `READY`.
+pub(crate) fn ready(launch: &Launch) -> Target {
+    let mut target = launch.start().expect("a JVM");
+    target.wait_ready(1).expect("READY");
+    target
+}
+
+/// The JDKs to test with; there must be one.
+pub(crate) fn jdks() -> Vec<Jdk> {
+    let jdks = Jdk::all_for_scenarios();
+    assert!(!jdks.is_empty(), "a JDK from 17 on is needed");
+    jdks
+}
+
+/// A folder to write to.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+pub(crate) fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("other permissions");
+}
+
+pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapdiff"));
+    command
+        .args(args)
+        .current_dir(folder)
+        .env_remove("HEAPDIFF_AGENT");
+    command
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+}
+
+impl Done {
+    /// It went well.
+    pub(crate) fn well(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
+    /// It failed so, with a first line that says why.
+    pub(crate) fn failed(self, code: i32, why: &str) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        let first = self.stderr.lines().next().unwrap_or_default();
+        assert!(first.contains(why), "{why}: {self:?}");
+        assert_eq!(self.stdout, "");
+        self
+    }
+}
+
+pub(crate) fn run(folder: &Path, args: &[&str]) -> Done {
+    heapdiff(folder, args).output().expect("a run").into()
+}
+
+/// Runs it in the background.
+pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
+    heapdiff(folder, args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run")
+}
+
+/// As `kill -SIGNAL PID`.
+pub(crate) fn signal(name: &str, pid: u32) {
+    let done = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(done.expect("kill").success());
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The names of what is in a folder.
+pub(crate) fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .expect("the folder")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Objects of each class that a dump holds, in the order of the classes.
+pub(crate) fn instances(dump: &Path, classes: &[&str]) -> Vec<u64> {
+    let name = dump.to_str().expect("a name");
+    let args = ["histo", name, "--format", "json", "--strict"];
+    let report = run(Path::new("/"), &args).well().stdout;
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let rows = report["classes"].as_array().expect("classes");
+    let of = |class: &&str| {
+        rows.iter()
+            .filter(|row| row["class"] == **class)
+            .filter_map(|row| row["objects"].as_u64())
+            .sum()
+    };
+    classes.iter().map(of).collect()
+}
+
+/// Whether the tests may start programs as other users and in other namespaces.
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
+pub(crate) fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().expect("id");
+    let root = id.stdout.trim_ascii() == b"0";
+    if !root {
+        eprintln!("not root: other users and namespaces are left out");
+    }
+    root
+}
+
+/// Starts a program as an ordinary user who shares nothing with us.
+pub(crate) const AS_NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
+/// The program's classes where everybody may read them.
+pub(crate) fn public_shelf(jdk: &Jdk, folder: &Path) -> Launch {
+    let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
+    let copy = folder.join("classes");
+    fs::create_dir_all(&copy).expect("a folder");
+    for name in files(&classes) {
+        fs::copy(classes.join(&name), copy.join(&name)).expect("a copy");
+        chmod(&copy.join(name), 0o644);
+    }
+    chmod(folder, 0o755);
+    chmod(&copy, 0o755);
+    Launch::class(jdk, copy, "Shelf").flag("-Xmx256m")
+}
+
+/// The program where no agent's library is beside it, whatever was built.
+pub(crate) fn lonely(folder: &Path) -> PathBuf {
+    fs::create_dir_all(folder).expect("a folder");
+    let program = folder.join("heapdiff");
+    fs::copy(env!("CARGO_BIN_EXE_heapdiff"), &program).expect("a copy");
+    program
+}
+
+/// Compiles the agent that returns what its options say.
+pub(crate) fn agent(jdk: &Jdk, folder: &Path) -> PathBuf {
+    let library = folder.join("libheapdiff_agent.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture/agent.c");
+    let include = jdk.home().join("include");
+    let done = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wall", "-Werror", "-o"])
+        .arg(&library)
+        .arg(source)
+        .arg("-I")
+        .arg(&include)
+        .arg("-I")
+        .arg(include.join("linux"))
+        .output()
+        .expect("a C compiler");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    library
+}
