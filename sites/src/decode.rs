@@ -112,7 +112,7 @@ pub struct SiteTable {
 }
 
 impl SiteTable {
-    /// Reads the elements of `blobs`, up to the first `null`.
+    /// Reads the elements of `blobs` that are not `null`, in their order.
     ///
     /// Never panics; takes memory in proportion to the bytes given.
     ///

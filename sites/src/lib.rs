@@ -23,8 +23,8 @@
 //! | `verbosity` | `int` | what frames tell: [`Verbosity::code`] |
 //! | `counters` | `long[]` | [`Counter`]s, each at its [`Counter::index`]; longer arrays have counters of later versions |
 //! | `samples` | `Object[]` of `Object[]` | live samples: chunks of [`CHUNK`] places, `null` or a `SampleRef`; a chunk is `null` until needed |
-//! | `classes` | `Object[]` of `Object[]` | class definitions, in the same form |
-//! | `blobs` | `Object[]` of `byte[]` | the site table, see [`SiteTable::decode`]; `null`s follow the last piece |
+//! | `classes` | `Object[]` of `Object[]` | class definitions, in the same form; those of the boot loader only if hidden (the others stay for ever) |
+//! | `blobs` | `Object[]` of `byte[]` | the site table, see [`SiteTable::decode`]; skip `null`s |
 //! | `totals` | `Object[]` of `long[]` | what each site allocated since the start: chunk `site / 1024` holds samples at `2 * (site % 1024)` and their bytes at the place after it ([`TOTALS_CHUNK`]) |
 //! | `classTotals` | `Object[]` of `long[]` | exact allocations (objects, bytes) of each type, same form by type id; only with [`Strategy::Class`], else `null`. Brought up to date once a second |
 //! | `recent` | `Object[]` | ring of the last collected samples, oldest overwritten; `null`s where it is not full yet |
@@ -40,7 +40,7 @@
 //! |---|---|---|
 //! | `referent` | of `java.lang.ref.Reference` | the sampled object; the class object for a class definition; `null` once collected |
 //! | `mark` | `int` | written last: 0 the object is not complete, ignore it; [`MARK_SAMPLE`]; [`MARK_CLASS`] |
-//! | `uid` | `long` | unique in this JVM, ascending from 1, the same in every dump |
+//! | `uid` | `long` | unique in this JVM, ascending from 1 with gaps, the same in every dump |
 //! | `size` | `long` | the object's bytes as the JVM reported them; 0 for a class definition |
 //! | `site` | `int` | id of the stack in the site table; 0: unknown |
 //! | `type` | `int` | id of the class's name in the site table; 0: unknown |
