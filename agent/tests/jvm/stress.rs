@@ -1,0 +1,4 @@
+//! All at once, for a while: see [`stress`].
+
+#[test]
+fn nothing() {}
