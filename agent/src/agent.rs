@@ -116,7 +116,13 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
             return attach::FAILED;
         }
     }
-    let bell = match arm(&jvmti).and_then(|()| Bell::new(jvmti)) {
+    // As early as can be: a thread draws the distance to its first sample when it is made, and to the
+    // next only then.
+    let bell = match jvmti
+        .set_interval(options.sampling.interval)
+        .and_then(|()| arm(&jvmti))
+        .and_then(|()| Bell::new(jvmti))
+    {
         Ok(bell) => bell,
         Err(failed) => {
             say(format_args!(
@@ -138,11 +144,11 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
 }
 
 /// Starts sampling, or the delay before it, in a JVM that is up. Returns one of [`attach`]'s codes.
-pub(crate) fn start(env: &mut Env<'_>) -> i32 {
+pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
     let Some(agent) = AGENT.get() else {
         return attach::FAILED;
     };
-    match agent.start(env) {
+    match agent.start(env, at_startup) {
         Ok(()) => attach::DONE,
         Err(why) => {
             OFF.store(true, Relaxed);
@@ -239,10 +245,10 @@ impl Agent {
     }
 
     fn enable(&self) -> crate::jvmti::Result<()> {
-        self.jvmti.enable(self.options.classes, true)
+        self.jvmti.enable(self.options.classes)
     }
 
-    fn start(&self, env: &mut Env<'_>) -> std::result::Result<(), String> {
+    fn start(&self, env: &mut Env<'_>, at_startup: bool) -> std::result::Result<(), String> {
         let text = |error: Error| error.to_string();
         let running = self.build(env).map_err(text)?;
         if self.running.set(running).is_err() {
@@ -251,12 +257,20 @@ impl Agent {
         let thread = new_thread(env).map_err(text)?;
         let started = self.jvmti.run_thread(&thread);
         env.delete_local_ref(thread);
-        let interval = self.options.sampling.interval;
         started
-            .and_then(|()| self.jvmti.set_interval(interval))
             .and_then(|()| {
                 if self.options.delay == 0 {
                     self.enable()
+                } else {
+                    Ok(())
+                }
+            })
+            .and_then(|()| {
+                // The buffer that this thread allocates from was made without sampling, and only
+                // a collection takes it away. When the JVM has just come up that takes a few
+                // milliseconds; whoever asks for every allocation gets every allocation.
+                if at_startup && self.options.sampling.interval == 0 {
+                    self.jvmti.collect_garbage()
                 } else {
                     Ok(())
                 }

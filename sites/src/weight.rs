@@ -104,7 +104,8 @@ impl Sampling {
     pub fn doubled(&self) -> Self {
         let mut next = *self;
         match self.strategy {
-            Strategy::Bytes => next.interval = self.interval.max(256).saturating_mul(2),
+            Strategy::Bytes if self.interval == 0 => next.interval = 512,
+            Strategy::Bytes => next.interval = self.interval.saturating_mul(2),
             _ => next.rate = self.rate.max(1).saturating_mul(2),
         }
         next

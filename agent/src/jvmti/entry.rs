@@ -105,7 +105,7 @@ unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
-        unsafe { with_env(env, |env| _ = agent::start(env)) };
+        unsafe { with_env(env, |env| _ = agent::start(env, true)) };
     });
 }
 
@@ -232,7 +232,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
         result = agent::load(jvmti, &options);
         if result == heapdiff_sites::attach::DONE {
             // SAFETY: the environment is this thread's.
-            unsafe { with_env(env.cast(), |env| result = agent::start(env)) };
+            unsafe { with_env(env.cast(), |env| result = agent::start(env, false)) };
         }
     });
     result

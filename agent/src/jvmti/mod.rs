@@ -134,11 +134,11 @@ impl Jvmti {
         }
     }
 
-    /// Turns class loading, garbage collection and samples on, as asked.
-    pub(crate) fn enable(&self, classes: bool, samples: bool) -> Result<()> {
+    /// Turns on all that comes while the program runs; class definitions if asked.
+    pub(crate) fn enable(&self, classes: bool) -> Result<()> {
         self.set_event(event::GARBAGE_COLLECTION_FINISH, true)?;
         self.set_event(event::CLASS_LOAD, classes)?;
-        self.set_event(event::SAMPLED_OBJECT_ALLOC, samples)
+        self.set_event(event::SAMPLED_OBJECT_ALLOC, true)
     }
 
     /// Turns off all that comes while the program runs.
@@ -305,6 +305,12 @@ impl Jvmti {
     fn deallocate(&self, memory: *mut u8) {
         // SAFETY: the JVM allocated it for us, and it is given back once. It cannot fail then.
         let _ = unsafe { call!(self, Deallocate, memory) };
+    }
+
+    /// Has the JVM collect garbage, all of it.
+    pub(crate) fn collect_garbage(&self) -> Result<()> {
+        // SAFETY: it takes no arguments; the environment is valid.
+        unsafe { call!(self, ForceGarbageCollection) }
     }
 
     /// Gives the environment back, with its capabilities. Whoever calls this uses it no more, and no event

@@ -78,6 +78,7 @@ pub(crate) mod as_int {
         unsafe extern "C" fn(*mut jvmtiEnv, jobject, *mut jvmtiThreadInfo) -> c_int;
     pub(crate) type Deallocate = unsafe extern "C" fn(*mut jvmtiEnv, *mut u8) -> c_int;
     pub(crate) type DisposeEnvironment = unsafe extern "C" fn(*mut jvmtiEnv) -> c_int;
+    pub(crate) type ForceGarbageCollection = DisposeEnvironment;
     pub(crate) type CreateRawMonitor =
         unsafe extern "C" fn(*mut jvmtiEnv, *const c_char, *mut jrawMonitorID) -> c_int;
     pub(crate) type RawMonitorEnter = unsafe extern "C" fn(*mut jvmtiEnv, jrawMonitorID) -> c_int;

@@ -132,8 +132,30 @@ impl Dumped {
             .into_iter()
             .map(|(id, pair)| (table.class(id).unwrap_or("?").to_owned(), pair))
             .collect();
-        let holder = snapshot.find(snapshot.classes()[class].id).unwrap();
-        let bytes = snapshot.retained_bytes(holder).unwrap();
+        let mut own: Vec<ObjectIndex> = [statics::SAMPLES, statics::CLASSES]
+            .into_iter()
+            .flat_map(|name| elements(&snapshot, &nested(name)))
+            .flatten()
+            .flatten()
+            .collect();
+        for name in [
+            statics::SAMPLES,
+            statics::CLASSES,
+            statics::BLOBS,
+            statics::TOTALS,
+            statics::RECENT,
+            statics::RESERVOIR,
+        ] {
+            own.extend(nested(name));
+            own.extend(array(name));
+        }
+        own.extend([statics::RECENT_DIED, statics::RESERVOIR_DIED].map(|n| array(n).unwrap()));
+        own.sort_unstable();
+        own.dedup();
+        let bytes = own
+            .iter()
+            .map(|&object| snapshot.shallow_bytes(object))
+            .sum();
         Some(Self {
             sampling: sampling(statics::INTERVAL, statics::RATE),
             first: sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),

@@ -122,7 +122,7 @@ fn attached_late() {
     for jdk in jdks() {
         let classes = jdk.compile(&programs::agent("Steady.java")).unwrap();
         let mut target = Launch::class(&jdk, classes, "Steady")
-            .arg("300")
+            .arg("3000")
             .start()
             .unwrap();
         target.wait_ready(1).unwrap();
@@ -140,7 +140,7 @@ fn attached_late() {
             target.advance(phase).unwrap();
             let dumped = Dumped::of(&target);
             let now = dumped.of_kind("Steady.keep", "Steady$Kept").len();
-            if now - kept == 300 {
+            if now - kept == 3000 {
                 break;
             }
             assert!(phase < 20, "{kept} kept, then {now}");

@@ -1,4 +1,121 @@
-//! All at once, for a while: see [`stress`].
+//! Everything at once, for a while: class loading and unloading, thread churn, virtual threads, stack overflows,
+//! collections in a loop, the agent attached while the program is busy, JNI calls checked.
+//!
+//! `HEAPDIFF_SOAK_SECONDS` says how long for each JVM; `cargo xtask soak` sets it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use heapdiff_sites::Counter;
+use testdata::jvm::{Jdk, Launch};
+use testdata::programs;
+
+use crate::dumped::Dumped;
+use crate::{collectors, jdks, library};
+
+const SECONDS: &str = "HEAPDIFF_SOAK_SECONDS";
+
+fn seconds() -> u64 {
+    let told = std::env::var(SECONDS).ok();
+    told.map_or(3, |text| text.parse().expect(SECONDS))
+}
+
+fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
+    let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
+    Launch::class(jdk, classes, "Busy")
+        .flags(["-Xmx300m", "-Xcheck:jni"])
+        .flags(flags)
+        .arg(seconds().to_string())
+        .timeout(Duration::from_secs(seconds() + 120))
+}
+
+/// What a JVM may say by itself.
+fn expected(line: &str) -> bool {
+    // JDK 21 and later, when an agent is loaded into a running JVM.
+    line.starts_with("WARNING: A JVM TI agent has been loaded dynamically")
+        || line.starts_with("WARNING: If a serviceability tool is")
+        || line.starts_with("WARNING: Dynamic loading of agents will be")
+        || line.is_empty()
+}
+
+fn stress(jdk: &Jdk, flags: &[&str], options: &str, attach: bool) {
+    let context = format!("JDK {} {flags:?} {options} attach {attach}", jdk.version());
+    let mut launch = busy(jdk, flags);
+    if !attach {
+        launch = launch.agent(&library(), options);
+    }
+    let mut target = launch.start().unwrap();
+    target.wait_line("BUSY").unwrap();
+    if attach {
+        let answer = target.load_agent(&library(), options).unwrap();
+        assert!(answer.contains("return code: 0"), "{context}: {answer}");
+    }
+    // Dumps while everything runs.
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(seconds() * 300));
+        let dumped = Dumped::of(&target);
+        assert!(dumped.counter(Counter::Recorded) > 0, "{context}");
+    }
+    target.wait_ready(1).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let dumped = Dumped::of(&target);
+    assert_eq!(dumped.counter(Counter::Faults), 0, "{context}");
+    assert!(dumped.counter(Counter::Collected) > 0, "{context}");
+    for sample in dumped.samples.iter().chain(&dumped.classes) {
+        // Every join is right: the object is of the class that was allocated.
+        let referent = sample.referent.as_deref().unwrap();
+        if sample.kind == "java.lang.Class" {
+            continue;
+        }
+        let plain = referent.split('/').next().unwrap();
+        assert!(
+            plain == sample.kind
+                || plain.starts_with(&sample.kind)
+                || sample.kind.contains("Generated"),
+            "{context}: {referent} was sampled as {}",
+            sample.kind
+        );
+    }
+    println!(
+        "{context}: {} recorded, {} classes, {} collected, {} live, {} sites, dropped {} full {} failed {} pending {} classes, {} thinnings",
+        dumped.counter(Counter::Recorded),
+        dumped.counter(Counter::Classes),
+        dumped.counter(Counter::Collected),
+        dumped.samples.len(),
+        dumped.counter(Counter::Sites),
+        dumped.counter(Counter::DroppedFull),
+        dumped.counter(Counter::DroppedFailed),
+        dumped.counter(Counter::DroppedPending),
+        dumped.counter(Counter::DroppedClasses),
+        dumped.counter(Counter::Thinnings),
+    );
+    let (well, errors) = target.finish_with_errors().unwrap();
+    let unexpected: Vec<&str> = errors.lines().filter(|line| !expected(line)).collect();
+    assert!(well && unexpected.is_empty(), "{context}: {unexpected:#?}");
+}
 
 #[test]
-fn nothing() {}
+fn everything_at_once() {
+    for jdk in jdks() {
+        for collector in collectors(&jdk) {
+            stress(&jdk, &[collector], "interval=16k", false);
+        }
+        stress(&jdk, &[], "interval=4k,max_samples=2000,depth=300", false);
+        stress(&jdk, &[], "interval=16k,reaper=queue", false);
+    }
+}
+
+#[test]
+fn attached_while_busy() {
+    for jdk in jdks() {
+        stress(&jdk, &[], "interval=16k", true);
+    }
+}
+
+#[test]
+fn every_allocation_while_busy() {
+    for jdk in jdks() {
+        stress(&jdk, &[], "interval=0,max_samples=20000", false);
+        stress(&jdk, &[], "strategy=class,rate=20,include=^Busy", false);
+    }
+}

@@ -285,8 +285,8 @@ impl Target {
 
     /// Loads a native agent into the running JVM and returns what the JVM answers.
     pub fn load_agent(&self, library: &Path, options: &str) -> Result<String, JvmError> {
-        let library = library.as_os_str();
-        self.jcmd(["JVMTI.agent_load".as_ref(), library, options.as_ref()])
+        let options = OsString::from(format!("\"{options}\""));
+        self.jcmd(["JVMTI.agent_load".into(), quoted(library), options])
     }
 
     /// Sends a diagnostic command, such as `["VM.flags"]`, and returns what the JVM answers.
