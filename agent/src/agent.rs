@@ -180,8 +180,13 @@ pub(crate) fn sampled(
     class: &JClass<'_>,
     size: i64,
 ) {
-    if let Some(sampler) = sampler() {
-        sampler.sampled(env, &COUNTERS, (thread, object, class), size);
+    let Some(agent) = AGENT.get() else {
+        return;
+    };
+    if let Some(sampler) = sampler()
+        && !sampler.sampled(env, &COUNTERS, (thread, object, class), size)
+    {
+        agent.bell.ring();
     }
 }
 
@@ -203,7 +208,7 @@ fn sampler() -> Option<&'static Sampler> {
 pub(crate) fn collected() {
     COUNTERS.count(Counter::Collections);
     if let Some(agent) = AGENT.get() {
-        agent.bell.collected();
+        agent.bell.ring();
     }
 }
 
@@ -241,6 +246,7 @@ impl Agent {
             garbage: &running.garbage,
             counters: &COUNTERS,
             bell: &self.bell,
+            dropped: AtomicU64::new(0),
         })
     }
 

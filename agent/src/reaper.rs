@@ -2,7 +2,8 @@
 //! figures in the heap up to date.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use heapdiff_sites::{CHUNK, Counter, Sampling, Strategy, fields, statics};
@@ -29,7 +30,7 @@ const REST: Duration = Duration::from_millis(20);
 pub(crate) struct Bell {
     jvmti: Jvmti,
     monitor: Monitor,
-    collected: AtomicBool,
+    rung: AtomicBool,
     stopping: AtomicBool,
 }
 
@@ -38,15 +39,18 @@ impl Bell {
         Ok(Self {
             jvmti,
             monitor: jvmti.monitor(NAME)?,
-            collected: AtomicBool::new(false),
+            rung: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         })
     }
 
-    /// The collector has run.
-    pub(crate) fn collected(&self) {
-        self.jvmti
-            .notify(self.monitor, || self.collected.store(true, Release));
+    /// There is something to do: the collector has run, or a table is full.
+    pub(crate) fn ring(&self) {
+        // Who rings while it still sounds changes nothing.
+        if !self.rung.load(Acquire) {
+            self.jvmti
+                .notify(self.monitor, || self.rung.store(true, Release));
+        }
     }
 
     pub(crate) fn stop(&self) {
@@ -58,16 +62,16 @@ impl Bell {
         self.stopping.load(Acquire)
     }
 
-    /// Waits until the collector has run or time is up; `false` if it is time to stop.
+    /// Waits until the bell rings or time is up; `false` if it is time to stop.
     pub(crate) fn wait(&self, most: Duration) -> bool {
         let millis = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
-        let ready = || self.is_stopping() || self.collected.load(Acquire);
+        let ready = || self.is_stopping() || self.rung.load(Acquire);
         let waited = self.jvmti.wait(self.monitor, millis, ready);
-        self.collected.swap(false, AcqRel);
+        self.rung.swap(false, AcqRel);
         waited.is_ok() && !self.is_stopping()
     }
 
-    /// Waits for so long, whatever the collector does; `false` if it is time to stop.
+    /// Waits for so long, whether the bell rings or not; `false` if it is time to stop.
     pub(crate) fn rest(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         while !self.is_stopping() {
@@ -92,6 +96,8 @@ pub(crate) struct Work<'a> {
     pub(crate) garbage: &'a Garbage,
     pub(crate) counters: &'a Counters,
     pub(crate) bell: &'a Bell,
+    /// Samples that had found no place when the thread looked last.
+    pub(crate) dropped: AtomicU64,
 }
 
 struct Found<'local> {
@@ -127,7 +133,11 @@ impl Work<'_> {
             }
             Reaper::Queue => self.drain(env, found)?,
         }
-        if self.sampler.samples.is_full() {
+        // Samples that find no place would make estimates too low. Which ones they are is not chance:
+        // even when the dead have made room again the table is too small for this interval.
+        let dropped = self.counters.get(Counter::DroppedFull);
+        let before = self.dropped.swap(dropped, Relaxed);
+        if dropped > before || self.sampler.samples.is_crowded() {
             self.thin(env)?;
         }
         self.flush(env);
@@ -174,7 +184,7 @@ impl Work<'_> {
                     Err(_) => (&self.sampler.classes, (!place).cast_unsigned()),
                 };
                 // A reference that thinning or a failure has removed is no longer there.
-                if self.is_at(env, table, slot, found)? {
+                if Self::is_taken(env, table, slot)? {
                     table.clear(env, slot);
                     table.give_back(&[slot]);
                 }
@@ -186,8 +196,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether the reference in this place has been collected.
-    fn is_at(&self, env: &mut Env<'_>, table: &Table, slot: u32, _: &Found<'_>) -> Result<bool> {
+    fn is_taken(env: &mut Env<'_>, table: &Table, slot: u32) -> Result<bool> {
         let chunk = table.chunks().find(|&(first, _)| {
             slot.checked_sub(first)
                 .is_some_and(|place| (place as usize) < CHUNK)

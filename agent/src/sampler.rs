@@ -49,19 +49,19 @@ impl Sampler {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 
-    /// The JVM has sampled an allocation.
+    /// The JVM has sampled an allocation. `false` if there was no place for it.
     pub(crate) fn sampled(
         &self,
         env: &mut Env<'_>,
         counters: &Counters,
         (thread, object, class): (&JObject<'_>, &JObject<'_>, &JClass<'_>),
         size: i64,
-    ) {
+    ) -> bool {
         counters.count(Counter::Events);
         // The program's exception must stay as it is, and JNI forbids nearly everything until it is handled.
         if env.exception_check() {
             counters.count(Counter::DroppedPending);
-            return;
+            return true;
         }
         let bytes = u64::try_from(size).unwrap_or(0);
         // The class's name costs a call into the JVM: it is asked for first only where it decides.
@@ -69,7 +69,7 @@ impl Sampler {
         let known = (self.filtered || counts_classes).then(|| self.stacks.class(class, counters));
         if known.is_some_and(|known| !known.passes) {
             counters.count(Counter::Filtered);
-            return;
+            return true;
         }
         let takes = match (&self.class_totals, known) {
             (Some(totals), Some(known)) => {
@@ -82,11 +82,11 @@ impl Sampler {
         };
         if !takes {
             counters.count(Counter::Filtered);
-            return;
+            return true;
         }
         let Some(slot) = self.samples.take() else {
             counters.count(Counter::DroppedFull);
-            return;
+            return false;
         };
         let site = self.stacks.site(env, counters);
         let class = known
@@ -105,7 +105,7 @@ impl Sampler {
         };
         if !self.keep(env, &self.samples, slot, object, &fields) {
             counters.count(Counter::DroppedFailed);
-            return;
+            return true;
         }
         counters.raise(Counter::Uids, fields.uid);
         counters.count(Counter::Recorded);
@@ -113,6 +113,7 @@ impl Sampler {
         self.totals.add(site, bytes);
         self.totals.show(env, site);
         self.show(env, counters);
+        true
     }
 
     /// The JVM has defined a class.

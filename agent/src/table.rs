@@ -97,8 +97,9 @@ impl Table {
         (self.fresh.load(Relaxed) as usize).saturating_sub(free)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.live() >= self.capacity as usize
+    /// Whether fewer than one place in eight is free.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.live() >= self.capacity as usize / 8 * 7
     }
 
     const fn split(slot: u32) -> (usize, usize) {

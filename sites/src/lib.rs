@@ -58,7 +58,7 @@
 //!
 //! ## Thinning
 //!
-//! When `max_samples` live samples are reached, the agent doubles `interval` (or `rate`) and drops
+//! When the table of `max_samples` places is nearly full or samples found no place in it, the agent doubles `interval` (or `rate`) and drops
 //! those samples that the new interval would not have taken, so that estimates stay unbiased;
 //! [`Sampling::keeps`] decides from uid and size alone. For identity across dumps apply the
 //! later dump's thinning to the earlier one's samples: a sample which it does not keep is missing

@@ -69,7 +69,10 @@ fn every_kind(dumped: &Dumped) {
         // The first call of a concatenation or a lambda links it, which allocates too.
         let linking = "java.lang.invoke.MethodHandleNatives.linkCallSite";
         found.retain(|sample| !dumped.through(sample.site, linking));
-        if found.len() != each * N {
+        // The runtime makes some strings of its own on the first call, for the class's name and the
+        // constants.
+        let more = if kind == "java.lang.String" { 20 } else { 0 };
+        if !(each * N..=each * N + more).contains(&found.len()) {
             let odd: Vec<_> = found
                 .iter()
                 .map(|s| dumped.frames(s.site))
