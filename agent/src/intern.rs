@@ -123,7 +123,7 @@ impl Interner {
 
     /// All these give 0 when the table is full.
     pub(crate) fn string(&mut self, text: &str) -> u32 {
-        let text = &text[..text.floor_char_boundary(LONGEST)];
+        let text = cut(text);
         if let Some(&id) = self.strings.ids.get(text) {
             return id;
         }
@@ -236,6 +236,15 @@ impl Interner {
         self.sites.publish(&pending.sites);
         self.types.publish(&pending.types);
     }
+}
+
+/// The text, or its beginning up to the last whole character that fits.
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]

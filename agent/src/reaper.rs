@@ -177,14 +177,14 @@ impl Work<'_> {
                 .sampler
                 .refs
                 .sweep(env, &found.dead, &found.dead, &found.places)?;
-            for place in self.places(env, found, count)? {
+            for (index, place) in self.places(env, found, count)?.into_iter().enumerate() {
                 // Places of class definitions are complements.
                 let (table, slot) = match u32::try_from(place) {
                     Ok(slot) => (&self.sampler.samples, slot),
                     Err(_) => (&self.sampler.classes, (!place).cast_unsigned()),
                 };
-                // A reference that thinning or a failure has removed is no longer there.
-                if Self::is_taken(env, table, slot)? {
+                // Thinning may have dropped it, and another be in its place.
+                if Self::holds(env, table, slot, &found.dead, index)? {
                     table.clear(env, slot);
                     table.give_back(&[slot]);
                 }
@@ -196,18 +196,23 @@ impl Work<'_> {
         }
     }
 
-    fn is_taken(env: &mut Env<'_>, table: &Table, slot: u32) -> Result<bool> {
-        let chunk = table.chunks().find(|&(first, _)| {
-            slot.checked_sub(first)
-                .is_some_and(|place| (place as usize) < CHUNK)
-        });
-        let Some((first, chunk)) = chunk else {
+    /// Whether the reference at `index` of `dead` is in this place.
+    fn holds(
+        env: &mut Env<'_>,
+        table: &Table,
+        slot: u32,
+        dead: &JObjectArray<'_>,
+        index: usize,
+    ) -> Result<bool> {
+        let Some((chunk, place)) = table.place(slot) else {
             return Ok(false);
         };
-        let reference = chunk.get_element(env, (slot - first) as usize)?;
-        let there = !reference.is_null();
-        env.delete_local_ref(reference);
-        Ok(there)
+        let there = chunk.get_element(env, place)?;
+        let found = dead.get_element(env, index)?;
+        let same = env.is_same_object(&there, &found)?;
+        env.delete_local_ref(there);
+        env.delete_local_ref(found);
+        Ok(same)
     }
 
     fn places(&self, env: &mut Env<'_>, found: &Found<'_>, count: usize) -> Result<Vec<i32>> {

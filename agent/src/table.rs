@@ -76,10 +76,14 @@ impl Table {
 
     /// Empties a place.
     pub(crate) fn clear(&self, env: &Env<'_>, slot: u32) -> bool {
+        self.place(slot)
+            .is_some_and(|(chunk, place)| chunk.set_element(env, place, JObject::null()).is_ok())
+    }
+
+    /// The chunk that a place is in, and where.
+    pub(crate) fn place(&self, slot: u32) -> Option<(&Global<JObjectArray<'static>>, usize)> {
         let (chunk, place) = Self::split(slot);
-        self.chunks
-            .get(chunk)
-            .is_some_and(|array| array.set_element(env, place, JObject::null()).is_ok())
+        Some((self.chunks.get(chunk)?, place))
     }
 
     /// The chunks in use, with the first place of each.

@@ -58,9 +58,9 @@
 //!
 //! ## Thinning
 //!
-//! When the table of `max_samples` places is nearly full or samples found no place in it, the agent doubles `interval` (or `rate`) and drops
-//! those samples that the new interval would not have taken, so that estimates stay unbiased;
-//! [`Sampling::keeps`] decides from uid and size alone. For identity across dumps apply the
+//! When the table of `max_samples` places is nearly full, or samples found no place in it, the agent
+//! doubles `interval` (or `rate`) and drops those samples that the new interval would not have
+//! taken, so that estimates stay unbiased; [`Sampling::keeps`] decides from uid and size alone. For identity across dumps apply the
 //! later dump's thinning to the earlier one's samples: a sample which it does not keep is missing
 //! in the later dump for that reason, not because it died. [`Counter::Thinned`] counts them.
 //!

@@ -7,9 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 
 use jni::objects::{JClass, JObject};
-use jni::sys::{JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
+use jni::sys::{JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
 use jni::{Env, EnvUnowned, Outcome};
-use jvmti_sys::{jvmtiEnv, jvmtiEventCallbacks};
+use jvmti_sys::{
+    jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
+};
 
 use super::Jvmti;
 use super::sys::{Callbacks, VERSION_11, event};
@@ -130,18 +132,17 @@ type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclas
 
 /// Turns on what is needed before the program runs.
 pub(crate) fn arm(jvmti: &Jvmti) -> super::Result<()> {
-    let vm_init: WithThread = vm_init;
-    let vm_death: WithEnv = vm_death;
-    let class_load: WithClass = class_load;
     jvmti.set_callbacks(&Callbacks {
         base: jvmtiEventCallbacks {
             // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys
             // takes from an older jni-sys.
-            VMInit: Some(unsafe { transmute::<WithThread, _>(vm_init) }),
+            VMInit: unsafe { transmute::<Option<WithThread>, jvmtiEventVMInit>(Some(vm_init)) },
             // SAFETY: as above.
-            VMDeath: Some(unsafe { transmute::<WithEnv, _>(vm_death) }),
+            VMDeath: unsafe { transmute::<Option<WithEnv>, jvmtiEventVMDeath>(Some(vm_death)) },
             // SAFETY: as above.
-            ClassLoad: Some(unsafe { transmute::<WithClass, _>(class_load) }),
+            ClassLoad: unsafe {
+                transmute::<Option<WithClass>, jvmtiEventClassLoad>(Some(class_load))
+            },
             GarbageCollectionFinish: Some(garbage_collection_finish),
             ..jvmtiEventCallbacks::default()
         },
@@ -222,12 +223,12 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM that called has a full table (it is not null if `jvmti` was found).
-        if jvmti.is_some()
-            && unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, jni::sys::JNI_VERSION_1_8) }
-                != JNI_OK
-        {
-            return;
+        if jvmti.is_some() {
+            // SAFETY: the JVM that called has a full table; it is not null, for `jvmti` came from it.
+            let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
+            if got != JNI_OK {
+                return;
+            }
         }
         result = agent::load(jvmti, &options);
         if result == heapdiff_sites::attach::DONE {

@@ -93,6 +93,10 @@ macro_rules! call {
             // C ABI, and in the constness of pointers. The arguments are what the
             // function's specification asks for, as the caller's comment says.
             Some(function) => {
+                #[allow(
+                    clippy::missing_transmute_annotations,
+                    reason = "the source is the type of the field that is named"
+                )]
                 let function = std::mem::transmute::<_, as_int::$name>(function);
                 check(function(jvmti.0.as_ptr() $(, $argument)*))
             }

@@ -159,6 +159,34 @@ fn every_allocation_interpreted() {
     }
 }
 
+#[test]
+fn virtual_threads() {
+    for jdk in jdks().iter().filter(|jdk| jdk.major() >= 21) {
+        let mut target = launch(jdk, "Virtual", "interval=0").start().unwrap();
+        target.wait_ready(1).unwrap();
+        let dumped = Dumped::of(&target);
+        dumped.assert_complete();
+        let items = dumped.of_kind("Virtual.item", "Virtual$Item");
+        assert_eq!(items.len(), 1000);
+        let unnamed = items
+            .iter()
+            .filter(|s| s.thread == "(virtual thread)")
+            .count();
+        assert_eq!(unnamed, 500);
+        let names: HashSet<&str> = items.iter().map(|s| &*s.thread).collect();
+        assert_eq!(names.len(), 51);
+        assert!(names.contains("job-98"));
+        // The thread's own frames, not those of the thread that carries it.
+        assert!(items.iter().all(|s| dumped.through(s.site, "Virtual.work")));
+        assert!(
+            !items
+                .iter()
+                .any(|s| dumped.frames(s.site).iter().any(|f| f.contains("ForkJoin")))
+        );
+        assert!(target.finish().unwrap());
+    }
+}
+
 /// 8 million objects of 32 bytes and arrays of 1,000 to 100,000 ints: as many samples as the
 /// interval promises, within 10 %.
 fn volumes(jdk: &Jdk, threads: &str, flags: &[&str]) {

@@ -1,5 +1,6 @@
 //! The agent in real JVMs: every JDK of this machine, every collector it has.
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "tests show their figures")]
 
 mod dumped;
 mod estimates;

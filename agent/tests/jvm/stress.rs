@@ -1,12 +1,18 @@
 //! Everything at once, for a while: class loading and unloading, thread churn, virtual threads, stack overflows,
 //! collections in a loop, the agent attached while the program is busy, JNI calls checked.
 //!
-//! `HEAPDIFF_SOAK_SECONDS` says how long for each JVM; `cargo xtask soak` sets it.
+//! Each JVM runs for a few seconds. For the long form say how many:
+//!
+//! ```text
+//! HEAPDIFF_SOAK_SECONDS=120 cargo test --release -p heapdiff-agent --test jvm -- --nocapture stress::
+//! ```
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use heapdiff_sites::Counter;
+use hprof::{Options, Silent, Snapshot};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
@@ -120,5 +126,74 @@ fn every_allocation_while_busy() {
     for jdk in jdks() {
         stress(&jdk, &[], "interval=0,max_samples=20000", false);
         stress(&jdk, &[], "strategy=class,rate=20,include=^Busy", false);
+    }
+}
+
+/// The JVM ends while every thread is allocating.
+#[test]
+fn the_jvm_ends_while_busy() {
+    for jdk in jdks() {
+        for run in 0..6 {
+            let options = ["interval=0,max_samples=5000", "interval=1k,reaper=queue"][run % 2];
+            let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
+            let target = Launch::class(&jdk, classes, "Busy")
+                .flags(["-Xmx300m", "-Xcheck:jni"])
+                .agent(&library(), options)
+                .arg("0")
+                .arg("exit")
+                .start()
+                .unwrap();
+            let (well, errors) = target.finish_with_errors().unwrap();
+            assert!(
+                well && errors.is_empty(),
+                "JDK {} {options}: {errors}",
+                jdk.version()
+            );
+        }
+    }
+}
+
+/// The heap is full: samples are dropped and counted, the JVM goes on, and its own dump has the rest.
+#[test]
+fn out_of_memory() {
+    for jdk in jdks() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("oom.hprof");
+        let mut path = OsString::from("-XX:HeapDumpPath=");
+        path.push(&file);
+        let classes: PathBuf = jdk.compile(&programs::agent("Exhaust.java")).unwrap();
+        let mut target = Launch::class(&jdk, classes, "Exhaust")
+            .flags(["-Xmx48m", "-Xcheck:jni", "-XX:+HeapDumpOnOutOfMemoryError"])
+            .flag(&path)
+            .agent(&library(), "interval=1k,max_samples=500000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let dumped = Dumped::read(&file).expect("the dump has the agent's class");
+        let filling = dumped.of_kind("Exhaust.fill", "Exhaust$Filling");
+        let (mut objects, mut variance) = (0.0, 0.0);
+        for sample in filling {
+            let weight = dumped.sampling.weight(sample.size.cast_unsigned()).unwrap();
+            objects += weight.objects;
+            variance += weight.objects_variance;
+        }
+        let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
+        let class = snapshot.classes().by_name("Exhaust$Filling");
+        #[allow(clippy::cast_precision_loss, reason = "small")]
+        let there = snapshot.instances(class).len() as f64;
+        println!(
+            "JDK {}: {objects:.0} objects estimated, {there} there",
+            jdk.version()
+        );
+        assert!(
+            there > 100_000.0 && (objects - there).abs() < 5.0 * variance.sqrt() + 0.02 * there
+        );
+        assert_eq!(dumped.counter(Counter::Faults), 0);
+        // It has recovered.
+        target.advance(2).unwrap();
+        let after = Dumped::of(&target);
+        assert!(after.counter(Counter::Recorded) > dumped.counter(Counter::Recorded));
+        assert_eq!(after.counter(Counter::Faults), 0);
+        assert!(target.finish().unwrap());
     }
 }

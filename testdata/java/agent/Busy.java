@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
-/** Busy SECONDS: everything that is hard on an agent, all at once, for so long. */
+/** Busy SECONDS [exit]: everything that is hard on an agent, all at once, for so long; or until it just exits. */
 public class Busy {
     static volatile boolean done;
     static volatile Object sink;
@@ -156,6 +156,10 @@ public class Busy {
             threads.add(loop("virtual", () -> virtualThreads(start)));
         }
         System.out.println("BUSY");
+        if (args.length > 1) {
+            Thread.sleep(300);
+            System.exit(0);
+        }
         Thread.sleep(1000L * Integer.parseInt(args[0]));
         done = true;
         for (Thread t : threads) t.join();
