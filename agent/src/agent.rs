@@ -52,6 +52,14 @@ fn say(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "heapdiff agent: {text}");
 }
 
+/// Faults are told in one line, as all else.
+fn say_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string().replace('\n', " ");
+        say(format_args!("a fault of its own, {text}"));
+    }));
+}
+
 /// Something went wrong inside the agent. The JVM goes on; after a few times the agent stops.
 pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
@@ -70,6 +78,7 @@ pub(crate) fn load(jvmti: Option<Jvmti>, options: &str) -> i32 {
         say("this JVM has no JVMTI of version 11: JDK 11 or later is needed; nothing is sampled");
         return attach::FAILED;
     };
+    say_panics();
     if AGENT.get().is_some() {
         say("already loaded in this JVM, with other options perhaps; nothing is changed");
         disarm(jvmti);

@@ -113,27 +113,32 @@ impl Stacks {
         let frames = &buffer[..count.min(self.depth)];
         let key = hash(frames, cut);
         let shard = &self.stacks[usize::from(key.to_le_bytes()[0]) % SHARDS];
-        if let Some(&site) = lock(shard).get(&key) {
+        let known = lock(shard).get(&key).copied();
+        if let Some(site) = known {
+            if site == 0 {
+                counters.count(Counter::SitesFull);
+            }
             return site;
         }
-        let site = self.new_site(env, frames, cut, counters);
-        if site != 0 {
-            let mut stacks = lock(shard);
-            if stacks.len() >= MOST_STACKS {
-                stacks.clear();
-            }
-            stacks.insert(key, site);
+        let Some(site) = self.new_site(env, frames, cut, counters) else {
+            return 0;
+        };
+        let mut stacks = lock(shard);
+        if stacks.len() >= MOST_STACKS {
+            stacks.clear();
         }
+        stacks.insert(key, site);
         site
     }
 
+    /// The site of a stack not met lately; 0 if the table is full, `None` if the heap is.
     fn new_site(
         &self,
         env: &mut Env<'_>,
         frames: &[RawFrame],
         cut: bool,
         counters: &Counters,
-    ) -> u32 {
+    ) -> Option<u32> {
         let methods: Vec<Option<Arc<Method>>> =
             frames.iter().map(|frame| self.method(env, frame)).collect();
         let mut pending = Pending::default();
@@ -158,11 +163,7 @@ impl Stacks {
         if site == 0 {
             counters.count(Counter::SitesFull);
         }
-        if self.publish(env, pending, counters) {
-            site
-        } else {
-            0
-        }
+        self.publish(env, pending, counters).then_some(site)
     }
 
     /// Writes definitions to the heap. Whether that worked; if not, they are tried again with the next use.

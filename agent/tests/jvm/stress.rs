@@ -23,7 +23,7 @@ const SECONDS: &str = "HEAPDIFF_SOAK_SECONDS";
 
 fn seconds() -> u64 {
     let told = std::env::var(SECONDS).ok();
-    told.map_or(3, |text| text.parse().expect(SECONDS))
+    told.map_or(2, |text| text.parse().expect(SECONDS))
 }
 
 fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
