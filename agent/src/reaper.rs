@@ -14,7 +14,7 @@ use jni::{Env, JValue, jni_sig};
 
 use crate::counters::Counters;
 use crate::garbage::Garbage;
-use crate::heap::objects;
+use crate::heap::{INTS, OBJECTS, objects};
 use crate::jvmti::{Jvmti, Monitor};
 use crate::sample_ref::Reaper;
 use crate::sampler::Sampler;
@@ -112,6 +112,10 @@ impl Work<'_> {
             dead: objects(env, CHUNK)?,
             places: JIntArray::new(env, CHUNK)?,
         };
+        // So that a dump shows whose they are.
+        let refs = &self.sampler.refs;
+        refs.set_static(env, statics::DEAD, OBJECTS, (&found.dead).into())?;
+        refs.set_static(env, statics::PLACES, INTS, (&found.places).into())?;
         while self.bell.wait(IDLE) {
             // What fails, for want of memory, is done the next time.
             if self.look(env, &found).is_err() {

@@ -75,6 +75,8 @@ pub(crate) const STATICS: &[(&str, &str)] = &[
     (statics::RECENT_DIED, "[I"),
     (statics::RESERVOIR, "[Ljava/lang/Object;"),
     (statics::RESERVOIR_DIED, "[I"),
+    (statics::DEAD, "[Ljava/lang/Object;"),
+    (statics::PLACES, "[I"),
 ];
 
 /// How the agent finds out which objects were collected.

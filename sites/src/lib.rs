@@ -31,6 +31,7 @@
 //! | `recentDied` | `int[]` | when each of `recent` was found to be collected, as `time` below |
 //! | `reservoir` | `Object[]` | a uniform choice of all collected samples |
 //! | `reservoirDied` | `int[]` | the same for `reservoir` |
+//! | `dead`, `places` | `Object[]`, `int[]` | scratch of the agent's thread; `null` until it is at work |
 //!
 //! `heapdiff.SampleRef` may have further static fields for the agent's own use.
 //!
@@ -55,6 +56,13 @@
 //!
 //! An entry in `classes` stands for one class definition, never for an estimate. Samples weigh as
 //! [`Sampling::weight`] says.
+//!
+//! ## What belongs to the agent
+//!
+//! The class, its instances, and all that its static fields lead to up to the `referent`s: the arrays
+//! above and their chunks. JNI global references of the agent hold the same arrays, so in a
+//! dominator tree most hang on the root itself: tell them by walking from the static fields. Besides
+//! there is one thread, `heapdiff agent`.
 //!
 //! ## Thinning
 //!

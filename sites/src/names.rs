@@ -38,6 +38,8 @@ pub mod statics {
     pub const RECENT_DIED: &str = "recentDied";
     pub const RESERVOIR: &str = "reservoir";
     pub const RESERVOIR_DIED: &str = "reservoirDied";
+    pub const DEAD: &str = "dead";
+    pub const PLACES: &str = "places";
 }
 
 /// Names of instance fields.

@@ -69,7 +69,11 @@ impl Dumped {
         };
         let array = |name: &'static str| get(name).object();
         let nested = |name| -> Vec<ObjectIndex> {
-            let inner = elements(&snapshot, &[array(name).unwrap()]).remove(0);
+            // `dead` is null until the agent's thread is at work.
+            let Some(outer) = array(name) else {
+                return Vec::new();
+            };
+            let inner = elements(&snapshot, &[outer]).remove(0);
             inner.into_iter().flatten().collect()
         };
         let pieces: Vec<Vec<u8>> = snapshot
@@ -145,11 +149,19 @@ impl Dumped {
             statics::TOTALS,
             statics::RECENT,
             statics::RESERVOIR,
+            statics::DEAD,
         ] {
             own.extend(nested(name));
             own.extend(array(name));
         }
-        own.extend([statics::RECENT_DIED, statics::RESERVOIR_DIED].map(|n| array(n).unwrap()));
+        own.extend(
+            [
+                statics::RECENT_DIED,
+                statics::RESERVOIR_DIED,
+                statics::PLACES,
+            ]
+            .map(|name| array(name).unwrap()),
+        );
         own.sort_unstable();
         own.dedup();
         let bytes = own
