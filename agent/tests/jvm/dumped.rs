@@ -154,14 +154,12 @@ impl Dumped {
             own.extend(nested(name));
             own.extend(array(name));
         }
-        own.extend(
-            [
-                statics::RECENT_DIED,
-                statics::RESERVOIR_DIED,
-                statics::PLACES,
-            ]
-            .map(|name| array(name).unwrap()),
-        );
+        let others = [
+            statics::RECENT_DIED,
+            statics::RESERVOIR_DIED,
+            statics::PLACES,
+        ];
+        own.extend(others.into_iter().filter_map(array));
         own.sort_unstable();
         own.dedup();
         let bytes = own
