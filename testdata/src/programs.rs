@@ -20,6 +20,11 @@ pub fn big_heap() -> PathBuf {
     java("BigHeap.java")
 }
 
+/// A program for the agent's tests, in `java/agent`.
+pub fn agent(name: &str) -> PathBuf {
+    java("agent").join(name)
+}
+
 fn java(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("java")

@@ -71,6 +71,18 @@ impl Launch {
         self
     }
 
+    /// Loads a native agent with these options.
+    #[must_use]
+    pub fn agent(self, library: &Path, options: &str) -> Launch {
+        let mut flag = OsString::from("-agentpath:");
+        flag.push(library);
+        if !options.is_empty() {
+            flag.push("=");
+            flag.push(options);
+        }
+        self.flag(flag)
+    }
+
     /// Adds an argument of the program.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Launch {
@@ -305,6 +317,24 @@ impl Target {
         }
     }
 
+    /// As [`Target::finish`], and all that the program wrote to standard error.
+    pub fn finish_with_errors(mut self) -> Result<(bool, String), JvmError> {
+        let (reader, errors) = (self.error_reader.take(), Arc::clone(&self.errors));
+        let ended_well = self.finish()?;
+        if let Some(reader) = reader {
+            // The thread only reads, it cannot panic.
+            let _ = reader.join();
+        }
+        let text = errors.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok((ended_well, text.clone()))
+    }
+
+    /// Loads a native agent into the running JVM and returns what the JVM answers.
+    pub fn load_agent(&self, library: &Path, options: &str) -> Result<String, JvmError> {
+        let options = OsString::from(format!("\"{options}\""));
+        self.jcmd(["JVMTI.agent_load".into(), quoted(library), options])
+    }
+
     /// Sends a diagnostic command, such as `["VM.flags"]`, and returns what the JVM answers.
     pub fn jcmd<S: AsRef<OsStr>>(
         &self,
@@ -360,7 +390,8 @@ impl Target {
         Ok(histogram)
     }
 
-    fn errors(&self) -> String {
+    /// What the program has written to standard error so far.
+    pub fn errors(&self) -> String {
         self.errors
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

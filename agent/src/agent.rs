@@ -1,0 +1,394 @@
+//! Loading, starting and stopping. The one global of the agent is here.
+
+use std::io::Write;
+use std::process;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use heapdiff_sites::{Counter, FORMAT, attach, statics};
+use jni::errors::{Error, Result};
+use jni::objects::{JClass, JLongArray, JObject};
+use jni::strings::JNIString;
+use jni::{Env, JValue, jni_sig, jni_str};
+
+use crate::chooser::Chooser;
+use crate::counters::Counters;
+use crate::garbage::Garbage;
+use crate::heap::{Blobs, LONGS};
+use crate::intern::{MAX_SITES, MAX_TYPES};
+use crate::jvmti::java::RefClass;
+use crate::jvmti::sys::{capability, error};
+use crate::jvmti::{Jvmti, arm, disarm};
+use crate::options::{Options, ReaperChoice};
+use crate::reaper::{Bell, Work};
+use crate::sample_ref::Reaper;
+use crate::sampler::{MAX_CLASSES, Sampler};
+use crate::stacks::Stacks;
+use crate::table::Table;
+use crate::totals::Totals;
+
+/// Faults after which the agent gives up.
+const MAX_FAULTS: u64 = 3;
+
+struct Agent {
+    jvmti: Jvmti,
+    options: Options,
+    bell: Bell,
+    running: OnceLock<Running>,
+}
+
+struct Running {
+    sampler: Sampler,
+    garbage: Garbage,
+}
+
+static AGENT: OnceLock<Agent> = OnceLock::new();
+static COUNTERS: Counters = Counters::new();
+static OFF: AtomicBool = AtomicBool::new(false);
+
+/// One line on standard error. Where that is closed nobody would read it.
+fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr().lock(), "heapdiff agent: {text}");
+}
+
+/// Faults are told in one line, as all else.
+fn say_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string().replace('\n', " ");
+        say(format_args!("a fault of its own, {text}"));
+    }));
+}
+
+/// Something went wrong inside the agent. The JVM goes on; after a few times the agent stops.
+pub(crate) fn fault() {
+    COUNTERS.count(Counter::Faults);
+    if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && !OFF.swap(true, Relaxed) {
+        say("stops sampling after repeated faults of its own; please report this");
+        if let Some(agent) = AGENT.get() {
+            agent.jvmti.disable();
+            agent.bell.stop();
+        }
+    }
+}
+
+/// Reads options and gets what it needs from the JVM. Returns one of [`attach`]'s codes.
+pub(crate) fn load(jvmti: Option<Jvmti>, options: &str) -> i32 {
+    let Some(jvmti) = jvmti else {
+        say("this JVM has no JVMTI of version 11: JDK 11 or later is needed; nothing is sampled");
+        return attach::FAILED;
+    };
+    say_panics();
+    if AGENT.get().is_some() {
+        say("already loaded in this JVM, with other options perhaps; nothing is changed");
+        disarm(jvmti);
+        return attach::ALREADY_LOADED;
+    }
+    let result = prepare(jvmti, options);
+    if result != attach::DONE {
+        disarm(jvmti);
+    }
+    result
+}
+
+fn prepare(jvmti: Jvmti, options: &str) -> i32 {
+    let options = match Options::parse(options) {
+        Ok(options) => options,
+        Err(error) => {
+            say(format_args!("{error}; nothing is sampled"));
+            return attach::BAD_OPTIONS;
+        }
+    };
+    if !options.embed {
+        say("with embed=off samples would be kept nowhere; nothing is sampled");
+        return attach::BAD_OPTIONS;
+    }
+    let wanted = [
+        capability::SAMPLED_OBJECT_ALLOC_EVENTS,
+        capability::GARBAGE_COLLECTION_EVENTS,
+        capability::SOURCE_FILE_NAME,
+        capability::LINE_NUMBERS,
+    ];
+    match jvmti.add_capabilities(&wanted) {
+        Ok(()) => {}
+        Err(failed) if failed.0 == error::NOT_AVAILABLE => {
+            say(
+                "another agent samples this JVM's allocations already, and only one may (JVMTI error 98); \
+                 nothing is sampled",
+            );
+            return attach::OTHER_SAMPLER;
+        }
+        Err(failed) => {
+            say(format_args!(
+                "the JVM refuses what it needs ({failed}); nothing is sampled"
+            ));
+            return attach::FAILED;
+        }
+    }
+    // As early as can be: a thread draws the distance to its first sample when it is made, and to the
+    // next only then.
+    let bell = match jvmti
+        .set_interval(options.sampling.interval)
+        .and_then(|()| arm(&jvmti))
+        .and_then(|()| Bell::new(jvmti))
+    {
+        Ok(bell) => bell,
+        Err(failed) => {
+            say(format_args!(
+                "cannot be set up ({failed}); nothing is sampled"
+            ));
+            return attach::FAILED;
+        }
+    };
+    let agent = Agent {
+        jvmti,
+        options,
+        bell,
+        running: OnceLock::new(),
+    };
+    if AGENT.set(agent).is_err() {
+        return attach::ALREADY_LOADED;
+    }
+    attach::DONE
+}
+
+/// Starts sampling, or the delay before it, in a JVM that is up. Returns one of [`attach`]'s codes.
+pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
+    let Some(agent) = AGENT.get() else {
+        return attach::FAILED;
+    };
+    match agent.start(env, at_startup) {
+        Ok(()) => attach::DONE,
+        Err(why) => {
+            OFF.store(true, Relaxed);
+            agent.jvmti.disable();
+            env.exception_clear();
+            say(format_args!("cannot start ({why}); nothing is sampled"));
+            attach::FAILED
+        }
+    }
+}
+
+/// The JVM is about to end.
+pub(crate) fn stop(env: &mut Env<'_>) {
+    OFF.store(true, Relaxed);
+    if let Some(agent) = AGENT.get() {
+        agent.jvmti.disable();
+        agent.bell.stop();
+        if let Some(work) = agent.work() {
+            work.flush(env);
+        }
+    }
+}
+
+/// The JVM has sampled an allocation.
+pub(crate) fn sampled(
+    env: &mut Env<'_>,
+    thread: &JObject<'_>,
+    object: &JObject<'_>,
+    class: &JClass<'_>,
+    size: i64,
+) {
+    let Some(agent) = AGENT.get() else {
+        return;
+    };
+    if let Some(sampler) = sampler()
+        && !sampler.sampled(env, &COUNTERS, (thread, object, class), size)
+    {
+        agent.bell.ring();
+    }
+}
+
+/// The JVM has defined a class.
+pub(crate) fn class_loaded(env: &mut Env<'_>, thread: &JObject<'_>, class: &JClass<'_>) {
+    if let Some(sampler) = sampler() {
+        sampler.class_loaded(env, &COUNTERS, thread, class);
+    }
+}
+
+fn sampler() -> Option<&'static Sampler> {
+    if OFF.load(Relaxed) {
+        return None;
+    }
+    Some(&AGENT.get()?.running.get()?.sampler)
+}
+
+/// The collector has run.
+pub(crate) fn collected() {
+    COUNTERS.count(Counter::Collections);
+    if let Some(agent) = AGENT.get() {
+        agent.bell.ring();
+    }
+}
+
+/// The agent's thread.
+pub(crate) fn run(env: &mut Env<'_>) {
+    let Some(agent) = AGENT.get() else {
+        return;
+    };
+    let delay = agent.options.delay;
+    if delay > 0 {
+        if !agent.bell.rest(Duration::from_secs(delay)) {
+            return;
+        }
+        if let Err(failed) = agent.enable() {
+            say(format_args!(
+                "cannot start after the delay ({failed}); nothing is sampled"
+            ));
+            return;
+        }
+    }
+    if let Some(work) = agent.work()
+        && work.run(env).is_err()
+    {
+        env.exception_clear();
+        fault();
+    }
+}
+
+impl Agent {
+    fn work(&self) -> Option<Work<'_>> {
+        let running = self.running.get()?;
+        Some(Work {
+            jvmti: self.jvmti,
+            sampler: &running.sampler,
+            garbage: &running.garbage,
+            counters: &COUNTERS,
+            bell: &self.bell,
+            dropped: AtomicU64::new(0),
+        })
+    }
+
+    fn enable(&self) -> crate::jvmti::Result<()> {
+        self.jvmti.enable(self.options.classes)
+    }
+
+    fn start(&self, env: &mut Env<'_>, at_startup: bool) -> std::result::Result<(), String> {
+        let text = |error: Error| error.to_string();
+        let running = self.build(env).map_err(text)?;
+        if self.running.set(running).is_err() {
+            return Err("it has been started before".to_owned());
+        }
+        let thread = new_thread(env).map_err(text)?;
+        let started = self.jvmti.run_thread(&thread);
+        env.delete_local_ref(thread);
+        started
+            .and_then(|()| {
+                if self.options.delay == 0 {
+                    self.enable()
+                } else {
+                    Ok(())
+                }
+            })
+            .and_then(|()| {
+                // The buffer that this thread allocates from was made without sampling, and only
+                // a collection takes it away. When the JVM has just come up that takes a few
+                // milliseconds; whoever asks for every allocation gets every allocation.
+                if at_startup && self.options.sampling.interval == 0 {
+                    self.jvmti.collect_garbage()
+                } else {
+                    Ok(())
+                }
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    /// Makes everything in the heap.
+    fn build(&self, env: &mut Env<'_>) -> Result<Running> {
+        let options = &self.options;
+        let reaper = self.reaper(env);
+        let refs = RefClass::define(env, reaper)?;
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let seed = u64::from(since_epoch.subsec_nanos()) ^ u64::from(process::id()) << 32;
+        let numbers = [
+            (
+                statics::STARTED,
+                u64::try_from(since_epoch.as_millis()).unwrap_or(0),
+            ),
+            (statics::PID, process::id().into()),
+            (statics::INTERVAL, options.sampling.interval),
+            (statics::RATE, options.sampling.rate),
+            (statics::FIRST_INTERVAL, options.sampling.interval),
+            (statics::FIRST_RATE, options.sampling.rate),
+        ];
+        for (name, value) in numbers {
+            refs.set_static(env, name, "J", JValue::Long(value.cast_signed()))?;
+        }
+        let depth = i32::try_from(options.depth).unwrap_or(i32::MAX);
+        for (name, value) in [
+            (statics::STRATEGY, options.sampling.strategy.code()),
+            (statics::DEPTH, depth),
+            (statics::VERBOSITY, options.verbosity.code()),
+        ] {
+            refs.set_static(env, name, "I", JValue::Int(value))?;
+        }
+        let array = JLongArray::new(env, Counter::ALL.len())?;
+        refs.set_static(env, statics::COUNTERS, LONGS, (&array).into())?;
+        let shown = env.new_global_ref(&array)?;
+        env.delete_local_ref(array);
+        let class_totals = match options.sampling.strategy {
+            heapdiff_sites::Strategy::Class => Some(Totals::create(
+                env,
+                &refs,
+                statics::CLASS_TOTALS,
+                MAX_TYPES,
+            )?),
+            _ => None,
+        };
+        let blobs = Blobs::create(env, &refs, statics::BLOBS)?;
+        let naming = (options.depth, options.verbosity, options.filter.clone());
+        let sampler = Sampler {
+            stacks: Stacks::new(env, self.jvmti, naming, blobs),
+            samples: Table::create(env, &refs, statics::SAMPLES, options.max_samples)?,
+            classes: Table::create(env, &refs, statics::CLASSES, MAX_CLASSES)?,
+            totals: Totals::create(env, &refs, statics::TOTALS, MAX_SITES)?,
+            class_totals,
+            chooser: Chooser::new(options.sampling, seed),
+            first: options.sampling,
+            filtered: !options.filter.is_open(),
+            uids: AtomicU64::new(0),
+            started: Instant::now(),
+            shown,
+            refs,
+        };
+        let garbage = Garbage::create(env, &sampler.refs, options.garbage, seed)?;
+        // Only now is what a dump finds complete.
+        let refs = &sampler.refs;
+        refs.set_static(env, statics::FORMAT, "I", JValue::Int(FORMAT))?;
+        Ok(Running { sampler, garbage })
+    }
+
+    fn reaper(&self, env: &mut Env<'_>) -> Reaper {
+        match self.options.reaper {
+            ReaperChoice::Queue => Reaper::Queue,
+            ReaperChoice::Scan => Reaper::Scan,
+            ReaperChoice::Auto => {
+                let known = env.get_method_id(
+                    jni_str!("java/lang/ref/Reference"),
+                    jni_str!("refersTo"),
+                    jni_sig!("(Ljava/lang/Object;)Z"),
+                );
+                if known.is_ok() {
+                    Reaper::Scan
+                } else {
+                    env.exception_clear();
+                    Reaper::Queue
+                }
+            }
+        }
+    }
+}
+
+fn new_thread<'local>(env: &mut Env<'local>) -> Result<JObject<'local>> {
+    let name = env.new_string("heapdiff agent")?;
+    let class = JNIString::from("java/lang/Thread");
+    let thread = env.new_object(
+        &*class,
+        jni_sig!("(Ljava/lang/String;)V"),
+        &[JValue::Object(&name)],
+    )?;
+    env.delete_local_ref(name);
+    Ok(thread)
+}

@@ -1,0 +1,194 @@
+//! Which of the samples that the JVM hands over are taken: the strategies.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use heapdiff_sites::{Sampling, Strategy, TOTALS_CHUNK};
+
+use crate::intern::MAX_TYPES;
+
+/// Draws numbers; quick, and good enough to spread samples.
+#[derive(Debug)]
+pub(crate) struct Random(AtomicU64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// A number below `limit` (0 if that is 0): splitmix64 and a multiplication.
+    pub(crate) fn below(&self, limit: u64) -> u64 {
+        let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        #[allow(clippy::cast_possible_truncation, reason = "the product's high half")]
+        let high = ((u128::from(z) * u128::from(limit)) >> 64) as u64;
+        high
+    }
+
+    /// From half of `rate` to one and a half, `rate` in the mean, at least 1.
+    fn around(&self, rate: u64) -> u64 {
+        let half = rate / 2;
+        (rate - half + self.below(2 * half + 1)).max(1)
+    }
+}
+
+/// Decides.
+pub(crate) struct Chooser {
+    strategy: Strategy,
+    interval: AtomicU64,
+    rate: AtomicU64,
+    random: Random,
+    /// Allocations so far.
+    position: AtomicU64,
+    /// The allocation, or the time, of the next sample.
+    next: AtomicU64,
+    next_of_class: Box<[OnceLock<Box<[AtomicU64]>>]>,
+}
+
+impl Chooser {
+    pub(crate) fn new(sampling: Sampling, seed: u64) -> Self {
+        let random = Random::new(seed);
+        let next = match sampling.strategy {
+            Strategy::Count => random.below(sampling.rate),
+            _ => 0,
+        };
+        Self {
+            strategy: sampling.strategy,
+            interval: AtomicU64::new(sampling.interval),
+            rate: AtomicU64::new(sampling.rate),
+            random,
+            position: AtomicU64::new(0),
+            next: AtomicU64::new(next),
+            next_of_class: (0..MAX_TYPES.div_ceil(TOTALS_CHUNK))
+                .map(|_| OnceLock::new())
+                .collect(),
+        }
+    }
+
+    /// How samples are chosen now.
+    pub(crate) fn sampling(&self) -> Sampling {
+        Sampling {
+            strategy: self.strategy,
+            interval: self.interval.load(Relaxed),
+            rate: self.rate.load(Relaxed),
+        }
+    }
+
+    /// Chooses so from now on.
+    pub(crate) fn set(&self, sampling: Sampling) {
+        self.interval.store(sampling.interval, Relaxed);
+        self.rate.store(sampling.rate, Relaxed);
+    }
+
+    /// Whether every allocation of each class is counted.
+    pub(crate) fn counts_classes(&self) -> bool {
+        self.strategy == Strategy::Class
+    }
+
+    /// Whether to take a sample; `now` in nanoseconds is asked for only if it matters.
+    pub(crate) fn takes(&self, now: impl FnOnce() -> u64) -> bool {
+        match self.strategy {
+            Strategy::Bytes => true,
+            Strategy::Count => {
+                let position = self.position.fetch_add(1, Relaxed);
+                self.hit(&self.next, position, self.rate.load(Relaxed), false)
+            }
+            Strategy::Time => {
+                let rate = self.rate.load(Relaxed).saturating_mul(1_000_000);
+                self.hit(&self.next, now(), rate, true)
+            }
+            // Decided by `takes_class`.
+            Strategy::Class => false,
+        }
+    }
+
+    /// Whether to take this class's allocation number `position`, counted from 0.
+    pub(crate) fn takes_class(&self, class: u32, position: u64) -> bool {
+        let (chunk, place) = (class as usize / TOTALS_CHUNK, class as usize % TOTALS_CHUNK);
+        let Some(lock) = self.next_of_class.get(chunk) else {
+            return false;
+        };
+        let rate = self.rate.load(Relaxed);
+        let first = || AtomicU64::new(self.random.below(rate));
+        let next = lock.get_or_init(|| (0..TOTALS_CHUNK).map(|_| first()).collect());
+        self.hit(&next[place], position, rate, false)
+    }
+
+    /// Whether `position` has reached `next`, which then moves on: from itself, so that the mean distance is
+    /// the rate whatever the positions are, or from the position, where what was missed is not made up for.
+    fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
+        let mut at = next.load(Relaxed);
+        while position >= at {
+            let start = if from_here { position } else { at };
+            let then = start.saturating_add(self.random.around(rate));
+            match next.compare_exchange_weak(at, then, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => at = now,
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chooser(strategy: Strategy, rate: u64) -> Chooser {
+        let interval = 0;
+        let sampling = Sampling {
+            strategy,
+            interval,
+            rate,
+        };
+        Chooser::new(sampling, 1)
+    }
+
+    #[test]
+    fn every_so_many_allocations() {
+        for rate in [1, 2, 3, 10, 1000] {
+            let count = chooser(Strategy::Count, rate);
+            let n = 200_000;
+            let hits = (0..n).filter(|_| count.takes(|| 0)).count() as u64;
+            let expected = n / rate;
+            assert!(
+                hits.abs_diff(expected) * 50 <= expected + 50,
+                "{rate}: {hits}"
+            );
+        }
+        let all = chooser(Strategy::Count, 1);
+        assert!((0..1000).all(|_| all.takes(|| 0)));
+    }
+
+    #[test]
+    fn distances_are_jittered_by_half_the_rate() {
+        let count = chooser(Strategy::Count, 100);
+        let hits: Vec<u64> = (0..100_000).filter(|_| count.takes(|| 0)).collect();
+        let gaps: Vec<u64> = hits.windows(2).map(|w| w[1] - w[0]).collect();
+        assert!(gaps.iter().all(|g| (50..=150).contains(g)));
+        assert!(gaps.contains(&60) && gaps.contains(&140));
+    }
+
+    #[test]
+    fn every_so_many_milliseconds() {
+        let time = chooser(Strategy::Time, 10);
+        let hits: Vec<u64> = (0..1_000_000_000_u64)
+            .step_by(100_000)
+            .filter(|&now| time.takes(|| now))
+            .collect();
+        assert!((90..=110).contains(&hits.len()), "{}", hits.len());
+        assert!(hits.windows(2).all(|w| w[1] - w[0] >= 5_000_000));
+    }
+
+    #[test]
+    fn each_class_by_itself() {
+        let class = chooser(Strategy::Class, 10);
+        let hits = |id: u32, n: u64| (0..n).filter(|&i| class.takes_class(id, i)).count();
+        assert!((95..=105).contains(&hits(1, 1000)));
+        assert!((95..=105).contains(&hits(5000, 1000)));
+        assert!(!class.takes(|| 0));
+        assert!(!class.takes_class(u32::MAX, 0));
+    }
+}

@@ -1,0 +1,320 @@
+//! Ids for strings, methods, frames, sites and types, and which of them the heap has already.
+//!
+//! An id is given at once and is written to the heap soon after, without a lock in between. Until
+//! that is done the definition counts as unpublished, and whoever else needs the id writes the definition
+//! once more: so nothing is ever used before it is in the heap, and nobody waits.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use heapdiff_sites::Batch;
+use rustc_hash::FxHashMap;
+
+/// Bytes that all definitions together may take, about.
+const BUDGET: usize = 64 << 20;
+/// Strings are cut there, in bytes.
+const LONGEST: usize = 4096;
+/// Sites; what is beyond has the id 0.
+pub(crate) const MAX_SITES: usize = 1 << 18;
+/// Types.
+pub(crate) const MAX_TYPES: usize = 1 << 16;
+
+struct Kind<K> {
+    ids: FxHashMap<K, u32>,
+    list: Vec<K>,
+    published: Vec<bool>,
+}
+
+impl<K> Default for Kind<K> {
+    fn default() -> Self {
+        Self {
+            ids: FxHashMap::default(),
+            list: Vec::new(),
+            published: Vec::new(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Kind<K> {
+    fn id(&mut self, key: &K, bytes: usize, budget: &mut usize, most: usize) -> u32 {
+        if let Some(&id) = self.ids.get(key) {
+            return id;
+        }
+        if self.list.len() >= most || *budget < bytes {
+            return 0;
+        }
+        let Ok(id) = u32::try_from(self.list.len() + 1) else {
+            return 0;
+        };
+        *budget -= bytes;
+        self.ids.insert(key.clone(), id);
+        self.list.push(key.clone());
+        self.published.push(false);
+        id
+    }
+
+    /// The definition, if it is yet to be published.
+    fn pending(&self, id: u32) -> Option<&K> {
+        let at = (id as usize).checked_sub(1)?;
+        (!*self.published.get(at)?).then(|| &self.list[at])
+    }
+
+    fn publish(&mut self, ids: &[u32]) {
+        for &id in ids {
+            if let Some(flag) = (id as usize)
+                .checked_sub(1)
+                .and_then(|at| self.published.get_mut(at))
+            {
+                *flag = true;
+            }
+        }
+    }
+}
+
+/// Definitions on their way into the heap.
+#[derive(Default)]
+pub(crate) struct Pending {
+    pub(crate) batch: Batch,
+    strings: Vec<u32>,
+    methods: Vec<u32>,
+    frames: Vec<u32>,
+    sites: Vec<u32>,
+    types: Vec<u32>,
+}
+
+impl Pending {
+    fn first(list: &mut Vec<u32>, id: u32) -> bool {
+        // Few are new at a time.
+        let first = !list.contains(&id);
+        if first {
+            list.push(id);
+        }
+        first
+    }
+}
+
+/// The table.
+pub(crate) struct Interner {
+    strings: Kind<Arc<str>>,
+    methods: Kind<[u32; 3]>,
+    frames: Kind<(u32, i32)>,
+    sites: Kind<(bool, Arc<[u32]>)>,
+    types: Kind<u32>,
+    budget: usize,
+}
+
+impl Default for Interner {
+    fn default() -> Self {
+        Self::with_budget(BUDGET)
+    }
+}
+
+impl Interner {
+    fn with_budget(budget: usize) -> Self {
+        Self {
+            strings: Kind::default(),
+            methods: Kind::default(),
+            frames: Kind::default(),
+            sites: Kind::default(),
+            types: Kind::default(),
+            budget,
+        }
+    }
+
+    /// All these give 0 when the table is full.
+    pub(crate) fn string(&mut self, text: &str) -> u32 {
+        let text = cut(text);
+        if let Some(&id) = self.strings.ids.get(text) {
+            return id;
+        }
+        self.strings
+            .id(&text.into(), text.len() + 8, &mut self.budget, usize::MAX)
+    }
+
+    pub(crate) fn method(&mut self, class: &str, name: &str, file: Option<&str>) -> u32 {
+        let class = self.string(class);
+        let name = if name.is_empty() {
+            0
+        } else {
+            self.string(name)
+        };
+        let file = file.map_or(0, |file| self.string(file));
+        if class == 0 {
+            return 0;
+        }
+        self.methods
+            .id(&[class, name, file], 16, &mut self.budget, usize::MAX)
+    }
+
+    pub(crate) fn frame(&mut self, method: u32, line: i32) -> u32 {
+        if method == 0 {
+            return 0;
+        }
+        self.frames
+            .id(&(method, line), 12, &mut self.budget, usize::MAX)
+    }
+
+    pub(crate) fn site(&mut self, frames: &[u32], cut: bool) -> u32 {
+        let key = (cut, Arc::from(frames));
+        let bytes = 16 + 4 * frames.len();
+        self.sites.id(&key, bytes, &mut self.budget, MAX_SITES - 1)
+    }
+
+    pub(crate) fn class(&mut self, name: &str) -> u32 {
+        let name = self.string(name);
+        if name == 0 {
+            return 0;
+        }
+        self.types.id(&name, 8, &mut self.budget, MAX_TYPES - 1)
+    }
+
+    /// The id of a string that has one.
+    pub(crate) fn known_string(&self, text: &str) -> u32 {
+        self.strings.ids.get(text).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn string_count(&self) -> usize {
+        self.strings.list.len()
+    }
+
+    pub(crate) fn site_count(&self) -> usize {
+        self.sites.list.len()
+    }
+
+    /// Adds what the heap lacks of a string.
+    pub(crate) fn need_string(&self, pending: &mut Pending, id: u32) {
+        if let Some(text) = self.strings.pending(id)
+            && Pending::first(&mut pending.strings, id)
+        {
+            pending.batch.string(id, text);
+        }
+    }
+
+    /// Adds what the heap lacks of a type.
+    pub(crate) fn need_class(&self, pending: &mut Pending, id: u32) {
+        if let Some(&name) = self.types.pending(id)
+            && Pending::first(&mut pending.types, id)
+        {
+            self.need_string(pending, name);
+            pending.batch.class(id, name);
+        }
+    }
+
+    /// Adds what the heap lacks of a site.
+    pub(crate) fn need_site(&self, pending: &mut Pending, id: u32) {
+        let Some((cut, frames)) = self.sites.pending(id) else {
+            return;
+        };
+        if !Pending::first(&mut pending.sites, id) {
+            return;
+        }
+        for &frame in &**frames {
+            let Some(&(method, line)) = self.frames.pending(frame) else {
+                continue;
+            };
+            if !Pending::first(&mut pending.frames, frame) {
+                continue;
+            }
+            if let Some(&[class, name, file]) = self.methods.pending(method)
+                && Pending::first(&mut pending.methods, method)
+            {
+                for text in [class, name, file] {
+                    self.need_string(pending, text);
+                }
+                pending.batch.method(method, class, name, file);
+            }
+            pending.batch.frame(frame, method, line);
+        }
+        pending.batch.site(id, frames, *cut);
+    }
+
+    /// To be called when the batch is in the heap.
+    pub(crate) fn publish(&mut self, pending: &Pending) {
+        self.strings.publish(&pending.strings);
+        self.methods.publish(&pending.methods);
+        self.frames.publish(&pending.frames);
+        self.sites.publish(&pending.sites);
+        self.types.publish(&pending.types);
+    }
+}
+
+/// The text, or its beginning up to the last whole character that fits.
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapdiff_sites::SiteTable;
+
+    fn stack(interner: &mut Interner, lines: &[i32]) -> u32 {
+        let method = interner.method("com.acme.Foo", "add", Some("Foo.java"));
+        let frames: Vec<u32> = lines.iter().map(|&l| interner.frame(method, l)).collect();
+        interner.site(&frames, false)
+    }
+
+    fn needed(interner: &Interner, site: u32) -> Pending {
+        let mut pending = Pending::default();
+        interner.need_site(&mut pending, site);
+        pending
+    }
+
+    #[test]
+    fn equal_stacks_have_one_id() {
+        let mut interner = Interner::default();
+        let a = stack(&mut interner, &[1, 2]);
+        assert_eq!(stack(&mut interner, &[1, 2]), a);
+        assert_ne!(stack(&mut interner, &[2, 1]), a);
+        assert_ne!(interner.site(&[], false), interner.site(&[], true));
+    }
+
+    #[test]
+    fn definitions_are_repeated_until_published() {
+        let mut interner = Interner::default();
+        let a = stack(&mut interner, &[1, 2]);
+        let b = stack(&mut interner, &[2, 3]);
+        let (of_a, of_b) = (needed(&interner, a), needed(&interner, b));
+        // Each batch alone tells its whole stack.
+        for (pending, site) in [(of_a, a), (of_b, b)] {
+            interner.publish(&pending);
+            let bytes = pending.batch.finish();
+            let table = SiteTable::decode([&bytes[..]]).unwrap();
+            assert!(table.frames(site).all(|f| f.class == "com.acme.Foo"));
+            assert_eq!(table.frames(site).len(), 2);
+        }
+        assert!(needed(&interner, a).batch.is_empty());
+        // Of a third only the site is new.
+        let c = stack(&mut interner, &[3, 1]);
+        assert!(needed(&interner, c).batch.finish().len() <= 24);
+    }
+
+    #[test]
+    fn a_full_table_gives_zero_and_keeps_what_it_has() {
+        let mut interner = Interner::with_budget(300);
+        let a = stack(&mut interner, &[1]);
+        assert_ne!(a, 0);
+        let mut last = 1;
+        for line in 2..100 {
+            last = stack(&mut interner, &[line]);
+        }
+        assert_eq!(last, 0);
+        assert_eq!(stack(&mut interner, &[1]), a);
+        assert_eq!(interner.class(&"x".repeat(5000)), 0);
+    }
+
+    #[test]
+    fn long_names_are_cut_at_a_character() {
+        let mut interner = Interner::default();
+        let id = interner.string(&"é".repeat(4000));
+        let mut pending = Pending::default();
+        interner.need_string(&mut pending, id);
+        let bytes = pending.batch.finish();
+        let table = SiteTable::decode([&bytes[..]]).unwrap();
+        assert_eq!(table.string(id).map(str::len), Some(4096));
+    }
+}

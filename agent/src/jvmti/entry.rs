@@ -1,0 +1,247 @@
+//! What the JVM calls. Each function hands over to safe code and lets no panic out.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_void};
+use std::mem::transmute;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
+
+use jni::objects::{JClass, JObject};
+use jni::sys::{JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
+use jni::{Env, EnvUnowned, Outcome};
+use jvmti_sys::{
+    jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
+};
+
+use super::Jvmti;
+use super::sys::{Callbacks, VERSION_11, event};
+use crate::agent;
+
+thread_local! {
+    /// Set while the agent is at work on this thread: what it allocates itself is not sampled.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` unless the agent is at work on this thread already, or the thread is ending.
+fn alone(work: impl FnOnce()) {
+    if BUSY.try_with(|busy| busy.replace(true)) != Ok(false) {
+        return;
+    }
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        agent::fault();
+    }
+    let _ = BUSY.try_with(|busy| busy.set(false));
+}
+
+/// Runs `work` with the JNI environment that the JVM gave.
+///
+/// # Safety
+/// `raw` is the environment of the current thread, or null.
+unsafe fn with_env(raw: *mut JNIEnv, work: impl FnOnce(&mut Env<'_>)) {
+    if raw.is_null() {
+        return;
+    }
+    // SAFETY: not null, and by the caller's promise the current thread's.
+    let mut unowned = unsafe { EnvUnowned::from_raw(raw) };
+    let outcome = unowned
+        .with_env(|env| -> jni::errors::Result<()> {
+            work(env);
+            Ok(())
+        })
+        .into_outcome();
+    if !matches!(outcome, Outcome::Ok(())) {
+        agent::fault();
+    }
+}
+
+unsafe extern "C" fn sampled_object_alloc(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    class: jclass,
+    size: jlong,
+) {
+    alone(|| {
+        // SAFETY: the environment is the one that the JVM gave for this thread.
+        unsafe {
+            with_env(env, |env| {
+                // SAFETY: local references that the JVM gave and takes back after the event.
+                let (thread, object, class) = (
+                    JObject::from_raw(env, thread),
+                    JObject::from_raw(env, object),
+                    JClass::from_raw(env, class),
+                );
+                agent::sampled(env, &thread, &object, &class, size);
+            });
+        }
+    });
+}
+
+unsafe extern "C" fn class_load(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    class: jclass,
+) {
+    alone(|| {
+        // SAFETY: the environment is the one that the JVM gave for this thread.
+        unsafe {
+            with_env(env, |env| {
+                // SAFETY: local references that the JVM gave and takes back after the event.
+                let (thread, class) =
+                    (JObject::from_raw(env, thread), JClass::from_raw(env, class));
+                agent::class_loaded(env, &thread, &class);
+            });
+        }
+    });
+}
+
+unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
+    // No JNI here, and of JVMTI only raw monitors.
+    if catch_unwind(agent::collected).is_err() {
+        agent::fault();
+    }
+}
+
+unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
+    alone(|| {
+        // SAFETY: the environment is the one that the JVM gave for this thread.
+        unsafe { with_env(env, |env| _ = agent::start(env, true)) };
+    });
+}
+
+unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
+    alone(|| {
+        // SAFETY: the environment is the one that the JVM gave for this thread.
+        unsafe { with_env(env, agent::stop) };
+    });
+}
+
+/// The body of the agent's thread.
+pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, _: *mut c_void) {
+    alone(|| {
+        // SAFETY: the environment is the one that the JVM gave for this thread.
+        unsafe { with_env(env, agent::run) };
+    });
+}
+
+type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
+type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
+type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
+
+/// Turns on what is needed before the program runs.
+pub(crate) fn arm(jvmti: &Jvmti) -> super::Result<()> {
+    jvmti.set_callbacks(&Callbacks {
+        base: jvmtiEventCallbacks {
+            // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys
+            // takes from an older jni-sys.
+            VMInit: unsafe { transmute::<Option<WithThread>, jvmtiEventVMInit>(Some(vm_init)) },
+            // SAFETY: as above.
+            VMDeath: unsafe { transmute::<Option<WithEnv>, jvmtiEventVMDeath>(Some(vm_death)) },
+            // SAFETY: as above.
+            ClassLoad: unsafe {
+                transmute::<Option<WithClass>, jvmtiEventClassLoad>(Some(class_load))
+            },
+            GarbageCollectionFinish: Some(garbage_collection_finish),
+            ..jvmtiEventCallbacks::default()
+        },
+        reserved: None,
+        sampled_object_alloc: Some(sampled_object_alloc),
+    })?;
+    jvmti.set_event(event::VM_DEATH, true)?;
+    jvmti.set_event(event::VM_INIT, true)
+}
+
+/// Undoes what loading did so far.
+pub(crate) fn disarm(jvmti: Jvmti) {
+    jvmti.dispose();
+}
+
+/// An environment for JVMTI 11.
+///
+/// # Safety
+/// `vm` is the JVM that called, or null.
+unsafe fn jvmti_of(vm: *mut JavaVM) -> Option<Jvmti> {
+    if vm.is_null() {
+        return None;
+    }
+    let mut env: *mut c_void = null_mut();
+    // SAFETY: the JVM that called has a full table; the pointer is to a pointer.
+    let result = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, VERSION_11) };
+    if result != JNI_OK {
+        return None;
+    }
+    NonNull::new(env.cast()).map(Jvmti)
+}
+
+/// The option text; what is not UTF-8 in it is replaced.
+///
+/// # Safety
+/// `options` is null or a text that ends with a zero byte.
+unsafe fn text_of(options: *const c_char) -> String {
+    if options.is_null() {
+        return String::new();
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { CStr::from_ptr(options) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Called before the JVM is up, for `-agentpath`.
+///
+/// # Safety
+/// Only the JVM calls it.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "system" fn Agent_OnLoad(
+    vm: *mut JavaVM,
+    options: *mut c_char,
+    _: *mut c_void,
+) -> jint {
+    // SAFETY: what the JVM hands over.
+    let (jvmti, options) = unsafe { (jvmti_of(vm), text_of(options)) };
+    // Whatever goes wrong: any other answer ends the JVM.
+    if catch_unwind(|| agent::load(jvmti, &options)).is_err() {
+        agent::fault();
+    }
+    JNI_OK
+}
+
+/// Called in a running JVM that was asked to load the agent.
+///
+/// # Safety
+/// Only the JVM calls it.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "system" fn Agent_OnAttach(
+    vm: *mut JavaVM,
+    options: *mut c_char,
+    _: *mut c_void,
+) -> jint {
+    // SAFETY: what the JVM hands over.
+    let (jvmti, options) = unsafe { (jvmti_of(vm), text_of(options)) };
+    let mut result = heapdiff_sites::attach::FAILED;
+    alone(|| {
+        let mut env: *mut c_void = null_mut();
+        if jvmti.is_some() {
+            // SAFETY: the JVM that called has a full table; it is not null, for `jvmti` came from it.
+            let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
+            if got != JNI_OK {
+                return;
+            }
+        }
+        result = agent::load(jvmti, &options);
+        if result == heapdiff_sites::attach::DONE {
+            // SAFETY: the environment is this thread's.
+            unsafe { with_env(env.cast(), |env| result = agent::start(env, false)) };
+        }
+    });
+    result
+}
+
+/// Called when the JVM ends. Threads may still be in callbacks, so nothing is torn down.
+///
+/// # Safety
+/// Only the JVM calls it.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}

@@ -1,0 +1,387 @@
+//! JVMTI and JNI: the one place with raw bindings and with `unsafe`.
+//!
+//! [`Jvmti`] is a safe face of the functions that the agent uses; `java` of those JNI calls whose
+//! types nobody checks; `entry` has what the JVM calls.
+
+mod entry;
+pub(crate) mod java;
+pub(crate) use entry::{arm, disarm};
+pub(crate) mod sys;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::{NonNull, null, null_mut};
+
+use jni::Env;
+use jni::objects::{JClass, JObject};
+use jni::strings::JNIStr;
+use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jvmtiThreadInfo};
+
+use sys::{Callbacks, Interface, as_int, capabilities, error, event};
+
+/// A JVMTI environment, for as long as the process lives: the agent never disposes of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jvmti(NonNull<jvmtiEnv>);
+
+// SAFETY: a JVMTI environment belongs to no thread; any attached thread may use it.
+unsafe impl Send for Jvmti {}
+// SAFETY: as above; the JVM does the locking.
+unsafe impl Sync for Jvmti {}
+
+/// A JVMTI error, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("JVMTI error {0}")]
+pub(crate) struct JvmtiError(pub(crate) c_int);
+
+pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
+
+fn check(code: c_int) -> Result<()> {
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(JvmtiError(code))
+    }
+}
+
+/// A frame as the JVM gives it. The method is valid while its class is loaded, which is so
+/// while the frame is on the stack.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct RawFrame(jvmtiFrameInfo);
+
+impl RawFrame {
+    pub(crate) const EMPTY: Self = Self(jvmtiFrameInfo {
+        method: null_mut(),
+        location: 0,
+    });
+
+    /// The method's id. The JVM gives no id to a second method, even after the first's class is unloaded.
+    pub(crate) fn method(&self) -> usize {
+        self.0.method.addr()
+    }
+
+    /// The index of the bytecode; negative for native methods.
+    pub(crate) fn location(&self) -> i64 {
+        self.0.location
+    }
+}
+
+/// What a method's id stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MethodNames {
+    pub(crate) class_signature: String,
+    pub(crate) name: String,
+    pub(crate) file: Option<String>,
+    /// First bytecode and line, by first bytecode.
+    pub(crate) lines: Box<[(i64, i32)]>,
+}
+
+/// A raw monitor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Monitor(NonNull<c_void>);
+
+// SAFETY: a raw monitor is made for use from several threads.
+unsafe impl Send for Monitor {}
+// SAFETY: as above.
+unsafe impl Sync for Monitor {}
+
+/// Casts an entry of the function table to a type with integers in place of enums and calls it.
+macro_rules! call {
+    ($jvmti:expr, $name:ident $(, $argument:expr)*) => {{
+        let jvmti: &Jvmti = &$jvmti;
+        match jvmti.table().base.$name {
+            // SAFETY: the two types differ in C enums against `int`, which are the same to the
+            // C ABI, and in the constness of pointers. The arguments are what the
+            // function's specification asks for, as the caller's comment says.
+            Some(function) => {
+                #[allow(
+                    clippy::missing_transmute_annotations,
+                    reason = "the source is the type of the field that is named"
+                )]
+                let function = std::mem::transmute::<_, as_int::$name>(function);
+                check(function(jvmti.0.as_ptr() $(, $argument)*))
+            }
+            None => Err(JvmtiError(error::NULL_POINTER)),
+        }
+    }};
+}
+
+impl Jvmti {
+    fn table(&self) -> &Interface {
+        // SAFETY: the environment was made for version 11 or later, whose table is as long as
+        // `Interface`; it lives as long as the process.
+        unsafe { &*(*self.0.as_ptr()).cast::<Interface>() }
+    }
+
+    pub(crate) fn add_capabilities(&self, bits: &[u32]) -> Result<()> {
+        let set = capabilities(bits);
+        // SAFETY: the pointer is to a full set.
+        unsafe { call!(self, AddCapabilities, &raw const set) }
+    }
+
+    fn set_callbacks(&self, callbacks: &Callbacks) -> Result<()> {
+        let size = c_int::try_from(size_of::<Callbacks>()).unwrap_or(0);
+        let callbacks = (&raw const *callbacks).cast::<jvmtiEventCallbacks>();
+        // SAFETY: the JVM copies as many bytes as are told, all of which are there.
+        unsafe { call!(self, SetEventCallbacks, callbacks, size) }
+    }
+
+    fn set_event(&self, event: c_int, on: bool) -> Result<()> {
+        // SAFETY: no thread means all; numbers of events are checked by the JVM.
+        unsafe {
+            call!(
+                self,
+                SetEventNotificationMode,
+                c_int::from(on),
+                event,
+                null_mut()
+            )
+        }
+    }
+
+    /// Turns on all that comes while the program runs; class definitions if asked.
+    pub(crate) fn enable(&self, classes: bool) -> Result<()> {
+        self.set_event(event::GARBAGE_COLLECTION_FINISH, true)?;
+        self.set_event(event::CLASS_LOAD, classes)?;
+        self.set_event(event::SAMPLED_OBJECT_ALLOC, true)
+    }
+
+    /// Turns off all that comes while the program runs.
+    pub(crate) fn disable(&self) {
+        for event in [
+            event::SAMPLED_OBJECT_ALLOC,
+            event::CLASS_LOAD,
+            event::GARBAGE_COLLECTION_FINISH,
+        ] {
+            // What fails was not on.
+            let _ = self.set_event(event, false);
+        }
+    }
+
+    /// The mean bytes between samples, for all threads.
+    pub(crate) fn set_interval(&self, bytes: u64) -> Result<()> {
+        let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+        match self.table().set_heap_sampling_interval {
+            // SAFETY: the environment is valid.
+            Some(set) => check(unsafe { set(self.0.as_ptr(), bytes) }),
+            None => Err(JvmtiError(error::NULL_POINTER)),
+        }
+    }
+
+    /// The current thread's stack, leaf first; how many frames there are.
+    pub(crate) fn stack(&self, frames: &mut [RawFrame]) -> Result<usize> {
+        let most = c_int::try_from(frames.len()).unwrap_or(c_int::MAX);
+        let mut count = 0;
+        let buffer = frames.as_mut_ptr().cast::<jvmtiFrameInfo>();
+        // SAFETY: no thread means the current one; the buffer has room for as many frames as told,
+        // and `RawFrame` has their layout.
+        unsafe {
+            call!(
+                self,
+                GetStackTrace,
+                null_mut(),
+                0,
+                most,
+                buffer,
+                &raw mut count
+            )?
+        };
+        Ok(usize::try_from(count).unwrap_or(0).min(frames.len()))
+    }
+
+    /// Names and lines of a frame's method.
+    pub(crate) fn method(&self, env: &Env<'_>, frame: &RawFrame) -> Result<MethodNames> {
+        let method: as_int::Method = frame.0.method.cast();
+        let mut class = null_mut();
+        // SAFETY: the frame is on the current thread's stack, so its method is valid.
+        unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class)? };
+        // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else.
+        let class = unsafe { JClass::from_raw(env, class) };
+        let class_signature = self.class_signature(&class);
+        let mut file = null_mut();
+        // SAFETY: the class is valid, the pointer is to a pointer.
+        let has_file = unsafe { call!(self, GetSourceFileName, class.as_raw(), &raw mut file) };
+        let file = has_file.ok().and_then(|()| self.text(file));
+        env.delete_local_ref(class);
+        let mut name = null_mut();
+        // SAFETY: the method is valid; signature and generic signature are not asked for.
+        unsafe {
+            call!(
+                self,
+                GetMethodName,
+                method,
+                &raw mut name,
+                null_mut(),
+                null_mut()
+            )?
+        };
+        Ok(MethodNames {
+            class_signature: class_signature?,
+            name: self.text(name).unwrap_or_default(),
+            file,
+            lines: self.lines(method),
+        })
+    }
+
+    fn lines(&self, method: as_int::Method) -> Box<[(i64, i32)]> {
+        let (mut count, mut entries) = (0, null_mut());
+        // SAFETY: the method is valid; the pointers are to an int and a pointer.
+        let result = unsafe {
+            call!(
+                self,
+                GetLineNumberTable,
+                method,
+                &raw mut count,
+                &raw mut entries
+            )
+        };
+        // Native methods and classes compiled without lines have no table.
+        if result.is_err() || entries.is_null() {
+            return Box::default();
+        }
+        let count = usize::try_from(count).unwrap_or(0);
+        // SAFETY: the JVM gave a table of so many entries, ours until it is given back below.
+        let table = unsafe { std::slice::from_raw_parts(entries, count) };
+        let mut lines: Vec<(i64, i32)> = table
+            .iter()
+            .map(|entry| (entry.start_location, entry.line_number))
+            .collect();
+        self.deallocate(entries.cast());
+        lines.sort_unstable();
+        lines.into()
+    }
+
+    /// A class's signature, such as `[Lcom/acme/Foo;`.
+    pub(crate) fn class_signature(&self, class: &JClass<'_>) -> Result<String> {
+        let mut text = null_mut();
+        // SAFETY: a reference to a class object; the generic signature is not asked for.
+        unsafe {
+            call!(
+                self,
+                GetClassSignature,
+                class.as_raw(),
+                &raw mut text,
+                null_mut()
+            )?
+        };
+        Ok(self.text(text).unwrap_or_default())
+    }
+
+    /// Whether the boot loader defined a class.
+    pub(crate) fn is_boot(&self, env: &Env<'_>, class: &JClass<'_>) -> bool {
+        let mut loader = null_mut();
+        // SAFETY: a reference to a class object; the pointer is to a pointer.
+        let asked = unsafe { call!(self, GetClassLoader, class.as_raw(), &raw mut loader) };
+        let boot = asked.is_ok() && loader.is_null();
+        // SAFETY: a local reference, fresh from the JVM and owned by nobody else, or null.
+        env.delete_local_ref(unsafe { JObject::from_raw(env, loader) });
+        boot
+    }
+
+    /// A thread's name; `None` if it has none.
+    pub(crate) fn thread_name(&self, env: &Env<'_>, thread: &JObject<'_>) -> Option<String> {
+        let mut info = jvmtiThreadInfo {
+            name: null_mut(),
+            priority: 0,
+            is_daemon: 0,
+            thread_group: null_mut(),
+            context_class_loader: null_mut(),
+        };
+        // SAFETY: a reference to a thread; the pointer is to a full record.
+        unsafe { call!(self, GetThreadInfo, thread.as_raw(), &raw mut info).ok()? };
+        for reference in [info.thread_group, info.context_class_loader] {
+            // SAFETY: local references, fresh from the JVM and owned by nobody else, or null.
+            env.delete_local_ref(unsafe { JObject::from_raw(env, reference) });
+        }
+        self.text(info.name)
+    }
+
+    /// Takes over a text that the JVM allocated.
+    fn text(&self, text: *mut c_char) -> Option<String> {
+        if text.is_null() {
+            return None;
+        }
+        // SAFETY: the JVM ends its texts, which are modified UTF-8, with a zero byte.
+        let owned = unsafe { JNIStr::from_ptr(text) }.to_str().into_owned();
+        self.deallocate(text.cast());
+        Some(owned)
+    }
+
+    fn deallocate(&self, memory: *mut u8) {
+        // SAFETY: the JVM allocated it for us, and it is given back once. It cannot fail then.
+        let _ = unsafe { call!(self, Deallocate, memory) };
+    }
+
+    /// Has the JVM collect garbage, all of it.
+    pub(crate) fn collect_garbage(&self) -> Result<()> {
+        // SAFETY: it takes no arguments; the environment is valid.
+        unsafe { call!(self, ForceGarbageCollection) }
+    }
+
+    /// Gives the environment back, with its capabilities. Whoever calls this uses it no more, and no event
+    /// may have been turned on.
+    fn dispose(self) {
+        // SAFETY: the environment is valid; no copy of it is in use yet.
+        let _ = unsafe { call!(self, DisposeEnvironment) };
+    }
+
+    pub(crate) fn monitor(&self, name: &CStr) -> Result<Monitor> {
+        let mut monitor: jrawMonitorID = null_mut();
+        // SAFETY: the name ends with a zero byte, the pointer is to a pointer.
+        unsafe { call!(self, CreateRawMonitor, name.as_ptr(), &raw mut monitor)? };
+        NonNull::new(monitor.cast())
+            .map_or(Err(JvmtiError(error::NULL_POINTER)), |m| Ok(Monitor(m)))
+    }
+
+    /// Wakes who waits at the monitor, after `change` has been made.
+    pub(crate) fn notify(&self, monitor: Monitor, change: impl FnOnce()) {
+        let raw: jrawMonitorID = monitor.0.as_ptr().cast();
+        // SAFETY: the monitor is never destroyed; it is entered and left by this thread.
+        unsafe {
+            if call!(self, RawMonitorEnter, raw).is_ok() {
+                change();
+                let _ = call!(self, RawMonitorNotifyAll, raw);
+                let _ = call!(self, RawMonitorExit, raw);
+            }
+        }
+    }
+
+    /// Waits until notified or for so long, unless `ready` says that it need not.
+    pub(crate) fn wait(
+        &self,
+        monitor: Monitor,
+        millis: u64,
+        ready: impl FnOnce() -> bool,
+    ) -> Result<()> {
+        let raw: jrawMonitorID = monitor.0.as_ptr().cast();
+        let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+        // SAFETY: as above.
+        unsafe {
+            call!(self, RawMonitorEnter, raw)?;
+            let waited = if ready() {
+                Ok(())
+            } else {
+                call!(self, RawMonitorWait, raw, millis)
+            };
+            call!(self, RawMonitorExit, raw)?;
+            waited
+        }
+    }
+
+    /// Starts the agent's thread on a `java.lang.Thread` that has not been started.
+    pub(crate) fn run_thread(&self, thread: &JObject<'_>) -> Result<()> {
+        const NORMAL: c_int = 5;
+        let body: as_int::AgentThread = entry::agent_thread;
+        // SAFETY: a new thread object; the function lives as long as the library, which the JVM
+        // does not unload; it takes no argument.
+        unsafe {
+            call!(
+                self,
+                RunAgentThread,
+                thread.as_raw(),
+                Some(body),
+                null(),
+                NORMAL
+            )
+        }
+    }
+}

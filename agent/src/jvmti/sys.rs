@@ -1,0 +1,187 @@
+//! What `jvmti-sys` lacks: the additions of JDK 11, and numbers in place of its closed enums.
+//!
+//! A JVM may return an error and announce an event that those enums do not know, which no Rust enum may
+//! hold. So functions that take or return them are called through types with integers ([`as_int`]).
+
+use std::ffi::{c_char, c_int, c_void};
+
+use jni::sys::{JNIEnv, jclass, jint, jlong, jobject};
+use jvmti_sys::{
+    jrawMonitorID, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo,
+    jvmtiInterface_1, jvmtiLineNumberEntry, jvmtiThreadInfo,
+};
+
+/// JVMTI of JDK 11.
+pub(crate) const VERSION_11: jint = 0x300B_0000;
+
+/// The function table with the function that JDK 11 added at its end (slot 156, counted from 1).
+#[repr(C)]
+pub(crate) struct Interface {
+    pub(crate) base: jvmtiInterface_1,
+    pub(crate) set_heap_sampling_interval: Option<SetInterval>,
+}
+
+/// The callbacks with those up to `SampledObjectAlloc`.
+#[repr(C)]
+pub(crate) struct Callbacks {
+    pub(crate) base: jvmtiEventCallbacks,
+    /// Number 85 is reserved.
+    pub(crate) reserved: Option<unsafe extern "C" fn()>,
+    pub(crate) sampled_object_alloc: Option<SampledObjectAlloc>,
+}
+
+pub(crate) type SetInterval = unsafe extern "C" fn(*mut jvmtiEnv, jint) -> jint;
+pub(crate) type SampledObjectAlloc =
+    unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jobject, jclass, jlong);
+
+/// Function types with integers instead of enums, and pointers to what is only read.
+pub(crate) mod as_int {
+    use super::*;
+
+    pub(crate) type AddCapabilities =
+        unsafe extern "C" fn(*mut jvmtiEnv, *const jvmtiCapabilities) -> c_int;
+    pub(crate) type SetEventCallbacks =
+        unsafe extern "C" fn(*mut jvmtiEnv, *const jvmtiEventCallbacks, jint) -> c_int;
+    pub(crate) type SetEventNotificationMode =
+        unsafe extern "C" fn(*mut jvmtiEnv, c_int, c_int, jobject, ...) -> c_int;
+    pub(crate) type GetStackTrace = unsafe extern "C" fn(
+        *mut jvmtiEnv,
+        jobject,
+        jint,
+        jint,
+        *mut jvmtiFrameInfo,
+        *mut jint,
+    ) -> c_int;
+    pub(crate) type Method = *mut jni::sys::_jmethodID;
+    pub(crate) type GetMethodName = unsafe extern "C" fn(
+        *mut jvmtiEnv,
+        Method,
+        *mut *mut c_char,
+        *mut *mut c_char,
+        *mut *mut c_char,
+    ) -> c_int;
+    pub(crate) type GetMethodDeclaringClass =
+        unsafe extern "C" fn(*mut jvmtiEnv, Method, *mut jclass) -> c_int;
+    pub(crate) type GetClassSignature =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut *mut c_char, *mut *mut c_char) -> c_int;
+    pub(crate) type GetSourceFileName =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut *mut c_char) -> c_int;
+    pub(crate) type GetLineNumberTable = unsafe extern "C" fn(
+        *mut jvmtiEnv,
+        Method,
+        *mut jint,
+        *mut *mut jvmtiLineNumberEntry,
+    ) -> c_int;
+    pub(crate) type GetClassLoader =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut jobject) -> c_int;
+    pub(crate) type GetThreadInfo =
+        unsafe extern "C" fn(*mut jvmtiEnv, jobject, *mut jvmtiThreadInfo) -> c_int;
+    pub(crate) type Deallocate = unsafe extern "C" fn(*mut jvmtiEnv, *mut u8) -> c_int;
+    pub(crate) type DisposeEnvironment = unsafe extern "C" fn(*mut jvmtiEnv) -> c_int;
+    pub(crate) type ForceGarbageCollection = DisposeEnvironment;
+    pub(crate) type CreateRawMonitor =
+        unsafe extern "C" fn(*mut jvmtiEnv, *const c_char, *mut jrawMonitorID) -> c_int;
+    pub(crate) type RawMonitorEnter = unsafe extern "C" fn(*mut jvmtiEnv, jrawMonitorID) -> c_int;
+    pub(crate) type RawMonitorExit = RawMonitorEnter;
+    pub(crate) type RawMonitorNotifyAll = RawMonitorEnter;
+    pub(crate) type RawMonitorWait =
+        unsafe extern "C" fn(*mut jvmtiEnv, jrawMonitorID, jlong) -> c_int;
+    pub(crate) type AgentThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, *mut c_void);
+    pub(crate) type RunAgentThread = unsafe extern "C" fn(
+        *mut jvmtiEnv,
+        jobject,
+        Option<AgentThread>,
+        *const c_void,
+        jint,
+    ) -> c_int;
+}
+
+/// Events, by number.
+pub(crate) mod event {
+    use std::ffi::c_int;
+
+    pub(crate) const VM_INIT: c_int = 50;
+    pub(crate) const VM_DEATH: c_int = 51;
+    pub(crate) const CLASS_LOAD: c_int = 55;
+    pub(crate) const GARBAGE_COLLECTION_FINISH: c_int = 82;
+    pub(crate) const SAMPLED_OBJECT_ALLOC: c_int = 86;
+}
+
+/// Errors, by number.
+pub(crate) mod error {
+    use std::ffi::c_int;
+
+    pub(crate) const NOT_AVAILABLE: c_int = 98;
+    pub(crate) const NULL_POINTER: c_int = 100;
+}
+
+/// Capabilities, by bit from the first byte on.
+pub mod capability {
+    /// `can_generate_garbage_collection_events`
+    pub const GARBAGE_COLLECTION_EVENTS: u32 = 31;
+    /// `can_get_source_file_name`
+    pub const SOURCE_FILE_NAME: u32 = 11;
+    /// `can_get_line_numbers`
+    pub const LINE_NUMBERS: u32 = 12;
+    /// `can_generate_sampled_object_alloc_events`
+    pub const SAMPLED_OBJECT_ALLOC_EVENTS: u32 = 43;
+}
+
+/// A set of capabilities.
+pub(crate) fn capabilities(bits: &[u32]) -> jvmtiCapabilities {
+    let mut set = jvmtiCapabilities::default();
+    for bit in bits {
+        let mask = 1 << (bit % 32);
+        match bit / 32 {
+            0 => set._bindgen_bitfield_1_ |= mask,
+            _ => set._bindgen_bitfield_2_ |= mask,
+        }
+    }
+    set
+}
+
+/// Where things are, for a test that compares it with what the JDK's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named after what they are offsets of")]
+pub struct Places {
+    pub set_heap_sampling_interval: usize,
+    pub get_stack_trace: usize,
+    pub set_event_callbacks: usize,
+    pub set_event_notification_mode: usize,
+    pub run_agent_thread: usize,
+    pub get_line_number_table: usize,
+    pub interface_size: usize,
+    pub vm_init: usize,
+    pub class_load: usize,
+    pub garbage_collection_finish: usize,
+    pub sampled_object_alloc: usize,
+    pub callbacks_size: usize,
+    pub capabilities_size: usize,
+    pub frame_info_size: usize,
+    pub thread_info_size: usize,
+}
+
+impl Places {
+    /// As this crate has them.
+    #[must_use]
+    pub const fn ours() -> Self {
+        use std::mem::{offset_of, size_of};
+        Self {
+            set_heap_sampling_interval: offset_of!(Interface, set_heap_sampling_interval),
+            get_stack_trace: offset_of!(jvmtiInterface_1, GetStackTrace),
+            set_event_callbacks: offset_of!(jvmtiInterface_1, SetEventCallbacks),
+            set_event_notification_mode: offset_of!(jvmtiInterface_1, SetEventNotificationMode),
+            run_agent_thread: offset_of!(jvmtiInterface_1, RunAgentThread),
+            get_line_number_table: offset_of!(jvmtiInterface_1, GetLineNumberTable),
+            interface_size: size_of::<Interface>(),
+            vm_init: offset_of!(jvmtiEventCallbacks, VMInit),
+            class_load: offset_of!(jvmtiEventCallbacks, ClassLoad),
+            garbage_collection_finish: offset_of!(jvmtiEventCallbacks, GarbageCollectionFinish),
+            sampled_object_alloc: offset_of!(Callbacks, sampled_object_alloc),
+            callbacks_size: size_of::<Callbacks>(),
+            capabilities_size: size_of::<jvmtiCapabilities>(),
+            frame_info_size: size_of::<jvmtiFrameInfo>(),
+            thread_info_size: size_of::<jvmtiThreadInfo>(),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Names as people know them, from the JVM's signatures.
+
+/// A type's name as in Java source (`com.acme.Foo$Bar`, `byte[]`), from its signature; what the JVM
+/// adds to the names of classes that it or a library spins at run time is left out, so that a
+/// thousand lambdas of one method share one name.
+pub(crate) fn of_signature(signature: &str) -> String {
+    let element = signature.trim_start_matches('[');
+    let dimensions = signature.len() - element.len();
+    let mut name = match element {
+        "Z" => "boolean".to_owned(),
+        "B" => "byte".to_owned(),
+        "C" => "char".to_owned(),
+        "S" => "short".to_owned(),
+        "I" => "int".to_owned(),
+        "J" => "long".to_owned(),
+        "F" => "float".to_owned(),
+        "D" => "double".to_owned(),
+        _ => {
+            let inner = element.strip_prefix('L').unwrap_or(element);
+            let inner = inner.strip_suffix(';').unwrap_or(inner);
+            stable(inner).replace('/', ".")
+        }
+    };
+    for _ in 0..dimensions {
+        name.push_str("[]");
+    }
+    name
+}
+
+/// A hidden class's signature has a dot after its name, and the JVM's suffix after that.
+pub(crate) fn is_hidden(signature: &str) -> bool {
+    signature.contains('.')
+}
+
+fn stable(internal: &str) -> &str {
+    let name = internal.split('.').next().unwrap_or(internal);
+    // `Foo$$Lambda$14`, on JDK 17 and before.
+    if let Some(at) = name.rfind("$$Lambda$") {
+        let number = &name[at + "$$Lambda$".len()..];
+        if number.split('/').next().is_some_and(is_number) {
+            return &name[..at + "$$Lambda".len()];
+        }
+    }
+    if name.contains("/reflect/Generated") {
+        return name.trim_end_matches(|c: char| c.is_ascii_digit());
+    }
+    name
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures() {
+        for (signature, name) in [
+            ("I", "int"),
+            ("[[J", "long[][]"),
+            ("Lcom/acme/Foo$Bar;", "com.acme.Foo$Bar"),
+            ("[Ljava/lang/String;", "java.lang.String[]"),
+            ("LFoo;", "Foo"),
+            (
+                "Lcom/acme/Foo$$Lambda$14.0x0000000800c03000;",
+                "com.acme.Foo$$Lambda",
+            ),
+            (
+                "Lcom/acme/Foo$$Lambda.0x00007f1234001000;",
+                "com.acme.Foo$$Lambda",
+            ),
+            ("Lcom/acme/Foo$$Lambda$14;", "com.acme.Foo$$Lambda"),
+            ("Lcom/acme/Foo$$Lambda$x;", "com.acme.Foo$$Lambda$x"),
+            (
+                "[Ljava/lang/invoke/LambdaForm$MH.0x0000000800c03000;",
+                "java.lang.invoke.LambdaForm$MH[]",
+            ),
+            (
+                "Ljdk/internal/reflect/GeneratedMethodAccessor12;",
+                "jdk.internal.reflect.GeneratedMethodAccessor",
+            ),
+            ("Ljdk/proxy2/$Proxy12;", "jdk.proxy2.$Proxy12"),
+            ("", ""),
+        ] {
+            assert_eq!(of_signature(signature), name);
+        }
+        assert!(is_hidden("LFoo.0x1;") && !is_hidden("Lcom/Foo;"));
+    }
+}

@@ -1,0 +1,448 @@
+//! The agent's options: `key=value,key=value`.
+
+use heapdiff_sites::{Sampling, Strategy, Verbosity};
+use regex::Regex;
+
+/// The largest interval: the JVM takes a signed 32-bit number.
+const MAX_INTERVAL: u64 = i32::MAX as u64;
+/// More frames than that make one batch of the site table too large.
+pub(crate) const MAX_DEPTH: usize = 1024;
+/// 64 million samples would take 4 GB of the heap.
+const MAX_SAMPLES: u64 = 64 << 20;
+const MAX_GARBAGE: u64 = 1 << 20;
+const MAX_RATE: u64 = 1 << 40;
+const DAY: u64 = 24 * 60 * 60;
+
+/// Every key, with what it means and its default.
+pub const KEYS: &[(&str, &str)] = &[
+    (
+        "interval",
+        "mean bytes between samples, such as 512k; 0: every allocation (512k)",
+    ),
+    ("depth", "the most frames of a stack, 1 to 1024 (64)"),
+    (
+        "include",
+        "regular expression: only classes that it finds; a comma is written \\,",
+    ),
+    ("exclude", "regular expression: no classes that it finds"),
+    ("strategy", "bytes, count, time or class (bytes)"),
+    (
+        "rate",
+        "mean allocations between samples, for strategy=count and class (1000)",
+    ),
+    (
+        "ms",
+        "mean milliseconds between samples, for strategy=time (10)",
+    ),
+    ("delay", "seconds before the first sample (0)"),
+    (
+        "verbosity",
+        "what frames tell: method, class or line (line)",
+    ),
+    (
+        "embed",
+        "on or off: whether samples are kept in the heap, hence in dumps (on)",
+    ),
+    (
+        "max_samples",
+        "the most live samples; the interval doubles when they are reached (262144)",
+    ),
+    (
+        "garbage",
+        "collected samples remembered: so many recent ones and as many chosen at random (512)",
+    ),
+    (
+        "classes",
+        "on or off: whether class definitions are recorded with their stack (on)",
+    ),
+    (
+        "reaper",
+        "how collected samples are found: auto, scan (JDK 16 and later) or queue (auto)",
+    ),
+];
+
+/// How collected samples are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ReaperChoice {
+    /// By what the JDK can do.
+    #[default]
+    Auto,
+    /// By asking every reference.
+    Scan,
+    /// By a reference queue.
+    Queue,
+}
+
+/// Validated options.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How samples are chosen.
+    pub sampling: Sampling,
+    /// The most frames of a stack.
+    pub depth: usize,
+    /// Which classes are sampled.
+    pub filter: Filter,
+    /// Seconds before the first sample.
+    pub delay: u64,
+    /// What frames tell.
+    pub verbosity: Verbosity,
+    /// Whether samples are kept in the heap.
+    pub embed: bool,
+    /// The most live samples.
+    pub max_samples: usize,
+    /// Collected samples remembered, in each of the two collections.
+    pub garbage: usize,
+    /// Whether class definitions are recorded.
+    pub classes: bool,
+    /// How collected samples are found.
+    pub reaper: ReaperChoice,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sampling: Sampling {
+                strategy: Strategy::Bytes,
+                interval: 512 * 1024,
+                rate: 0,
+            },
+            depth: 64,
+            filter: Filter::default(),
+            delay: 0,
+            verbosity: Verbosity::Line,
+            embed: true,
+            max_samples: 262_144,
+            garbage: 512,
+            classes: true,
+            reaper: ReaperChoice::Auto,
+        }
+    }
+}
+
+/// Which classes are sampled, by their name as in Java source.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    include: Option<Regex>,
+    exclude: Option<Regex>,
+}
+
+impl Filter {
+    /// Whether it lets every class pass.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.include.is_none() && self.exclude.is_none()
+    }
+
+    /// Whether a class is sampled.
+    #[must_use]
+    pub fn passes(&self, class: &str) -> bool {
+        self.include.as_ref().is_none_or(|re| re.is_match(class))
+            && self.exclude.as_ref().is_none_or(|re| !re.is_match(class))
+    }
+}
+
+/// What is wrong with the options.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// No such key.
+    #[error("no option is called \"{key}\"; there are {}", keys())]
+    Unknown {
+        /// What was given.
+        key: String,
+    },
+    /// A key without a value.
+    #[error("option \"{key}\" needs a value: {key}=...; it is {}", meaning(key))]
+    NoValue {
+        /// The key.
+        key: String,
+    },
+    /// A value that does not fit.
+    #[error(
+        "option \"{key}\" cannot be \"{value}\": {why}; it is {}",
+        meaning(key)
+    )]
+    Value {
+        /// The key.
+        key: String,
+        /// What was given.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A key given twice.
+    #[error("option \"{key}\" is given twice")]
+    Twice {
+        /// The key.
+        key: String,
+    },
+    /// A key that means nothing with this strategy.
+    #[error("option \"{key}\" goes with strategy={goes_with}")]
+    Strategy {
+        /// The key.
+        key: &'static str,
+        /// With which it would.
+        goes_with: &'static str,
+    },
+}
+
+fn keys() -> String {
+    let names: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
+    names.join(", ")
+}
+
+fn meaning(key: &str) -> &'static str {
+    KEYS.iter()
+        .find(|(name, _)| *name == key)
+        .map_or("", |(_, meaning)| meaning)
+}
+
+impl Options {
+    /// Reads the text after the `=` of `-agentpath:library=`.
+    ///
+    /// # Errors
+    /// When a key or a value is wrong; the message names it and what would be right.
+    pub fn parse(text: &str) -> Result<Self, OptionsError> {
+        let mut options = Self::default();
+        let (mut interval, mut rate, mut ms) = (None, None, None);
+        let mut seen: Vec<String> = Vec::new();
+        for part in split(text) {
+            let (key, value) = match part.split_once('=') {
+                Some((key, value)) => (key.trim(), value),
+                None => (part.trim(), ""),
+            };
+            if key.is_empty() && value.is_empty() {
+                continue;
+            }
+            if meaning(key).is_empty() {
+                let key = key.to_owned();
+                return Err(OptionsError::Unknown { key });
+            }
+            if seen.iter().any(|known| known == key) {
+                let key = key.to_owned();
+                return Err(OptionsError::Twice { key });
+            }
+            seen.push(key.to_owned());
+            if value.is_empty() {
+                let key = key.to_owned();
+                return Err(OptionsError::NoValue { key });
+            }
+            let given = Given { key, value };
+            match key {
+                "interval" => interval = Some(given.size(MAX_INTERVAL)?),
+                "depth" => options.depth = given.index(1, MAX_DEPTH as u64)?,
+                "include" => options.filter.include = Some(given.regex()?),
+                "exclude" => options.filter.exclude = Some(given.regex()?),
+                "strategy" => {
+                    options.sampling.strategy = given.one_of(&[
+                        ("bytes", Strategy::Bytes),
+                        ("count", Strategy::Count),
+                        ("time", Strategy::Time),
+                        ("class", Strategy::Class),
+                    ])?;
+                }
+                "rate" => rate = Some(given.number(1, MAX_RATE)?),
+                "ms" => ms = Some(given.number(1, DAY * 1000)?),
+                "delay" => options.delay = given.number(0, DAY)?,
+                "verbosity" => {
+                    options.verbosity = given.one_of(&[
+                        ("method", Verbosity::Method),
+                        ("class", Verbosity::Class),
+                        ("line", Verbosity::Line),
+                    ])?;
+                }
+                "embed" => options.embed = given.one_of(SWITCH)?,
+                "max_samples" => options.max_samples = given.index(1, MAX_SAMPLES)?,
+                "garbage" => options.garbage = given.index(0, MAX_GARBAGE)?,
+                "classes" => options.classes = given.one_of(SWITCH)?,
+                // The table of keys has no other.
+                _ => {
+                    options.reaper = given.one_of(&[
+                        ("auto", ReaperChoice::Auto),
+                        ("scan", ReaperChoice::Scan),
+                        ("queue", ReaperChoice::Queue),
+                    ])?;
+                }
+            }
+        }
+        options.sampling = sampling(options.sampling.strategy, interval, rate, ms)?;
+        Ok(options)
+    }
+}
+
+const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];
+
+fn sampling(
+    strategy: Strategy,
+    interval: Option<u64>,
+    rate: Option<u64>,
+    ms: Option<u64>,
+) -> Result<Sampling, OptionsError> {
+    let default = Options::default().sampling.interval;
+    let misplaced = |key, goes_with| Err(OptionsError::Strategy { key, goes_with });
+    if rate.is_some() && !matches!(strategy, Strategy::Count | Strategy::Class) {
+        return misplaced("rate", "count and strategy=class");
+    }
+    if ms.is_some() && strategy != Strategy::Time {
+        return misplaced("ms", "time");
+    }
+    if interval.is_some() && matches!(strategy, Strategy::Count | Strategy::Class) {
+        return misplaced("interval", "bytes and strategy=time");
+    }
+    let (interval, rate) = match strategy {
+        Strategy::Bytes => (interval.unwrap_or(default), 0),
+        Strategy::Time => (interval.unwrap_or(4096), ms.unwrap_or(10)),
+        Strategy::Count | Strategy::Class => (0, rate.unwrap_or(1000)),
+    };
+    Ok(Sampling {
+        strategy,
+        interval,
+        rate,
+    })
+}
+
+/// Splits at commas; a backslash before a comma takes it into the value.
+fn split(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&',') => {
+                chars.next();
+                if let Some(part) = parts.last_mut() {
+                    part.push(',');
+                }
+            }
+            ',' => parts.push(String::new()),
+            _ => {
+                if let Some(part) = parts.last_mut() {
+                    part.push(c);
+                }
+            }
+        }
+    }
+    parts
+}
+
+struct Given<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+impl Given<'_> {
+    fn wrong(&self, why: impl Into<String>) -> OptionsError {
+        OptionsError::Value {
+            key: self.key.to_owned(),
+            value: self.value.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    fn number(&self, least: u64, most: u64) -> Result<u64, OptionsError> {
+        match self.value.parse::<u64>() {
+            Ok(value) if (least..=most).contains(&value) => Ok(value),
+            Ok(_) => Err(self.wrong(format!("not from {least} to {most}"))),
+            Err(_) => Err(self.wrong("not a whole number")),
+        }
+    }
+
+    fn index(&self, least: u64, most: u64) -> Result<usize, OptionsError> {
+        let value = self.number(least, most)?;
+        usize::try_from(value).map_err(|_| self.wrong("too large for this machine"))
+    }
+
+    fn size(&self, most: u64) -> Result<u64, OptionsError> {
+        let lower = self.value.to_ascii_lowercase();
+        let digits = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let unit = match &lower[digits.len()..] {
+            "" | "b" => 1,
+            "k" | "kb" | "kib" => 1 << 10,
+            "m" | "mb" | "mib" => 1 << 20,
+            "g" | "gb" | "gib" => 1 << 30,
+            _ => return Err(self.wrong("not a size such as 65536, 512k or 1m")),
+        };
+        let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+        match bytes {
+            Some(bytes) if bytes <= most => Ok(bytes),
+            Some(_) => Err(self.wrong(format!("more than {most} bytes"))),
+            None => Err(self.wrong("not a size such as 65536, 512k or 1m")),
+        }
+    }
+
+    fn regex(&self) -> Result<Regex, OptionsError> {
+        Regex::new(self.value).map_err(|error| {
+            // The error draws a picture over several lines; its last line says what is wrong.
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            self.wrong(last.trim().trim_start_matches("error: "))
+        })
+    }
+
+    fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, OptionsError> {
+        let found = choices.iter().find(|(name, _)| *name == self.value);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            self.wrong(format!("not one of {}", names.join(", ")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Options::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn defaults() {
+        for text in ["", ",", " "] {
+            let options = Options::parse(text).unwrap();
+            assert_eq!(options.sampling.interval, 512 * 1024);
+            assert_eq!((options.depth, options.max_samples), (64, 262_144));
+            assert!(options.embed && options.classes && options.filter.is_open());
+        }
+    }
+
+    #[test]
+    fn every_key() {
+        let options = Options::parse(
+            "interval=64k,depth=12,include=^com\\.acme\\.,exclude=Foo{1\\,2}$,strategy=bytes,delay=3,\
+             verbosity=method,embed=off,max_samples=1000,garbage=0,classes=off,reaper=queue",
+        )
+        .unwrap();
+        assert_eq!((options.sampling.interval, options.depth), (65_536, 12));
+        assert!(options.filter.passes("com.acme.Bar") && !options.filter.passes("com.acme.Foo"));
+        assert!(!options.filter.passes("org.acme.Bar"));
+        assert_eq!((options.delay, options.garbage), (3, 0));
+        assert_eq!(options.verbosity, Verbosity::Method);
+        assert!(!options.embed && !options.classes);
+        assert_eq!(options.reaper, ReaperChoice::Queue);
+        let sampling = |text| Options::parse(text).unwrap().sampling;
+        assert_eq!(sampling("rate=7,strategy=count").rate, 7);
+        assert_eq!(sampling("strategy=class").rate, 1000);
+        assert_eq!(sampling("strategy=time,ms=20,interval=0").rate, 20);
+        assert_eq!(sampling("interval=0").interval, 0);
+        assert_eq!(sampling("interval=1MiB").interval, 1 << 20);
+    }
+
+    #[test]
+    fn errors_name_the_key_and_what_would_be_right() {
+        let text = error("intervall=5");
+        assert!(text.contains("\"intervall\"") && text.contains("interval, depth, include"));
+        assert!(error("trace=x.db").contains("no option is called \"trace\""));
+        assert!(error("interval").contains("needs a value: interval=..."));
+        assert!(error("interval=5x").contains("not a size such as"));
+        assert!(error("interval=3g").contains("more than 2147483647 bytes"));
+        assert!(error("depth=0").contains("not from 1 to 1024"));
+        assert!(error("depth=-1").contains("not a whole number"));
+        assert!(error("strategy=random").contains("not one of bytes, count, time, class"));
+        assert!(error("include=(").contains("unclosed group"));
+        assert!(error("include=(").lines().count() == 1);
+        assert!(error("depth=5,depth=6").contains("given twice"));
+        assert!(error("rate=5").contains("goes with strategy=count"));
+        assert!(error("ms=5,strategy=count").contains("goes with strategy=time"));
+        assert!(error("interval=5,strategy=class").contains("goes with strategy=bytes"));
+        assert!(error("max_samples=99999999999999999999").contains("not a whole number"));
+    }
+}

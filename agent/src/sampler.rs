@@ -1,0 +1,219 @@
+//! What happens at a sample and at a class definition, on the thread that allocates or defines.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use heapdiff_sites::{Counter, MARK_CLASS, MARK_SAMPLE, Sampling};
+use jni::Env;
+use jni::objects::{Global, JClass, JLongArray, JObject};
+
+use crate::chooser::Chooser;
+use crate::counters::Counters;
+use crate::jvmti::java::{RefClass, RefFields};
+use crate::stacks::Stacks;
+use crate::table::Table;
+use crate::totals::Totals;
+
+/// Class definitions kept at most.
+pub(crate) const MAX_CLASSES: usize = 1 << 17;
+/// A thread's name is asked for anew after so many of its samples.
+const NAME_USES: u32 = 32;
+
+thread_local! {
+    /// The id of this thread's name and how many more samples it is good for. A virtual thread runs on
+    /// other threads, and is asked every time.
+    static NAME: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// All that a sample needs.
+pub(crate) struct Sampler {
+    pub(crate) refs: RefClass,
+    pub(crate) stacks: Stacks,
+    pub(crate) samples: Table,
+    pub(crate) classes: Table,
+    pub(crate) totals: Totals,
+    pub(crate) class_totals: Option<Totals>,
+    pub(crate) chooser: Chooser,
+    /// How samples were chosen at first.
+    pub(crate) first: Sampling,
+    pub(crate) filtered: bool,
+    pub(crate) uids: AtomicU64,
+    pub(crate) started: Instant,
+    pub(crate) shown: Global<JLongArray<'static>>,
+}
+
+impl Sampler {
+    /// Milliseconds since the start.
+    pub(crate) fn now(&self) -> u32 {
+        u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
+    }
+
+    /// The JVM has sampled an allocation. `false` if there was no place for it.
+    pub(crate) fn sampled(
+        &self,
+        env: &mut Env<'_>,
+        counters: &Counters,
+        (thread, object, class): (&JObject<'_>, &JObject<'_>, &JClass<'_>),
+        size: i64,
+    ) -> bool {
+        counters.count(Counter::Events);
+        // The program's exception must stay as it is, and JNI forbids nearly everything until it is handled.
+        if env.exception_check() {
+            counters.count(Counter::DroppedPending);
+            return true;
+        }
+        let bytes = u64::try_from(size).unwrap_or(0);
+        // The class's name costs a call into the JVM: it is asked for first only where it decides.
+        let counts_classes = self.chooser.counts_classes();
+        let known = (self.filtered || counts_classes).then(|| self.stacks.class(class, counters));
+        if known.is_some_and(|known| !known.passes) {
+            counters.count(Counter::Filtered);
+            return true;
+        }
+        let takes = match (&self.class_totals, known) {
+            (Some(totals), Some(known)) => {
+                let (position, _) = totals.add(known.id, bytes);
+                self.chooser.takes_class(known.id, position)
+            }
+            _ => self
+                .chooser
+                .takes(|| u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)),
+        };
+        if !takes {
+            counters.count(Counter::Filtered);
+            return true;
+        }
+        let Some(slot) = self.samples.take() else {
+            counters.count(Counter::DroppedFull);
+            return false;
+        };
+        let site = self.stacks.site(env, counters);
+        let class = known
+            .unwrap_or_else(|| self.stacks.class(class, counters))
+            .id;
+        self.stacks.publish_class(env, class, counters);
+        let fields = RefFields {
+            uid: self.uid(bytes),
+            size,
+            site,
+            class,
+            thread: self.thread(env, thread, counters),
+            time: self.now(),
+            slot: slot.cast_signed(),
+            mark: MARK_SAMPLE,
+        };
+        if !self.keep(env, &self.samples, slot, object, &fields) {
+            counters.count(Counter::DroppedFailed);
+            return true;
+        }
+        counters.raise(Counter::Uids, fields.uid);
+        counters.count(Counter::Recorded);
+        counters.add(Counter::RecordedBytes, bytes);
+        self.totals.add(site, bytes);
+        self.totals.show(env, site);
+        self.show(env, counters);
+        true
+    }
+
+    /// The JVM has defined a class.
+    pub(crate) fn class_loaded(
+        &self,
+        env: &mut Env<'_>,
+        counters: &Counters,
+        thread: &JObject<'_>,
+        class: &JClass<'_>,
+    ) {
+        if env.exception_check() {
+            counters.count(Counter::DroppedClasses);
+            return;
+        }
+        let known = self.stacks.class(class, counters);
+        // Ordinary classes of the boot loader stay for ever: no leak comes of them.
+        if !known.hidden && self.stacks.is_boot(env, class) {
+            return;
+        }
+        let Some(slot) = self.classes.take() else {
+            counters.count(Counter::DroppedClasses);
+            return;
+        };
+        let site = self.stacks.site(env, counters);
+        self.stacks.publish_class(env, known.id, counters);
+        let fields = RefFields {
+            uid: self.uids.fetch_add(1, Relaxed) + 1,
+            size: 0,
+            site,
+            class: known.id,
+            thread: self.thread(env, thread, counters),
+            time: self.now(),
+            slot: !slot.cast_signed(),
+            mark: MARK_CLASS,
+        };
+        let class: &JObject<'_> = class.as_ref();
+        if !self.keep(env, &self.classes, slot, class, &fields) {
+            counters.count(Counter::DroppedClasses);
+            return;
+        }
+        counters.raise(Counter::Uids, fields.uid);
+        counters.count(Counter::Classes);
+    }
+
+    /// The next uid. After thinning only such as the present sampling keeps are given, so that
+    /// the next thinning finds all uids drawn alike (see `Sampling::keeps`).
+    fn uid(&self, bytes: u64) -> u64 {
+        let sampling = self.chooser.sampling();
+        loop {
+            let uid = self.uids.fetch_add(1, Relaxed) + 1;
+            if sampling == self.first || sampling.keeps(&self.first, uid, bytes) {
+                return uid;
+            }
+        }
+    }
+
+    fn thread(&self, env: &mut Env<'_>, thread: &JObject<'_>, counters: &Counters) -> u32 {
+        if self.stacks.is_virtual(env, thread) {
+            return self.stacks.thread(env, thread, true, counters);
+        }
+        if let Ok((id, uses)) = NAME.try_with(Cell::get)
+            && uses > 0
+        {
+            let _ = NAME.try_with(|name| name.set((id, uses - 1)));
+            return id;
+        }
+        let id = self.stacks.thread(env, thread, false, counters);
+        let _ = NAME.try_with(|name| name.set((id, NAME_USES)));
+        id
+    }
+
+    /// Makes the reference and puts it into its place, or gives the place back.
+    fn keep(
+        &self,
+        env: &mut Env<'_>,
+        table: &Table,
+        slot: u32,
+        referent: &JObject<'_>,
+        fields: &RefFields,
+    ) -> bool {
+        let kept = match self.refs.new_object(env, referent, fields) {
+            Ok(object) => {
+                let stored = table.store(env, slot, &object);
+                env.delete_local_ref(object);
+                stored
+            }
+            Err(_) => false,
+        };
+        if !kept {
+            // Out of memory, or out of stack. It is ours: there was none before.
+            env.exception_clear();
+            table.give_back(&[slot]);
+        }
+        kept
+    }
+
+    /// Copies the counters to the heap.
+    pub(crate) fn show(&self, env: &mut Env<'_>, counters: &Counters) {
+        if self.shown.set_region(env, 0, &counters.values()).is_err() {
+            env.exception_clear();
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! From the current thread's stack to the id of a site, and from signatures to ids of types.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use heapdiff_sites::{Counter, Verbosity};
+use jni::Env;
+use jni::objects::{JClass, JObject};
+use rustc_hash::FxHashMap;
+
+use crate::counters::Counters;
+use crate::heap::Blobs;
+use crate::intern::{Interner, Pending};
+use crate::jvmti::java::VirtualThreads;
+use crate::jvmti::{Jvmti, RawFrame};
+use crate::names;
+use crate::options::Filter;
+
+/// Frames kept on the thread's own stack; deeper walks take memory from the C heap. A thread that is
+/// about to overflow its stack has the JVM's 80 KB of reserve left.
+const SHALLOW: usize = 64;
+const SHARDS: usize = 16;
+/// Caches are emptied when they have so many entries.
+const MOST_STACKS: usize = 8192;
+const MOST_METHODS: usize = 16_384;
+const MOST_SIGNATURES: usize = 16_384;
+/// Names of threads; what is beyond has the id 0.
+const MOST_THREADS: u64 = 16_384;
+
+struct Method {
+    id: u32,
+    lines: Box<[(i64, i32)]>,
+}
+
+impl Method {
+    fn line(&self, location: i64) -> i32 {
+        if location < 0 {
+            return -1;
+        }
+        let after = self.lines.partition_point(|&(start, _)| start <= location);
+        after.checked_sub(1).map_or(0, |at| self.lines[at].1.max(0))
+    }
+}
+
+/// A type and whether the filter lets it pass.
+#[derive(Clone, Copy)]
+pub(crate) struct Type {
+    pub(crate) id: u32,
+    pub(crate) passes: bool,
+    pub(crate) hidden: bool,
+}
+
+/// Everything that has names.
+pub(crate) struct Stacks {
+    jvmti: Jvmti,
+    depth: usize,
+    verbosity: Verbosity,
+    filter: Filter,
+    virtual_threads: VirtualThreads,
+    interner: Mutex<Interner>,
+    /// Raw stacks (hashed to 128 bits) to sites that are in the heap.
+    stacks: [Mutex<FxHashMap<u128, u32>>; SHARDS],
+    methods: Mutex<FxHashMap<usize, Arc<Method>>>,
+    types: Mutex<FxHashMap<String, Type>>,
+    threads: Mutex<u64>,
+    blobs: Blobs,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Stacks {
+    pub(crate) fn new(
+        env: &Env<'_>,
+        jvmti: Jvmti,
+        (depth, verbosity, filter): (usize, Verbosity, Filter),
+        blobs: Blobs,
+    ) -> Self {
+        Self {
+            jvmti,
+            depth,
+            verbosity,
+            filter,
+            virtual_threads: VirtualThreads::new(env),
+            interner: Mutex::default(),
+            stacks: Default::default(),
+            methods: Mutex::default(),
+            types: Mutex::default(),
+            threads: Mutex::new(0),
+            blobs,
+        }
+    }
+
+    /// The site of the current thread's stack; it is in the heap when this returns. 0 if there is none.
+    pub(crate) fn site(&self, env: &mut Env<'_>, counters: &Counters) -> u32 {
+        // One more than asked for tells whether the stack is deeper.
+        let mut shallow = [RawFrame::EMPTY; SHALLOW + 1];
+        let mut deep = Vec::new();
+        let buffer = if self.depth <= SHALLOW {
+            &mut shallow[..=self.depth]
+        } else {
+            deep.resize(self.depth + 1, RawFrame::EMPTY);
+            &mut deep[..]
+        };
+        let count = match self.jvmti.stack(buffer) {
+            Ok(count) if count > 0 => count,
+            _ => {
+                counters.count(Counter::NoStack);
+                return 0;
+            }
+        };
+        let cut = count > self.depth;
+        let frames = &buffer[..count.min(self.depth)];
+        let key = hash(frames, cut);
+        let shard = &self.stacks[usize::from(key.to_le_bytes()[0]) % SHARDS];
+        let known = lock(shard).get(&key).copied();
+        if let Some(site) = known {
+            if site == 0 {
+                counters.count(Counter::SitesFull);
+            }
+            return site;
+        }
+        let Some(site) = self.new_site(env, frames, cut, counters) else {
+            return 0;
+        };
+        let mut stacks = lock(shard);
+        if stacks.len() >= MOST_STACKS {
+            stacks.clear();
+        }
+        stacks.insert(key, site);
+        site
+    }
+
+    /// The site of a stack not met lately; 0 if the table is full, `None` if the heap is.
+    fn new_site(
+        &self,
+        env: &mut Env<'_>,
+        frames: &[RawFrame],
+        cut: bool,
+        counters: &Counters,
+    ) -> Option<u32> {
+        let methods: Vec<Option<Arc<Method>>> =
+            frames.iter().map(|frame| self.method(env, frame)).collect();
+        let mut pending = Pending::default();
+        let site = {
+            let mut interner = lock(&self.interner);
+            let mut ids: Vec<u32> = Vec::with_capacity(frames.len());
+            for (frame, method) in frames.iter().zip(&methods) {
+                let line = match (self.verbosity, method) {
+                    (Verbosity::Line, Some(method)) => method.line(frame.location()),
+                    _ => 0,
+                };
+                let id = interner.frame(method.as_ref().map_or(0, |m| m.id), line);
+                if self.verbosity != Verbosity::Class || ids.last() != Some(&id) {
+                    ids.push(id);
+                }
+            }
+            let site = interner.site(&ids, cut);
+            interner.need_site(&mut pending, site);
+            counters.raise(Counter::Sites, interner.site_count() as u64);
+            site
+        };
+        if site == 0 {
+            counters.count(Counter::SitesFull);
+        }
+        self.publish(env, pending, counters).then_some(site)
+    }
+
+    /// Writes definitions to the heap. Whether that worked; if not, they are tried again with the next use.
+    fn publish(&self, env: &mut Env<'_>, mut pending: Pending, counters: &Counters) -> bool {
+        if pending.batch.is_empty() {
+            return true;
+        }
+        let bytes = std::mem::take(&mut pending.batch).finish();
+        let written = self.blobs.write(env, &bytes, counters);
+        if written {
+            lock(&self.interner).publish(&pending);
+        }
+        written
+    }
+
+    fn method(&self, env: &Env<'_>, frame: &RawFrame) -> Option<Arc<Method>> {
+        let key = frame.method();
+        if let Some(method) = lock(&self.methods).get(&key) {
+            return Some(Arc::clone(method));
+        }
+        let found = self.jvmti.method(env, frame).ok()?;
+        let class = names::of_signature(&found.class_signature);
+        let keeps_method = self.verbosity != Verbosity::Class;
+        let name = if keeps_method { &found.name[..] } else { "" };
+        let file = found.file.as_deref().filter(|_| keeps_method);
+        let id = lock(&self.interner).method(&class, name, file);
+        let lines = match self.verbosity {
+            Verbosity::Line => found.lines,
+            _ => Box::default(),
+        };
+        let method = Arc::new(Method { id, lines });
+        let mut methods = lock(&self.methods);
+        if methods.len() >= MOST_METHODS {
+            methods.clear();
+        }
+        methods.insert(key, Arc::clone(&method));
+        Some(method)
+    }
+
+    /// The type of a class; its name is not in the heap yet.
+    pub(crate) fn class(&self, class: &JClass<'_>, counters: &Counters) -> Type {
+        let Ok(signature) = self.jvmti.class_signature(class) else {
+            counters.count(Counter::NamesFull);
+            return Type {
+                id: 0,
+                passes: self.filter.is_open(),
+                hidden: false,
+            };
+        };
+        if let Some(&known) = lock(&self.types).get(&signature) {
+            return known;
+        }
+        let name = names::of_signature(&signature);
+        let id = lock(&self.interner).class(&name);
+        if id == 0 {
+            counters.count(Counter::NamesFull);
+        }
+        let found = Type {
+            id,
+            passes: self.filter.passes(&name),
+            hidden: names::is_hidden(&signature),
+        };
+        let mut types = lock(&self.types);
+        if types.len() >= MOST_SIGNATURES {
+            types.clear();
+        }
+        types.insert(signature, found);
+        found
+    }
+
+    /// Whether the boot loader defined a class.
+    pub(crate) fn is_boot(&self, env: &Env<'_>, class: &JClass<'_>) -> bool {
+        self.jvmti.is_boot(env, class)
+    }
+
+    /// Writes a type's name to the heap, if it is not there.
+    pub(crate) fn publish_class(&self, env: &mut Env<'_>, id: u32, counters: &Counters) {
+        let mut pending = Pending::default();
+        lock(&self.interner).need_class(&mut pending, id);
+        self.publish(env, pending, counters);
+    }
+
+    /// Whether a thread is a virtual one.
+    pub(crate) fn is_virtual(&self, env: &Env<'_>, thread: &JObject<'_>) -> bool {
+        self.virtual_threads.contain(env, thread)
+    }
+
+    /// The id of a thread's name, which is in the heap when this returns; 0 if it has none.
+    pub(crate) fn thread(
+        &self,
+        env: &mut Env<'_>,
+        thread: &JObject<'_>,
+        is_virtual: bool,
+        counters: &Counters,
+    ) -> u32 {
+        let name = self.jvmti.thread_name(env, thread).unwrap_or_default();
+        let name = match (name.is_empty(), is_virtual) {
+            (false, _) => &name[..],
+            (true, true) => "(virtual thread)",
+            (true, false) => return 0,
+        };
+        let mut pending = Pending::default();
+        let id = {
+            let mut interner = lock(&self.interner);
+            let known = interner.string_count();
+            let mut threads = lock(&self.threads);
+            let id = if *threads < MOST_THREADS {
+                interner.string(name)
+            } else {
+                interner.known_string(name)
+            };
+            if interner.string_count() > known {
+                *threads += 1;
+            }
+            interner.need_string(&mut pending, id);
+            id
+        };
+        if id == 0 {
+            counters.count(Counter::NamesFull);
+        }
+        if self.publish(env, pending, counters) {
+            id
+        } else {
+            0
+        }
+    }
+}
+
+/// Two multiplicative hashes side by side. With 128 bits two stacks in a cache of a hundred thousand share
+/// one about as often as the machine errs.
+fn hash(frames: &[RawFrame], cut: bool) -> u128 {
+    let (mut a, mut b) = (0x243f_6a88_85a3_08d3_u64, u64::from(cut));
+    for frame in frames {
+        for word in [frame.method() as u64, frame.location().cast_unsigned()] {
+            a = (a ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            a ^= a >> 29;
+            b = (b.rotate_left(23) ^ word).wrapping_mul(0xd6e8_feb8_6659_fd93);
+            b ^= b >> 32;
+        }
+    }
+    u128::from(a) << 64 | u128::from(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_bytecodes() {
+        let method = Method {
+            id: 1,
+            lines: Box::new([(0, 10), (5, 11), (9, 10)]),
+        };
+        let lines: Vec<i32> = [-1, 0, 4, 5, 8, 9, 100].map(|l| method.line(l)).into();
+        assert_eq!(lines, [-1, 10, 10, 11, 11, 10, 10]);
+        let bare = Method {
+            id: 1,
+            lines: Box::default(),
+        };
+        assert_eq!((bare.line(7), bare.line(-1)), (0, -1));
+    }
+}

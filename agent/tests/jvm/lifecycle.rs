@@ -1,0 +1,183 @@
+//! Loading, wrong options, two agents, attaching.
+
+use std::fs;
+
+use heapdiff_sites::{Counter, attach};
+use testdata::jvm::Launch;
+use testdata::programs;
+
+use crate::dumped::Dumped;
+use crate::{jdks, launch, library};
+
+#[test]
+fn wrong_options_leave_the_jvm_alone() {
+    for jdk in jdks() {
+        for (options, said) in [
+            ("interval=5x", "option \"interval\" cannot be \"5x\""),
+            (
+                "sampling=1",
+                "no option is called \"sampling\"; there are interval, depth, include",
+            ),
+            ("include=[", "option \"include\""),
+            ("embed=off", "kept nowhere"),
+        ] {
+            let mut target = launch(&jdk, "Steady", options).arg("10").start().unwrap();
+            target.wait_ready(1).unwrap();
+            let classes = target.histogram(testdata::jvm::Selection::Live).unwrap();
+            assert_eq!(classes.instances("heapdiff.SampleRef"), 0);
+            let (well, errors) = target.finish_with_errors().unwrap();
+            let lines: Vec<&str> = errors.lines().filter(|l| l.contains("heapdiff")).collect();
+            assert!(well && lines.len() == 1, "{errors}");
+            assert!(lines[0].contains(said), "{errors}");
+        }
+    }
+}
+
+#[test]
+fn a_jvm_with_the_agent_is_silent() {
+    for jdk in jdks() {
+        for options in [
+            "",
+            "interval=0",
+            "interval=64k,reaper=queue,verbosity=class",
+        ] {
+            let mut target = launch(&jdk, "Steady", options)
+                .flags(["-Xmx128m", "-Xcheck:jni"])
+                .flags([
+                    "-XX:+UnlockDiagnosticVMOptions",
+                    "-XX:+BytecodeVerificationLocal",
+                ])
+                .arg("1000")
+                .start()
+                .unwrap();
+            target.wait_ready(1).unwrap();
+            target.advance(2).unwrap();
+            let (well, errors) = target.finish_with_errors().unwrap();
+            assert!(well);
+            assert_eq!(errors, "", "JDK {}, options {options:?}", jdk.version());
+        }
+    }
+}
+
+#[test]
+fn the_same_agent_twice() {
+    for jdk in jdks() {
+        let mut target = launch(&jdk, "Steady", "interval=0")
+            .agent(&library(), "interval=64k")
+            .arg("100")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        assert_eq!(Dumped::of(&target).sampling.interval, 0);
+        let answer = target.load_agent(&library(), "interval=0").unwrap();
+        assert!(
+            answer.contains(&attach::ALREADY_LOADED.to_string()),
+            "{answer}"
+        );
+        let (well, errors) = target.finish_with_errors().unwrap();
+        let lines = errors
+            .lines()
+            .filter(|l| l.contains("already loaded in this JVM"));
+        assert!(well && lines.count() == 2, "{errors}");
+    }
+}
+
+#[test]
+fn another_sampling_agent() {
+    for jdk in jdks() {
+        // A copy under another name is another agent to the JVM.
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("libother.so");
+        fs::copy(library(), &copy).unwrap();
+        let mut target = launch(&jdk, "Steady", "interval=0")
+            .agent(&copy, "interval=64k")
+            .arg("100")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let third = folder.path().join("libthird.so");
+        fs::copy(library(), &third).unwrap();
+        let answer = target.load_agent(&third, "").unwrap();
+        assert!(
+            answer.contains(&attach::OTHER_SAMPLER.to_string()),
+            "{answer}"
+        );
+        assert_eq!(
+            Dumped::of(&target)
+                .of_kind("Steady.keep", "Steady$Kept")
+                .len(),
+            100
+        );
+        let (well, errors) = target.finish_with_errors().unwrap();
+        let lines: Vec<&str> = errors
+            .lines()
+            .filter(|l| l.contains("JVMTI error 98"))
+            .collect();
+        assert!(well && lines.len() == 2, "{errors}");
+    }
+}
+
+#[test]
+fn attached_late() {
+    for jdk in jdks() {
+        let classes = jdk.compile(&programs::agent("Steady.java")).unwrap();
+        let mut target = Launch::class(&jdk, classes, "Steady")
+            .arg("3000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let answer = target.load_agent(&library(), "no=thing").unwrap();
+        assert!(
+            answer.contains(&attach::BAD_OPTIONS.to_string()),
+            "{answer}"
+        );
+        // After wrong options right ones can be given.
+        let answer = target.load_agent(&library(), "interval=0").unwrap();
+        assert!(answer.contains("return code: 0"), "{answer}");
+        // On JDK 17 a thread keeps its old interval until its next sample, half a megabyte on.
+        let mut kept = 0;
+        for phase in 2..=20 {
+            target.advance(phase).unwrap();
+            let dumped = Dumped::of(&target);
+            let now = dumped.of_kind("Steady.keep", "Steady$Kept").len();
+            if now - kept == 3000 {
+                break;
+            }
+            assert!(phase < 20, "{kept} kept, then {now}");
+            kept = now;
+        }
+        let answer = target.load_agent(&library(), "interval=0").unwrap();
+        assert!(
+            answer.contains(&attach::ALREADY_LOADED.to_string()),
+            "{answer}"
+        );
+        assert!(target.finish().unwrap());
+    }
+}
+
+#[test]
+fn a_delay_before_the_first_sample() {
+    for jdk in jdks() {
+        let mut target = launch(&jdk, "Steady", "interval=0,delay=4")
+            .arg("50")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let before = Dumped::of(&target);
+        assert_eq!(before.counter(Counter::Events), 0);
+        assert!(before.samples.is_empty() && before.classes.is_empty());
+        std::thread::sleep(std::time::Duration::from_secs(4));
+        let mut phase = 2;
+        loop {
+            target.advance(phase).unwrap();
+            let dumped = Dumped::of(&target);
+            if !dumped.of_kind("Steady.keep", "Steady$Kept").is_empty() {
+                assert!(dumped.samples.iter().all(|s| s.time >= 4000));
+                break;
+            }
+            phase += 1;
+            assert!(phase < 20, "no sample after the delay");
+        }
+        assert!(target.finish().unwrap());
+    }
+}

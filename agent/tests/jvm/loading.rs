@@ -1,0 +1,49 @@
+//! Class definitions carry the stack that defined them.
+
+use heapdiff_sites::Counter;
+
+use crate::dumped::{Dumped, Sample};
+use crate::{jdks, launch};
+
+#[test]
+fn definitions_have_stacks() {
+    for jdk in jdks() {
+        let mut target = launch(&jdk, "Loaders", "interval=512k").start().unwrap();
+        target.wait_ready(1).unwrap();
+        target.advance(2).unwrap();
+        let dumped = Dumped::of(&target);
+        dumped.assert_complete();
+        let below = |method: &str| -> Vec<&Sample> {
+            let below = |s: &&Sample| dumped.through(s.site, &format!("Loaders.{method}"));
+            dumped.classes.iter().filter(below).collect()
+        };
+        let plugins = |method: &str| {
+            let plugin = |s: &&Sample| s.kind == "Loaders$Plugin";
+            below(method).into_iter().filter(plugin).count()
+        };
+        assert_eq!(plugins("deploy"), 30);
+        assert_eq!(plugins("hide"), 20);
+        // Unloaded with their loaders; one may still be held by a frame.
+        assert!(plugins("deployAndForget") <= 1);
+        assert!(dumped.counter(Counter::Collected) >= 39);
+        let unloaded = |s: &&Sample| {
+            s.kind == "Loaders$Plugin" && dumped.through(s.site, "Loaders.deployAndForget")
+        };
+        assert!(dumped.recent.iter().filter(unloaded).count() >= 39);
+        // The referent is the class itself.
+        for sample in below("deploy") {
+            assert_eq!(sample.referent.as_deref(), Some("Loaders$Plugin"));
+            assert_eq!((sample.size, sample.mark), (0, 2));
+        }
+        let frames = dumped.frames(below("deploy")[0].site);
+        assert!(
+            frames[0].starts_with("java.lang.ClassLoader.defineClass"),
+            "{frames:?}"
+        );
+        assert!(frames.iter().any(|f| f == "Loaders$PluginLoader.define"));
+        // Lambdas and proxies are defined by the runtime on the program's behalf.
+        assert!(below("lambda").iter().any(|s| s.kind == "Loaders$$Lambda"));
+        assert!(below("proxy").iter().any(|s| s.kind.contains("$Proxy")));
+        assert!(target.finish().unwrap());
+    }
+}

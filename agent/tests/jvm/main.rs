@@ -1,0 +1,75 @@
+//! The agent in real JVMs: every JDK of this machine, every collector it has.
+#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "tests show their figures")]
+
+mod dumped;
+mod estimates;
+mod header;
+mod kinds;
+mod lifecycle;
+mod living;
+mod loading;
+mod stress;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testdata::jvm::{Jdk, Launch};
+use testdata::programs;
+
+/// The agent's library, next to this test's program.
+fn library() -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let library = here.with_file_name("libheapdiff_agent.so");
+    assert!(library.is_file(), "{} is missing", library.display());
+    library
+}
+
+/// A compiled program of `testdata/java/agent` with the agent.
+fn launch(jdk: &Jdk, program: &str, options: &str) -> Launch {
+    let classes = jdk
+        .compile(&programs::agent(&format!("{program}.java")))
+        .unwrap();
+    Launch::class(jdk, classes, program).agent(&library(), options)
+}
+
+/// The JDKs to test with; there must be one.
+fn jdks() -> Vec<Jdk> {
+    let jdks = Jdk::all_for_scenarios();
+    assert!(!jdks.is_empty(), "a JDK of 17 or later is needed");
+    jdks
+}
+
+/// The flags of every collector that the JDK can start with.
+fn collectors(jdk: &Jdk) -> Vec<&'static str> {
+    let all = [
+        "-XX:+UseSerialGC",
+        "-XX:+UseParallelGC",
+        "-XX:+UseG1GC",
+        "-XX:+UseZGC",
+        "-XX:+UseShenandoahGC",
+    ];
+    let starts = |flag: &&str| {
+        let run = Command::new(jdk.java()).args([flag, "-version"]).output();
+        run.unwrap().status.success()
+    };
+    all.into_iter().filter(starts).collect()
+}
+
+/// Compiles C with the JDK's headers.
+fn cc(jdk: &Jdk, source: &Path, flags: &[&str], out: &Path) {
+    let include = jdk.home().join("include");
+    let run = Command::new("cc")
+        .arg("-I")
+        .arg(&include)
+        .arg("-I")
+        .arg(include.join("linux"))
+        .args(flags)
+        .arg(source)
+        .arg("-o")
+        .arg(out)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{errors}");
+}

@@ -1,0 +1,199 @@
+//! Everything at once, for a while: class loading and unloading, thread churn, virtual threads, stack overflows,
+//! collections in a loop, the agent attached while the program is busy, JNI calls checked.
+//!
+//! Each JVM runs for a few seconds. For the long form say how many:
+//!
+//! ```text
+//! HEAPDIFF_SOAK_SECONDS=120 cargo test --release -p heapdiff-agent --test jvm -- --nocapture stress::
+//! ```
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use heapdiff_sites::Counter;
+use hprof::{Options, Silent, Snapshot};
+use testdata::jvm::{Jdk, Launch};
+use testdata::programs;
+
+use crate::dumped::Dumped;
+use crate::{collectors, jdks, library};
+
+const SECONDS: &str = "HEAPDIFF_SOAK_SECONDS";
+
+fn seconds() -> u64 {
+    let told = std::env::var(SECONDS).ok();
+    told.map_or(2, |text| text.parse().expect(SECONDS))
+}
+
+fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
+    let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
+    Launch::class(jdk, classes, "Busy")
+        .flags(["-Xmx300m", "-Xcheck:jni"])
+        .flags(flags)
+        .arg(seconds().to_string())
+        .timeout(Duration::from_secs(seconds() + 120))
+}
+
+/// What a JVM may say by itself.
+fn expected(line: &str) -> bool {
+    // JDK 21 and later, when an agent is loaded into a running JVM.
+    line.starts_with("WARNING: A JVM TI agent has been loaded dynamically")
+        || line.starts_with("WARNING: If a serviceability tool is")
+        || line.starts_with("WARNING: Dynamic loading of agents will be")
+        || line.is_empty()
+}
+
+/// Each object is of the class that was allocated.
+fn every_join_is_right(dumped: &Dumped, context: &str) {
+    for sample in dumped.samples.iter().chain(&dumped.classes) {
+        let referent = sample.referent.as_deref().unwrap();
+        // For a class object the dump gives the class that it stands for.
+        if sample.kind == "java.lang.Class" {
+            continue;
+        }
+        // Numbers and suffixes that the JVM adds are not in the type's name.
+        assert!(
+            referent.starts_with(sample.kind.trim_end_matches("[]")),
+            "{context}: {referent} was sampled as {}",
+            sample.kind
+        );
+    }
+}
+
+fn stress(jdk: &Jdk, flags: &[&str], options: &str, attach: bool) {
+    let context = format!("JDK {} {flags:?} {options} attach {attach}", jdk.version());
+    let mut launch = busy(jdk, flags);
+    if !attach {
+        launch = launch.agent(&library(), options);
+    }
+    let mut target = launch.start().unwrap();
+    target.wait_line("BUSY").unwrap();
+    if attach {
+        let answer = target.load_agent(&library(), options).unwrap();
+        assert!(answer.contains("return code: 0"), "{context}: {answer}");
+    }
+    // Dumps while everything runs.
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(seconds() * 300));
+        let dumped = Dumped::of(&target);
+        assert!(dumped.counter(Counter::Recorded) > 0, "{context}");
+        every_join_is_right(&dumped, &context);
+    }
+    target.wait_ready(1).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let dumped = Dumped::of(&target);
+    assert_eq!(dumped.counter(Counter::Faults), 0, "{context}");
+    assert!(dumped.counter(Counter::Collected) > 0, "{context}");
+    println!(
+        "{context}: {} recorded, {} classes, {} collected, {} live, {} sites, dropped {} full {} failed {} pending {} classes, {} thinnings",
+        dumped.counter(Counter::Recorded),
+        dumped.counter(Counter::Classes),
+        dumped.counter(Counter::Collected),
+        dumped.samples.len(),
+        dumped.counter(Counter::Sites),
+        dumped.counter(Counter::DroppedFull),
+        dumped.counter(Counter::DroppedFailed),
+        dumped.counter(Counter::DroppedPending),
+        dumped.counter(Counter::DroppedClasses),
+        dumped.counter(Counter::Thinnings),
+    );
+    let (well, errors) = target.finish_with_errors().unwrap();
+    let unexpected: Vec<&str> = errors.lines().filter(|line| !expected(line)).collect();
+    assert!(well && unexpected.is_empty(), "{context}: {unexpected:#?}");
+}
+
+#[test]
+fn everything_at_once() {
+    for jdk in jdks() {
+        for collector in collectors(&jdk) {
+            stress(&jdk, &[collector], "interval=16k", false);
+        }
+        stress(&jdk, &[], "interval=4k,max_samples=2000,depth=300", false);
+        stress(&jdk, &[], "interval=16k,reaper=queue", false);
+    }
+}
+
+#[test]
+fn attached_while_busy() {
+    for jdk in jdks() {
+        stress(&jdk, &[], "interval=16k", true);
+    }
+}
+
+#[test]
+fn every_allocation_while_busy() {
+    for jdk in jdks() {
+        stress(&jdk, &[], "interval=0,max_samples=20000", false);
+        stress(&jdk, &[], "strategy=class,rate=20,include=^Busy", false);
+    }
+}
+
+/// The JVM ends while every thread is allocating.
+#[test]
+fn the_jvm_ends_while_busy() {
+    for jdk in jdks() {
+        for run in 0..6 {
+            let options = ["interval=0,max_samples=5000", "interval=1k,reaper=queue"][run % 2];
+            let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
+            let target = Launch::class(&jdk, classes, "Busy")
+                .flags(["-Xmx300m", "-Xcheck:jni"])
+                .agent(&library(), options)
+                .arg("0")
+                .arg("exit")
+                .start()
+                .unwrap();
+            let (well, errors) = target.finish_with_errors().unwrap();
+            assert!(
+                well && errors.is_empty(),
+                "JDK {} {options}: {errors}",
+                jdk.version()
+            );
+        }
+    }
+}
+
+/// The heap is full: samples are dropped and counted, the JVM goes on, and its own dump has the rest.
+#[test]
+fn out_of_memory() {
+    for jdk in jdks() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("oom.hprof");
+        let mut path = OsString::from("-XX:HeapDumpPath=");
+        path.push(&file);
+        let classes: PathBuf = jdk.compile(&programs::agent("Exhaust.java")).unwrap();
+        let mut target = Launch::class(&jdk, classes, "Exhaust")
+            .flags(["-Xmx48m", "-Xcheck:jni", "-XX:+HeapDumpOnOutOfMemoryError"])
+            .flag(&path)
+            .agent(&library(), "interval=1k,max_samples=500000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let dumped = Dumped::read(&file).expect("the dump has the agent's class");
+        let filling = dumped.of_kind("Exhaust.fill", "Exhaust$Filling");
+        let (mut objects, mut variance) = (0.0, 0.0);
+        for sample in filling {
+            let weight = dumped.sampling.weight(sample.size.cast_unsigned()).unwrap();
+            objects += weight.objects;
+            variance += weight.objects_variance;
+        }
+        let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
+        let class = snapshot.classes().by_name("Exhaust$Filling");
+        #[allow(clippy::cast_precision_loss, reason = "small")]
+        let there = snapshot.instances(class).len() as f64;
+        println!(
+            "JDK {}: {objects:.0} objects estimated, {there} there",
+            jdk.version()
+        );
+        assert!(
+            there > 100_000.0 && (objects - there).abs() < 5.0 * variance.sqrt() + 0.02 * there
+        );
+        assert_eq!(dumped.counter(Counter::Faults), 0);
+        // It has recovered.
+        target.advance(2).unwrap();
+        let after = Dumped::of(&target);
+        assert!(after.counter(Counter::Recorded) > dumped.counter(Counter::Recorded));
+        assert_eq!(after.counter(Counter::Faults), 0);
+        assert!(target.finish().unwrap());
+    }
+}

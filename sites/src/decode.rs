@@ -1,0 +1,474 @@
+//! Reading the site table. The bytes come out of a dump and are not trusted.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::encode::{
+    BATCH_HEADER, FRAME, MAGIC, METHOD, SITE, STRING, TYPE, VERSION, align, checksum,
+};
+
+/// What is wrong with a site table, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("site table, piece {piece}, byte {offset}: {fault}")]
+pub struct DecodeError {
+    /// Which element of `blobs`.
+    pub piece: usize,
+    /// Offset in it.
+    pub offset: usize,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Neither a batch nor a gap.
+    #[error("no batch starts here, but {0:02x?}")]
+    NoBatch([u8; 4]),
+    /// A batch of a later version.
+    #[error("version {0} of the format is not known")]
+    Version(u8),
+    /// A length that leads out of what contains it.
+    #[error("{length} bytes do not fit in the {left} that are left")]
+    Length {
+        /// The length.
+        length: u64,
+        /// The bytes left.
+        left: usize,
+    },
+    /// Bytes have changed since they were written.
+    #[error("the checksum is {found:#010x}, the bytes give {expected:#010x}")]
+    Checksum {
+        /// As stored.
+        found: u32,
+        /// As computed.
+        expected: u32,
+    },
+    /// A record of no known kind.
+    #[error("no record is of kind {0}")]
+    Record(u8),
+    /// A number that is cut off, or too large.
+    #[error("a number is cut off or has more than 32 bits")]
+    Number,
+    /// A string that is not UTF-8.
+    #[error("a string is not UTF-8")]
+    Text,
+    /// An id of 0.
+    #[error("a {0} has the id 0")]
+    Zero(&'static str),
+    /// Two definitions of one id.
+    #[error("{0} {1} is defined twice, differently")]
+    Twice(&'static str, u32),
+}
+
+/// The line of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Line {
+    /// The class file says nothing of it, or the agent was told to leave it out.
+    Unknown,
+    /// A native method has none.
+    Native,
+    /// The line.
+    At(u32),
+}
+
+/// A frame, its names resolved. Names that the table lacks are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame<'a> {
+    /// The class that declares the method, as in Java source.
+    pub class: &'a str,
+    /// The method; empty if the agent was told to keep classes only.
+    pub method: &'a str,
+    /// The source file.
+    pub file: Option<&'a str>,
+    /// The line.
+    pub line: Line,
+}
+
+/// A stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// Frame ids, leaf first.
+    pub frames: &'a [u32],
+    /// Whether the stack was deeper.
+    pub cut: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Method {
+    class: u32,
+    name: u32,
+    file: u32,
+}
+
+/// The site table of a dump.
+#[derive(Debug, Default)]
+pub struct SiteTable {
+    strings: HashMap<u32, Box<str>>,
+    methods: HashMap<u32, Method>,
+    frames: HashMap<u32, (u32, i32)>,
+    sites: HashMap<u32, (bool, Box<[u32]>)>,
+    types: HashMap<u32, u32>,
+}
+
+impl SiteTable {
+    /// Reads the elements of `blobs` that are not `null`, in their order.
+    ///
+    /// Never panics; takes memory in proportion to the bytes given.
+    ///
+    /// # Errors
+    /// At the first fault, with its place.
+    pub fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, DecodeError> {
+        let mut table = Self::default();
+        for (number, piece) in pieces.into_iter().enumerate() {
+            table.piece(piece).map_err(|(offset, fault)| DecodeError {
+                piece: number,
+                offset,
+                fault,
+            })?;
+        }
+        Ok(table)
+    }
+
+    fn piece(&mut self, piece: &[u8]) -> Result<(), (usize, Fault)> {
+        let mut at = 0;
+        while let Some(start) = piece.get(at..).filter(|rest| !rest.is_empty()) {
+            if start.iter().take(8).all(|&byte| byte == 0) {
+                at += 8;
+                continue;
+            }
+            let Some((header, rest)) = start.split_first_chunk::<BATCH_HEADER>() else {
+                let (length, left) = (BATCH_HEADER as u64, start.len());
+                return Err((at, Fault::Length { length, left }));
+            };
+            let [h, d, version, _, l0, l1, l2, l3, c0, c1, c2, c3] = *header;
+            if [h, d] != MAGIC {
+                return Err((at, Fault::NoBatch([h, d, version, header[3]])));
+            }
+            if version != VERSION {
+                return Err((at + 2, Fault::Version(version)));
+            }
+            let length = u32::from_le_bytes([l0, l1, l2, l3]);
+            let body = usize::try_from(length).ok().and_then(|l| rest.get(..l));
+            let Some(body) = body else {
+                let (length, left) = (length.into(), rest.len());
+                return Err((at + 4, Fault::Length { length, left }));
+            };
+            let (found, expected) = (u32::from_le_bytes([c0, c1, c2, c3]), checksum(body));
+            if found != expected {
+                return Err((at + 8, Fault::Checksum { found, expected }));
+            }
+            self.body(body)
+                .map_err(|(inner, fault)| (at + BATCH_HEADER + inner, fault))?;
+            at += align(BATCH_HEADER + body.len());
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, body: &[u8]) -> Result<(), (usize, Fault)> {
+        let mut cursor = Cursor { bytes: body, at: 0 };
+        while let Some(&tag) = body.get(cursor.at) {
+            let start = cursor.at;
+            cursor.at += 1;
+            let at_start = |fault| (start, fault);
+            match tag {
+                STRING => {
+                    let (id, length) = (cursor.number()?, cursor.number()?);
+                    let here = cursor.at;
+                    let text = cursor.take(length)?;
+                    let text = str::from_utf8(text).map_err(|_| (here, Fault::Text))?;
+                    define(&mut self.strings, "string", id, text.into())
+                }
+                METHOD => {
+                    let (id, class) = (cursor.number()?, cursor.number()?);
+                    let (name, file) = (cursor.number()?, cursor.number()?);
+                    let method = Method { class, name, file };
+                    define(&mut self.methods, "method", id, method)
+                }
+                FRAME => {
+                    let (id, method) = (cursor.number()?, cursor.number()?);
+                    let zigzag = cursor.number()?;
+                    let line = (zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed();
+                    define(&mut self.frames, "frame", id, (method, line))
+                }
+                SITE => {
+                    let (id, flags) = (cursor.number()?, cursor.number()?);
+                    let count = cursor.number()?;
+                    // Each takes a byte at least: nothing is reserved that the input does not fill.
+                    let left = body.len() - cursor.at;
+                    if u64::from(count) > left as u64 {
+                        let length = count.into();
+                        return Err((cursor.at, Fault::Length { length, left }));
+                    }
+                    let frames: Result<Box<[u32]>, _> =
+                        (0..count).map(|_| cursor.number()).collect();
+                    define(&mut self.sites, "site", id, (flags & 1 != 0, frames?))
+                }
+                TYPE => {
+                    let (id, name) = (cursor.number()?, cursor.number()?);
+                    define(&mut self.types, "type", id, name)
+                }
+                other => Err(Fault::Record(other)),
+            }
+            .map_err(at_start)?;
+        }
+        Ok(())
+    }
+
+    /// The stack of this id.
+    #[must_use]
+    pub fn site(&self, id: u32) -> Option<Site<'_>> {
+        let (cut, frames) = self.sites.get(&id)?;
+        Some(Site { frames, cut: *cut })
+    }
+
+    /// All ids of sites, in order.
+    #[must_use]
+    pub fn site_ids(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.sites.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The frame of this id; unknown names if the table has no such frame.
+    #[must_use]
+    pub fn frame(&self, id: u32) -> Frame<'_> {
+        let (method, line) = self.frames.get(&id).copied().unwrap_or((0, 0));
+        let method = self.methods.get(&method);
+        let name = |id: u32| self.string(id).unwrap_or("");
+        Frame {
+            class: method.map_or("", |m| name(m.class)),
+            method: method.map_or("", |m| name(m.name)),
+            file: method.and_then(|m| self.string(m.file)),
+            line: match u32::try_from(line) {
+                Ok(0) => Line::Unknown,
+                Ok(line) => Line::At(line),
+                Err(_) => Line::Native,
+            },
+        }
+    }
+
+    /// The frames of a site, leaf first; none if the table has no such site.
+    pub fn frames(&self, site: u32) -> impl ExactSizeIterator<Item = Frame<'_>> {
+        let ids = self.sites.get(&site).map_or(&[][..], |(_, frames)| frames);
+        ids.iter().map(|&frame| self.frame(frame))
+    }
+
+    /// The name of a type, as in Java source.
+    #[must_use]
+    pub fn class(&self, id: u32) -> Option<&str> {
+        self.string(*self.types.get(&id)?)
+    }
+
+    /// A string, such as a thread's name.
+    #[must_use]
+    pub fn string(&self, id: u32) -> Option<&str> {
+        self.strings.get(&id).map(|s| &**s)
+    }
+}
+
+fn define<T: PartialEq>(
+    map: &mut HashMap<u32, T>,
+    kind: &'static str,
+    id: u32,
+    value: T,
+) -> Result<(), Fault> {
+    if id == 0 {
+        return Err(Fault::Zero(kind));
+    }
+    match map.entry(id) {
+        Entry::Vacant(entry) => {
+            entry.insert(value);
+            Ok(())
+        }
+        Entry::Occupied(entry) if *entry.get() == value => Ok(()),
+        Entry::Occupied(_) => Err(Fault::Twice(kind, id)),
+    }
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn number(&mut self) -> Result<u32, (usize, Fault)> {
+        let start = self.at;
+        let mut value = 0_u64;
+        for shift in (0..35).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                break;
+            };
+            self.at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return u32::try_from(value).map_err(|_| (start, Fault::Number));
+            }
+        }
+        Err((start, Fault::Number))
+    }
+
+    fn take(&mut self, length: u32) -> Result<&'a [u8], (usize, Fault)> {
+        let rest = &self.bytes[self.at..];
+        let taken = usize::try_from(length).ok().and_then(|l| rest.get(..l));
+        let Some(taken) = taken else {
+            let (length, left) = (length.into(), rest.len());
+            return Err((self.at, Fault::Length { length, left }));
+        };
+        self.at += taken.len();
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Batch;
+    use proptest::prelude::*;
+
+    fn sample() -> Vec<u8> {
+        let mut batch = Batch::new();
+        batch.string(1, "com.acme.Foo");
+        batch.string(2, "add");
+        batch.string(3, "Foo.java");
+        batch.string(300, "main");
+        batch.method(1, 1, 2, 3);
+        batch.method(2, 1, 300, 0);
+        batch.frame(1, 1, 42);
+        batch.frame(2, 2, -1);
+        batch.frame(3, 1, 0);
+        batch.site(1, &[1, 2], false);
+        batch.site(2, &[3, 3, 77], true);
+        batch.class(9, 1);
+        batch.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<SiteTable, DecodeError> {
+        SiteTable::decode([bytes])
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let table = decode(&sample()).unwrap();
+        let frames: Vec<Frame<'_>> = table.frames(1).collect();
+        let add = Frame {
+            class: "com.acme.Foo",
+            method: "add",
+            file: Some("Foo.java"),
+            line: Line::At(42),
+        };
+        let main = Frame {
+            method: "main",
+            file: None,
+            line: Line::Native,
+            ..add
+        };
+        assert_eq!(frames, [add, main]);
+        assert_eq!(table.site_ids(), [1, 2]);
+        assert!(table.site(2).unwrap().cut && !table.site(1).unwrap().cut);
+        assert_eq!(table.frame(77).class, "");
+        assert_eq!(table.frame(3).line, Line::Unknown);
+        assert_eq!(table.class(9), Some("com.acme.Foo"));
+        assert_eq!(table.class(8), None);
+        assert_eq!(table.frames(5).len(), 0);
+    }
+
+    #[test]
+    fn gaps_repetitions_and_pieces() {
+        let one = sample();
+        assert_eq!(one.len() % 8, 0);
+        let mut piece = vec![0; 64];
+        piece.extend(&one);
+        piece.extend([0; 24]);
+        piece.extend(&one);
+        piece.extend([0; 3]);
+        let table = SiteTable::decode([&piece[..], &[], &one]).unwrap();
+        assert_eq!(table.frames(1).len(), 2);
+        assert!(Batch::new().finish().is_empty());
+    }
+
+    #[test]
+    fn faults_are_placed() {
+        let fault = |bytes: &[u8]| decode(bytes).unwrap_err();
+        let good = sample();
+        let mut bytes = good.clone();
+        bytes[0] = b'X';
+        assert_eq!(
+            fault(&bytes).to_string(),
+            "site table, piece 0, byte 0: no batch starts here, but [58, 44, 01, 00]"
+        );
+        bytes = good.clone();
+        bytes[2] = 2;
+        assert_eq!(fault(&bytes).fault, Fault::Version(2));
+        bytes = good.clone();
+        bytes[20] ^= 1;
+        assert!(matches!(fault(&bytes).fault, Fault::Checksum { .. }));
+        bytes = good.clone();
+        bytes[7] = 0xff;
+        assert!(matches!(fault(&bytes).fault, Fault::Length { .. }));
+        assert!(matches!(fault(&good[..10]).fault, Fault::Length { .. }));
+        let body = |body: &[u8]| {
+            let mut bytes = b"HD\x01\0".to_vec();
+            bytes.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
+            bytes.extend(checksum(body).to_le_bytes());
+            bytes.extend(body);
+            fault(&bytes)
+        };
+        assert_eq!(body(&[9]).fault, Fault::Record(9));
+        assert_eq!(body(&[1, 0, 0]).fault, Fault::Zero("string"));
+        assert_eq!(body(&[1, 1, 1, 0xff]).fault, Fault::Text);
+        assert_eq!(body(&[2, 1, 0x80]).fault, Fault::Number);
+        assert_eq!(
+            body(&[5, 1, 0xff, 0xff, 0xff, 0xff, 0x7f]).fault,
+            Fault::Number
+        );
+        assert_eq!(
+            body(&[5, 1, 1, 5, 1, 2]),
+            DecodeError {
+                piece: 0,
+                offset: 15,
+                fault: Fault::Twice("type", 1)
+            }
+        );
+        let (length, left) = (0x0fff_ffff, 1);
+        assert_eq!(
+            body(&[4, 1, 0, 0xff, 0xff, 0xff, 0x7f, 1]).fault,
+            Fault::Length { length, left }
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_table_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&bytes);
+            // With a header that fits, the body is read too.
+            let mut framed = b"HD\x01\0".to_vec();
+            framed.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
+            framed.extend(checksum(&bytes).to_le_bytes());
+            framed.extend(&bytes);
+            if let Ok(table) = decode(&framed) {
+                for site in table.site_ids() {
+                    prop_assert!(table.frames(site).len() <= bytes.len());
+                }
+            }
+        }
+
+        #[test]
+        fn a_changed_byte_is_noticed(place in 0_usize..1000, bit in 0_u32..8) {
+            let mut bytes = sample();
+            let body = bytes.len() - 8;
+            let place = place % body;
+            bytes[place] ^= 1 << bit;
+            // Byte 3 is not used.
+            prop_assert!(place == 3 || decode(&bytes).is_err());
+        }
+
+        #[test]
+        fn numbers_of_all_sizes(id in 1_u32.., method: u32, line: i32) {
+            let mut batch = Batch::new();
+            batch.frame(id, method, line);
+            let table = decode(&batch.finish()).unwrap();
+            prop_assert_eq!(table.frames.get(&id), Some(&(method, line)));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What a sample stands for.
+//!
+//! A sample is taken with a probability that is known, so it stands for one over it
+//! (Horvitz and Thompson's estimator). HotSpot draws the bytes between samples from an exponential
+//! distribution with mean `interval`: an object of `size` bytes is hit with probability
+//! `1 - exp(-size / interval)`.
+
+/// How samples are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// By bytes allocated, the JVM's own way.
+    #[default]
+    Bytes,
+    /// Every so many allocations, with jitter.
+    Count,
+    /// Every so many milliseconds, with jitter. What such a sample stands for is unknown.
+    Time,
+    /// Every so many allocations of each class, with jitter; all allocations are counted.
+    Class,
+}
+
+impl Strategy {
+    /// The number in the static field `strategy`.
+    #[must_use]
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Bytes => 0,
+            Self::Count => 1,
+            Self::Time => 2,
+            Self::Class => 3,
+        }
+    }
+
+    /// The strategy of this number.
+    #[must_use]
+    pub const fn from_code(code: i32) -> Option<Self> {
+        match code {
+            0 => Some(Self::Bytes),
+            1 => Some(Self::Count),
+            2 => Some(Self::Time),
+            3 => Some(Self::Class),
+            _ => None,
+        }
+    }
+}
+
+/// How samples were chosen, as `strategy`, `interval` and `rate` say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sampling {
+    /// How samples are chosen.
+    pub strategy: Strategy,
+    /// Mean bytes between samples; 0: every allocation.
+    pub interval: u64,
+    /// Mean allocations or milliseconds between samples; 0 and 1: all.
+    pub rate: u64,
+}
+
+/// What a sample stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weight {
+    /// Estimated objects.
+    pub objects: f64,
+    /// Estimated bytes.
+    pub bytes: f64,
+    /// Variance of `objects`; variances of samples add up.
+    pub objects_variance: f64,
+    /// Variance of `bytes`.
+    pub bytes_variance: f64,
+}
+
+impl Sampling {
+    /// The probability with which an object of this size becomes a sample; `None` if that
+    /// is unknown ([`Strategy::Time`]).
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn probability(&self, size: u64) -> Option<f64> {
+        match self.strategy {
+            Strategy::Bytes if self.interval == 0 => Some(1.0),
+            // An object of no bytes is never hit; whatever claims so is taken as the smallest.
+            Strategy::Bytes => Some(-f64::exp_m1(-(size.max(8) as f64) / self.interval as f64)),
+            Strategy::Count | Strategy::Class => Some(1.0 / self.rate.max(1) as f64),
+            Strategy::Time => None,
+        }
+    }
+
+    /// What a sample of an object of this size stands for: `size / p` bytes, with variance
+    /// `size² (1 - p) / p²`; `None` if that is unknown ([`Strategy::Time`]).
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn weight(&self, size: u64) -> Option<Weight> {
+        let p = self.probability(size)?;
+        let variance = (1.0 - p) / (p * p);
+        let bytes = size as f64;
+        Some(Weight {
+            objects: 1.0 / p,
+            bytes: bytes / p,
+            objects_variance: variance,
+            bytes_variance: bytes * bytes * variance,
+        })
+    }
+
+    /// The next coarser sampling, which the agent turns to when its table is full.
+    #[must_use]
+    pub fn doubled(&self) -> Self {
+        let mut next = *self;
+        match self.strategy {
+            Strategy::Bytes if self.interval == 0 => next.interval = 512,
+            Strategy::Bytes => next.interval = self.interval.saturating_mul(2),
+            _ => next.rate = self.rate.max(1).saturating_mul(2),
+        }
+        next
+    }
+
+    /// Whether a sample that was taken under any finer sampling is one under this one too.
+    ///
+    /// A number between 0 and 1 is drawn from the uid by hashing; the sample is kept while the number
+    /// is below the ratio of the two probabilities. So a sample that a coarser
+    /// sampling keeps is kept by all finer ones, and the choice can be repeated from a dump.
+    #[must_use]
+    pub fn keeps(&self, first: &Sampling, uid: u64, size: u64) -> bool {
+        let ratio = match (self.probability(size), first.probability(size)) {
+            (Some(now), Some(before)) => now / before,
+            #[allow(clippy::cast_precision_loss, reason = "a ratio")]
+            _ => first.rate.max(1) as f64 / self.rate.max(1) as f64,
+        };
+        uniform(uid) < ratio
+    }
+}
+
+/// A number in [0, 1) that the uid decides (the finisher of splitmix64, 53 bits of it).
+#[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
+fn uniform(uid: u64) -> f64 {
+    let mut z = uid.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(interval: u64) -> Sampling {
+        Sampling {
+            strategy: Strategy::Bytes,
+            interval,
+            rate: 0,
+        }
+    }
+
+    #[test]
+    fn every_allocation_weighs_itself() {
+        let weight = bytes(0).weight(24).unwrap();
+        assert_eq!((weight.objects, weight.bytes), (1.0, 24.0));
+        assert_eq!((weight.objects_variance, weight.bytes_variance), (0.0, 0.0));
+    }
+
+    #[test]
+    fn small_objects_weigh_an_interval_and_large_ones_themselves() {
+        let s = bytes(524_288);
+        let small = s.weight(16).unwrap();
+        assert!((small.bytes / 524_296.0 - 1.0).abs() < 1e-6, "{small:?}");
+        let large = s.weight(100 << 20).unwrap();
+        assert!((large.bytes / f64::from(100 << 20) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn unbiased_by_simulation() {
+        // Each object is hit with its probability; the mean of estimates is the truth.
+        let s = bytes(4096);
+        for size in [16_u64, 1000, 4096, 20_000] {
+            let (mut sum, mut var, n) = (0.0, 0.0, 200_000_u64);
+            for i in 0..n {
+                if uniform(i) < s.probability(size).unwrap() {
+                    let w = s.weight(size).unwrap();
+                    sum += w.bytes;
+                    var += w.bytes_variance;
+                }
+            }
+            let truth = (n * size) as f64;
+            assert!((sum - truth).abs() < 4.0 * var.sqrt(), "{size}: {sum}");
+        }
+    }
+
+    #[test]
+    fn thinning_is_nested_and_gives_the_new_probability() {
+        let first = bytes(1000);
+        let (second, third) = (first.doubled(), first.doubled().doubled());
+        assert_eq!(third.interval, 4000);
+        let size = 3000;
+        let n = 100_000_u32;
+        let mut kept = 0;
+        for uid in 1..=n {
+            let uid = u64::from(uid);
+            let (a, b) = (
+                second.keeps(&first, uid, size),
+                third.keeps(&first, uid, size),
+            );
+            assert!(a || !b, "uid {uid} is kept by the coarser sampling only");
+            kept += u32::from(b);
+        }
+        let expected = third.probability(size).unwrap() / first.probability(size).unwrap();
+        assert!((f64::from(kept) / f64::from(n) - expected).abs() < 0.005);
+        assert!(bytes(0).doubled().interval > 0);
+    }
+
+    #[test]
+    fn other_strategies() {
+        let count = Sampling {
+            strategy: Strategy::Count,
+            interval: 0,
+            rate: 100,
+        };
+        assert_eq!(count.weight(24).unwrap().bytes, 2400.0);
+        assert_eq!(count.doubled().rate, 200);
+        let time = Sampling {
+            strategy: Strategy::Time,
+            interval: 0,
+            rate: 10,
+        };
+        assert_eq!(time.weight(24), None);
+        let kept = (1..=10_000)
+            .filter(|&uid| time.doubled().keeps(&time, uid, 24))
+            .count();
+        assert!((4700..5300).contains(&kept), "{kept}");
+        for code in -1..6 {
+            assert_eq!(
+                Strategy::from_code(code).map(Strategy::code),
+                Some(code).filter(|c| (0..4).contains(c))
+            );
+        }
+    }
+}
