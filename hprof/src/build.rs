@@ -183,6 +183,8 @@ pub(crate) struct Built {
     pub(crate) graph: HeapGraph,
     pub(crate) map: AddressMap,
     pub(crate) scanned: Scanned,
+    /// For each class whether it is certainly a GC root.
+    pub(crate) pinned: Vec<bool>,
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -192,6 +194,7 @@ struct Context<'a> {
     header: &'a Header,
     outline: &'a Outline,
     options: &'a Options,
+    class_references: bool,
     progress: &'a dyn Progress,
     store: &'a Store,
 }
@@ -203,6 +206,7 @@ impl Context<'_> {
             id_size: self.header.id_size,
             classes: &plan.classes,
             pinned,
+            class_references: self.class_references,
             refs: self.options.refs,
             modulus: plan.alignment.max(8) as usize,
             marks: None,
@@ -237,6 +241,7 @@ pub(crate) fn measure(
         header,
         outline,
         options,
+        class_references: false,
         progress,
         store,
     };
@@ -306,7 +311,8 @@ impl Visitor for Late {
     }
 }
 
-/// Runs the passes that lead to the graph.
+/// Runs the passes that lead to the graph. With `class_references`, objects whose class is not
+/// certainly a GC root refer to its class object in the graph.
 ///
 /// # Errors
 /// When there is no memory for the arrays, or more objects than 32 bits number.
@@ -316,6 +322,7 @@ pub(crate) fn build(
     outline: &Outline,
     plan: &mut Plan,
     options: &Options,
+    class_references: bool,
     progress: &dyn Progress,
     store: &Store,
 ) -> Result<Built> {
@@ -324,6 +331,7 @@ pub(crate) fn build(
         header,
         outline,
         options,
+        class_references,
         progress,
         store,
     };
@@ -372,7 +380,7 @@ pub(crate) fn build(
                 continue;
             }
         }
-        return finish(&context, plan, &pinned, scanned, ranks);
+        return finish(&context, plan, pinned, scanned, ranks);
     }
 }
 
@@ -460,7 +468,7 @@ fn without_roots(roots: &[Root]) -> Option<Warning> {
 fn finish(
     context: &Context<'_>,
     plan: &Plan,
-    pinned: &[bool],
+    pinned: Vec<bool>,
     mut scanned: Scanned,
     ranks: Option<Ranks>,
 ) -> Result<Built> {
@@ -509,7 +517,7 @@ fn finish(
         };
         // What the first pass gathered is given back before the second gathers it anew.
         (scanned.inner_shapes, scanned.leaf_shapes) = (store.zeroed(0)?, store.zeroed(0)?);
-        scanned = scan::scan(&context.job(plan, pinned, numbers), &plan.pieces)?;
+        scanned = scan::scan(&context.job(plan, &pinned, numbers), &plan.pieces)?;
     }
     let roots = std::mem::take(&mut scanned.roots);
     warnings.extend(without_roots(&roots));
@@ -534,6 +542,7 @@ fn finish(
         graph,
         map,
         scanned,
+        pinned,
         roots,
         warnings,
     })

@@ -33,6 +33,7 @@ pub(crate) struct Dominators {
 /// Cost: O(m log n) time in the core; four 32-bit numbers for each of its objects.
 pub(crate) fn dominators(
     links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
     core: Core,
     store: &Store,
     progress: &dyn Progress,
@@ -41,10 +42,10 @@ pub(crate) fn dominators(
         parent,
         reached: strong,
     } = store.preparing(later_bytes(links, &core), || {
-        search::search(links, &core, store)
+        search::search(links, class_of, &core, store)
     })?;
     progress.phase("finding dominators", 0);
-    let predecessors = Predecessors::new(links, &core, strong, store)?;
+    let predecessors = Predecessors::new(links, class_of, &core, strong, store)?;
     mem::trim_heap();
     let idom = immediate(predecessors, parent, strong, store)?;
     let mut all = Dominators {
@@ -53,7 +54,7 @@ pub(crate) fn dominators(
         core,
     };
     for level in 1..=2 {
-        extend(links, &mut all, level, store)?;
+        extend(links, class_of, &mut all, level, store)?;
         all.levels[level..].fill(all.idom.len() as u32 - 1);
     }
     Ok(all)
@@ -72,11 +73,17 @@ struct Predecessors {
 }
 
 impl Predecessors {
-    fn new(links: &mut Links, core: &Core, reached: u32, store: &Store) -> Result<Self> {
+    fn new(
+        links: &mut Links,
+        class_of: &(impl Fn(u32) -> u32 + Sync),
+        core: &Core,
+        reached: u32,
+        store: &Store,
+    ) -> Result<Self> {
         let mut offsets: Array<u32> = store.zeroed(reached as usize + 2)?;
         {
             let counts = mem::as_atomic_u32(&mut offsets);
-            for_each_edge(links, core, counts, |_, to| {
+            for_each_edge(links, class_of, core, counts, |_, to| {
                 counts[to as usize].fetch_add(1, Ordering::Relaxed);
             });
         }
@@ -90,7 +97,7 @@ impl Predecessors {
             // Filled from each row's end, so that afterwards the offsets are the rows' beginnings.
             let cursors = mem::as_atomic_u32(&mut offsets);
             let out = mem::as_atomic_u32(&mut sources);
-            for_each_edge(links, core, cursors, |from, to| {
+            for_each_edge(links, class_of, core, cursors, |from, to| {
                 let at = cursors[to as usize].fetch_sub(1, Ordering::Relaxed) - 1;
                 out[at as usize].store(from, Ordering::Relaxed);
             });
@@ -109,6 +116,7 @@ impl Predecessors {
 /// atomic operation that misses the cache holds up all that follow it.
 fn for_each_edge<T: Sync>(
     links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
     core: &Core,
     out: &[T],
     visit: impl Fn(u32, u32) + Sync,
@@ -153,7 +161,8 @@ fn for_each_edge<T: Sync>(
                     }
                     let with_classes = core.witnesses.contains(object);
                     let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
-                    for &target in &targets[row] {
+                    let class = if with_classes { class_of(object) } else { NONE };
+                    for target in targets[row].iter().copied().chain([class]) {
                         let counts = if target < classes {
                             with_classes
                         } else {
@@ -326,7 +335,13 @@ impl Forest<'_> {
 /// never counts beside a stronger one. And all that the stronger part says about their dominators
 /// is in its dominator tree. So a small graph has the same answer: the dominator tree's part above
 /// the reference objects, and the newly reached objects.
-fn extend(links: &mut Links, all: &mut Dominators, level: usize, store: &Store) -> Result<()> {
+fn extend(
+    links: &mut Links,
+    class_of: &impl Fn(u32) -> u32,
+    all: &mut Dominators,
+    level: usize,
+    store: &Store,
+) -> Result<()> {
     let (inner, classes) = (links.split.inner, links.split.classes);
     let core = &all.core;
     let is_member = |object: u32| object < inner && core.members.contains(object);
@@ -359,11 +374,13 @@ fn extend(links: &mut Links, all: &mut Dominators, level: usize, store: &Store) 
             .iter()
             .take_while(|e| e.0 == object)
             .map(|e| e.1);
+        let is_witness = core.witnesses.contains(object);
         let held: Vec<u32> = links
             .row(object)
             .iter()
             .copied()
             .chain(referents)
+            .chain([class_of(object)].into_iter().filter(|_| is_witness))
             .filter(|&target| is_member(target))
             .collect();
         for target in held {
@@ -372,7 +389,7 @@ fn extend(links: &mut Links, all: &mut Dominators, level: usize, store: &Store) 
                 found.push(target);
                 to = base + found.len() as u32;
                 links.set_note(target, to);
-            } else if target < classes && !core.witnesses.contains(object) {
+            } else if target < classes && !is_witness {
                 continue;
             }
             if to > base {
@@ -424,9 +441,9 @@ fn extend(links: &mut Links, all: &mut Dominators, level: usize, store: &Store) 
     let nodes = above.len() + found.len();
     let mut little = Links::new(HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?)?;
     let whole = Core::all(&mut little, store)?;
-    let search = search::search(&mut little, &whole, store)?;
+    let search = search::search(&mut little, &|_| NONE, &whole, store)?;
     let reached = search.reached;
-    let predecessors = Predecessors::new(&mut little, &whole, reached, store)?;
+    let predecessors = Predecessors::new(&mut little, &|_| NONE, &whole, reached, store)?;
     let idom = immediate(predecessors, search.parent, reached, store)?;
     // New objects are numbered in the small search's order, so that dominators stay smaller.
     let mut order: Vec<u32> = vec![NONE; reached as usize + 1];

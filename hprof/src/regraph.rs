@@ -30,6 +30,7 @@ impl Snapshot {
             &dump.outline,
             &mut plan,
             &self.options,
+            true,
             progress,
             &self.store,
         )?;

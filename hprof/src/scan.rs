@@ -130,6 +130,8 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) classes: &'a Classes,
     /// For each class whether it is certainly a GC root, so that no object is needed to keep it.
     pub(crate) pinned: &'a [bool],
+    /// Whether references from objects to their classes are collected with the others.
+    pub(crate) class_references: bool,
     pub(crate) refs: Refs,
     pub(crate) modulus: usize,
     pub(crate) marks: Option<MarkWriter<'a>>,
@@ -428,7 +430,13 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     /// The reference to the object's class, where something depends on it.
     #[inline(always)]
     fn class_reference(&mut self, class: u32, count: &mut u32) {
-        if !self.job.pinned[class as usize] {
+        if self.job.pinned[class as usize] {
+            return;
+        }
+        if !self.job.class_references {
+            // The object is none of those that hold no reference, all the same.
+            *count += 1;
+        } else {
             let id = self.job.classes[crate::ClassIndex(class)].id.0;
             self.reference(id, count);
         }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use self::core::Core;
 use self::links::{Links, Soon};
 use crate::error::Result;
+use crate::ids::NONE;
 use crate::mem::{Array, Store};
 
 /// How many references ahead of the search their targets are fetched.
@@ -26,7 +27,12 @@ pub(crate) struct Search {
 /// Searches the core.
 ///
 /// Cost: one visit of each reference of a member.
-pub(crate) fn search(links: &mut Links, core: &Core, store: &Store) -> Result<Search> {
+pub(crate) fn search(
+    links: &mut Links,
+    class_of: &impl Fn(u32) -> u32,
+    core: &Core,
+    store: &Store,
+) -> Result<Search> {
     let inner = links.split.inner;
     let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
     let (cells, targets) = links.shared();
@@ -42,33 +48,41 @@ pub(crate) fn search(links: &mut Links, core: &Core, store: &Store) -> Result<Se
             if !is_member(root) || cells.number(root) != 0 {
                 continue;
             }
-            reached += 1;
-            let (mut cursor, mut end) = (cells.begin(root), cells.begin(root + 1));
-            cells.note(root).store(reached, Ordering::Relaxed);
-            let mut current = reached;
+            // As if the roots were in a row of their own, and this the last of them.
+            let (mut cursor, mut end) = (0, 0);
+            let mut current = 0;
+            let mut entered = Some(root);
             loop {
-                if cursor == end {
-                    let Some(up) = stack.pop() else { break };
-                    (cursor, end) = up;
-                    current = parent[current as usize];
-                    continue;
-                }
-                let target = targets[cursor as usize];
-                if is_member(target) && cells.number(target) == 0 {
+                while let Some(object) = entered {
                     reached += 1;
-                    cells.note(target).store(reached, Ordering::Relaxed);
+                    cells.note(object).store(reached, Ordering::Relaxed);
                     parent[reached as usize] = current;
-                    stack.push((cursor + 1, end));
+                    stack.push((cursor, end));
                     current = reached;
-                    (cursor, end) = (cells.begin(target), cells.begin(target + 1));
+                    (cursor, end) = (cells.begin(object), cells.begin(object + 1));
+                    entered = Some(object)
+                        .filter(|&object| core.witnesses.contains(object))
+                        .map(class_of)
+                        .filter(|&class| class != NONE && cells.number(class) == 0);
                     for &next in targets[cursor as usize..end as usize].iter().take(AHEAD) {
                         if is_member(next) {
                             soon.fetch(next);
                         }
                     }
+                }
+                if cursor == end {
+                    let Some(up) = stack.pop() else { break };
+                    (cursor, end) = up;
+                    if stack.is_empty() {
+                        break;
+                    }
+                    current = parent[current as usize];
                     continue;
                 }
-                if end - cursor > AHEAD as u32 {
+                let target = targets[cursor as usize];
+                if is_member(target) && cells.number(target) == 0 {
+                    entered = Some(target);
+                } else if end - cursor > AHEAD as u32 {
                     let next = targets[cursor as usize + AHEAD];
                     if is_member(next) {
                         soon.fetch(next);

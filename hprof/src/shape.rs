@@ -1,7 +1,7 @@
 //! An object's class and, for arrays, its length, in 32 bits.
 
 use crate::classes::Classes;
-use crate::ids::ClassIndex;
+use crate::ids::{ClassIndex, NONE};
 use crate::layout::Sizes;
 
 /// Lengths below this are coded in the shape itself.
@@ -117,5 +117,42 @@ fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
         Shape::Instance(class) => sizes.instance(class),
         Shape::ClassObject(class) => sizes.class_object(class),
         Shape::Array(class, len) => sizes.array(class, len),
+    }
+}
+
+/// The class object that an object of each shape refers to by being of that class.
+#[derive(Debug)]
+pub(crate) struct ShapeClasses {
+    /// By shape, of all but long arrays; [`NONE`] for those that refer to none.
+    short: Vec<u32>,
+    /// Whether objects of each class refer to it.
+    counts: Vec<bool>,
+}
+
+impl ShapeClasses {
+    /// `counts` tells of which classes the objects refer to their class.
+    pub(crate) fn new(shapes: &Shapes, counts: impl Fn(ClassIndex) -> bool) -> Self {
+        let counts: Vec<bool> = (0..shapes.classes).map(|c| counts(ClassIndex(c))).collect();
+        let short = (0..shapes.first_long())
+            .map(|shape| match shapes.decode(shape) {
+                Shape::Instance(class) | Shape::Array(class, _) if counts[class.index()] => class.0,
+                _ => NONE,
+            })
+            .collect();
+        Self { short, counts }
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(&self, shapes: &Shapes, shape: u32) -> u32 {
+        match self.short.get(shape as usize) {
+            Some(&class) => class,
+            None => {
+                let (class, _) = shapes.longs[(shape - shapes.long) as usize];
+                match self.counts[class as usize] {
+                    true => class,
+                    false => NONE,
+                }
+            }
+        }
     }
 }

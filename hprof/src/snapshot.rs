@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::record::{self, Header};
 use crate::scan::Piece;
 use crate::search::core::Sampling;
-use crate::shape::{Shape, ShapeSizes, Shapes};
+use crate::shape::{Shape, ShapeClasses, ShapeSizes, Shapes};
 use crate::source::Source;
 use crate::stats::Stats;
 use crate::tree::DominatorTree;
@@ -115,12 +115,13 @@ impl Snapshot {
         let outline = Outline::read(&source, &header);
         let mut plan = Plan::new(&source, &header, &outline);
         let built = build::build(
-            &source, &header, &outline, &mut plan, options, progress, &store,
+            &source, &header, &outline, &mut plan, options, false, progress, &store,
         )?;
         let Built {
             graph,
             map,
             mut scanned,
+            pinned,
             roots,
             warnings,
         } = built;
@@ -145,7 +146,15 @@ impl Snapshot {
             };
             shape_sizes.of(&scanned.shapes, &sizes, shape)
         };
-        let tree = DominatorTree::new(graph, size, Sampling::default(), &store, progress)?;
+        let classes_of = ShapeClasses::new(&scanned.shapes, |class| {
+            class.0 < split.classes && !pinned[class.index()]
+        });
+        let class_of = |object: u32| match object.checked_sub(split.classes) {
+            Some(at) => classes_of.of(&scanned.shapes, scanned.inner_shapes[at as usize]),
+            None => NONE,
+        };
+        let tree =
+            DominatorTree::new(graph, class_of, size, Sampling::default(), &store, progress)?;
         let numbered = |&(n, leaf, serial): &(u32, bool, u32)| {
             (n + if leaf { split.inner } else { split.classes }, serial)
         };

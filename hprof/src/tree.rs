@@ -63,7 +63,9 @@ pub struct DominatorTree {
 const UNSEEN: u64 = (NONE as u64) << 32;
 
 impl DominatorTree {
-    /// Lays the tree out. `size` gives an object's shallow size.
+    /// Finds dominators and lays the tree out. `class_of` gives the class object that an object
+    /// refers to by being of that class, [`NONE`] when that does not matter; `size` an object's
+    /// shallow size.
     ///
     /// Leaves have no part in the dominator computation: in the tree's preorder the nearest common
     /// dominator of a set of nodes is that of its smallest and its largest member, so one pass
@@ -72,6 +74,7 @@ impl DominatorTree {
     /// Cost: linear, but O(log n) for each leaf with several referrers.
     pub(crate) fn new(
         graph: HeapGraph,
+        class_of: impl Fn(u32) -> u32 + Sync,
         size: impl Fn(u32) -> u64 + Sync,
         sampling: Sampling,
         store: &Store,
@@ -86,7 +89,7 @@ impl DominatorTree {
             parent,
             end,
             weak,
-        } = preorder_of(&mut links, sampling, store, progress)?;
+        } = preorder_of(&mut links, &class_of, sampling, store, progress)?;
         let nodes = parent.len();
         let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
         spans(&links, &weak, &mut span);
@@ -266,6 +269,7 @@ impl DominatorTree {
 /// (see [`Core`]), and if need be with everything.
 fn preorder_of(
     links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
     sampling: Sampling,
     store: &Store,
     progress: &dyn Progress,
@@ -275,13 +279,13 @@ fn preorder_of(
     for attempt in 0.. {
         progress.phase("searching", 0);
         let core = if attempt < ATTEMPTS {
-            Core::find(links, &witnesses, sampling, store)?
+            Core::find(links, class_of, &witnesses, sampling, store)?
         } else {
             Core::all(links, store)?
         };
-        let dominators = dominators::dominators(links, core, store, progress)?;
+        let dominators = dominators::dominators(links, class_of, core, store, progress)?;
         progress.phase("retained sizes", 0);
-        match preorder::lay_out(links, dominators, store)? {
+        match preorder::lay_out(links, class_of, dominators, store)? {
             Outcome::Done(preorder) => return Ok(preorder),
             Outcome::Missing(more) => witnesses.extend(more),
         }

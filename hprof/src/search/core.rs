@@ -5,7 +5,8 @@
 //! the objects that refer to joins, and all that lie above these by single referrers. Every
 //! dominator of a core object is in the core, so the core's dominators are those of the whole graph.
 //!
-//! Every object also refers to its class, and that would put all objects into the core. But it
+//! Every object also refers to its class (which no row says: the class is known without), and that
+//! would put all objects into the core. But it
 //! takes few of these references to find a class object's dominator: those of some witnesses. The
 //! others change nothing when the dominator found also dominates them, which is checked for each
 //! one when the tree is laid out; where it does not hold, the objects become witnesses as well.
@@ -92,13 +93,14 @@ impl Core {
     /// Cost: two passes over all references.
     pub(crate) fn find(
         links: &mut Links,
+        class_of: &(impl Fn(u32) -> u32 + Sync),
         also: &[u32],
         sampling: Sampling,
         store: &Store,
     ) -> Result<Self> {
         let inner = links.split.inner as usize;
         let classes = links.split.classes;
-        let class_referrers = only_referrers(links);
+        let class_referrers = only_referrers(links, class_of);
         let mut witnesses = Bits::new(inner, store)?;
         near_roots(links, sampling.near, &mut witnesses);
         also.iter().for_each(|&object| witnesses.insert(object));
@@ -127,6 +129,7 @@ impl Core {
         let long = mark(
             cells,
             targets,
+            class_of,
             &class_referrers,
             sampling,
             &joins,
@@ -153,7 +156,7 @@ impl Core {
 
 /// Notes for each object its only referrer, or [`SEVERAL`]. Returns how many references lead to each
 /// class object.
-fn only_referrers(links: &mut Links) -> Vec<u32> {
+fn only_referrers(links: &mut Links, class_of: &(impl Fn(u32) -> u32 + Sync)) -> Vec<u32> {
     /// References ahead of the pass whose targets are fetched.
     const AHEAD: usize = 32;
     links.clear_notes();
@@ -185,6 +188,9 @@ fn only_referrers(links: &mut Links) -> Vec<u32> {
             let mut begin = cells.begin(first as u32) as usize;
             for from in first as u32..last as u32 {
                 let end = cells.begin(from + 1) as usize;
+                if let Some(referrers) = to_class.get_mut(class_of(from) as usize) {
+                    *referrers += 1;
+                }
                 for &to in &targets[begin..end] {
                     if to < classes {
                         to_class[to as usize] += 1;
@@ -241,6 +247,7 @@ fn near_roots(links: &Links, limit: usize, witnesses: &mut Bits) {
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],
+    class_of: &(impl Fn(u32) -> u32 + Sync),
     class_referrers: &[u32],
     sampling: Sampling,
     joins: &Bits,
@@ -265,15 +272,15 @@ fn mark(
                 for object in first..last {
                     let end = cells.begin(object as u32 + 1) as usize;
                     let mut to_join = false;
-                    let mut to_class = object < classes as usize;
+                    let mut is_chosen = |class: u32| {
+                        let seen = std::mem::replace(&mut sampled[class as usize], chunk);
+                        seen != chunk || class_referrers[class as usize] <= sampling.rare
+                    };
+                    let own = class_of(object as u32);
+                    let mut to_class = object < classes as usize || own != NONE && is_chosen(own);
                     for &target in &targets[begin..end] {
                         if target < classes {
-                            if class_referrers[target as usize] <= sampling.rare
-                                || sampled[target as usize] != chunk
-                            {
-                                sampled[target as usize] = chunk;
-                                to_class = true;
-                            }
+                            to_class |= is_chosen(target);
                         } else if target < inner {
                             to_join |= joins.contains(target);
                         }

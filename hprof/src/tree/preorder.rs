@@ -15,7 +15,7 @@ use crate::ids::NONE;
 use crate::mem::{self, Array, Store};
 use crate::search::AHEAD;
 use crate::search::core::{Core, LONG_ROW};
-use crate::search::links::{Cells, Links, Soon, each_bit};
+use crate::search::links::{CHUNK, Cells, Links, Soon, each_bit};
 
 /// Objects with references that only soft references reach, and those that only finalizers do.
 pub(super) type Weak = [Vec<u32>; 2];
@@ -42,7 +42,12 @@ pub(super) enum Outcome {
 /// object is unreachable.
 ///
 /// Cost: one visit of each reference.
-pub(super) fn lay_out(links: &mut Links, dominators: Dominators, store: &Store) -> Result<Outcome> {
+pub(super) fn lay_out(
+    links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+    dominators: Dominators,
+    store: &Store,
+) -> Result<Outcome> {
     let Dominators { idom, levels, core } = dominators;
     let nodes = idom.len();
     let mut members = members(&idom, store)?;
@@ -156,7 +161,9 @@ pub(super) fn lay_out(links: &mut Links, dominators: Dominators, store: &Store) 
     let weak = [1, 2].map(|wanted| {
         let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
         let places = of_level.flat_map(|q| place[q]..place[q + 1]);
-        places.map(|at| object[at as usize]).collect()
+        let mut objects: Vec<u32> = places.map(|at| object[at as usize]).collect();
+        objects.par_sort_unstable();
+        objects
     });
     drop((members, object_at, place, core));
     links.clear_notes();
@@ -178,12 +185,73 @@ pub(super) fn lay_out(links: &mut Links, dominators: Dominators, store: &Store) 
                 }
             }
         });
-    Ok(Outcome::Done(Preorder {
+    let preorder = Preorder {
         object,
         parent,
         end,
         weak,
-    }))
+    };
+    let missing = misplaced_classes(links, class_of, &preorder);
+    if missing.is_empty() {
+        Ok(Outcome::Done(preorder))
+    } else {
+        Ok(Outcome::Missing(missing))
+    }
+}
+
+/// Objects whose class is not dominated as its dominator has it: of each part of the heap one for
+/// each class.
+fn misplaced_classes(
+    links: &Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+    preorder: &Preorder,
+) -> Vec<u32> {
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let level_of = |object: u32| {
+        let is_in = |list: &[u32]| list.binary_search(&object).is_ok();
+        match &preorder.weak {
+            [soft, last] if soft.is_empty() && last.is_empty() => 0,
+            [soft, _] if is_in(soft) => 1,
+            [_, last] if is_in(last) => 2,
+            _ => 0,
+        }
+    };
+    // For each class object its level, and the places of what its dominator dominates.
+    let dominated: Vec<(usize, u32, u32)> = (0..classes)
+        .map(|class| match links.note(class) {
+            NONE => (usize::MAX, 0, 0),
+            place => {
+                let dominator = preorder.parent[place as usize];
+                let len = preorder.end[dominator as usize] - dominator;
+                (level_of(class), dominator, len)
+            }
+        })
+        .collect();
+    (0..inner.div_ceil(CHUNK as u32))
+        .into_par_iter()
+        .flat_map_iter(|chunk| {
+            let first = chunk * CHUNK as u32;
+            let last = first.saturating_add(CHUNK as u32).min(inner);
+            let mut found: Vec<(u32, u32)> = Vec::new();
+            for object in first.max(classes)..last {
+                let (place, class) = (links.note(object), class_of(object));
+                if place == NONE || class == NONE {
+                    continue;
+                }
+                let (level, dominator, len) = dominated[class as usize];
+                if level == 0 && place.wrapping_sub(dominator) < len {
+                    continue;
+                }
+                let own = level_of(object);
+                // A weaker path never counts beside a stronger one.
+                let holds = level < own || level == own && place.wrapping_sub(dominator) < len;
+                if !holds && found.iter().all(|f| f.1 != class) {
+                    found.push((object, class));
+                }
+            }
+            found.into_iter().map(|f| f.0)
+        })
+        .collect()
 }
 
 /// The core's part of the dominator tree, in its preorder.
@@ -456,19 +524,11 @@ impl Walk<'_> {
                 part.end.push(place + 1);
                 let below =
                     self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
-                match self.targets[below.clone()] {
-                    [] => {}
-                    // Nothing but its class: so it is with boxed values.
-                    [class] if class < self.classes => {
-                        if is_missing(class) {
-                            part.missing.push(target);
-                        }
-                    }
-                    _ => {
-                        fetch_first(&mut soon, &below);
-                        stack.push((row, object, above));
-                        (row, object, above) = (below, target, place);
-                    }
+                // Boxed values refer to nothing but their class.
+                if !below.is_empty() {
+                    fetch_first(&mut soon, &below);
+                    stack.push((row, object, above));
+                    (row, object, above) = (below, target, place);
                 }
             }
         }
