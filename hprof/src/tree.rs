@@ -87,7 +87,6 @@ impl DominatorTree {
         let Preorder {
             object,
             parent,
-            end,
             weak,
         } = preorder_of(&mut links, &class_of, sampling, store, progress)?;
         let nodes = parent.len();
@@ -96,7 +95,12 @@ impl DominatorTree {
         links.targets = store.zeroed(0)?;
         let (node_of, roots) = links.into_notes()?;
         let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
-        common_dominators(&parent, &span, &mut leaf_parent, store)?;
+        let (end, leaves_done) = rayon::join(
+            || ends(&parent, store),
+            || common_dominators(&parent, &span, &mut leaf_parent, store),
+        );
+        let end = end?;
+        leaves_done?;
         drop(span);
         let (leaf_start, leaves) = hang_leaves(&leaf_parent, nodes, inner, store)?;
         let of_node = |node: usize| {
@@ -413,6 +417,20 @@ fn common_dominators(parent: &[u32], span: &[u64], out: &mut [u32], store: &Stor
             };
         });
     Ok(())
+}
+
+/// Where the subtrees of nodes in preorder end.
+fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
+    let mut end: Array<u32> = store.zeroed(parent.len())?;
+    let ends = &mut end[..];
+    for node in (0..parent.len()).rev() {
+        // What was not written has nothing below it.
+        let own = ends[node].max(node as u32 + 1);
+        ends[node] = own;
+        let above = &mut ends[parent[node] as usize];
+        *above = own.max(*above);
+    }
+    Ok(end)
 }
 
 /// Counts how often each node occurs.

@@ -26,8 +26,6 @@ pub(super) struct Preorder {
     pub(super) object: Array<u32>,
     /// The place above.
     pub(super) parent: Array<u32>,
-    /// Where the subtree ends.
-    pub(super) end: Array<u32>,
     pub(super) weak: Weak,
 }
 
@@ -62,11 +60,12 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    let object_at = objects(links, &core, &members.place, store)?;
-    members.place = store.zeroed(0)?;
+    // First each member's object, and once it has been laid out its place.
+    let mut place = objects(links, &core, &members.place, store)?;
+    (members.place, members.end) = (store.zeroed(0)?, store.zeroed(0)?);
     let weak_from = |q: usize| match levels[0] == levels[2] {
         true => 0,
-        false => level_of(links.note(object_at[q])),
+        false => level_of(links.note(place[q])),
     };
     let mut level: Vec<u8> = Vec::new();
     if levels[0] != levels[2] {
@@ -77,39 +76,37 @@ pub(super) fn lay_out(
             .skip(1)
             .for_each(|(q, level)| *level = weak_from(q) as u8);
     }
-    let tasks = tasks(links, nodes as u32, &long, &object_at);
+    let tasks = tasks(links, nodes as u32, &long, &place);
     let total = links.split.inner as usize + 1;
-    let mut place: Array<u32> = store.zeroed(nodes + 1)?;
     let mut object: Array<u32> = store.zeroed(total)?;
     let mut parent: Array<u32> = store.zeroed(total)?;
-    let mut end: Array<u32> = store.zeroed(total)?;
     object[0] = NONE;
+    place[0] = 0;
     let mut missing: Vec<u32> = Vec::new();
     let mut len = 1;
     {
         let inner = links.split.inner;
         let classes = links.split.classes;
         let (cells, targets) = links.shared();
-        let walk = Walk {
-            cells,
-            targets,
-            inner,
-            classes,
-            core: &core,
-            object_at: &object_at,
-            checks: &checks,
-            level: &level,
-        };
         let mut parts: Vec<Part> = (0..BATCH).map(|_| Part::default()).collect();
         for batch in tasks.chunks(BATCH) {
+            let walk = Walk {
+                cells,
+                targets,
+                inner,
+                classes,
+                core: &core,
+                object_at: &place,
+                checks: &checks,
+                level: &level,
+            };
             parts
                 .par_iter_mut()
                 .zip(batch)
                 .for_each(|(part, task)| walk.fill(part, task));
             let parts = &mut parts[..batch.len()];
             let mut jobs = Vec::with_capacity(parts.len());
-            let (mut objects, mut parents, mut ends) =
-                (&mut object[len..], &mut parent[len..], &mut end[len..]);
+            let (mut objects, mut parents) = (&mut object[len..], &mut parent[len..]);
             for (part, task) in parts.iter().zip(batch) {
                 let base = len as u32;
                 for (q, at) in task.nodes().zip(&part.members) {
@@ -117,24 +114,23 @@ pub(super) fn lay_out(
                 }
                 let above = match task {
                     Task::Members(_) => 0,
-                    Task::Row(q, _) => place[*q as usize],
+                    Task::Row { member, .. } => place[*member as usize],
                 };
                 let count = part.object.len();
-                let (o, p, e);
+                let (o, p);
                 (o, objects) = objects.split_at_mut(count);
                 (p, parents) = parents.split_at_mut(count);
-                (e, ends) = ends.split_at_mut(count);
-                jobs.push((part, base, above, o, p, e));
+                jobs.push((part, task.nodes(), base, above, o, p));
                 len += count;
             }
             jobs.into_par_iter()
-                .for_each(|(part, base, above, object, parent, end)| {
+                .for_each(|(part, nodes, base, above, object, parent)| {
                     object.copy_from_slice(&part.object);
                     for (to, &from) in parent.iter_mut().zip(&part.parent) {
                         *to = if from == NONE { above } else { base + from };
                     }
-                    for (to, &from) in end.iter_mut().zip(&part.end) {
-                        *to = base + from;
+                    for (q, &at) in nodes.zip(&part.members) {
+                        parent[at as usize] = place[members.parent[q as usize] as usize];
                     }
                 });
             parts.iter().for_each(|part| missing.extend(&part.missing));
@@ -143,29 +139,22 @@ pub(super) fn lay_out(
     if !missing.is_empty() {
         return Ok(Outcome::Missing(missing));
     }
-    place[nodes] = len as u32;
     object.cut(len)?;
     parent.cut(len)?;
-    end.cut(len)?;
-    end[0] = len as u32;
-    {
-        let parent = mem::as_atomic_u32(&mut parent);
-        let end = mem::as_atomic_u32(&mut end);
-        (1..nodes).into_par_iter().for_each(|q| {
-            let at = place[q] as usize;
-            let above = place[members.parent[q] as usize];
-            parent[at].store(above, Ordering::Relaxed);
-            end[at].store(place[members.end[q] as usize], Ordering::Relaxed);
-        });
-    }
+    let place_of = |q: usize| place.get(q).map_or(len as u32, |&place| place);
+    let dominated: Vec<(usize, Range<u32>)> = checks
+        .of_class
+        .iter()
+        .map(|(level, q)| (*level, place_of(q.start as usize)..place_of(q.end as usize)))
+        .collect();
     let weak = [1, 2].map(|wanted| {
         let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
-        let places = of_level.flat_map(|q| place[q]..place[q + 1]);
+        let places = of_level.flat_map(|q| place_of(q)..place_of(q + 1));
         let mut objects: Vec<u32> = places.map(|at| object[at as usize]).collect();
         objects.par_sort_unstable();
         objects
     });
-    drop((members, object_at, place, core));
+    drop((members, place, core));
     links.clear_notes();
     let (cells, _) = links.shared();
     object
@@ -188,10 +177,9 @@ pub(super) fn lay_out(
     let preorder = Preorder {
         object,
         parent,
-        end,
         weak,
     };
-    let missing = misplaced_classes(links, class_of, &preorder);
+    let missing = misplaced_classes(links, class_of, &dominated, &preorder.weak);
     if missing.is_empty() {
         Ok(Outcome::Done(preorder))
     } else {
@@ -199,34 +187,25 @@ pub(super) fn lay_out(
     }
 }
 
-/// Objects whose class is not dominated as its dominator has it: of each part of the heap one for
-/// each class.
+/// Objects that the dominator of their class does not dominate: of each part of the heap one for each
+/// class. `dominated` are the levels of the class objects and the places of what their dominators
+/// dominate.
 fn misplaced_classes(
     links: &Links,
     class_of: &(impl Fn(u32) -> u32 + Sync),
-    preorder: &Preorder,
+    dominated: &[(usize, Range<u32>)],
+    weak: &Weak,
 ) -> Vec<u32> {
     let (inner, classes) = (links.split.inner, links.split.classes);
     let level_of = |object: u32| {
         let is_in = |list: &[u32]| list.binary_search(&object).is_ok();
-        match &preorder.weak {
+        match weak {
             [soft, last] if soft.is_empty() && last.is_empty() => 0,
             [soft, _] if is_in(soft) => 1,
             [_, last] if is_in(last) => 2,
             _ => 0,
         }
     };
-    // For each class object its level, and the places of what its dominator dominates.
-    let dominated: Vec<(usize, u32, u32)> = (0..classes)
-        .map(|class| match links.note(class) {
-            NONE => (usize::MAX, 0, 0),
-            place => {
-                let dominator = preorder.parent[place as usize];
-                let len = preorder.end[dominator as usize] - dominator;
-                (level_of(class), dominator, len)
-            }
-        })
-        .collect();
     (0..inner.div_ceil(CHUNK as u32))
         .into_par_iter()
         .flat_map_iter(|chunk| {
@@ -238,13 +217,14 @@ fn misplaced_classes(
                 if place == NONE || class == NONE {
                     continue;
                 }
-                let (level, dominator, len) = dominated[class as usize];
-                if level == 0 && place.wrapping_sub(dominator) < len {
+                let (level, places) = &dominated[class as usize];
+                let (level, is_within) = (*level, places.contains(&place));
+                if level == 0 && is_within {
                     continue;
                 }
                 let own = level_of(object);
                 // A weaker path never counts beside a stronger one.
-                let holds = level < own || level == own && place.wrapping_sub(dominator) < len;
+                let holds = level < own || level == own && is_within;
                 if !holds && found.iter().all(|f| f.1 != class) {
                     found.push((object, class));
                 }
@@ -328,31 +308,39 @@ fn objects(links: &mut Links, core: &Core, place: &[u32], store: &Store) -> Resu
     Ok(object)
 }
 
-/// For each level of reachability and each class object the members among which an object of that
-/// level has to be that refers to it.
-struct Checks([Vec<(u32, u32)>; 3]);
+/// Where objects have to be that refer to class objects.
+struct Checks {
+    /// For each class object its level of reachability, and the members that its dominator
+    /// dominates.
+    of_class: Vec<(usize, Range<u32>)>,
+    /// For each level of the referring object and each class object the first of the members among
+    /// which it has to be, and how many there are.
+    of_level: [Vec<(u32, u32)>; 3],
+}
 
 impl Checks {
     fn new(links: &Links, members: &Members, level_of: impl Fn(u32) -> usize) -> Self {
-        let of_level = |level: usize| {
-            let of_class = |class: u32| {
-                let number = links.note(class);
-                if number == 0 {
-                    return (0, 0);
+        let of_class: Vec<(usize, Range<u32>)> = (0..links.split.classes)
+            .map(|class| match links.note(class) {
+                0 => (usize::MAX, 0..0),
+                number => {
+                    let dominator = members.parent[members.place[number as usize] as usize];
+                    let end = members.end[dominator as usize];
+                    (level_of(number), dominator..end)
                 }
-                match level_of(number).cmp(&level) {
-                    // A weaker path never counts beside a stronger one.
-                    std::cmp::Ordering::Less => (0, u32::MAX),
-                    std::cmp::Ordering::Greater => (0, 0),
-                    std::cmp::Ordering::Equal => {
-                        let dominator = members.parent[members.place[number as usize] as usize];
-                        (dominator, members.end[dominator as usize] - dominator)
-                    }
-                }
+            })
+            .collect();
+        let of_level = |own: usize| {
+            let among = |(level, range): &(usize, Range<u32>)| match level.cmp(&own) {
+                // A weaker path never counts beside a stronger one.
+                std::cmp::Ordering::Less => (0, u32::MAX),
+                std::cmp::Ordering::Greater => (0, 0),
+                std::cmp::Ordering::Equal => (range.start, range.end - range.start),
             };
-            (0..links.split.classes).map(of_class).collect()
+            of_class.iter().map(among).collect()
         };
-        Self([0, 1, 2].map(of_level))
+        let of_level = [0, 1, 2].map(of_level);
+        Self { of_class, of_level }
     }
 }
 
@@ -366,14 +354,18 @@ enum Task {
     /// Members and what hangs on them, long rows excepted.
     Members(Range<u32>),
     /// What a member holds by a part of its long row.
-    Row(u32, Range<usize>),
+    Row {
+        member: u32,
+        object: u32,
+        part: Range<usize>,
+    },
 }
 
 impl Task {
     fn nodes(&self) -> Range<u32> {
         match self {
             Self::Members(range) => range.clone(),
-            Self::Row(..) => 0..0,
+            Self::Row { .. } => 0..0,
         }
     }
 }
@@ -390,7 +382,11 @@ fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task
         if object != NONE && links.row(object).len() >= LONG_ROW {
             let end = links.begin(object + 1);
             for begin in (links.begin(object)..end).step_by(SHARE) {
-                tasks.push(Task::Row(last, begin..(begin + SHARE).min(end)));
+                tasks.push(Task::Row {
+                    member: last,
+                    object,
+                    part: begin..(begin + SHARE).min(end),
+                });
             }
         }
     }
@@ -403,7 +399,6 @@ struct Part {
     object: Vec<u32>,
     /// [`NONE`] for what hangs on the member that the task is about.
     parent: Vec<u32>,
-    end: Vec<u32>,
     /// Where the members are.
     members: Vec<u32>,
     missing: Vec<u32>,
@@ -413,7 +408,6 @@ impl Part {
     fn clear(&mut self) {
         self.object.clear();
         self.parent.clear();
-        self.end.clear();
         self.members.clear();
         self.missing.clear();
     }
@@ -449,7 +443,6 @@ impl Walk<'_> {
                     part.members.push(at);
                     part.object.push(object);
                     part.parent.push(NONE);
-                    part.end.push(0);
                     let row =
                         self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
                     if row.len() < LONG_ROW {
@@ -457,10 +450,11 @@ impl Walk<'_> {
                     }
                 }
             }
-            Task::Row(q, row) => {
-                let object = self.object_at[*q as usize];
-                self.follow(*q, object, NONE, row.clone(), &mut stack, part);
-            }
+            Task::Row {
+                member,
+                object,
+                part: row,
+            } => self.follow(*member, *object, NONE, row.clone(), &mut stack, part),
         }
     }
 
@@ -475,7 +469,7 @@ impl Walk<'_> {
         part: &mut Part,
     ) {
         let level = self.level.get(q as usize).copied().unwrap_or(0);
-        let checks = &self.checks.0[usize::from(level)];
+        let checks = &self.checks.of_level[usize::from(level)];
         let mut soon = Soon::new(self.cells, self.targets);
         let hangs = |target: u32| {
             target >= self.classes && target < self.inner && !self.core.members.contains(target)
@@ -500,7 +494,6 @@ impl Walk<'_> {
         loop {
             let Some(at) = row.next() else {
                 let Some(up) = stack.pop() else { break };
-                part.end[above as usize] = part.object.len() as u32;
                 (row, object, above) = up;
                 continue;
             };
@@ -521,7 +514,6 @@ impl Walk<'_> {
                 let place = part.object.len() as u32;
                 part.object.push(target);
                 part.parent.push(above);
-                part.end.push(place + 1);
                 let below =
                     self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
                 // Boxed values refer to nothing but their class.
