@@ -140,6 +140,11 @@ impl Store {
         })
     }
 
+    /// From now on keeps what is dropped, for another analysis.
+    pub(crate) fn keep_again(&self) {
+        self.kept().get_or_insert_default();
+    }
+
     /// Gives kept memory back to the system, and from now on what is dropped, too.
     pub(crate) fn stop_keeping(&self) {
         *self.kept() = None;

@@ -105,12 +105,37 @@ impl Snapshot {
         Self::of(Source::open(path)?, options, progress)
     }
 
+    /// As [`Snapshot::open`], in place of a snapshot that is no longer needed: its memory is used
+    /// again, which spares the system clearing it. The limit on memory is the first one's.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_after(
+        previous: Self,
+        path: &Path,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let store = previous.store.clone();
+        store.keep_again();
+        drop(previous);
+        Self::within(store, Source::open(path)?, options, progress)
+    }
+
     /// As [`Snapshot::open`], for bytes that are open already.
     ///
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn of(source: Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
-        let store = Store::new(options.max_memory);
+        Self::within(Store::new(options.max_memory), source, options, progress)
+    }
+
+    fn within(
+        store: Store,
+        source: Source,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
         let header = record::header(&source)?;
         let outline = Outline::read(&source, &header);
         let mut plan = Plan::new(&source, &header, &outline);

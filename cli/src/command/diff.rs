@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 
-use hprof::Progress;
+use hprof::{Progress, Snapshot};
 
-use super::open;
+use super::open_after;
 use crate::args::{ClassFilter, Gates, Setup};
 use crate::failure::{Failure, Result};
 use crate::render::Format;
@@ -35,10 +35,10 @@ pub(crate) fn run(
         },
     };
     let mut comparison = Comparison::default();
-    let mut last = None;
+    let mut last: Option<(Snapshot, &PathBuf)> = None;
     for dump in dumps {
-        drop(last.take());
-        let (snapshot, meter) = open(setup, dump)?;
+        let previous = last.take().map(|(snapshot, _)| snapshot);
+        let (snapshot, meter) = open_after(previous, setup, dump)?;
         meter.phase("folding the dominator tree", 0);
         let summary = Summary::new(&snapshot, dump.display().to_string())
             .map_err(|e| Failure::input(dump, &e))?;

@@ -42,9 +42,18 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
 
 /// Opens and analyses one dump. Progress is shown until the meter is dropped.
 fn open(setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
+    open_after(None, setup, dump)
+}
+
+/// As [`open`], in place of a snapshot that is no longer needed.
+fn open_after(previous: Option<Snapshot>, setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, dump);
-    let snapshot =
-        Snapshot::open(dump, &setup.analysis, &meter).map_err(|e| Failure::input(dump, &e))?;
+    let options = &setup.analysis;
+    let snapshot = match previous {
+        Some(previous) => Snapshot::open_after(previous, dump, options, &meter),
+        None => Snapshot::open(dump, options, &meter),
+    };
+    let snapshot = snapshot.map_err(|e| Failure::input(dump, &e))?;
     Ok((snapshot, meter))
 }
 
