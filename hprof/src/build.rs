@@ -37,6 +37,9 @@ pub(crate) struct Plan {
     pub(crate) classes_end: usize,
     /// A power of two that object addresses are multiples of.
     pub(crate) alignment: u64,
+    /// Whether the graph shall have references from objects to their classes: to those that are not
+    /// certainly GC roots.
+    pub(crate) class_references: bool,
     range: Option<Range>,
 }
 
@@ -65,6 +68,7 @@ impl Plan {
             classes,
             classes_end,
             alignment: 8,
+            class_references: false,
             range: None,
         };
         plan.sample(source, id_size);
@@ -194,7 +198,6 @@ struct Context<'a> {
     header: &'a Header,
     outline: &'a Outline,
     options: &'a Options,
-    class_references: bool,
     progress: &'a dyn Progress,
     store: &'a Store,
 }
@@ -206,7 +209,7 @@ impl Context<'_> {
             id_size: self.header.id_size,
             classes: &plan.classes,
             pinned,
-            class_references: self.class_references,
+            class_references: plan.class_references,
             refs: self.options.refs,
             modulus: plan.alignment.max(8) as usize,
             marks: None,
@@ -241,7 +244,6 @@ pub(crate) fn measure(
         header,
         outline,
         options,
-        class_references: false,
         progress,
         store,
     };
@@ -311,8 +313,7 @@ impl Visitor for Late {
     }
 }
 
-/// Runs the passes that lead to the graph. With `class_references`, objects whose class is not
-/// certainly a GC root refer to its class object in the graph.
+/// Runs the passes that lead to the graph.
 ///
 /// # Errors
 /// When there is no memory for the arrays, or more objects than 32 bits number.
@@ -322,7 +323,6 @@ pub(crate) fn build(
     outline: &Outline,
     plan: &mut Plan,
     options: &Options,
-    class_references: bool,
     progress: &dyn Progress,
     store: &Store,
 ) -> Result<Built> {
@@ -331,7 +331,6 @@ pub(crate) fn build(
         header,
         outline,
         options,
-        class_references,
         progress,
         store,
     };

@@ -24,13 +24,13 @@ impl Snapshot {
     pub fn graph(&self, progress: &dyn Progress) -> Result<HeapGraph> {
         let dump = &self.dump;
         let mut plan = Plan::new(&dump.source, &dump.header, &dump.outline);
+        plan.class_references = true;
         let built = build::build(
             &dump.source,
             &dump.header,
             &dump.outline,
             &mut plan,
             &self.options,
-            true,
             progress,
             &self.store,
         )?;

@@ -140,7 +140,7 @@ impl Snapshot {
         let outline = Outline::read(&source, &header);
         let mut plan = Plan::new(&source, &header, &outline);
         let built = build::build(
-            &source, &header, &outline, &mut plan, options, false, progress, &store,
+            &source, &header, &outline, &mut plan, options, progress, &store,
         )?;
         let Built {
             graph,

@@ -93,7 +93,8 @@ impl DominatorTree {
         let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
         spans(&links, &weak, &mut span);
         links.targets = store.zeroed(0)?;
-        let (node_of, roots) = links.into_notes()?;
+        let roots = std::mem::take(&mut links.roots);
+        let node_of = links.into_notes()?;
         let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
         let (end, leaves_done) = rayon::join(
             || ends(&parent, store),
@@ -370,11 +371,11 @@ fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
     let mut last = weak[1].clone();
     last.sort_unstable();
     let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
-    for level in 0..2 {
+    for (level, of_level) in weak.iter().enumerate() {
         let softly = links.weaker[0].iter().filter(|e| is_last(e.0) == level);
         let finally = links.weaker[1].iter().filter(|_| level == 1);
         let of_referents = softly.chain(finally).copied();
-        let of_rows = weak[level]
+        let of_rows = of_level
             .iter()
             .flat_map(|&from| links.row(from).iter().map(move |&target| (from, target)));
         let late: Vec<(usize, u32)> = of_referents

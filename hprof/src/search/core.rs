@@ -126,12 +126,15 @@ impl Core {
                 }
             });
         let mut members = Bits::new(inner, store)?;
+        let choice = Choice {
+            class_of,
+            class_referrers: &class_referrers,
+            sampling,
+        };
         let long = mark(
             cells,
             targets,
-            class_of,
-            &class_referrers,
-            sampling,
+            &choice,
             &joins,
             &mut members,
             &mut witnesses,
@@ -242,19 +245,30 @@ fn near_roots(links: &Links, limit: usize, witnesses: &mut Bits) {
     }
 }
 
+/// What witnesses are chosen by.
+struct Choice<'a, F> {
+    class_of: &'a F,
+    /// How many references lead to each class object.
+    class_referrers: &'a [u32],
+    sampling: Sampling,
+}
+
 /// Marks what is in the core for its own sake, and chooses witnesses. Returns members with long
 /// rows.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],
-    class_of: &(impl Fn(u32) -> u32 + Sync),
-    class_referrers: &[u32],
-    sampling: Sampling,
+    choice: &Choice<'_, impl Fn(u32) -> u32 + Sync>,
     joins: &Bits,
     members: &mut Bits,
     witnesses: &mut Bits,
 ) -> Vec<u32> {
     let rows = cells.rows();
+    let Choice {
+        class_of,
+        class_referrers,
+        sampling,
+    } = choice;
     let (inner, classes) = (rows as u32, class_referrers.len() as u32);
     let words = sampling.every.div_ceil(64);
     let mut long: Vec<u32> = members

@@ -88,8 +88,8 @@ impl Links {
             .for_each(|cells| cells.iter_mut().skip(1).step_by(2).for_each(|n| *n = NONE));
     }
 
-    /// The notes alone, and what roots hold.
-    pub(crate) fn into_notes(self) -> Result<(Array<u32>, Vec<(u32, RootKind)>)> {
+    /// The notes alone.
+    pub(crate) fn into_notes(self) -> Result<Array<u32>> {
         let mut cells = self.cells;
         let count = self.split.inner as usize;
         let both = &mut cells[..];
@@ -97,7 +97,7 @@ impl Links {
             both[at] = both[at * 2 + 1];
         }
         cells.cut(count)?;
-        Ok((cells, self.roots))
+        Ok(cells)
     }
 }
 

@@ -15,7 +15,7 @@ impl Random {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         let high = (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32;
-        (u64::from(high) * u64::from(bound) >> 32) as u32
+        ((u64::from(high) * u64::from(bound)) >> 32) as u32
     }
 }
 
