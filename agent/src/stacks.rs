@@ -294,15 +294,18 @@ impl Stacks {
 
 /// Two multiplicative hashes side by side. With 128 bits two stacks in a cache of a hundred thousand share
 /// one about as often as the machine errs.
+///
+/// Each takes a frame in one step, and the two do not wait for each other: what a step does to its
+/// 64 bits can be undone, so two stacks that differ in one frame never share a half of the hash.
 fn hash(frames: &[RawFrame], cut: bool) -> u128 {
     let (mut a, mut b) = (0x243f_6a88_85a3_08d3_u64, u64::from(cut));
     for frame in frames {
-        for word in [frame.method() as u64, frame.location().cast_unsigned()] {
-            a = (a ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            a ^= a >> 29;
-            b = (b.rotate_left(23) ^ word).wrapping_mul(0xd6e8_feb8_6659_fd93);
-            b ^= b >> 32;
-        }
+        // Bytecode indices are below 2^16, or -1; ids of methods are addresses, below 2^48.
+        let word = (frame.method() as u64) ^ frame.location().cast_unsigned().rotate_left(48);
+        a = (a ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        a ^= a >> 29;
+        b = (b.rotate_left(23) ^ word).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        b ^= b >> 32;
     }
     u128::from(a) << 64 | u128::from(b)
 }

@@ -27,7 +27,7 @@ use crate::{java, run};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Short runs of few configurations, and a check that the results make sense
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["rounds", "slices"])]
     smoke: bool,
     /// Rounds: new JVMs each; medians are reported
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
@@ -68,7 +68,8 @@ impl Options {
     }
 
     fn programs(&self) -> Result<Vec<&'static Program>> {
-        let asked = |p: &&Program| self.program.is_empty() || self.program.iter().any(|n| n == p.name);
+        let asked =
+            |p: &&Program| self.program.is_empty() || self.program.iter().any(|n| n == p.name);
         let programs: Vec<_> = PROGRAMS.iter().filter(asked).collect();
         ensure!(!programs.is_empty(), "no such program: {:?}", self.program);
         Ok(programs)
@@ -112,7 +113,10 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
             let asked = |tool: &Tool| {
                 options.only.is_empty()
                     || tool.is_base()
-                    || options.only.iter().any(|name| tool.name.starts_with(&**name))
+                    || options
+                        .only
+                        .iter()
+                        .any(|name| tool.name.starts_with(&**name))
             };
             tools.retain(asked);
             if options.smoke {
@@ -122,7 +126,7 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
             if options.smoke {
                 check(&outcomes)?;
             }
-            text.push_str(&table::of(&jdk, program, options.slices, &outcomes)?);
+            text.push_str(&table::of(&jdk, program, &outcomes)?);
         }
     }
     println!("{text}");
@@ -145,7 +149,12 @@ fn measure(
             rounds: Vec::new(),
         })
         .collect();
-    for round in 1..=options.rounds {
+    let (rounds, slices) = if options.smoke {
+        (1, 2)
+    } else {
+        (options.rounds, options.slices)
+    };
+    for round in 1..=rounds {
         let mut running = Vec::new();
         for outcome in &outcomes {
             let mut jvm = Running::start(jdk, program, &outcome.tool.flags)
@@ -153,7 +162,7 @@ fn measure(
             jvm.warm_up(options.smoke)?;
             running.push((jvm, Figures::default()));
         }
-        for slice in 0..options.slices as usize {
+        for slice in 0..slices as usize {
             // Each slice begins with another one, so that none is always first.
             let count = running.len();
             for turn in 0..count {
@@ -167,7 +176,7 @@ fn measure(
                 "  JDK {} {} {round}/{} {}: {:.3} us CPU an operation",
                 jdk.major(),
                 program.name,
-                options.rounds,
+                rounds,
                 outcome.tool.name,
                 figures.cpu_micros()
             );
@@ -208,6 +217,12 @@ fn agent(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.agent {
         return Ok(given.clone());
     }
-    run::run(run::cargo().args(["build", "--release", "--locked", "--package", "heapdiff-agent"]))?;
+    run::run(run::cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "heapdiff-agent",
+    ]))?;
     Ok(run::target_dir().join("release/libheapdiff_agent.so"))
 }

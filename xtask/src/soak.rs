@@ -26,7 +26,13 @@ pub(crate) fn soak(options: &Options) -> Result<()> {
     println!("{seconds} s for each JVM");
     run::run(
         run::cargo()
-            .args(["test", "--release", "--locked", "--package", "heapdiff-agent"])
+            .args([
+                "test",
+                "--release",
+                "--locked",
+                "--package",
+                "heapdiff-agent",
+            ])
             .args(["--test", "jvm", "--", "--nocapture", "stress::"])
             .env("JAVA_HOME", home.home())
             .env("HEAPDIFF_SOAK_SECONDS", seconds.to_string()),

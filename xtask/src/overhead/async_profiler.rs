@@ -32,7 +32,10 @@ pub(super) fn ensure(scratch: &Path) -> Result<PathBuf> {
             .arg(format!("-Dartifact={artifact}"))
             .arg(format!("-DoutputDirectory={}", folder.display()))
             // Its own repository is enough: nothing else of this machine's is touched.
-            .arg(format!("-Dmaven.repo.local={}", folder.join("repository").display()))
+            .arg(format!(
+                "-Dmaven.repo.local={}",
+                folder.join("repository").display()
+            ))
             .current_dir(&folder),
     )?;
     let jdk = crate::java::ensure_jdk()?;

@@ -3,6 +3,8 @@
 /// What a JVM took for its slices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures {
+    /// Slices done.
+    pub(super) slices: u32,
     /// Operations done.
     pub(super) operations: u64,
     /// Processor time of the whole process, nanoseconds.
@@ -16,6 +18,7 @@ pub(super) struct Figures {
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
 impl Figures {
     pub(super) fn add(&mut self, other: &Self) {
+        self.slices += other.slices;
         self.operations += other.operations;
         self.cpu += other.cpu;
         self.allocated += other.allocated;
@@ -62,12 +65,13 @@ mod tests {
         let mut sum = Figures::default();
         for (operations, cpu) in [(10, 20_000), (30, 100_000)] {
             sum.add(&Figures {
+                slices: 1,
                 operations,
                 cpu,
                 allocated: 100,
                 peak_bytes: 7,
             });
         }
-        assert_eq!((sum.cpu_micros(), sum.bytes()), (3.0, 5.0));
+        assert_eq!((sum.slices, sum.cpu_micros(), sum.bytes()), (2, 3.0, 5.0));
     }
 }

@@ -98,6 +98,7 @@ impl Running {
             bail!("{}: {line:?}", self.program.name);
         };
         Ok(Figures {
+            slices: 1,
             operations,
             cpu,
             allocated,

@@ -11,7 +11,7 @@ use super::program::Program;
 
 /// One program on one JDK. Overhead is that of the medians; its spread is that of the rounds against the
 /// median without a tool.
-pub(super) fn of(jdk: &Jdk, program: &Program, slices: u32, outcomes: &[Outcome]) -> Result<String> {
+pub(super) fn of(jdk: &Jdk, program: &Program, outcomes: &[Outcome]) -> Result<String> {
     let base = outcomes.iter().find(|outcome| outcome.tool.is_base());
     let base = base.context("nothing to compare with")?;
     let middle = |outcome: &Outcome, of: fn(&Figures) -> f64| {
@@ -23,13 +23,14 @@ pub(super) fn of(jdk: &Jdk, program: &Program, slices: u32, outcomes: &[Outcome]
     );
     let none_peak = middle(base, Figures::peak_megabytes)?;
     let mut text = format!(
-        "\n## {} on JDK {}\n\n{}.\n{:.0} bytes an operation, {:.2} GB a second of processor time; {} rounds of {slices} slices.\n\n",
+        "\n## {} on JDK {}\n\n{}.\n{:.0} bytes an operation, {:.2} GB a second of processor time; {} rounds of {} slices.\n\n",
         program.name,
         jdk.version(),
         program.about,
         bytes,
         bytes / none / 1e3,
         base.rounds.len(),
+        base.rounds.first().map_or(0, |figures| figures.slices),
     );
     text.push_str(
         "| tool | CPU us/operation | overhead | least to most | us/sample | peak MB | more |\n|---|---|---|---|---|---|---|\n",
