@@ -27,13 +27,13 @@ pub(super) const PROGRAMS: [Program; 2] = [
         name: "Allocating",
         about: "trees, boxed numbers and small arrays, as fast as it can; stacks of 3 to 10 frames",
         slice: 300_000,
-        warm_up: 4,
+        warm_up: 3,
     },
     Program {
         name: "Orders",
         about: "a service that parses documents into maps and strings and aggregates; stacks of some 60 frames",
         slice: 20_000,
-        warm_up: 4,
+        warm_up: 3,
     },
 ];
 
