@@ -314,6 +314,33 @@ fn hash(frames: &[RawFrame], cut: bool) -> u128 {
 mod tests {
     use super::*;
 
+    /// Near and far methods, the first and the last bytecodes, native methods; in every order.
+    #[test]
+    fn different_stacks_have_different_hashes() {
+        let methods = [
+            0x7f00_1234_5678,
+            0x7f00_1234_5680,
+            0x7f00_1234_5688,
+            0x5581_0000_0010,
+        ];
+        let frames: Vec<(usize, i64)> = methods
+            .iter()
+            .flat_map(|&m| [-1, 0, 1, 2, 1000, 65_534].map(|l| (m, l)))
+            .collect();
+        let mut seen = std::collections::HashSet::new();
+        let mut halves = [seen.clone(), seen.clone()];
+        for &a in &frames {
+            for stack in std::iter::once(vec![a]).chain(frames.iter().map(|&b| vec![a, b])) {
+                let raw: Vec<RawFrame> = stack.iter().map(|&(m, l)| RawFrame::of(m, l)).collect();
+                assert_ne!(hash(&raw, false), hash(&raw, true));
+                let key = hash(&raw, false);
+                assert!(seen.insert(key), "{stack:x?}");
+                assert!(halves[0].insert(key >> 64), "{stack:x?}");
+                assert!(halves[1].insert(key & u128::from(u64::MAX)), "{stack:x?}");
+            }
+        }
+    }
+
     #[test]
     fn lines_of_bytecodes() {
         let method = Method {
