@@ -192,7 +192,7 @@ fn with_collections() {
             .keys()
             .map(|thread| variance_of(thread, objects, interval))
             .sum();
-        let collections = size(i64::try_from(dumped.counter(Counter::Collections)).unwrap());
+        let collections = size(dumped.counter(Counter::Collections));
         #[allow(clippy::cast_precision_loss, reason = "small")]
         let lost = match jdk.major() {
             ..25 => collections * GROUPS as f64 * interval,
