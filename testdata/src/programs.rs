@@ -25,6 +25,11 @@ pub fn agent(name: &str) -> PathBuf {
     java("agent").join(name)
 }
 
+/// A program whose operations are counted and timed, in `java/overhead`.
+pub fn overhead(name: &str) -> PathBuf {
+    java("overhead").join(name)
+}
+
 fn java(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("java")

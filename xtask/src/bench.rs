@@ -17,6 +17,8 @@ use self::measure::Measurement;
 use self::plan::Job;
 use crate::run;
 
+pub(crate) use self::report::machine;
+
 /// What `cargo xtask bench` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{bench, fuzz, java, run};
+use crate::{bench, fuzz, java, overhead, run};
 
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
@@ -23,7 +23,8 @@ pub(crate) fn ci() -> Result<()> {
     run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
     test()?;
     fuzz::fuzz(&fuzz::Options::smoke())?;
-    bench::bench(&bench::Options::smoke())
+    bench::bench(&bench::Options::smoke())?;
+    overhead::overhead(&overhead::Options::smoke())
 }
 
 /// All tests. Optimised, since some of them read heaps of millions of objects.

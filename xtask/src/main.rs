@@ -5,7 +5,9 @@ mod bench;
 mod ci;
 mod fuzz;
 mod java;
+mod overhead;
 mod run;
+mod soak;
 
 use clap::Parser;
 
@@ -23,6 +25,10 @@ enum Task {
     Dumps,
     /// Time and memory beside other tools, on generated or given dumps
     Bench(bench::Options),
+    /// What the agent costs a program, beside other profilers
+    Overhead(overhead::Options),
+    /// The agent's stress test, for a long time
+    Soak(soak::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -32,5 +38,7 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Dumps => ci::dumps(),
         Task::Bench(options) => bench::bench(&options),
+        Task::Overhead(options) => overhead::overhead(&options),
+        Task::Soak(options) => soak::soak(&options),
     }
 }

@@ -54,6 +54,15 @@ impl RawFrame {
         location: 0,
     });
 
+    /// A frame of no method.
+    #[cfg(test)]
+    pub(crate) fn of(method: usize, location: i64) -> Self {
+        Self(jvmtiFrameInfo {
+            method: std::ptr::without_provenance_mut(method),
+            location,
+        })
+    }
+
     /// The method's id. The JVM gives no id to a second method, even after the first's class is unloaded.
     pub(crate) fn method(&self) -> usize {
         self.0.method.addr()

@@ -1,15 +1,12 @@
 //! Everything at once, for a while: class loading and unloading, thread churn, virtual threads, stack overflows,
 //! collections in a loop, the agent attached while the program is busy, JNI calls checked.
 //!
-//! Each JVM runs for a few seconds. For the long form say how many:
-//!
-//! ```text
-//! HEAPDIFF_SOAK_SECONDS=120 cargo test --release -p heapdiff-agent --test jvm -- --nocapture stress::
-//! ```
+//! Each JVM runs for a few seconds. The long form is `cargo xtask soak`, which says by
+//! `HEAPDIFF_SOAK_SECONDS` how many.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heapdiff_sites::Counter;
 use hprof::{Options, Silent, Snapshot};
@@ -29,7 +26,8 @@ fn seconds() -> u64 {
 fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
     let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
     Launch::class(jdk, classes, "Busy")
-        .flags(["-Xmx300m", "-Xcheck:jni"])
+        // The heap is resident from the start, so that growth is not its own.
+        .flags(["-Xms300m", "-Xmx300m", "-XX:+AlwaysPreTouch", "-Xcheck:jni"])
         .flags(flags)
         .arg(seconds().to_string())
         .timeout(Duration::from_secs(seconds() + 120))
@@ -61,6 +59,68 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
     }
 }
 
+/// What a JVM of [`busy`] may have resident at most: its heap of 300 MB as often as ZGC maps it (three times), and
+/// what JVM and agent take beside it.
+const MOST_RESIDENT: u64 = 1300 << 20;
+/// How much more may be resident towards the end than midway, in a run that is long enough to tell: what the JVM's
+/// own caches go on growing by. In the shortest such run some 150,000 samples lie between the two, so a leak of two
+/// hundred bytes a sample is found, and a smaller one in a longer run.
+const MOST_GROWTH: u64 = 24 << 20;
+/// The shortest run in which growth is told from starting up, in seconds.
+const TELLING: u64 = 30;
+
+/// A JVM's resident memory in bytes, looked at while it runs.
+#[derive(Default)]
+struct Memory(Vec<u64>);
+
+impl Memory {
+    fn look(&mut self, pid: u32) {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let kilobytes = |key: &str| -> u64 {
+            let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        };
+        self.0.push(1024 * kilobytes("VmRSS:"));
+    }
+
+    /// Looks four times a second for so long.
+    fn watch(&mut self, pid: u32, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.look(pid);
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    }
+
+    /// The medians of the middle third and of the last.
+    fn later(&self) -> (u64, u64) {
+        let third = self.0.len() / 3;
+        let median = |part: &[u64]| {
+            let mut part = part.to_vec();
+            part.sort_unstable();
+            part[part.len() / 2]
+        };
+        (
+            median(&self.0[third..2 * third]),
+            median(&self.0[2 * third..]),
+        )
+    }
+
+    fn assert_bounded(&self, context: &str) {
+        let (middle, end) = self.later();
+        println!(
+            "{context}: {} MB resident midway, {} MB at the end",
+            middle >> 20,
+            end >> 20
+        );
+        assert!(end < MOST_RESIDENT, "{context}: {end} bytes resident");
+        assert!(
+            seconds() < TELLING || end < middle + MOST_GROWTH,
+            "{context}: resident memory grew from {middle} to {end} bytes"
+        );
+    }
+}
+
 fn stress(jdk: &Jdk, flags: &[&str], options: &str, attach: bool) {
     let context = format!("JDK {} {flags:?} {options} attach {attach}", jdk.version());
     let mut launch = busy(jdk, flags);
@@ -75,12 +135,16 @@ fn stress(jdk: &Jdk, flags: &[&str], options: &str, attach: bool) {
     }
     // Dumps while everything runs.
     for _ in 0..2 {
-        std::thread::sleep(Duration::from_millis(seconds() * 300));
+        std::thread::sleep(Duration::from_millis(seconds() * 150));
         let dumped = Dumped::of(&target);
         assert!(dumped.counter(Counter::Recorded) > 0, "{context}");
         every_join_is_right(&dumped, &context);
     }
+    // Not before: a dump leaves the JVM with up to 200 MB more, with an agent or without.
+    let mut memory = Memory::default();
+    memory.watch(target.pid(), Duration::from_millis(seconds() * 550));
     target.wait_ready(1).unwrap();
+    memory.assert_bounded(&context);
     std::thread::sleep(Duration::from_millis(1500));
     let dumped = Dumped::of(&target);
     assert_eq!(dumped.counter(Counter::Faults), 0, "{context}");

@@ -202,7 +202,7 @@ pub(super) fn linear(base: f64, runs: u32, rows: &[(f64, u64, Vec<Outcome>)]) ->
 }
 
 /// Processor, memory, kernel and commit, as far as they can be told.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let field = |file: &str, key: &str| {
         let text = fs::read_to_string(file).ok()?;
         let line = text.lines().find(|line| line.starts_with(key))?;

@@ -1,0 +1,228 @@
+//! What sampling costs a program: processor time per operation and memory, with no agent, with ours and
+//! with the tools people would use instead.
+//!
+//! All JVMs of a round run side by side, each waiting on its standard input, and do slices of the same
+//! work in turn (A B C A B C ...), so that a change of the machine's speed meets all of them. A new
+//! round starts new JVMs, since two JVMs of one configuration differ by what their compilers made. One
+//! configuration, `none`, is there twice: the difference between the two is the noise.
+
+mod async_profiler;
+mod figures;
+mod program;
+mod table;
+mod tools;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use testdata::jvm::Jdk;
+
+use self::figures::Figures;
+use self::program::{PROGRAMS, Program, Running};
+use self::tools::Tool;
+use crate::{java, run};
+
+/// What `cargo xtask overhead` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Short runs of few configurations, and a check that the results make sense
+    #[arg(long, conflicts_with_all = ["rounds", "slices"])]
+    smoke: bool,
+    /// Rounds: new JVMs each; medians are reported
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Slices of each JVM in a round, after it has warmed up
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
+    slices: u32,
+    /// Only this JDK, by its major version; may be repeated
+    #[arg(long, value_name = "MAJOR")]
+    jdk: Vec<u32>,
+    /// Only this program, `Allocating` or `Orders`; may be repeated
+    #[arg(long, value_name = "NAME")]
+    program: Vec<String>,
+    /// Only configurations whose names begin so; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// The agent's library to measure; built if not given
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// Also write the tables to this file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Options {
+    /// What CI runs.
+    pub(crate) fn smoke() -> Self {
+        Self {
+            smoke: true,
+            rounds: 1,
+            slices: 2,
+            jdk: Vec::new(),
+            program: Vec::new(),
+            only: Vec::new(),
+            agent: None,
+            output: None,
+        }
+    }
+
+    fn programs(&self) -> Result<Vec<&'static Program>> {
+        let asked =
+            |p: &&Program| self.program.is_empty() || self.program.iter().any(|n| n == p.name);
+        let programs: Vec<_> = PROGRAMS.iter().filter(asked).collect();
+        ensure!(!programs.is_empty(), "no such program: {:?}", self.program);
+        Ok(programs)
+    }
+
+    fn jdks(&self) -> Result<Vec<Jdk>> {
+        java::ensure_jdk()?;
+        let asked = |jdk: &Jdk| self.jdk.is_empty() || self.jdk.contains(&jdk.major());
+        let mut jdks: Vec<Jdk> = Jdk::all_for_scenarios().into_iter().filter(asked).collect();
+        if self.smoke {
+            jdks.truncate(1);
+        }
+        ensure!(!jdks.is_empty(), "no such JDK: {:?}", self.jdk);
+        Ok(jdks)
+    }
+}
+
+/// All rounds of one tool.
+#[derive(Debug)]
+struct Outcome {
+    tool: Tool,
+    rounds: Vec<Figures>,
+}
+
+/// Measures and prints the tables.
+pub(crate) fn overhead(options: &Options) -> Result<()> {
+    let scratch = run::target_dir().join("overhead");
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    let agent = agent(options)?;
+    let profiler = match options.smoke {
+        true => Err("left out of the smoke run".to_owned()),
+        false => async_profiler::ensure(&scratch).map_err(|error| format!("{error:#}")),
+    };
+    if let Err(why) = &profiler {
+        println!("async-profiler is not measured: {why}");
+    }
+    let mut text = format!("# Overhead\n\n{}", crate::bench::machine());
+    for jdk in options.jdks()? {
+        for program in options.programs()? {
+            let mut tools = tools::all(&jdk, &agent, profiler.as_ref().ok(), &scratch);
+            let asked = |tool: &Tool| {
+                options.only.is_empty()
+                    || tool.is_base()
+                    || options
+                        .only
+                        .iter()
+                        .any(|name| tool.name.starts_with(&**name))
+            };
+            tools.retain(asked);
+            if options.smoke {
+                tools.retain(|tool| tool.is_base() || tool.ours);
+            }
+            let outcomes = measure(&jdk, program, tools, options)?;
+            if options.smoke {
+                check(&outcomes)?;
+            }
+            text.push_str(&table::of(&jdk, program, &outcomes)?);
+        }
+    }
+    println!("{text}");
+    if let Some(file) = &options.output {
+        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+fn measure(
+    jdk: &Jdk,
+    program: &'static Program,
+    tools: Vec<Tool>,
+    options: &Options,
+) -> Result<Vec<Outcome>> {
+    let mut outcomes: Vec<Outcome> = tools
+        .into_iter()
+        .map(|tool| Outcome {
+            tool,
+            rounds: Vec::new(),
+        })
+        .collect();
+    let (rounds, slices) = if options.smoke {
+        (1, 2)
+    } else {
+        (options.rounds, options.slices)
+    };
+    for round in 1..=rounds {
+        let mut running = Vec::new();
+        for outcome in &outcomes {
+            let mut jvm = Running::start(jdk, program, &outcome.tool.flags)
+                .with_context(|| outcome.tool.name.clone())?;
+            jvm.warm_up(options.smoke)?;
+            running.push((jvm, Figures::default()));
+        }
+        for slice in 0..slices as usize {
+            // Each slice begins with another one, so that none is always first.
+            let count = running.len();
+            for turn in 0..count {
+                let (jvm, figures) = &mut running[(turn + slice) % count];
+                figures.add(&jvm.slice()?);
+            }
+        }
+        for (outcome, (jvm, mut figures)) in outcomes.iter_mut().zip(running) {
+            figures.peak_bytes = jvm.finish()?;
+            println!(
+                "  JDK {} {} {round}/{} {}: {:.3} us CPU an operation",
+                jdk.major(),
+                program.name,
+                rounds,
+                outcome.tool.name,
+                figures.cpu_micros()
+            );
+            outcome.rounds.push(figures);
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Whether the results of a small run make sense. Timings are no matter for CI; that the tools did their
+/// work, and that sampling did not take the program down, is.
+fn check(outcomes: &[Outcome]) -> Result<()> {
+    for outcome in outcomes {
+        for figures in &outcome.rounds {
+            ensure!(
+                figures.operations > 0 && figures.allocated > 0 && figures.peak_bytes > 10_000_000,
+                "{}: {figures:?}",
+                outcome.tool.name
+            );
+        }
+    }
+    let cpu = |of: fn(&Tool) -> bool| {
+        let outcome = outcomes.iter().find(|outcome| of(&outcome.tool))?;
+        figures::median(outcome.rounds.iter().map(Figures::cpu_micros))
+    };
+    let (Some(none), Some(ours)) = (cpu(Tool::is_base), cpu(|tool| tool.ours)) else {
+        bail!("no figures");
+    };
+    ensure!(
+        ours < 3.0 * none,
+        "{ours:.2} us an operation with the agent, {none:.2} without"
+    );
+    Ok(())
+}
+
+/// The agent to measure.
+fn agent(options: &Options) -> Result<PathBuf> {
+    if let Some(given) = &options.agent {
+        return Ok(given.clone());
+    }
+    run::run(run::cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "heapdiff-agent",
+    ]))?;
+    Ok(run::target_dir().join("release/libheapdiff_agent.so"))
+}

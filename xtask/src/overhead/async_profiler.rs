@@ -1,0 +1,51 @@
+//! async-profiler's library, which comes inside a Java archive.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::run;
+
+const VERSION: &str = "4.0";
+
+/// The library, fetched with Maven and unpacked with a JDK's `jar` the first time.
+pub(super) fn ensure(scratch: &Path) -> Result<PathBuf> {
+    let platform = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => "linux-x64",
+        ("linux", "aarch64") => "linux-arm64",
+        (os, arch) => bail!("it has no library for {os} on {arch}"),
+    };
+    let folder = scratch.join(format!("async-profiler-{VERSION}"));
+    let inside = format!("{platform}/libasyncProfiler.so");
+    let library = folder.join(&inside);
+    if library.is_file() {
+        return Ok(library);
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let artifact = format!("tools.profiler:async-profiler:{VERSION}:jar");
+    run::run(
+        Command::new("mvn")
+            .args(["--quiet", "--batch-mode"])
+            .arg("dependency:copy")
+            .arg(format!("-Dartifact={artifact}"))
+            .arg(format!("-DoutputDirectory={}", folder.display()))
+            // Its own repository is enough: nothing else of this machine's is touched.
+            .arg(format!(
+                "-Dmaven.repo.local={}",
+                folder.join("repository").display()
+            ))
+            .current_dir(&folder),
+    )?;
+    let jdk = crate::java::ensure_jdk()?;
+    run::run(
+        Command::new(jdk.home().join("bin/jar"))
+            .arg("xf")
+            .arg(folder.join(format!("async-profiler-{VERSION}.jar")))
+            .arg(&inside)
+            .current_dir(&folder),
+    )?;
+    ensure!(library.is_file(), "{inside} is not in {artifact}");
+    Ok(library)
+}

@@ -1,0 +1,138 @@
+//! The programs, and a JVM that runs one.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use testdata::jvm::Jdk;
+use testdata::programs;
+
+use super::figures::Figures;
+
+/// A program in `testdata/java/overhead`.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// Operations of a slice: about half a second.
+    slice: u32,
+    /// Slices before it is measured.
+    warm_up: u32,
+}
+
+pub(super) const PROGRAMS: [Program; 2] = [
+    Program {
+        name: "Allocating",
+        about: "trees, boxed numbers and small arrays, as fast as it can; stacks of 3 to 10 frames",
+        slice: 300_000,
+        warm_up: 3,
+    },
+    Program {
+        name: "Orders",
+        about: "a service that parses documents into maps and strings and aggregates; stacks of some 60 frames",
+        slice: 20_000,
+        warm_up: 3,
+    },
+];
+
+/// The heap is small, so that memory beside it shows. Every method is compiled by the same compiler and
+/// no thread goes on while one is: JVMs of one configuration then differ least.
+const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
+
+/// A JVM between two slices. It is ended and reaped when dropped.
+pub(super) struct Running {
+    program: &'static Program,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    pub(super) fn start(jdk: &Jdk, program: &'static Program, flags: &[OsString]) -> Result<Self> {
+        let source = programs::overhead(&format!("{}.java", program.name));
+        let classes = jdk.compile(&source)?;
+        let mut child = Command::new(jdk.java())
+            .args(FLAGS)
+            .args(flags)
+            .arg("-cp")
+            .arg(classes)
+            .arg(program.name)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot start java")?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let mut running = Self {
+            program,
+            child,
+            input: input.context("no standard input")?,
+            output: BufReader::new(output.context("no standard output")?),
+        };
+        running.line("READY")?;
+        Ok(running)
+    }
+
+    /// The next line that begins so; tools may print others.
+    fn line(&mut self, prefix: &str) -> Result<String> {
+        let mut line = String::new();
+        while self.output.read_line(&mut line)? > 0 {
+            if line.starts_with(prefix) {
+                return Ok(line);
+            }
+            line.clear();
+        }
+        bail!("{} ended before it printed {prefix}", self.program.name)
+    }
+
+    fn work(&mut self, operations: u32) -> Result<Figures> {
+        writeln!(self.input, "{operations}")?;
+        let line = self.line("DONE")?;
+        let numbers: Vec<u64> = line
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let &[operations, cpu, allocated] = &numbers[..] else {
+            bail!("{}: {line:?}", self.program.name);
+        };
+        Ok(Figures {
+            slices: 1,
+            operations,
+            cpu,
+            allocated,
+            peak_bytes: 0,
+        })
+    }
+
+    pub(super) fn warm_up(&mut self, briefly: bool) -> Result<()> {
+        for _ in 0..if briefly { 1 } else { self.program.warm_up } {
+            self.work(self.program.slice)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn slice(&mut self) -> Result<Figures> {
+        self.work(self.program.slice)
+    }
+
+    /// Lets it end. The most resident memory it had, in bytes.
+    pub(super) fn finish(self) -> Result<u64> {
+        let file = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&file).with_context(|| file.clone())?;
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+        Ok(peak.with_context(|| format!("no VmHWM in {file}"))? * 1024)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nobody to tell.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,93 @@
+//! The configurations that are compared.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use testdata::jvm::Jdk;
+
+/// A configuration: a name and the JVM's flags.
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) flags: Vec<OsString>,
+    /// Whether it is this agent.
+    pub(super) ours: bool,
+    /// Bytes between samples, where the tool has such an interval.
+    pub(super) interval: Option<u64>,
+}
+
+const NONE: &str = "none";
+
+impl Tool {
+    fn new(name: &str, flags: Vec<OsString>) -> Self {
+        Self {
+            name: name.to_owned(),
+            flags,
+            ours: false,
+            interval: None,
+        }
+    }
+
+    /// Whether the others are compared with it.
+    pub(super) fn is_base(&self) -> bool {
+        self.name == NONE
+    }
+}
+
+fn flag(parts: &[&dyn AsRef<OsStr>]) -> OsString {
+    parts.iter().fold(OsString::new(), |mut flag, part| {
+        flag.push(part.as_ref());
+        flag
+    })
+}
+
+/// All of them, in the order of the table.
+pub(super) fn all(
+    jdk: &Jdk,
+    agent: &Path,
+    profiler: Option<&PathBuf>,
+    scratch: &Path,
+) -> Vec<Tool> {
+    let file = |name: &str| scratch.join(format!("{name}-{}.jfr", jdk.major()));
+    let mut tools = vec![
+        Tool::new(NONE, Vec::new()),
+        Tool::new("again, for the noise", Vec::new()),
+    ];
+    for kib in [512, 64] {
+        let options = format!("interval={kib}k");
+        tools.push(Tool {
+            ours: true,
+            interval: Some(kib << 10),
+            ..Tool::new(
+                &format!("heapdiff {kib} KiB"),
+                vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
+            )
+        });
+        if let Some(library) = profiler {
+            let options = format!("=start,event=alloc,alloc={kib}k,live,file=");
+            let file = file(&format!("async-profiler-{kib}"));
+            tools.push(Tool {
+                interval: Some(kib << 10),
+                ..Tool::new(
+                    &format!("async-profiler {kib} KiB alloc,live"),
+                    vec![flag(&[&"-agentpath:", library, &options, &file])],
+                )
+            });
+        }
+    }
+    // What a shorter walk of the stack saves.
+    tools.push(Tool {
+        ours: true,
+        interval: Some(64 << 10),
+        ..Tool::new(
+            "heapdiff 64 KiB depth=16",
+            vec![flag(&[&"-agentpath:", &agent, &"=interval=64k,depth=16"])],
+        )
+    });
+    let recording = "-XX:StartFlightRecording:settings=profile,filename=";
+    tools.push(Tool::new(
+        "JFR settings=profile",
+        vec![flag(&[&recording, &file("recording")])],
+    ));
+    tools
+}
