@@ -7,12 +7,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use heapdiff_sites::Counter;
+use heapdiff_sites::{Counter, Sampling};
 use hprof::{Holders, Snapshot};
 
 use crate::locate::Locator;
 use crate::report::{AgentInfo, Coverage, Stack};
-use crate::samples::{Agent, Origin, Sample, Samples};
+use crate::samples::{Origin, Sample, Samples};
 use crate::trie::{StepId, Trie};
 
 /// Stacks that are reported of one suspect; coverage tells of all.
@@ -55,6 +55,14 @@ impl Estimate {
         self.seen += sample.size as f64;
     }
 
+    /// Takes another estimate off.
+    fn take(&mut self, other: &Self) {
+        self.bytes -= other.bytes;
+        self.objects = (self.objects - other.objects).max(0.0);
+        self.variance += other.variance;
+        self.seen = (self.seen - other.seen).max(0.0);
+    }
+
     /// Estimated objects.
     #[must_use]
     pub fn objects(&self) -> u64 {
@@ -71,7 +79,7 @@ impl Estimate {
     #[must_use]
     pub fn ci95(&self) -> [u64; 2] {
         let half = Z95 * self.variance.sqrt();
-        let low = (self.bytes - half).max(self.seen.min(self.bytes));
+        let low = (self.bytes - half).max(self.seen.min(self.bytes)).max(0.0);
         [whole(low), whole(self.bytes + half)]
     }
 }
@@ -99,7 +107,8 @@ fn lines<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<Key, Line> {
 
 impl Samples {
     /// The agent, as a report of growth describes it.
-    pub(crate) fn info(&self) -> Option<AgentInfo> {
+    #[must_use]
+    pub fn info(&self) -> Option<AgentInfo> {
         let agent = self.agent()?;
         Some(AgentInfo {
             interval_bytes: agent.sampling.interval,
@@ -159,14 +168,27 @@ impl Samples {
     }
 }
 
-/// All live samples by stack and class, the most bytes first, and their sum.
+/// Live samples by stack and class, the most bytes first, and their sum. Of those whose frames and class
+/// `wanted` takes.
 #[must_use]
-pub fn by_site(samples: &Samples) -> (Vec<Stack>, Estimate) {
+pub fn by_site(
+    samples: &Samples,
+    wanted: &dyn Fn(&[&str], &str) -> bool,
+) -> (Vec<Stack>, Estimate) {
+    let mut known: BTreeMap<Key, bool> = BTreeMap::new();
+    let mut is_wanted = |sample: &&Sample| {
+        let known = known.entry((sample.site, sample.class));
+        *known.or_insert_with(|| {
+            let frames: Vec<&str> = samples.sites.frames(sample.site).collect();
+            wanted(&frames, samples.name(sample.class))
+        })
+    };
+    let chosen: Vec<&Sample> = samples.live.iter().filter(|s| is_wanted(s)).collect();
     let mut sum = Estimate::default();
-    for sample in &samples.live {
+    for sample in &chosen {
         sum.add(sample);
     }
-    (samples.stacks(lines(samples.live.iter())), sum)
+    (samples.stacks(lines(chosen.into_iter())), sum)
 }
 
 /// A dump's samples, placed in its trie.
@@ -216,25 +238,20 @@ impl Attribution {
             .map(|(sample, _)| sample)
     }
 
-    /// The first uid that was given after another dump of the same JVM was taken.
-    fn new_since(&self, first: &Self) -> Option<u64> {
-        let same = |a: &Agent, b: &Agent| (a.pid, a.started_ms) == (b.pid, b.started_ms);
+    /// How samples are chosen, if these are of the same JVM as an earlier dump's.
+    fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
-        same(first, own).then(|| first.last_uid.saturating_add(1))
+        let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
+        same.then_some((own.sampling, own.first))
     }
 
-    /// Whether the first dump's samples are comparable with this one's, one by one or in sum.
-    fn is_like(&self, first: &Self) -> bool {
-        matches!(
-            (&first.samples.origin, &self.samples.origin),
-            (Origin::Agent(_), Origin::Agent(_)) | (Origin::Traces, Origin::Traces)
-        )
-    }
-
-    /// The stacks that allocated what grew in these steps of the last trie since the first dump.
+    /// The stacks that allocated what grew in these steps of the last trie, of which `first` has the first
+    /// dump's.
     ///
-    /// Dumps of one JVM tell by uids which samples are new. In others the stacks of the first dump are
-    /// set off against those of the last.
+    /// In dumps of one JVM a sample has one uid: what both have there did not grow, what came adds, what
+    /// went counts against its stack. In dumps of different JVMs all of the last dump's samples add
+    /// and all of the first's count against their stacks. So the sum estimates the growth
+    /// that was measured between the same steps.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,
@@ -242,65 +259,53 @@ impl Attribution {
         first: Option<(&Self, &Trie, &[StepId])>,
         growth_bytes: u64,
     ) -> (Vec<Stack>, Coverage) {
-        let since = first.and_then(|(first, ..)| self.new_since(first));
-        let mut found = match since {
-            Some(since) => {
-                let new = self.within(trie, content).filter(|s| s.uid >= since);
-                lines(new)
+        let mut came: Vec<&Sample> = self.within(trie, content).collect();
+        let mut went: Vec<Sample> = Vec::new();
+        if let Some((first, trie, content)) = first.filter(|(first, ..)| self.is_like(first)) {
+            let before = first.within(trie, content);
+            match self.same_jvm(first) {
+                None => went.extend(before),
+                Some((sampling, finest)) => {
+                    let before: BTreeMap<u64, &Sample> = before.map(|s| (s.uid, s)).collect();
+                    let now: BTreeSet<u64> = came.iter().map(|s| s.uid).collect();
+                    came.retain(|s| !before.contains_key(&s.uid));
+                    let gone = before.into_values().filter(|s| !now.contains(&s.uid));
+                    went.extend(gone.filter_map(|s| thinned(s, &sampling, &finest)));
+                }
             }
-            None => lines(self.within(trie, content)),
-        };
-        let compared = first.filter(|(first, ..)| since.is_none() && self.is_like(first));
-        if let Some((first, trie, content)) = compared {
-            self.set_off(&mut found, first, trie, content);
+            let (mut lines, net) = set_off(lines(came.into_iter()), &self.samples, {
+                (&went, &first.samples)
+            });
+            lines.retain(|_, line| line.estimate.bytes > 0.0 && line.estimate.samples > 0);
+            return self.reported(lines, net, growth_bytes);
         }
-        let mut coverage = Coverage {
-            samples: 0,
-            sampled_bytes: 0,
+        let lines = lines(came.into_iter());
+        let net = lines.values().map(|l| l.estimate.bytes).sum();
+        self.reported(lines, net, growth_bytes)
+    }
+
+    fn reported(
+        &self,
+        lines: BTreeMap<Key, Line>,
+        net: f64,
+        growth_bytes: u64,
+    ) -> (Vec<Stack>, Coverage) {
+        let coverage = Coverage {
+            samples: lines.values().map(|l| l.estimate.samples).sum(),
+            sampled_bytes: whole(net),
             growth_bytes,
         };
-        for line in found.values() {
-            coverage.samples += line.estimate.samples;
-            coverage.sampled_bytes += line.estimate.bytes();
-        }
-        let mut stacks = self.samples.stacks(found);
+        let mut stacks = self.samples.stacks(lines);
         stacks.truncate(STACKS);
         (stacks, coverage)
     }
 
-    /// Takes what the stacks had allocated in the first dump already from the lines; what did not grow
-    /// goes.
-    fn set_off(
-        &self,
-        found: &mut BTreeMap<Key, Line>,
-        first: &Self,
-        trie: &Trie,
-        content: &[StepId],
-    ) {
-        let names = &self.samples;
-        let frames = |of: &Samples, key: &Key| -> (Vec<String>, String) {
-            let frames = of.sites.frames(key.0).map(str::to_owned).collect();
-            (frames, of.name(key.1).to_owned())
-        };
-        let before: BTreeMap<(Vec<String>, String), Estimate> = lines(first.within(trie, content))
-            .into_iter()
-            .map(|(key, line)| (frames(&first.samples, &key), line.estimate))
-            .collect();
-        if before.is_empty() {
-            return;
-        }
-        found.retain(|key, line| {
-            let Some(before) = before.get(&frames(names, key)) else {
-                return true;
-            };
-            let own = &mut line.estimate;
-            own.bytes -= before.bytes;
-            own.objects = (own.objects - before.objects).max(0.0);
-            own.variance += before.variance;
-            own.samples = own.samples.saturating_sub(before.samples);
-            own.seen = (own.seen - before.seen).max(0.0);
-            own.bytes > 0.0 && own.samples > 0
-        });
+    /// Whether the first dump's samples can be set off against this one's.
+    fn is_like(&self, first: &Self) -> bool {
+        matches!(
+            (&first.samples.origin, &self.samples.origin),
+            (Origin::Agent(_), Origin::Agent(_)) | (Origin::Traces, Origin::Traces)
+        )
     }
 
     /// The steps of a trie that stand for others': for the first dump, those aligned with the last's.
@@ -308,4 +313,41 @@ impl Attribution {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
         steps.into_iter().collect()
     }
+}
+
+/// An earlier dump's sample as it would be under a later, perhaps coarser sampling; `None` if that
+/// would not have it, so that its absence tells nothing.
+fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
+    if sample.is_definition {
+        return Some(*sample);
+    }
+    let weight = sampling.weight(sample.size).unwrap_or(sample.weight);
+    let kept = sampling == finest || sampling.keeps(finest, sample.uid, sample.size);
+    kept.then_some(Sample { weight, ..*sample })
+}
+
+/// Takes from each line what went of its stack; also the sum of all that came less all that went.
+fn set_off(
+    mut came: BTreeMap<Key, Line>,
+    names: &Samples,
+    (went, went_names): (&[Sample], &Samples),
+) -> (BTreeMap<Key, Line>, f64) {
+    let text = |of: &Samples, key: &Key| -> (Vec<String>, String) {
+        let frames = of.sites.frames(key.0).map(str::to_owned).collect();
+        (frames, of.name(key.1).to_owned())
+    };
+    let went: BTreeMap<(Vec<String>, String), Estimate> = lines(went.iter())
+        .into_iter()
+        .map(|(key, line)| (text(went_names, &key), line.estimate))
+        .collect();
+    let sum: f64 = came.values().map(|l| l.estimate.bytes).sum();
+    let net = sum - went.values().map(|e| e.bytes).sum::<f64>();
+    if !went.is_empty() {
+        for (key, line) in &mut came {
+            if let Some(went) = went.get(&text(names, key)) {
+                line.estimate.take(went);
+            }
+        }
+    }
+    (came, net)
 }

@@ -263,16 +263,30 @@ pub enum Shown<'a> {
     Folded(usize),
 }
 
-/// A stack for people: the runtime's frames are folded, except the leaf, which says what was
-/// called. A stack without any other frame is shown as it is.
+/// How the runtime gets from a call to its target: nothing that a program calls by itself.
+fn is_plumbing(frame: &str) -> bool {
+    const PLUMBING: [&str; 6] = [
+        "java.lang.invoke.",
+        "java.lang.reflect.",
+        "java.lang.StringConcatHelper.",
+        "jdk.",
+        "sun.",
+        "(proxy).",
+    ];
+    PLUMBING.iter().any(|p| frame.starts_with(p)) || frame.contains(" (lambda).")
+}
+
+/// A stack for people: frames of the runtime are folded, but for the one that the program called. A stack
+/// without any other frame is shown as it is.
 #[must_use]
 pub fn folded(frames: &[String]) -> Vec<Shown<'_>> {
-    if frames.iter().all(|f| is_runtime_frame(f)) {
+    let Some(own) = frames.iter().position(|f| !is_runtime_frame(f)) else {
         return frames.iter().map(|f| Shown::Frame(f)).collect();
-    }
+    };
     let mut shown: Vec<Shown<'_>> = Vec::new();
     for (i, frame) in frames.iter().enumerate() {
-        match (i > 0 && is_runtime_frame(frame), shown.last_mut()) {
+        let called = i + 1 == own && !is_plumbing(frame);
+        match (!called && is_runtime_frame(frame), shown.last_mut()) {
             (false, _) => shown.push(Shown::Frame(frame)),
             (true, Some(Shown::Folded(count))) => *count += 1,
             (true, _) => shown.push(Shown::Folded(1)),
@@ -392,13 +406,16 @@ mod tests {
         assert_eq!(
             folded(&frames),
             [
-                Shown::Frame(&frames[0]),
                 Shown::Folded(1),
+                Shown::Frame(&frames[1]),
                 Shown::Frame(&frames[2]),
                 Shown::Folded(4),
                 Shown::Frame(&frames[7]),
             ]
         );
+        let concat = ["java.lang.StringConcatHelper.newArray", "com.acme.Main.main"];
+        let concat = concat.map(String::from);
+        assert_eq!(folded(&concat), [Shown::Folded(1), Shown::Frame(&concat[1])]);
         assert_eq!(folded(&frames[..2]).len(), 2);
     }
 }

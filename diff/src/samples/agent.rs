@@ -93,10 +93,10 @@ impl Reader<'_> {
         // A class that was both defined and sampled counts as defined.
         let defined: BTreeSet<ObjectIndex> = live
             .iter()
-            .filter(|s| found.is_class(s))
+            .filter(|s| s.is_definition)
             .map(|s| s.object)
             .collect();
-        live.retain(|s| found.is_class(s) || !defined.contains(&s.object));
+        live.retain(|s| s.is_definition || !defined.contains(&s.object));
         let mut collected = Vec::new();
         for (name, died) in [
             (statics::RECENT, statics::RECENT_DIED),
@@ -295,15 +295,6 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn is_class(&self, sample: &Sample) -> bool {
-        sample.weight.bytes_variance == 0.0
-            && self
-                .names
-                .names
-                .get(sample.class as usize)
-                .is_some_and(|n| n.starts_with("class "))
-    }
-
     fn site(&mut self, id: u32) -> SiteId {
         if let Some(&site) = self.numbers.get(&id) {
             return site;
@@ -360,6 +351,7 @@ impl<'a> Found<'a> {
                 class,
                 thread: self.names.number(self.table.string(fields.thread).unwrap_or("")),
                 time_ms: fields.time,
+                is_definition: fields.is_class,
                 weight,
             });
         }

@@ -11,7 +11,7 @@ mod traces;
 use heapdiff_sites::{Counter, Sampling, Strategy, Weight};
 use hprof::{ObjectIndex, Snapshot};
 
-pub use own::Own;
+pub use own::{Own, is_agent_class};
 pub use sites::{SiteId, Sites};
 
 const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \
@@ -34,6 +34,8 @@ pub struct Sample {
     pub thread: u32,
     /// When it was allocated, in milliseconds from the agent's start; 0 where that is unknown.
     pub time_ms: u32,
+    /// Whether it is a class, and the site defined it.
+    pub is_definition: bool,
     /// What it stands for.
     pub weight: Weight,
 }

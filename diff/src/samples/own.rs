@@ -20,6 +20,12 @@ pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
     (format != 0).then_some(class)
 }
 
+/// Whether a class is the agent's.
+#[must_use]
+pub fn is_agent_class(class: &hprof::Class) -> bool {
+    class.loader.is_null() && &*class.name == CLASS
+}
+
 /// The agent's objects in a dump: its class and samples, their tables, its thread.
 #[derive(Clone, Debug, Default)]
 pub struct Own {

@@ -58,6 +58,7 @@ fn sample(object: ObjectIndex, size: u64, site: SiteId, class: u32) -> Sample {
         class,
         thread: 0,
         time_ms: 0,
+        is_definition: false,
         weight: exact(1, size),
     }
 }
