@@ -1,6 +1,6 @@
 //! The dump that a report is of.
 
-use heapdiff_diff::samples::{Own, Samples};
+use heapdiff_diff::samples::{Own, Samples, is_agent_class};
 use heapdiff_diff::{AgentInfo, LayoutInfo};
 use hprof::{Histogram, Node, Snapshot, Warning};
 use serde::Serialize;
@@ -38,6 +38,10 @@ impl SnapshotInfo {
     /// A dump whose graph was not built.
     pub(crate) fn of_histogram(histogram: &Histogram) -> Self {
         let source = histogram.source();
+        let classes = histogram.classes().iter().zip(histogram.totals());
+        let objects = classes
+            .filter(|((_, class), _)| !is_agent_class(class))
+            .map(|(_, total)| total.all.objects);
         Self {
             path: source.path().display().to_string(),
             bytes: source.file_bytes(),
@@ -45,7 +49,7 @@ impl SnapshotInfo {
             id_size: histogram.header().id_size,
             jvm: None,
             layout: histogram.layout().into(),
-            objects: histogram.totals().iter().map(|t| t.all.objects).sum(),
+            objects: objects.sum(),
             reachable_objects: None,
             reachable_bytes: None,
             unreachable_bytes: None,

@@ -63,12 +63,12 @@ fn agent(agent: &AgentReport, style: Style, out: &mut dyn Write) -> io::Result<(
     };
     let cost = &agent.cost;
     let heap = format!(
-        "the agent takes {} of the heap: {} bytes for each of {}, {} for each of {}",
+        "the agent takes {} of the heap: {} bytes a sample ({}), {} bytes a stack ({})",
         Size(cost.bytes),
         cost.bytes_per_sample,
-        counted(cost.samples, "sample"),
-        Size(cost.bytes_per_site),
-        counted(cost.sites, "stack"),
+        grouped(cost.samples),
+        cost.bytes_per_site,
+        grouped(cost.sites),
     );
     let age = agent.collected.median_age_ms;
     let age = age.map_or_else(String::new, |ms| {
