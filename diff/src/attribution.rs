@@ -263,7 +263,8 @@ impl Attribution {
         let mut went: Vec<Sample> = Vec::new();
         if let Some((first, trie, content)) = first.filter(|(first, ..)| self.is_like(first)) {
             let before = first.within(trie, content);
-            match self.same_jvm(first) {
+            let same_jvm = self.same_jvm(first);
+            match same_jvm {
                 None => went.extend(before),
                 Some((sampling, finest)) => {
                     let before: BTreeMap<u64, &Sample> = before.map(|s| (s.uid, s)).collect();
@@ -273,9 +274,13 @@ impl Attribution {
                     went.extend(gone.filter_map(|s| thinned(s, &sampling, &finest)));
                 }
             }
-            let (mut lines, net) = set_off(lines(came.into_iter()), &self.samples, {
-                (&went, &first.samples)
-            });
+            let came = lines(came.into_iter());
+            let (mut lines, net) = set_off(
+                came,
+                &self.samples,
+                (&went, &first.samples),
+                same_jvm.is_some(),
+            );
             lines.retain(|_, line| line.estimate.bytes > 0.0 && line.estimate.samples > 0);
             return self.reported(lines, net, growth_bytes);
         }
@@ -326,11 +331,13 @@ fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sa
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Takes from each line what went of its stack; also the sum of all that came less all that went.
+/// Takes from each line what went of its stack; also the sum of all that came less all that went. Where
+/// uids tell which samples are new, all that came stand behind a line.
 fn set_off(
     mut came: BTreeMap<Key, Line>,
     names: &Samples,
     (went, went_names): (&[Sample], &Samples),
+    by_uid: bool,
 ) -> (BTreeMap<Key, Line>, f64) {
     let text = |of: &Samples, key: &Key| -> (Vec<String>, String) {
         let frames = of.sites.frames(key.0).map(str::to_owned).collect();
@@ -346,6 +353,10 @@ fn set_off(
         for (key, line) in &mut came {
             if let Some(went) = went.get(&text(names, key)) {
                 line.estimate.take(went);
+                if !by_uid {
+                    let own = &mut line.estimate.samples;
+                    *own = own.saturating_sub(went.samples).max(1);
+                }
             }
         }
     }

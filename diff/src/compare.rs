@@ -135,8 +135,7 @@ impl Comparison {
             .as_ref()
             .map(|a| (a, &first.trie, &before[..]));
         let growth = suspect.coverage.growth_bytes;
-        (suspect.stacks, suspect.coverage) =
-            allocated.stacks(&last.trie, &content, before, growth);
+        (suspect.stacks, suspect.coverage) = allocated.stacks(&last.trie, &content, before, growth);
     }
 }
 

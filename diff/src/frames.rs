@@ -308,18 +308,42 @@ mod tests {
         for (class, method, expected) in [
             ("com.acme.Foo", "add", "com.acme.Foo.add"),
             ("com.acme.Foo", "lambda$add$3", "com.acme.Foo.add (lambda)"),
-            ("com.acme.Foo", "lambda$new$0", "com.acme.Foo.<init> (lambda)"),
-            ("com.acme.Foo", "lambda$static$0", "com.acme.Foo.<clinit> (lambda)"),
+            (
+                "com.acme.Foo",
+                "lambda$new$0",
+                "com.acme.Foo.<init> (lambda)",
+            ),
+            (
+                "com.acme.Foo",
+                "lambda$static$0",
+                "com.acme.Foo.<clinit> (lambda)",
+            ),
             ("com.acme.Foo", "lambda$x", "com.acme.Foo.lambda$x"),
             ("com.acme.Foo$$Lambda", "run", "com.acme.Foo (lambda).run"),
-            ("com.acme.Foo$$Lambda$14/0x0000000800c03000", "run", "com.acme.Foo (lambda).run"),
+            (
+                "com.acme.Foo$$Lambda$14/0x0000000800c03000",
+                "run",
+                "com.acme.Foo (lambda).run",
+            ),
             ("com.acme.Hidden/0x00007f1234", "go", "com.acme.Hidden.go"),
             ("jdk.proxy2.$Proxy12", "close", "(proxy).close"),
             ("com.sun.proxy.$Proxy3", "close", "(proxy).close"),
             ("com.acme.Foo$Proxy1", "close", "com.acme.Foo$Proxy1.close"),
-            ("com.acme.Foo$$EnhancerBySpringCGLIB$$ab12", "add", "com.acme.Foo (proxy).add"),
-            ("com.acme.Foo$$SpringCGLIB$$0", "add", "com.acme.Foo (proxy).add"),
-            ("com.acme.Foo$HibernateProxy$x1", "add", "com.acme.Foo (proxy).add"),
+            (
+                "com.acme.Foo$$EnhancerBySpringCGLIB$$ab12",
+                "add",
+                "com.acme.Foo (proxy).add",
+            ),
+            (
+                "com.acme.Foo$$SpringCGLIB$$0",
+                "add",
+                "com.acme.Foo (proxy).add",
+            ),
+            (
+                "com.acme.Foo$HibernateProxy$x1",
+                "add",
+                "com.acme.Foo (proxy).add",
+            ),
             ("com.acme.Foo", "", "com.acme.Foo"),
         ] {
             assert_eq!(name(class, method, ""), expected);
@@ -331,15 +355,60 @@ mod tests {
     fn kotlin_as_it_was_written() {
         for (class, method, file, expected) in [
             ("com.acme.MainKt", "main", "Main.kt", "com.acme.main"),
-            ("com.acme.MainKt", "load$default", "main.kt", "com.acme.load"),
-            ("com.acme.MainKt$main$1", "invoke", "Main.kt", "com.acme.main (lambda)"),
-            ("com.acme.Foo$bar$1", "invokeSuspend", "Foo.kt", "com.acme.Foo.bar (lambda)"),
-            ("com.acme.Foo$bar$1$2", "run", "Foo.kt", "com.acme.Foo.bar.run (lambda)"),
-            ("com.acme.Foo$Companion", "of", "Foo.kt", "com.acme.Foo.Companion.of"),
-            ("com.acme.Foo", "access$cache", "Foo.kt", "com.acme.Foo.cache"),
-            ("com.acme.Foo", "bar$lambda$0", "Foo.kt", "com.acme.Foo.bar (lambda)"),
-            ("com.acme.Foo", "bar$lambda-1", "Foo.kt", "com.acme.Foo.bar (lambda)"),
-            ("com.acme.Foo", "wait-VtjQ1oo", "Foo.kt", "com.acme.Foo.wait"),
+            (
+                "com.acme.MainKt",
+                "load$default",
+                "main.kt",
+                "com.acme.load",
+            ),
+            (
+                "com.acme.MainKt$main$1",
+                "invoke",
+                "Main.kt",
+                "com.acme.main (lambda)",
+            ),
+            (
+                "com.acme.Foo$bar$1",
+                "invokeSuspend",
+                "Foo.kt",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo$bar$1$2",
+                "run",
+                "Foo.kt",
+                "com.acme.Foo.bar.run (lambda)",
+            ),
+            (
+                "com.acme.Foo$Companion",
+                "of",
+                "Foo.kt",
+                "com.acme.Foo.Companion.of",
+            ),
+            (
+                "com.acme.Foo",
+                "access$cache",
+                "Foo.kt",
+                "com.acme.Foo.cache",
+            ),
+            (
+                "com.acme.Foo",
+                "bar$lambda$0",
+                "Foo.kt",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo",
+                "bar$lambda-1",
+                "Foo.kt",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo",
+                "wait-VtjQ1oo",
+                "Foo.kt",
+                "com.acme.Foo.wait",
+            ),
             ("MainKt", "main", "Main.kt", "main"),
         ] {
             assert_eq!(name(class, method, file), expected);
@@ -351,9 +420,21 @@ mod tests {
         for (class, method, expected) in [
             ("com.acme.Foo$", "apply", "com.acme.Foo.apply"),
             ("com.acme.Foo", "$plus$plus$eq", "com.acme.Foo.++="),
-            ("com.acme.Foo", "$anonfun$bar$1", "com.acme.Foo.bar (lambda)"),
-            ("com.acme.Foo$", "$anonfun$bar$2$adapted", "com.acme.Foo.bar (lambda)"),
-            ("com.acme.Foo$$anonfun$bar$1", "apply", "com.acme.Foo.bar (lambda)"),
+            (
+                "com.acme.Foo",
+                "$anonfun$bar$1",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo$",
+                "$anonfun$bar$2$adapted",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo$$anonfun$bar$1",
+                "apply",
+                "com.acme.Foo.bar (lambda)",
+            ),
             ("com.acme.Foo", "apply$mcVI$sp", "com.acme.Foo.apply"),
             ("com.acme.Foo", "helper$1", "com.acme.Foo.helper"),
             ("com.acme.Foo$Bar", "get", "com.acme.Foo.Bar.get"),
@@ -373,10 +454,19 @@ mod tests {
         };
         let file = Some("Foo.java");
         for (frame, expected) in [
-            (frame(file, SampledLine::At(42)), "com.acme.Foo.add(Foo.java:42)"),
-            (frame(file, SampledLine::Unknown), "com.acme.Foo.add(Foo.java)"),
+            (
+                frame(file, SampledLine::At(42)),
+                "com.acme.Foo.add(Foo.java:42)",
+            ),
+            (
+                frame(file, SampledLine::Unknown),
+                "com.acme.Foo.add(Foo.java)",
+            ),
             (frame(None, SampledLine::Unknown), "com.acme.Foo.add"),
-            (frame(None, SampledLine::Native), "com.acme.Foo.add(Native Method)"),
+            (
+                frame(None, SampledLine::Native),
+                "com.acme.Foo.add(Native Method)",
+            ),
         ] {
             assert_eq!(sampled(&frame), expected);
         }
@@ -413,9 +503,15 @@ mod tests {
                 Shown::Frame(&frames[7]),
             ]
         );
-        let concat = ["java.lang.StringConcatHelper.newArray", "com.acme.Main.main"];
+        let concat = [
+            "java.lang.StringConcatHelper.newArray",
+            "com.acme.Main.main",
+        ];
         let concat = concat.map(String::from);
-        assert_eq!(folded(&concat), [Shown::Folded(1), Shown::Frame(&concat[1])]);
+        assert_eq!(
+            folded(&concat),
+            [Shown::Folded(1), Shown::Frame(&concat[1])]
+        );
         assert_eq!(folded(&frames[..2]).len(), 2);
     }
 }

@@ -66,7 +66,10 @@ fn describe(report: &Report) -> String {
             )
         });
         let stacks: String = stacks.collect();
-        format!("    {} | {} | {:?}\n{stacks}", s.holder, s.class, s.coverage)
+        format!(
+            "    {} | {} | {:?}\n{stacks}",
+            s.holder, s.class, s.coverage
+        )
     });
     lines.collect()
 }
@@ -95,7 +98,10 @@ fn fault(scenario: &Scenario, report: &Report) -> Option<String> {
         return Some("no agent".to_owned());
     };
     let same = |a: &heapdiff_diff::AgentInfo| (a.interval_bytes, a.pid, a.started_ms);
-    if agents.iter().any(|a| same(a) != same(&agents[0]) || a.interval_bytes != 4096) {
+    if agents
+        .iter()
+        .any(|a| same(a) != same(&agents[0]) || a.interval_bytes != 4096)
+    {
         return Some(format!("{agents:?}"));
     }
     own_objects(report)
@@ -161,7 +167,13 @@ fn every_collector() {
             let scenario = &scenarios::SESSION_REGISTRY;
             let report = diff(&jdk, scenario, Mode::Leak, &[&flag], dir.path());
             let fault = fault(scenario, &report);
-            assert_eq!(fault, None, "{} {collector}\n{}", jdk.major(), describe(&report));
+            assert_eq!(
+                fault,
+                None,
+                "{} {collector}\n{}",
+                jdk.major(),
+                describe(&report)
+            );
         }
     }
 }
@@ -176,17 +188,19 @@ fn orders(jdk: &Jdk, flags: &[String]) -> Target {
     target
 }
 
-/// The stack of orders' amounts among what grew.
+/// The stack of orders' amounts among what grew most.
 fn booked(report: &Report) -> &Stack {
-    let [suspect] = &report.suspects[..] else {
-        panic!("{}", describe(report));
-    };
-    assert_eq!(suspect.holder, "Orders.open");
+    let suspect = report.suspects.first();
+    let suspect = suspect.unwrap_or_else(|| panic!("{}", describe(report)));
     let stack = suspect.stacks.iter().find(|s| s.class == "long[]");
     let stack = stack.unwrap_or_else(|| panic!("{}", describe(report)));
-    assert_eq!(stack.frames[0], "Orders$Order.<init>(Orders.java:23)");
-    assert_eq!(stack.frames[1], "Orders.book(Orders.java:32)");
-    assert_eq!(stack.frames[2], "Orders.take (lambda)(Orders.java:28)");
+    let expected = ["Orders$Order.<init>", "Orders.book", "Orders.take (lambda)"];
+    for (frame, expected) in stack.frames.iter().zip(expected) {
+        assert!(
+            frame.starts_with(&format!("{expected}(Orders.java:")),
+            "{frame}"
+        );
+    }
     assert_eq!(stack.threads, ["main"]);
     stack
 }
@@ -231,6 +245,8 @@ fn whoever_takes_the_dump() {
             let context = format!("JDK {} {}", jdk.major(), dump.display());
             let report = report(&[&first, dump]);
             let stack = booked(&report);
+            assert_eq!(report.suspects.len(), 1, "{context}: {}", describe(&report));
+            assert_eq!(report.suspects[0].holder, "Orders.open", "{context}");
             // A `long[8]` takes 80 bytes.
             assert_eq!(
                 (stack.samples, stack.estimated_bytes, stack.ci95),
@@ -260,8 +276,10 @@ fn on_out_of_memory_error() {
         let mut target = orders(&jdk, &[flag, path]);
         target.dump(&first, DumpOptions::default()).unwrap();
         target.tell("exhaust").unwrap();
-        target.wait_ready(2).unwrap();
+        let end = target.wait_ready(2).unwrap_err().to_string();
+        assert!(end.contains("OutOfMemoryError"), "{end}");
         let report = report(&[&first, &dir.path().join("oome.hprof")]);
+        // The list was about to grow: a local variable holds its array beside the list.
         let stack = booked(&report);
         assert!(stack.estimated_bytes > 4 << 20, "{}", describe(&report));
         assert_eq!(own_objects(&report), None);

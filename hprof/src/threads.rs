@@ -178,7 +178,9 @@ impl Snapshot {
 
     /// Objects whose allocating stack trace the dump names, with the trace's serial, in order.
     pub fn allocation_traces(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, u32)> + '_ {
-        self.sites.iter().map(|&(o, serial)| (ObjectIndex(o), serial))
+        self.sites
+            .iter()
+            .map(|&(o, serial)| (ObjectIndex(o), serial))
     }
 
     /// Every thread, in the order of the dump's roots; virtual threads that no root names come

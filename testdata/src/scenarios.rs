@@ -368,10 +368,18 @@ mod tests {
     #[test]
     fn stacks_go_through_a_method() {
         let through = |frame: &str| SESSION_REGISTRY.accepts_stack(&[frame.to_owned()]);
-        assert!(through("com.acme.shop.ShopServer.serve(ShopServer.java:30)"));
-        assert!(through("com.acme.shop.ShopServer.serve (lambda)(ShopServer.java:30)"));
-        assert!(!through("com.acme.shop.ShopServer.serves(ShopServer.java:30)"));
-        assert!(!through("com.acme.shop.ShopServer.main(ShopServer.java:43)"));
+        assert!(through(
+            "com.acme.shop.ShopServer.serve(ShopServer.java:30)"
+        ));
+        assert!(through(
+            "com.acme.shop.ShopServer.serve (lambda)(ShopServer.java:30)"
+        ));
+        assert!(!through(
+            "com.acme.shop.ShopServer.serves(ShopServer.java:30)"
+        ));
+        assert!(!through(
+            "com.acme.shop.ShopServer.main(ShopServer.java:43)"
+        ));
     }
 
     #[test]

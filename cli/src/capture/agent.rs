@@ -20,7 +20,11 @@ const MARK: &str = "heapdiff_agent";
 
 /// What it returns else, and what that means.
 const CODES: [(i32, &str, Option<&str>); 5] = [
-    (attach::BAD_OPTIONS, "wrong options for the agent", Some(SAYS)),
+    (
+        attach::BAD_OPTIONS,
+        "wrong options for the agent",
+        Some(SAYS),
+    ),
     (attach::OTHER_SAMPLER, OTHER_SAMPLER, None),
     (attach::FAILED, "the agent could not start", Some(SAYS)),
     // What JVMTI says, as other agents hand it on.

@@ -15,7 +15,9 @@ use crate::frames;
 /// Why samples cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    #[error("the agent that was loaded writes version {0} of its format, of which only {FORMAT} is known")]
+    #[error(
+        "the agent that was loaded writes version {0} of its format, of which only {FORMAT} is known"
+    )]
     Format(i64),
     #[error("the static field `{0}` of {CLASS} is missing or of another type")]
     Static(&'static str),
@@ -299,7 +301,9 @@ impl<'a> Found<'a> {
         if let Some(&site) = self.numbers.get(&id) {
             return site;
         }
-        let site = self.sites.add(self.table.frames(id).map(|f| frames::sampled(&f)));
+        let site = self
+            .sites
+            .add(self.table.frames(id).map(|f| frames::sampled(&f)));
         self.numbers.insert(id, site);
         site
     }
@@ -349,7 +353,9 @@ impl<'a> Found<'a> {
                 size,
                 site: self.site(fields.site),
                 class,
-                thread: self.names.number(self.table.string(fields.thread).unwrap_or("")),
+                thread: self
+                    .names
+                    .number(self.table.string(fields.thread).unwrap_or("")),
                 time_ms: fields.time,
                 is_definition: fields.is_class,
                 weight,

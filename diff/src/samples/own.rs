@@ -49,8 +49,7 @@ impl Own {
             // Another version's tables may hold anything.
             return Self::new(snapshot, snapshot.instances(&[class]));
         }
-        let mut objects: BTreeSet<ObjectIndex> =
-            snapshot.instances(&[class]).into_iter().collect();
+        let mut objects: BTreeSet<ObjectIndex> = snapshot.instances(&[class]).into_iter().collect();
         objects.insert(ObjectIndex(class.0));
         // Arrays, their chunks, and a reference queue with its lock.
         let fields = snapshot.classes()[class].statics.iter();

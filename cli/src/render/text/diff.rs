@@ -93,12 +93,7 @@ fn later(ms: i64) -> String {
     }
 }
 
-fn suspect(
-    suspect: &Suspect,
-    verbose: bool,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let verdict = match suspect.verdict {
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",

@@ -71,9 +71,7 @@ fn agent(agent: &AgentReport, style: Style, out: &mut dyn Write) -> io::Result<(
         grouped(cost.sites),
     );
     let age = agent.collected.median_age_ms;
-    let age = age.map_or_else(String::new, |ms| {
-        format!(", half of them within {ms} ms")
-    });
+    let age = age.map_or_else(String::new, |ms| format!(", half of them within {ms} ms"));
     let collected = format!(
         "{} collected{age}",
         counted(agent.collected.samples, "sample")

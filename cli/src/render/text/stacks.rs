@@ -100,7 +100,9 @@ mod tests {
     #[test]
     fn lines_fit() {
         let stack = Stack {
-            frames: (0..40).map(|i| format!("com.acme.{}.f(F.java:{i})", "x".repeat(200))).collect(),
+            frames: (0..40)
+                .map(|i| format!("com.acme.{}.f(F.java:{i})", "x".repeat(200)))
+                .collect(),
             class: "y".repeat(300),
             samples: 12_345,
             estimated_bytes: 123_456_789,
