@@ -162,9 +162,11 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
     let mut down_to_head = aligned.labels(candidate);
     let mut reasons = reasons(candidate);
     // Where paths part, the trie ends; one of them is followed in the dump.
+    // How many ways lead to the class whose static field it is does not matter.
     let parting = steps
         .iter()
-        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared);
+        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)
+        .filter(|&at| start.is_none_or(|class| at > class));
     // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
     // one of them hangs on says nothing of the others.
     let is_one_kind = |step: StepId| {

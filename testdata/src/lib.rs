@@ -8,4 +8,4 @@ pub mod sampled;
 pub mod scenarios;
 pub mod writer;
 
-pub use dumps::regenerate_dumps;
+pub use dumps::{make_sampled_dumps, regenerate_dumps};
