@@ -40,7 +40,7 @@ pub struct Estimate {
     clippy::cast_sign_loss,
     reason = "saturates, as it should"
 )]
-const fn whole(value: f64) -> u64 {
+fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum Report {
     Show(ShowReport),
     Paths(PathsReport),
     Threads(ThreadsReport),
-    Sites(SitesReport),
+    Sites(Box<SitesReport>),
 }
 
 /// A diff, with what it leaves out.
