@@ -67,8 +67,12 @@ impl Summary {
             line.retained_bytes += total.retained_bytes;
         }
         let reachable = own.reachable(snapshot);
-        let reachable_objects = snapshot.tree().retained_objects(Node::ROOT) - reachable.objects;
-        let reachable = snapshot.tree().retained_bytes(Node::ROOT) - reachable.bytes;
+        let reachable_objects = snapshot.tree().retained_objects(Node::ROOT);
+        let reachable_objects = reachable_objects.saturating_sub(reachable.objects);
+        let reachable = snapshot
+            .tree()
+            .retained_bytes(Node::ROOT)
+            .saturating_sub(reachable.bytes);
         let info = SnapshotInfo {
             path,
             bytes: snapshot.source().file_bytes(),

@@ -79,9 +79,13 @@ impl SnapshotInfo {
         let source = snapshot.source();
         let tree = snapshot.tree();
         let (all, live) = (own.total(snapshot), own.reachable(snapshot));
-        let reachable = tree.retained_bytes(Node::ROOT) - live.bytes;
-        let reachable_objects = tree.retained_objects(Node::ROOT) - live.objects;
-        let unreachable = snapshot.unreachable_bytes() - (all.bytes - live.bytes);
+        let reachable = tree.retained_bytes(Node::ROOT).saturating_sub(live.bytes);
+        let reachable_objects = tree
+            .retained_objects(Node::ROOT)
+            .saturating_sub(live.objects);
+        let unreachable = snapshot
+            .unreachable_bytes()
+            .saturating_sub(all.bytes - live.bytes);
         let objects = snapshot.object_count() - all.objects;
         Self {
             path: source.path().display().to_string(),
