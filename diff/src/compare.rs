@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hprof::Snapshot;
 
+use crate::attribution::Attribution;
 use crate::growth::{self, Aligned, Candidate, difference};
 use crate::names::{self, LabelKind};
 use crate::report::{ClassGrowth, Coverage, Delta, Growth, Report, Suspect, Verdict};
@@ -104,7 +105,11 @@ impl Comparison {
         let mut suspects: Vec<Suspect> = aligned
             .candidates()
             .iter()
-            .map(|candidate| suspect(&aligned, candidate, last))
+            .map(|candidate| {
+                let (mut suspect, holder) = suspect(&aligned, candidate, last);
+                self.attribute(&mut suspect, &aligned, candidate);
+                (suspect, holder)
+            })
             .filter(|(s, holder)| (filter.classes)(&[&s.class, holder]))
             .map(|(suspect, _)| suspect)
             .take(filter.suspects)
@@ -113,6 +118,24 @@ impl Comparison {
             suspect.rank = rank;
         }
         suspects
+    }
+
+    /// Adds the stacks that allocated what grew.
+    fn attribute(&self, suspect: &mut Suspect, aligned: &Aligned<'_>, candidate: &Candidate) {
+        let [first, .., last] = &self.summaries[..] else {
+            return;
+        };
+        let Some(allocated) = &last.allocated else {
+            return;
+        };
+        let content = [&candidate.content[..], &candidate.beside].concat();
+        let before = Attribution::aligned(content.iter().map(|&step| aligned.first(step)));
+        let before = first
+            .allocated
+            .as_ref()
+            .map(|a| (a, &first.trie, &before[..]));
+        let growth = suspect.coverage.growth_bytes;
+        (suspect.stacks, suspect.coverage) = allocated.stacks(&last.trie, &content, before, growth);
     }
 }
 
@@ -139,9 +162,11 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
     let mut down_to_head = aligned.labels(candidate);
     let mut reasons = reasons(candidate);
     // Where paths part, the trie ends; one of them is followed in the dump.
+    // How many ways lead to the class whose static field it is does not matter.
     let parting = steps
         .iter()
-        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared);
+        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)
+        .filter(|&at| start.is_none_or(|class| at > class));
     // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
     // one of them hangs on says nothing of the others.
     let is_one_kind = |step: StepId| {

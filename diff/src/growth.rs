@@ -19,6 +19,8 @@ pub(crate) struct Candidate {
     pub(crate) at: StepId,
     /// What grows below it, the most growth first.
     pub(crate) content: Vec<StepId>,
+    /// What grows in other places that the same field holds.
+    pub(crate) beside: Vec<StepId>,
     /// The part of the content that a reader wants named.
     pub(crate) named: StepId,
     /// Whether the content is a single object that grew rather than more objects.
@@ -120,6 +122,11 @@ impl<'a> Aligned<'a> {
 
     pub(crate) fn last(&self) -> &'a Trie {
         self.tries[self.tries.len() - 1]
+    }
+
+    /// A step of the last trie in the first one.
+    pub(crate) fn first(&self, step: StepId) -> Option<StepId> {
+        *self.same[step.0 as usize].first()?
     }
 
     /// A figure of a step in each dump, zero where the step is missing or was pooled.
@@ -262,6 +269,7 @@ impl<'a> Aligned<'a> {
             objects: self.figures(named, |s| s.objects),
             shallow: self.figures(named, |s| s.shallow_bytes),
             content,
+            beside: Vec::new(),
         }
     }
 
@@ -309,6 +317,8 @@ impl<'a> Aligned<'a> {
                     } else {
                         (candidate, known.clone())
                     };
+                    larger.beside.extend(&smaller.content);
+                    larger.beside.extend(&smaller.beside);
                     let sums = [
                         (&mut larger.retained, &smaller.retained),
                         (&mut larger.objects, &smaller.objects),

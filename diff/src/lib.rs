@@ -7,17 +7,23 @@
 //! it accumulates.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod attribution;
 mod compare;
+mod frames;
 #[doc(hidden)]
 pub mod fuzz;
 mod growth;
+mod locate;
 mod names;
 mod report;
+pub mod samples;
 mod shared;
 mod summary;
 mod trie;
 
+pub use attribution::{Estimate, by_site};
 pub use compare::{Comparison, Filter};
+pub use frames::{Shown, folded, is_runtime_frame};
 pub use report::{
     AgentInfo, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report, SnapshotInfo, Stack,
     Suspect, Verdict,

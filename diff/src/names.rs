@@ -48,6 +48,15 @@ impl Names {
         name
     }
 
+    pub(crate) fn find(&self, text: &str, kind: LabelKind) -> Option<Name> {
+        self.index.get(&(Box::from(text), kind)).copied()
+    }
+
+    /// The label that is the name of a class.
+    pub(crate) fn find_class(&self, text: &str) -> Option<Name> {
+        self.find(text, LabelKind::Class)
+    }
+
     /// The label's text.
     #[must_use]
     pub fn text(&self, name: Name) -> &str {

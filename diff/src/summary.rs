@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use hprof::{Node, Snapshot, Total};
 
+use crate::attribution::Attribution;
 use crate::report::SnapshotInfo;
+use crate::samples::{Own, Samples};
 use crate::trie::Trie;
 
 /// A class among several dumps: its name and its loader's class (`None` for the boot loader).
@@ -25,6 +27,8 @@ pub struct Summary {
     pub(crate) classes: BTreeMap<ClassKey, ClassFigures>,
     /// Its dominator tree, folded.
     pub trie: Trie,
+    /// Where its samples are in the trie.
+    pub(crate) allocated: Option<Attribution>,
 }
 
 impl Summary {
@@ -36,11 +40,17 @@ impl Summary {
     /// When there is no memory for the pass.
     pub fn new(snapshot: &Snapshot, path: String) -> hprof::Result<Self> {
         let holders = snapshot.holders()?;
-        let trie = Trie::new(snapshot, &holders);
+        let own = Own::of(snapshot);
+        let trie = Trie::new(snapshot, &holders, &own);
+        let (samples, fault) = Samples::of(snapshot, &own);
+        let agent = samples.as_ref().and_then(Samples::info);
+        let allocated = samples.map(|s| Attribution::new(snapshot, &holders, &trie, s));
         drop(holders);
         let mut classes: BTreeMap<ClassKey, ClassFigures> = BTreeMap::new();
         let mut all = Total::default();
-        for ((_, class), total) in snapshot.classes().iter().zip(snapshot.histogram()) {
+        let mut totals = snapshot.histogram();
+        own.take_from(snapshot, &mut totals);
+        for ((_, class), total) in snapshot.classes().iter().zip(totals) {
             all += total.all;
             if total.reachable.objects == 0 {
                 continue;
@@ -56,7 +66,13 @@ impl Summary {
             line.reachable += total.reachable;
             line.retained_bytes += total.retained_bytes;
         }
-        let reachable = snapshot.tree().retained_bytes(Node::ROOT);
+        let reachable = own.reachable(snapshot);
+        let reachable_objects = snapshot.tree().retained_objects(Node::ROOT);
+        let reachable_objects = reachable_objects.saturating_sub(reachable.objects);
+        let reachable = snapshot
+            .tree()
+            .retained_bytes(Node::ROOT)
+            .saturating_sub(reachable.bytes);
         let info = SnapshotInfo {
             path,
             bytes: snapshot.source().file_bytes(),
@@ -64,8 +80,8 @@ impl Summary {
             id_size: snapshot.header().id_size as u32,
             jvm: snapshot.jvm(),
             layout: snapshot.layout().into(),
-            objects: snapshot.object_count(),
-            reachable_objects: snapshot.tree().retained_objects(Node::ROOT),
+            objects: snapshot.object_count() - own.total(snapshot).objects,
+            reachable_objects,
             reachable_bytes: reachable,
             unreachable_bytes: all.bytes.saturating_sub(reachable),
             partial: snapshot.is_partial(),
@@ -74,13 +90,15 @@ impl Summary {
                 .iter()
                 .chain(&snapshot.layout_doubt())
                 .map(ToString::to_string)
+                .chain(fault)
                 .collect(),
-            agent: None,
+            agent,
         };
         Ok(Self {
             info,
             classes,
             trie,
+            allocated,
         })
     }
 }

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::names::{self, LabelKind, Name, Names};
+use crate::samples::Own;
 
 /// A step's number in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -71,20 +72,22 @@ const KEEP_PART: u64 = 8;
 /// Objects kept of each step, to trace their paths later.
 const SAMPLES: usize = 4;
 /// How far up a chain of application classes is looked for to fold into.
-const LONGEST_PERIOD: usize = 6;
+pub(crate) const LONGEST_PERIOD: usize = 6;
 /// Nodes that one task looks at.
 const CHUNK: usize = 1 << 12;
 
 impl Trie {
-    /// Folds the dominator tree.
+    /// Folds the dominator tree, without the agent's objects.
     ///
     /// Cost: visits the children of every node in a step that is large, in parallel.
     #[must_use]
-    pub fn new(snapshot: &Snapshot, holders: &Holders) -> Self {
+    pub fn new(snapshot: &Snapshot, holders: &Holders, own: &Own) -> Self {
         let reachable = snapshot.tree().retained_bytes(Node::ROOT);
+        let reachable = reachable.saturating_sub(own.reachable(snapshot).bytes);
         let mut builder = Builder {
             snapshot,
             holders,
+            own,
             trie: Self {
                 steps: Vec::new(),
                 names: Names::default(),
@@ -200,6 +203,7 @@ impl Groups {
 struct Builder<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
+    own: &'a Own,
     trie: Trie,
     pending: Vec<Pending>,
     queue: VecDeque<StepId>,
@@ -253,11 +257,15 @@ impl Builder<'_> {
     /// Groups what the nodes dominate immediately by label, in a fixed order. Objects of the class
     /// `own` are taken as more of the nodes: a chain of millions is followed here, in one go.
     fn groups(&self, nodes: &[Node], own: Option<ClassIndex>) -> Groups {
+        let agents = self.own;
         let parts: Vec<Groups> = nodes
             .par_chunks(CHUNK)
             .map(|nodes| {
                 let mut groups = Groups::default();
                 self.snapshot.dominated(self.holders, nodes, |child| {
+                    if agents.contains(child.object) {
+                        return false;
+                    }
                     if own.is_some() && child.class == own {
                         groups.folded.objects += 1;
                         groups.folded.shallow += child.shallow_bytes;
@@ -380,22 +388,34 @@ impl Builder<'_> {
     }
 
     fn label(&self, above: StepId, key: Key, sample: ObjectIndex) -> (String, LabelKind) {
-        if above == StepId::ROOT {
-            let kind = self.snapshot.tree().root_kind(sample);
-            return match kind {
-                None => names::hold_label(self.snapshot, hprof::Hold::Shared, None),
-                // A class is what it is, whatever kind of root holds it.
-                Some(_) if self.snapshot.represents(sample).is_some() => (
-                    RootKind::StickyClass.name().to_owned(),
-                    LabelKind::Structure,
-                ),
-                Some(kind) => (kind.name().to_owned(), LabelKind::Structure),
-            };
-        }
-        debug_assert_eq!(key.0, u32::from(self.holders.key(sample)));
-        let hold = self.snapshot.hold_of(self.holders, sample);
-        let tree = self.snapshot.tree();
-        let holder = tree.dominator(sample).and_then(|d| tree.object(d));
-        names::hold_label(self.snapshot, hold, holder)
+        debug_assert!(
+            above == StepId::ROOT || key.0 == u32::from(self.holders.key(sample)),
+            "a group has one hold"
+        );
+        label(self.snapshot, self.holders, above, sample)
     }
+}
+
+/// How an object is held, below a step.
+pub(crate) fn label(
+    snapshot: &Snapshot,
+    holders: &Holders,
+    above: StepId,
+    object: ObjectIndex,
+) -> (String, LabelKind) {
+    let tree = snapshot.tree();
+    if above == StepId::ROOT {
+        return match tree.root_kind(object) {
+            None => names::hold_label(snapshot, hprof::Hold::Shared, None),
+            // A class is what it is, whatever kind of root holds it.
+            Some(_) if snapshot.represents(object).is_some() => (
+                RootKind::StickyClass.name().to_owned(),
+                LabelKind::Structure,
+            ),
+            Some(kind) => (kind.name().to_owned(), LabelKind::Structure),
+        };
+    }
+    let hold = snapshot.hold_of(holders, object);
+    let holder = tree.dominator(object).and_then(|d| tree.object(d));
+    names::hold_label(snapshot, hold, holder)
 }

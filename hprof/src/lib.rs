@@ -10,6 +10,7 @@
 mod address;
 mod build;
 mod classes;
+mod columns;
 mod dominators;
 mod error;
 mod fields;

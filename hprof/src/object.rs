@@ -568,7 +568,7 @@ impl Snapshot {
     }
 
     /// Decodes a value of exactly the type's size.
-    fn value(&self, kind: Kind, bytes: &[u8]) -> Value {
+    pub(crate) fn value(&self, kind: Kind, bytes: &[u8]) -> Value {
         let bits = match (kind, bytes.len()) {
             (Kind::Object, 8) => read_id::<8>(bytes, 0),
             _ => bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)),

@@ -176,6 +176,13 @@ impl Snapshot {
         Some(self.sites[at].1)
     }
 
+    /// Objects whose allocating stack trace the dump names, with the trace's serial, in order.
+    pub fn allocation_traces(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, u32)> + '_ {
+        self.sites
+            .iter()
+            .map(|&(o, serial)| (ObjectIndex(o), serial))
+    }
+
     /// Every thread, in the order of the dump's roots; virtual threads that no root names come
     /// last.
     ///

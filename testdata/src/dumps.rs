@@ -1,6 +1,7 @@
 //! Makes the two dumps that are kept beside the tests and named in the README.
 
 use crate::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection, Target};
+use crate::programs;
 use crate::scenarios::{Mode, SESSION_REGISTRY, Scenario};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,32 @@ pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     dumps
 }
 
+/// Makes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java` with the
+/// agent at its first and second `READY`, otherwise as [`regenerate_dumps`].
+pub fn make_sampled_dumps(
+    out_dir: &Path,
+    library: &Path,
+    gzip: u8,
+) -> Result<Vec<PathBuf>, JvmError> {
+    let jdk = jdk()?;
+    fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;
+    let home = std::env::temp_dir().join(format!("orders-{}", std::process::id()));
+    let classes = jdk.compile(&programs::agent("Orders.java"))?;
+    let dumps = start_clean("Orders", &jdk, &classes, &home, |launch| {
+        launch.agent(library, "interval=4k,garbage=100")
+    })
+    .and_then(|mut target| {
+        target.wait_ready(1)?;
+        let before = dump(&target, &out_dir.join("sampled-before.hprof.gz"), gzip)?;
+        target.advance(2)?;
+        let after = dump(&target, &out_dir.join("sampled-after.hprof.gz"), gzip)?;
+        Ok(vec![before, after])
+    });
+    // Only the copy of the classes is in there.
+    let _ = fs::remove_dir_all(&home);
+    dumps
+}
+
 fn jdk() -> Result<Jdk, JvmError> {
     let mut jdks = Jdk::all_for_scenarios();
     match jdks.iter().position(|jdk| jdk.major() == PREFERRED_MAJOR) {
@@ -47,20 +74,29 @@ fn jdk() -> Result<Jdk, JvmError> {
 
 /// Starts the program where nothing of this machine gets into its heap.
 fn start_apart(scenario: &Scenario, jdk: &Jdk, home: &Path) -> Result<Target, JvmError> {
-    copy_tree(
-        &jdk.compile(&scenario.source_path())?,
-        &home.join("classes"),
-    )?;
-    Launch::class(jdk, "classes", scenario.main_class)
+    let classes = jdk.compile(&scenario.source_path())?;
+    start_clean(scenario.main_class, jdk, &classes, home, |launch| {
+        launch.arg(Mode::Leak.argument())
+    })
+}
+
+fn start_clean(
+    main_class: &str,
+    jdk: &Jdk,
+    classes: &Path,
+    home: &Path,
+    with: impl Fn(Launch) -> Launch,
+) -> Result<Target, JvmError> {
+    copy_tree(classes, &home.join("classes"))?;
+    let launch = Launch::class(jdk, "classes", main_class)
         .flags([
             "-Xmx128m",
             "-XX:+UseSerialGC",
             "-Duser.name=acme",
             "-Duser.home=/home/acme",
         ])
-        .arg(Mode::Leak.argument())
-        .clean_in(home)
-        .start()
+        .clean_in(home);
+    with(launch).start()
 }
 
 fn dump(target: &Target, file: &Path, gzip: u8) -> Result<PathBuf, JvmError> {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::sampled::{AgentHeap, Sampled};
 use crate::writer::{
     Elements, FieldType, FileOrder, Framing, Gzip, HeapBuilder, Options, Place, Rng, Root, Value,
     compress,
@@ -89,6 +90,17 @@ pub fn corpus() -> Vec<Vec<u8>> {
     let thread = heap.add_thread("main", &[]);
     let text = heap.add_string("text");
     heap.add_local(thread, 0, text);
+    corpus.push(heap.build());
+    // A dump with the agent's samples.
+    let mut heap = HeapBuilder::new(Options::default());
+    let boot = heap.boot();
+    let held = heap.add_object_array(boot.object, [boot.thread]);
+    heap.add_root(Root::JniGlobal { global_ref: 8 }, held);
+    let mut agent = AgentHeap::new(&[&["a.A.f", "a.B.g"], &["a.B.g"]]);
+    for (uid, site) in [(1, 1), (2, 2), (3, 0)] {
+        agent.sample(Sampled::new(held, uid, 24, site));
+    }
+    agent.add_to(&mut heap);
     corpus.push(heap.build());
     // Two dumps, one behind the other: what follows a dump is damage, and a pair to be compared.
     corpus.push([&corpus[0][..], &corpus[1]].concat());

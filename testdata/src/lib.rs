@@ -4,7 +4,8 @@ pub mod dumps;
 pub mod hostile;
 pub mod jvm;
 pub mod programs;
+pub mod sampled;
 pub mod scenarios;
 pub mod writer;
 
-pub use dumps::regenerate_dumps;
+pub use dumps::{make_sampled_dumps, regenerate_dumps};

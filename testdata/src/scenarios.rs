@@ -53,6 +53,9 @@ pub struct Scenario {
     /// The classes that a report may name as what accumulates, the best first. A `*` at the end stands
     /// for the number that the JVM adds to a hidden class.
     pub classes: &'static [&'static str],
+    /// The method that allocates what leaks, or that calls what does; nothing else in the program does so
+    /// below it.
+    pub allocator: &'static str,
     /// Whether the best holder is a static field.
     pub is_static: bool,
     /// What each phase adds.
@@ -66,6 +69,7 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     main_class: "com.acme.shop.ShopServer",
     holders: &["com.acme.shop.SessionRegistry.sessions"],
     classes: &["com.acme.shop.Session"],
+    allocator: "com.acme.shop.ShopServer.serve",
     is_static: true,
     growth: Growth::Instances(5_000),
 };
@@ -79,6 +83,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.audit.AuditService",
         holders: &["com.acme.audit.AuditTrail.events"],
         classes: &["com.acme.audit.AuditEvent"],
+        allocator: "com.acme.audit.AuditService.work",
         is_static: true,
         growth: Growth::Instances(12_000),
     },
@@ -88,6 +93,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.catalog.PriceService",
         holders: &["com.acme.catalog.PriceCache.quotes"],
         classes: &["com.acme.catalog.PriceQuote"],
+        allocator: "com.acme.catalog.PriceService.work",
         is_static: false,
         growth: Growth::Instances(9_000),
     },
@@ -101,6 +107,7 @@ pub const ALL: &[Scenario] = &[
             "com.acme.mail.MailRelay.outbox",
         ],
         classes: &["com.acme.mail.Outbox$Mail"],
+        allocator: "com.acme.mail.MailRelay.work",
         is_static: false,
         growth: Growth::Instances(12_000),
     },
@@ -110,6 +117,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.ui.DashboardApp",
         holders: &["com.acme.ui.PriceFeed.listeners"],
         classes: &["com.acme.ui.DashboardPanel"],
+        allocator: "com.acme.ui.DashboardApp.work",
         is_static: false,
         growth: Growth::Instances(4_000),
     },
@@ -119,6 +127,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.render.RenderServer",
         holders: &["com.acme.render.RequestContext.spans"],
         classes: &["com.acme.render.Span"],
+        allocator: "com.acme.render.RenderServer.render",
         is_static: false,
         growth: Growth::Instances(15_000),
     },
@@ -128,6 +137,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.plugin.PluginHost",
         holders: &["com.acme.plugin.PluginRegistry.loaders"],
         classes: &["com.acme.plugin.PluginLoader", "byte[]"],
+        allocator: "com.acme.plugin.PluginHost.work",
         is_static: false,
         growth: Growth::Instances(150),
     },
@@ -140,6 +150,7 @@ pub const ALL: &[Scenario] = &[
             "com.acme.jobs.ImportJob",
             "com.acme.jobs.ImportJob$$Lambda*",
         ],
+        allocator: "com.acme.jobs.ImportServer.work",
         is_static: true,
         growth: Growth::Instances(3_000),
     },
@@ -149,6 +160,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.billing.BillingServer",
         holders: &["com.acme.billing.InvoiceStore.byTenant"],
         classes: &["com.acme.billing.Invoice"],
+        allocator: "com.acme.billing.BillingServer.work",
         is_static: false,
         growth: Growth::Instances(15_000),
     },
@@ -158,6 +170,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.routing.Router",
         holders: &["com.acme.routing.RouteTable.routes"],
         classes: &["com.acme.routing.RouteKey", "com.acme.routing.Route"],
+        allocator: "com.acme.routing.Router.work",
         is_static: false,
         growth: Growth::Instances(12_000),
     },
@@ -171,6 +184,7 @@ pub const ALL: &[Scenario] = &[
             "java.lang.ref.ReferenceQueue.head",
         ],
         classes: &["com.acme.image.NativeImage", "java.lang.ref.Finalizer"],
+        allocator: "com.acme.image.ThumbnailServer.render",
         is_static: true,
         growth: Growth::Instances(10_000),
     },
@@ -184,6 +198,7 @@ pub const ALL: &[Scenario] = &[
             "jdk.internal.ref.Cleaner.first",
         ],
         classes: &["java.nio.DirectByteBuffer", "jdk.internal.ref.Cleaner"],
+        allocator: "com.acme.io.BufferPool.acquire",
         is_static: false,
         growth: Growth::Instances(8_000),
     },
@@ -193,6 +208,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.export.ExportService",
         holders: &["java.io.DeleteOnExitHook.files"],
         classes: &["java.lang.String"],
+        allocator: "com.acme.export.ExportService.work",
         is_static: true,
         growth: Growth::Instances(9_000),
     },
@@ -202,6 +218,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.report.ReportServer",
         holders: &["com.acme.report.TraceLog.text"],
         classes: &["byte[]"],
+        allocator: "com.acme.report.TraceLog.line",
         is_static: false,
         growth: Growth::Bytes(1_000_000),
     },
@@ -211,6 +228,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.search.SearchServer",
         holders: &["com.acme.search.TimeIndex.postings"],
         classes: &["com.acme.search.Posting"],
+        allocator: "com.acme.search.TimeIndex.add",
         is_static: false,
         growth: Growth::Instances(12_000),
     },
@@ -224,6 +242,7 @@ pub const ALL: &[Scenario] = &[
             "com.acme.broker.MessageBroker.orders",
         ],
         classes: &["com.acme.broker.Message"],
+        allocator: "com.acme.broker.MessageBroker.work",
         is_static: false,
         growth: Growth::Instances(12_000),
     },
@@ -233,6 +252,7 @@ pub const ALL: &[Scenario] = &[
         main_class: "com.acme.meta.SchemaServer",
         holders: &["com.acme.meta.SchemaCache.schemas"],
         classes: &["com.acme.meta.Schema", "com.acme.meta.TableKey"],
+        allocator: "com.acme.meta.SchemaServer.work",
         is_static: true,
         growth: Growth::Instances(9_000),
     },
@@ -275,6 +295,14 @@ impl Scenario {
     /// Whether a report that names this holder is right.
     pub fn accepts_holder(&self, holder: &str) -> bool {
         self.holders.contains(&holder)
+    }
+
+    /// Whether a stack goes through the method that allocates what leaks; frames are as in Java stack traces.
+    pub fn accepts_stack(&self, frames: &[String]) -> bool {
+        frames.iter().any(|frame| {
+            let rest = frame.strip_prefix(self.allocator);
+            rest.is_some_and(|rest| rest.starts_with(['(', ' ']))
+        })
     }
 
     /// Whether a report that names this as the class that accumulates is right.
@@ -324,6 +352,34 @@ mod tests {
                 assert!(declared(";") || declared(" ="), "{holder}");
             }
         }
+    }
+
+    #[test]
+    fn an_allocator_is_a_method_in_the_source() {
+        for scenario in ALL {
+            let source = std::fs::read_to_string(scenario.source_path()).unwrap_or_default();
+            let (class, method) = scenario.allocator.rsplit_once('.').unwrap_or_default();
+            let class = class.rsplit('.').next().unwrap_or_default();
+            assert!(source.contains(&format!("class {class} ")), "{class}");
+            assert!(source.contains(&format!(" {method}(")), "{method}");
+        }
+    }
+
+    #[test]
+    fn stacks_go_through_a_method() {
+        let through = |frame: &str| SESSION_REGISTRY.accepts_stack(&[frame.to_owned()]);
+        assert!(through(
+            "com.acme.shop.ShopServer.serve(ShopServer.java:30)"
+        ));
+        assert!(through(
+            "com.acme.shop.ShopServer.serve (lambda)(ShopServer.java:30)"
+        ));
+        assert!(!through(
+            "com.acme.shop.ShopServer.serves(ShopServer.java:30)"
+        ));
+        assert!(!through(
+            "com.acme.shop.ShopServer.main(ShopServer.java:43)"
+        ));
     }
 
     #[test]

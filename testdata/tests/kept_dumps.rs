@@ -15,7 +15,9 @@ fn unpacked(dump: &Path) -> Vec<u8> {
     bytes
 }
 
-fn check(dumps: &[PathBuf]) {
+const SESSIONS: &str = "com/acme/shop/SessionRegistry";
+
+fn check(dumps: &[PathBuf], class: &str) {
     for dump in dumps {
         let bytes = unpacked(dump);
         let text = String::from_utf8_lossy(&bytes);
@@ -24,11 +26,7 @@ fn check(dumps: &[PathBuf]) {
             "{}",
             dump.display()
         );
-        assert!(
-            text.contains("com/acme/shop/SessionRegistry"),
-            "{}",
-            dump.display()
-        );
+        assert!(text.contains(class), "{}", dump.display());
         let checkout = env!("CARGO_MANIFEST_DIR").trim_end_matches("testdata");
         assert!(
             !text.contains(checkout),
@@ -45,12 +43,22 @@ fn kept_dumps_are_whole_and_small() {
         folder.join("before.hprof.gz"),
         folder.join("after.hprof.gz"),
     ];
-    check(&dumps);
+    check(&dumps, SESSIONS);
     let sizes = dumps
         .iter()
         .filter_map(|dump| fs::metadata(dump).ok())
         .map(|meta| meta.len());
     assert!(sizes.sum::<u64>() < 4_000_000);
+}
+
+#[test]
+fn kept_dumps_with_the_agent_are_whole_and_small() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dumps = ["before", "after"].map(|name| folder.join(format!("sampled-{name}.hprof.gz")));
+    check(&dumps, "heapdiff/SampleRef");
+    for dump in &dumps {
+        assert!(fs::metadata(dump).is_ok_and(|meta| meta.len() < 1_000_000));
+    }
 }
 
 #[test]
@@ -60,6 +68,6 @@ fn dumps_can_be_made_again() {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kept-dumps");
     let dumps = testdata::dumps::make_dumps(&folder, 1).unwrap_or_else(|error| panic!("{error}"));
-    check(&dumps);
+    check(&dumps, SESSIONS);
     fs::remove_dir_all(&folder).expect("the folder was just made");
 }

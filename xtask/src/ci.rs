@@ -40,7 +40,12 @@ pub(crate) fn test() -> Result<()> {
 /// The dumps that are kept in testdata, made again.
 pub(crate) fn dumps() -> Result<()> {
     java::ensure_jdk()?;
-    for file in testdata::regenerate_dumps(&run::root().join("testdata"))? {
+    run::run(run::cargo().args(["build", "--release", "--package", "heapdiff-agent"]))?;
+    let library = run::target_dir().join("release/libheapdiff_agent.so");
+    let folder = run::root().join("testdata");
+    let mut files = testdata::regenerate_dumps(&folder)?;
+    files.extend(testdata::make_sampled_dumps(&folder, &library, 9)?);
+    for file in files {
         println!("{}", file.display());
     }
     Ok(())

@@ -88,7 +88,7 @@ impl GrowthArgs {
 }
 
 /// A regular expression, or in one line why it is none.
-fn pattern(text: &str) -> std::result::Result<Regex, String> {
+pub(super) fn pattern(text: &str) -> std::result::Result<Regex, String> {
     Regex::new(text).map_err(|e| {
         let text = e.to_string();
         let last = text.lines().last().unwrap_or_default();

@@ -6,7 +6,7 @@ use super::command_line;
 use crate::failure::{Failure, Result};
 
 /// Commands of later versions. Not offered, but told apart from names of dumps.
-const PLANNED: [&str; 4] = ["sites", "sizeof", "trace", "ui"];
+const PLANNED: [&str; 3] = ["sizeof", "trace", "ui"];
 
 /// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
 ///

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use heapdiff_sites::attach;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
@@ -17,14 +18,15 @@ const LIBRARY: &str = "libheapdiff_agent.so";
 /// In the name of the library and of its copies.
 const MARK: &str = "heapdiff_agent";
 
-/// What the agent returns when it is at work since an earlier attach.
-const LOADED: i32 = 201;
-
 /// What it returns else, and what that means.
 const CODES: [(i32, &str, Option<&str>); 5] = [
-    (202, "wrong options for the agent", Some(SAYS)),
-    (203, OTHER_SAMPLER, None),
-    (204, "the agent could not start", Some(SAYS)),
+    (
+        attach::BAD_OPTIONS,
+        "wrong options for the agent",
+        Some(SAYS),
+    ),
+    (attach::OTHER_SAMPLER, OTHER_SAMPLER, None),
+    (attach::FAILED, "the agent could not start", Some(SAYS)),
     // What JVMTI says, as other agents hand it on.
     (98, OTHER_SAMPLER, None),
     (
@@ -91,8 +93,8 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loade
         jvm.process.check_alive()
     })?;
     match outcome(&answer) {
-        Ok(0) => Ok(Loaded::Now),
-        Ok(LOADED) => Ok(Loaded::Before),
+        Ok(attach::DONE) => Ok(Loaded::Now),
+        Ok(attach::ALREADY_LOADED) => Ok(Loaded::Before),
         Ok(code) => {
             let process = jvm.process;
             let known = CODES.iter().find(|(known, ..)| *known == code);

@@ -65,6 +65,7 @@ pub(crate) fn run(
         diff: report,
         more_suspects,
         more_classes,
+        verbose: setup.progress.verbose,
     })
 }
 

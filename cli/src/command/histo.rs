@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
+use heapdiff_diff::samples::{Own, is_agent_class};
 use hprof::{ClassTotal, Classes, Histogram, Progress};
 
 use super::open;
@@ -17,7 +18,8 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
     if retained {
         let (snapshot, meter) = open(setup, dump)?;
         meter.phase("summing up classes", 0);
-        let totals = snapshot.histogram();
+        let mut totals = snapshot.histogram();
+        Own::of(&snapshot).take_from(&snapshot, &mut totals);
         let info = SnapshotInfo::of(&snapshot);
         return Ok(report(setup, info, snapshot.classes(), &totals));
     }
@@ -38,7 +40,7 @@ fn report(
     let mut rows: Vec<ClassRow> = classes
         .iter()
         .zip(totals)
-        .filter(|(_, total)| total.all.objects > 0)
+        .filter(|((_, class), total)| total.all.objects > 0 && !is_agent_class(class))
         .map(|((_, class), total)| ClassRow {
             class: class.name.to_string(),
             loader: (!class.loader.is_null()).then(|| class.loader.to_string()),

@@ -6,6 +6,7 @@ mod histo;
 mod hunt;
 mod paths;
 mod show;
+mod sites;
 mod threads;
 mod top;
 
@@ -36,6 +37,9 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
         Task::Show { dump, selector } => show::run(setup, dump, selector).map(Report::Show),
         Task::Paths { dump, selector } => paths::run(setup, dump, selector).map(Report::Paths),
+        Task::Sites { dump, focus } => {
+            sites::run(setup, dump, focus.as_ref()).map(|r| Report::Sites(Box::new(r)))
+        }
         Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
     }
 }

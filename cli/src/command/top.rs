@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 
+use heapdiff_diff::samples::Own;
 use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 
 use super::{open, select};
@@ -17,8 +18,9 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("finding the biggest", 0);
     let limit = setup.top.unwrap_or(ROWS);
+    let own = Own::of(&snapshot);
     let (biggest, under) = match under {
-        None => (biggest(&snapshot, limit), None),
+        None => (biggest(&snapshot, &own, limit), None),
         Some(selector) => {
             let objects = select(&snapshot, dump, selector)?;
             let under = Under {
@@ -48,13 +50,14 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
     })
 }
 
-/// The objects that retain most, the largest first; of equals the first in the dump.
+/// The objects that retain most, the largest first; of equals the first in the dump. The agent's own are
+/// left out.
 ///
 /// What an object dominates retains no more than the object: so only what the largest dominate
 /// directly can come next.
 ///
 /// Cost: visits what the objects found dominate directly, and what the roots do.
-fn biggest(snapshot: &Snapshot, limit: usize) -> Vec<ObjectIndex> {
+fn biggest(snapshot: &Snapshot, own: &Own, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut candidates: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
     let mut found = Vec::new();
@@ -63,7 +66,7 @@ fn biggest(snapshot: &Snapshot, limit: usize) -> Vec<ObjectIndex> {
         if let Some(node) = holder {
             // Of one object's only the largest can be among the largest of all.
             let mut best = Best::new(limit - found.len());
-            below_node(snapshot, node, &mut best);
+            below_node(snapshot, node, &|o| !own.contains(o), &mut best);
             candidates.extend(best.heap.drain().map(|Reverse(candidate)| candidate));
         }
         let Some((_, Reverse(object))) = candidates.pop() else {
@@ -80,24 +83,30 @@ fn below(snapshot: &Snapshot, objects: &[ObjectIndex], limit: usize) -> Vec<Obje
     let tree = snapshot.tree();
     let mut best = Best::new(limit);
     for node in objects.iter().filter_map(|&o| tree.node(o)) {
-        below_node(snapshot, node, &mut best);
+        below_node(snapshot, node, &|_| true, &mut best);
     }
     best.into_sorted()
 }
 
-fn below_node(snapshot: &Snapshot, node: Node, best: &mut Best) {
+fn below_node(
+    snapshot: &Snapshot,
+    node: Node,
+    wanted: &dyn Fn(ObjectIndex) -> bool,
+    best: &mut Best,
+) {
     let tree = snapshot.tree();
     for child in tree.children(node) {
         let bytes = tree.retained_bytes(child);
         if best.takes(bytes)
             && let Some(object) = tree.object(child)
+            && wanted(object)
         {
             best.push(bytes, object);
         }
     }
     for leaf in tree.leaves(node) {
         let bytes = snapshot.shallow_bytes(leaf);
-        if best.takes(bytes) {
+        if best.takes(bytes) && wanted(leaf) {
             best.push(bytes, leaf);
         }
     }

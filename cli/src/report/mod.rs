@@ -4,6 +4,7 @@
 mod histo;
 mod paths;
 mod show;
+mod sites;
 mod snapshot;
 mod threads;
 mod top;
@@ -15,6 +16,9 @@ pub(crate) use paths::{Hidden, PathLine, PathsReport};
 pub(crate) use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownReferrer,
     ShownValue,
+};
+pub(crate) use sites::{
+    AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,
 };
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
@@ -30,6 +34,7 @@ pub(crate) enum Report {
     Show(ShowReport),
     Paths(PathsReport),
     Threads(ThreadsReport),
+    Sites(Box<SitesReport>),
 }
 
 /// A diff, with what it leaves out.
@@ -43,6 +48,9 @@ pub(crate) struct DiffReport {
     /// Classes that changed and are not listed.
     #[serde(skip)]
     pub(crate) more_classes: usize,
+    /// Whether text shows every frame.
+    #[serde(skip)]
+    pub(crate) verbose: bool,
 }
 
 /// A dump's part in a report that whoever ran the command has to hear of.
@@ -63,6 +71,7 @@ impl Report {
             Self::Show(r) => vec![r.snapshot.condition()],
             Self::Paths(r) => vec![r.snapshot.condition()],
             Self::Threads(r) => vec![r.snapshot.condition()],
+            Self::Sites(r) => vec![r.snapshot.condition()],
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The dump that a report is of.
 
-use heapdiff_diff::LayoutInfo;
+use heapdiff_diff::samples::{Own, Samples, is_agent_class};
+use heapdiff_diff::{AgentInfo, LayoutInfo};
 use hprof::{Histogram, Node, Snapshot, Warning};
 use serde::Serialize;
 
@@ -25,8 +26,8 @@ pub(crate) struct SnapshotInfo {
     /// Whether damage keeps some of the dump out of the figures.
     pub(crate) partial: bool,
     pub(crate) warnings: Vec<String>,
-    /// Reserved for dumps taken with the agent loaded.
-    pub(crate) agent: Option<()>,
+    /// `None` without the agent, and where no graph was built.
+    pub(crate) agent: Option<AgentInfo>,
 }
 
 fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
@@ -37,6 +38,10 @@ impl SnapshotInfo {
     /// A dump whose graph was not built.
     pub(crate) fn of_histogram(histogram: &Histogram) -> Self {
         let source = histogram.source();
+        let classes = histogram.classes().iter().zip(histogram.totals());
+        let objects = classes
+            .filter(|((_, class), _)| !is_agent_class(class))
+            .map(|(_, total)| total.all.objects);
         Self {
             path: source.path().display().to_string(),
             bytes: source.file_bytes(),
@@ -44,7 +49,7 @@ impl SnapshotInfo {
             id_size: histogram.header().id_size,
             jvm: None,
             layout: histogram.layout().into(),
-            objects: histogram.totals().iter().map(|t| t.all.objects).sum(),
+            objects: objects.sum(),
             reachable_objects: None,
             reachable_bytes: None,
             unreachable_bytes: None,
@@ -58,10 +63,30 @@ impl SnapshotInfo {
     ///
     /// Cost: one parallel pass over the objects.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let own = Own::of(snapshot);
+        let (samples, fault) = match own.is_empty() {
+            true => (None, None),
+            false => Samples::of(snapshot, &own),
+        };
+        let mut info = Self::of_own(snapshot, &own);
+        info.agent = samples.and_then(|s| s.info());
+        info.warnings.extend(fault);
+        info
+    }
+
+    /// As [`SnapshotInfo::of`], without the agent's figures.
+    pub(crate) fn of_own(snapshot: &Snapshot, own: &Own) -> Self {
         let source = snapshot.source();
         let tree = snapshot.tree();
-        let reachable = tree.retained_bytes(Node::ROOT);
-        let objects = snapshot.object_count();
+        let (all, live) = (own.total(snapshot), own.reachable(snapshot));
+        let reachable = tree.retained_bytes(Node::ROOT).saturating_sub(live.bytes);
+        let reachable_objects = tree
+            .retained_objects(Node::ROOT)
+            .saturating_sub(live.objects);
+        let unreachable = snapshot
+            .unreachable_bytes()
+            .saturating_sub(all.bytes - live.bytes);
+        let objects = snapshot.object_count() - all.objects;
         Self {
             path: source.path().display().to_string(),
             bytes: source.file_bytes(),
@@ -70,9 +95,9 @@ impl SnapshotInfo {
             jvm: snapshot.jvm(),
             layout: snapshot.layout().into(),
             objects,
-            reachable_objects: Some(tree.retained_objects(Node::ROOT)),
+            reachable_objects: Some(reachable_objects),
             reachable_bytes: Some(reachable),
-            unreachable_bytes: Some(snapshot.unreachable_bytes()),
+            unreachable_bytes: Some(unreachable),
             partial: snapshot.is_partial(),
             warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
             agent: None,

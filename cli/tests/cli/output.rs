@@ -26,6 +26,7 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
+const SAMPLED: &str = "testdata/sampled-after.hprof.gz";
 const DUMP: &str = "testdata/before.hprof.gz";
 
 #[test]
@@ -189,6 +190,8 @@ fn runs_repeat_byte_for_byte() {
         &["show", DUMP, "/./"],
         &["threads", DUMP],
         &["paths", DUMP, "/./"],
+        &["sites", SAMPLED],
+        &["testdata/sampled-before.hprof.gz", SAMPLED],
         &[DUMP, after],
     ] {
         let with = |threads| {
@@ -236,6 +239,9 @@ fn text_fits_a_hundred_columns() {
         &["show", DUMP, "/./", "--top", "100"],
         &["threads", DUMP, "--top", "100"],
         &["paths", DUMP, "/./", "--top", "1000"],
+        &["sites", SAMPLED, "--top", "1000"],
+        &["sites", SAMPLED, "-v", "--progress", "never"],
+        &["testdata/sampled-before.hprof.gz", SAMPLED],
         &[DUMP, "testdata/after.hprof.gz", "--top", "1000"],
     ] {
         let done = run(folder.path(), args);
@@ -254,7 +260,7 @@ fn every_shell_gets_its_script() {
         let done = run(folder.path(), &["completions", shell]);
         let script = String::from_utf8(done.stdout).expect("text");
         assert!(done.status.success(), "{shell}");
-        for command in ["histo", "attach", "dump", "hunt"] {
+        for command in ["histo", "sites", "attach", "dump", "hunt"] {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }

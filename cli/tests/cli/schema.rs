@@ -46,6 +46,7 @@ fn hold(name: &str, args: &[&str]) {
     assert_eq!(faults, [] as [String; 0], "{args:?}");
 }
 
+const SAMPLED: &str = "testdata/sampled-after.hprof.gz";
 const BEFORE: &str = "testdata/before.hprof.gz";
 
 #[test]
@@ -59,6 +60,27 @@ fn histo_holds() {
 fn diff_holds() {
     hold("diff", &["diff", BEFORE, "testdata/after.hprof.gz"]);
     hold("diff", &[BEFORE, BEFORE, "cut.hprof"]);
+}
+
+#[test]
+fn sites_holds() {
+    hold("sites", &["sites", SAMPLED]);
+    hold(
+        "sites",
+        &["sites", SAMPLED, "--top", "2", "--focus", "Orders"],
+    );
+}
+
+#[test]
+fn dumps_with_the_agent_hold() {
+    let before = "testdata/sampled-before.hprof.gz";
+    hold("diff", &[before, SAMPLED]);
+    hold("histo", &["histo", SAMPLED, "--retained"]);
+    hold("histo", &["histo", SAMPLED]);
+    hold("top", &["top", SAMPLED]);
+    hold("threads", &["threads", SAMPLED]);
+    hold("show", &["show", SAMPLED, "/SampleRef/"]);
+    hold("paths", &["paths", SAMPLED, "/Orders/"]);
 }
 
 #[test]
@@ -94,7 +116,7 @@ fn show_holds() {
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
-    for name in ["diff", "top", "show", "paths", "threads"] {
+    for name in ["diff", "top", "show", "paths", "threads", "sites"] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }
 }

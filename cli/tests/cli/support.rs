@@ -13,7 +13,12 @@ pub(crate) fn testdata() -> PathBuf {
 pub(crate) fn prepare(folder: &Path) {
     let dumps = folder.join("testdata");
     fs::create_dir_all(&dumps).expect("a folder");
-    for name in ["before.hprof.gz", "after.hprof.gz"] {
+    for name in [
+        "before.hprof.gz",
+        "after.hprof.gz",
+        "sampled-before.hprof.gz",
+        "sampled-after.hprof.gz",
+    ] {
         fs::copy(testdata().join(name), dumps.join(name)).expect("a copied dump");
     }
     let packed = fs::File::open(testdata().join("before.hprof.gz")).expect("the dump");

@@ -275,11 +275,16 @@ impl Target {
 
     /// Lets the program go on, without waiting for it.
     pub fn proceed(&mut self) -> Result<(), JvmError> {
+        self.tell("")
+    }
+
+    /// Sends the program a line, without waiting for an answer.
+    pub fn tell(&mut self, line: &str) -> Result<(), JvmError> {
         let Some(stdin) = &mut self.stdin else {
             return Ok(());
         };
         stdin
-            .write_all(b"\n")
+            .write_all(format!("{line}\n").as_bytes())
             .and_then(|()| stdin.flush())
             .map_err(|error| JvmError::Process {
                 command: self.name.clone(),

@@ -8,7 +8,7 @@ use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
 use crate::command::diff::growth;
 use crate::report::DiffReport;
-use crate::size::{Size, grouped, signed, signed_size};
+use crate::size::{Size, counted, grouped, signed, signed_size};
 use crate::style::Style;
 
 pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -16,6 +16,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         diff: report,
         more_suspects,
         more_classes,
+        verbose,
     } = report;
     dumps(&report.snapshots, style, out)?;
     let delta = &report.delta;
@@ -35,7 +36,7 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         writeln!(out, "{}", style.bold("What grew"))?;
         for suspect in &report.suspects {
             writeln!(out)?;
-            self::suspect(suspect, style, out)?;
+            self::suspect(suspect, *verbose, style, out)?;
         }
         if !more_suspects.is_empty() {
             let rest = "and more that grew less (--top N shows more)";
@@ -92,7 +93,7 @@ fn later(ms: i64) -> String {
     }
 }
 
-fn suspect(suspect: &Suspect, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let verdict = match suspect.verdict {
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",
@@ -131,7 +132,42 @@ fn suspect(suspect: &Suspect, style: Style, out: &mut dyn Write) -> io::Result<(
             line(if i + j == 0 { "why" } else { "" }, part, style, out)?;
         }
     }
-    Ok(())
+    allocated(suspect, verbose, style, out)
+}
+
+/// Stacks shown of a suspect, unless all are asked for.
+const STACKS: usize = 3;
+
+/// The stacks that allocated what grew, and how much of the growth they explain.
+fn allocated(
+    suspect: &Suspect,
+    verbose: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let coverage = &suspect.coverage;
+    let limit = match verbose {
+        true => usize::MAX,
+        false => STACKS,
+    };
+    for stack in suspect.stacks.iter().take(limit) {
+        write!(out, "    {:<8} ", style.dim("from"))?;
+        super::stacks::stack(stack, (INDENT, verbose), style, out)?;
+    }
+    if suspect.stacks.is_empty() {
+        return Ok(());
+    }
+    let mut text = format!(
+        "{} of {} growth, in {}",
+        Size(coverage.sampled_bytes),
+        Size(coverage.growth_bytes),
+        counted(coverage.samples, "sample"),
+    );
+    let more = suspect.stacks.len().saturating_sub(limit);
+    if more > 0 {
+        text += &format!("; {} more (-v shows them)", counted(more as u64, "stack"));
+    }
+    line("sampled", &text, style, out)
 }
 
 const INDENT: usize = 13;

@@ -4,7 +4,9 @@ mod diff;
 mod histo;
 mod paths;
 mod show;
+mod sites;
 mod snapshot;
+mod stacks;
 mod table;
 mod threads;
 mod top;
@@ -25,5 +27,6 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Show(report) => show::render(report, style, out),
         Report::Paths(report) => paths::render(report, style, out),
         Report::Threads(report) => threads::render(report, style, out),
+        Report::Sites(report) => sites::render(report, style, out),
     }
 }

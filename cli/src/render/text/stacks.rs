@@ -1,0 +1,122 @@
+//! Allocating stacks, in diffs and in `heapdiff sites`.
+
+use std::io::{self, Write};
+
+use heapdiff_diff::{Shown, Stack, folded};
+
+use super::WIDTH;
+use super::table::{printable, shortened};
+use crate::size::{Size, counted, grouped};
+use crate::style::Style;
+
+/// Frames shown of one stack, unless all are asked for.
+const FRAMES: usize = 12;
+
+/// One line of figures and a line for each frame, `indent` columns in. The caller has written what
+/// stands before the first line.
+pub(crate) fn stack(
+    stack: &Stack,
+    (indent, verbose): (usize, bool),
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let room = WIDTH.saturating_sub(indent);
+    let alive = match stack.survival_permille {
+        1000 => "all alive".to_owned(),
+        0..10 => "under 1 % alive".to_owned(),
+        permille => format!("{} % alive", permille / 10),
+    };
+    let figures = format!(
+        "{}  {}, {}, {alive}",
+        interval(stack.estimated_bytes, stack.ci95),
+        counted(stack.estimated_objects, "object"),
+        counted(stack.samples, "sample"),
+    );
+    let class = printable(&stack.class);
+    let left = room.saturating_sub(figures.chars().count() + 2).max(20);
+    let class = shortened(&class, left);
+    writeln!(out, "{}  {figures}", style.bold(class))?;
+    let mut line = |text: &str| {
+        let text = printable(text);
+        writeln!(out, "{:indent$}{}", "", shortened(&text, room))
+    };
+    if stack.frames.is_empty() {
+        line("(the JVM told no stack)")?;
+    }
+    let shown = match verbose {
+        true => stack.frames.iter().map(|f| Shown::Frame(f)).collect(),
+        false => folded(&stack.frames),
+    };
+    let limit = match verbose {
+        true => usize::MAX,
+        false => FRAMES,
+    };
+    for shown in shown.iter().take(limit) {
+        match shown {
+            Shown::Frame(frame) => line(frame)?,
+            Shown::Folded(1) => line("… a frame of the runtime")?,
+            Shown::Folded(count) => line(&format!("… {count} frames of the runtime"))?,
+        }
+    }
+    if shown.len() > limit {
+        let rest = grouped((shown.len() - limit) as u64);
+        line(&format!("… and {rest} more (-v shows all)"))?;
+    }
+    if let Some((first, others)) = stack.threads.split_first()
+        && (verbose || first != "main" || !others.is_empty())
+    {
+        line(&threads(first, others))?;
+    }
+    Ok(())
+}
+
+fn threads(first: &str, others: &[String]) -> String {
+    match others {
+        [] => format!("in thread {first}"),
+        [second] => format!("in threads {first} and {second}"),
+        _ => format!("in threads {first} and {} others", others.len()),
+    }
+}
+
+/// An estimate with half of its interval's width: `1.4 MiB ± 0.1 MiB`.
+pub(crate) fn interval(bytes: u64, [low, high]: [u64; 2]) -> String {
+    let half = high.saturating_sub(bytes).max(bytes.saturating_sub(low));
+    match half {
+        0 => Size(bytes).to_string(),
+        _ => format!("{} ± {}", Size(bytes), Size(half)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_as_wide_as_their_wider_half() {
+        assert_eq!(interval(1024, [1024, 1024]), "1.0 KiB");
+        assert_eq!(interval(2048, [1536, 3072]), "2.0 KiB ± 1.0 KiB");
+    }
+
+    #[test]
+    fn lines_fit() {
+        let stack = Stack {
+            frames: (0..40)
+                .map(|i| format!("com.acme.{}.f(F.java:{i})", "x".repeat(200)))
+                .collect(),
+            class: "y".repeat(300),
+            samples: 12_345,
+            estimated_bytes: 123_456_789,
+            ci95: [100_000_000, 150_000_000],
+            estimated_objects: 1_000_000,
+            survival_permille: 500,
+            threads: vec!["t".repeat(300), "u".into()],
+        };
+        for verbose in [false, true] {
+            let mut out = vec![b' '; 13];
+            super::stack(&stack, (13, verbose), Style::plain(), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
+            assert_eq!(text.contains("-v shows all"), !verbose);
+        }
+    }
+}

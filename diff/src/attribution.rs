@@ -1,0 +1,364 @@
+//! What allocated what grew: samples placed in the trie, added up by stack.
+//!
+//! A sample counts for the step that it is in and for every step above. Its weight is what it stands
+//! for (Horvitz and Thompson's estimator, see `heapdiff_sites`); variances add up, and the interval is that of
+//! a normal distribution, never below what was certainly seen.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use heapdiff_sites::{Counter, Sampling};
+use hprof::{Holders, Snapshot};
+
+use crate::locate::Locator;
+use crate::report::{AgentInfo, Coverage, Stack};
+use crate::samples::{Origin, Sample, Samples};
+use crate::trie::{StepId, Trie};
+
+/// Stacks that are reported of one suspect; coverage tells of all.
+const STACKS: usize = 50;
+/// Threads that are named for one stack.
+const THREADS: usize = 8;
+/// Quantile of the normal distribution for 95 %.
+const Z95: f64 = 1.959_964;
+
+/// An estimated total.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Samples behind it.
+    pub samples: u64,
+    /// Estimated objects.
+    objects: f64,
+    bytes: f64,
+    variance: f64,
+    /// Bytes of the samples themselves.
+    seen: f64,
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, as it should"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+impl Estimate {
+    /// Adds a sample.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn add(&mut self, sample: &Sample) {
+        self.samples += 1;
+        self.objects += sample.weight.objects;
+        self.bytes += sample.weight.bytes;
+        self.variance += sample.weight.bytes_variance;
+        self.seen += sample.size as f64;
+    }
+
+    /// Takes another estimate off.
+    fn take(&mut self, other: &Self) {
+        self.bytes -= other.bytes;
+        self.objects = (self.objects - other.objects).max(0.0);
+        self.variance += other.variance;
+        self.seen = (self.seen - other.seen).max(0.0);
+    }
+
+    /// Estimated objects.
+    #[must_use]
+    pub fn objects(&self) -> u64 {
+        whole(self.objects)
+    }
+
+    /// Estimated bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        whole(self.bytes)
+    }
+
+    /// The interval that covers the true bytes in 95 % of cases.
+    #[must_use]
+    pub fn ci95(&self) -> [u64; 2] {
+        let half = Z95 * self.variance.sqrt();
+        let low = (self.bytes - half).max(self.seen.min(self.bytes)).max(0.0);
+        [whole(low), whole(self.bytes + half)]
+    }
+}
+
+/// Samples of one stack and class.
+#[derive(Debug, Default)]
+struct Line {
+    estimate: Estimate,
+    threads: BTreeMap<u32, u64>,
+}
+
+type Key = (crate::samples::SiteId, u32);
+
+fn lines<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<Key, Line> {
+    let mut lines: BTreeMap<Key, Line> = BTreeMap::new();
+    for sample in samples {
+        let line = lines.entry((sample.site, sample.class)).or_default();
+        line.estimate.add(sample);
+        if sample.thread != 0 {
+            *line.threads.entry(sample.thread).or_default() += 1;
+        }
+    }
+    lines
+}
+
+impl Samples {
+    /// The agent, as a report of growth describes it.
+    #[must_use]
+    pub fn info(&self) -> Option<AgentInfo> {
+        let agent = self.agent()?;
+        Some(AgentInfo {
+            interval_bytes: agent.sampling.interval,
+            live_samples: self.live.len() as u64,
+            sites: agent.counter(Counter::Sites).max(agent.cost.sites),
+            started_ms: agent.started_ms,
+            pid: agent.pid,
+        })
+    }
+
+    /// Live samples at each site, of all those that were taken there, in thousandths.
+    fn survival(&self) -> Vec<u64> {
+        let mut live = vec![0_u64; self.totals.len()];
+        for sample in &self.live {
+            if let Some(live) = live.get_mut(sample.site.0 as usize) {
+                *live += 1;
+            }
+        }
+        let permille = |(live, &(taken, _)): (u64, &(u64, u64))| match taken {
+            // The total is copied to the heap later than the sample.
+            taken if taken <= live => 1000,
+            taken => live.saturating_mul(1000) / taken,
+        };
+        live.into_iter().zip(&self.totals).map(permille).collect()
+    }
+
+    /// Lines as stacks, the most bytes first.
+    fn stacks(&self, lines: BTreeMap<Key, Line>) -> Vec<Stack> {
+        let survival = self.survival();
+        let mut stacks: Vec<Stack> = lines
+            .into_iter()
+            .map(|((site, class), line)| {
+                let mut threads: Vec<(u64, &str)> = line
+                    .threads
+                    .iter()
+                    .map(|(&thread, &samples)| (samples, self.name(thread)))
+                    .collect();
+                threads.sort_by_key(|&(samples, name)| (Reverse(samples), name));
+                threads.truncate(THREADS);
+                Stack {
+                    frames: self.sites.frames(site).map(str::to_owned).collect(),
+                    class: self.name(class).to_owned(),
+                    samples: line.estimate.samples,
+                    estimated_bytes: line.estimate.bytes(),
+                    ci95: line.estimate.ci95(),
+                    estimated_objects: line.estimate.objects(),
+                    survival_permille: survival.get(site.0 as usize).copied().unwrap_or(1000),
+                    threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
+                }
+            })
+            .collect();
+        stacks.sort_by(|a, b| {
+            let order = b.estimated_bytes.cmp(&a.estimated_bytes);
+            order.then_with(|| (&a.frames, &a.class).cmp(&(&b.frames, &b.class)))
+        });
+        stacks
+    }
+}
+
+/// Live samples by stack and class, the most bytes first, and their sum. Of those whose frames and class
+/// `wanted` takes.
+#[must_use]
+pub fn by_site(
+    samples: &Samples,
+    wanted: &dyn Fn(&[&str], &str) -> bool,
+) -> (Vec<Stack>, Estimate) {
+    let mut known: BTreeMap<Key, bool> = BTreeMap::new();
+    let mut is_wanted = |sample: &&Sample| {
+        let known = known.entry((sample.site, sample.class));
+        *known.or_insert_with(|| {
+            let frames: Vec<&str> = samples.sites.frames(sample.site).collect();
+            wanted(&frames, samples.name(sample.class))
+        })
+    };
+    let chosen: Vec<&Sample> = samples.live.iter().filter(|s| is_wanted(s)).collect();
+    let mut sum = Estimate::default();
+    for sample in &chosen {
+        sum.add(sample);
+    }
+    (samples.stacks(lines(chosen.into_iter())), sum)
+}
+
+/// A dump's samples, placed in its trie.
+#[derive(Clone, Debug)]
+pub(crate) struct Attribution {
+    samples: Samples,
+    /// The deepest step of each live sample.
+    steps: Vec<StepId>,
+}
+
+impl Attribution {
+    /// Places samples.
+    ///
+    /// Cost: a look at each object above a sample in the dominator tree.
+    pub(crate) fn new(
+        snapshot: &Snapshot,
+        holders: &Holders,
+        trie: &Trie,
+        mut samples: Samples,
+    ) -> Self {
+        let mut locator = Locator::new(snapshot, holders, trie);
+        let mut steps = Vec::with_capacity(samples.live.len());
+        samples.live.retain(|sample| {
+            let step = locator.step(sample.object);
+            steps.extend(step);
+            step.is_some()
+        });
+        Self { samples, steps }
+    }
+
+    /// Samples in these steps and below.
+    fn within<'a>(
+        &'a self,
+        trie: &Trie,
+        content: &[StepId],
+    ) -> impl Iterator<Item = &'a Sample> + use<'a> {
+        let mut inside = vec![false; trie.len()];
+        let mut work = content.to_vec();
+        while let Some(step) = work.pop() {
+            if !std::mem::replace(&mut inside[step.0 as usize], true) {
+                work.extend(&trie[step].children);
+            }
+        }
+        let placed = self.samples.live.iter().zip(&self.steps);
+        placed
+            .filter(move |(_, step)| inside[step.0 as usize])
+            .map(|(sample, _)| sample)
+    }
+
+    /// How samples are chosen, if these are of the same JVM as an earlier dump's.
+    fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
+        let (first, own) = (first.samples.agent()?, self.samples.agent()?);
+        let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
+        same.then_some((own.sampling, own.first))
+    }
+
+    /// The stacks that allocated what grew in these steps of the last trie, of which `first` has the first
+    /// dump's.
+    ///
+    /// In dumps of one JVM a sample has one uid: what both have there did not grow, what came adds, what
+    /// went counts against its stack. In dumps of different JVMs all of the last dump's samples add
+    /// and all of the first's count against their stacks. So the sum estimates the growth
+    /// that was measured between the same steps.
+    pub(crate) fn stacks(
+        &self,
+        trie: &Trie,
+        content: &[StepId],
+        first: Option<(&Self, &Trie, &[StepId])>,
+        growth_bytes: u64,
+    ) -> (Vec<Stack>, Coverage) {
+        let mut came: Vec<&Sample> = self.within(trie, content).collect();
+        let mut went: Vec<Sample> = Vec::new();
+        if let Some((first, trie, content)) = first.filter(|(first, ..)| self.is_like(first)) {
+            let before = first.within(trie, content);
+            let same_jvm = self.same_jvm(first);
+            match same_jvm {
+                None => went.extend(before),
+                Some((sampling, finest)) => {
+                    let before: BTreeMap<u64, &Sample> = before.map(|s| (s.uid, s)).collect();
+                    let now: BTreeSet<u64> = came.iter().map(|s| s.uid).collect();
+                    came.retain(|s| !before.contains_key(&s.uid));
+                    let gone = before.into_values().filter(|s| !now.contains(&s.uid));
+                    went.extend(gone.filter_map(|s| thinned(s, &sampling, &finest)));
+                }
+            }
+            let came = lines(came.into_iter());
+            let (mut lines, net) = set_off(
+                came,
+                &self.samples,
+                (&went, &first.samples),
+                same_jvm.is_some(),
+            );
+            lines.retain(|_, line| line.estimate.bytes > 0.0 && line.estimate.samples > 0);
+            return self.reported(lines, net, growth_bytes);
+        }
+        let lines = lines(came.into_iter());
+        let net = lines.values().map(|l| l.estimate.bytes).sum();
+        self.reported(lines, net, growth_bytes)
+    }
+
+    fn reported(
+        &self,
+        lines: BTreeMap<Key, Line>,
+        net: f64,
+        growth_bytes: u64,
+    ) -> (Vec<Stack>, Coverage) {
+        let coverage = Coverage {
+            samples: lines.values().map(|l| l.estimate.samples).sum(),
+            sampled_bytes: whole(net),
+            growth_bytes,
+        };
+        let mut stacks = self.samples.stacks(lines);
+        stacks.truncate(STACKS);
+        (stacks, coverage)
+    }
+
+    /// Whether the first dump's samples can be set off against this one's.
+    fn is_like(&self, first: &Self) -> bool {
+        matches!(
+            (&first.samples.origin, &self.samples.origin),
+            (Origin::Agent(_), Origin::Agent(_)) | (Origin::Traces, Origin::Traces)
+        )
+    }
+
+    /// The steps of a trie that stand for others': for the first dump, those aligned with the last's.
+    pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
+        let steps: BTreeSet<StepId> = steps.flatten().collect();
+        steps.into_iter().collect()
+    }
+}
+
+/// An earlier dump's sample as it would be under a later, perhaps coarser sampling; `None` if that
+/// would not have it, so that its absence tells nothing.
+fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
+    if sample.is_definition {
+        return Some(*sample);
+    }
+    let weight = sampling.weight(sample.size).unwrap_or(sample.weight);
+    let kept = sampling == finest || sampling.keeps(finest, sample.uid, sample.size);
+    kept.then_some(Sample { weight, ..*sample })
+}
+
+/// Takes from each line what went of its stack; also the sum of all that came less all that went. Where
+/// uids tell which samples are new, all that came stand behind a line.
+fn set_off(
+    mut came: BTreeMap<Key, Line>,
+    names: &Samples,
+    (went, went_names): (&[Sample], &Samples),
+    by_uid: bool,
+) -> (BTreeMap<Key, Line>, f64) {
+    let text = |of: &Samples, key: &Key| -> (Vec<String>, String) {
+        let frames = of.sites.frames(key.0).map(str::to_owned).collect();
+        (frames, of.name(key.1).to_owned())
+    };
+    let went: BTreeMap<(Vec<String>, String), Estimate> = lines(went.iter())
+        .into_iter()
+        .map(|(key, line)| (text(went_names, &key), line.estimate))
+        .collect();
+    let sum: f64 = came.values().map(|l| l.estimate.bytes).sum();
+    let net = sum - went.values().map(|e| e.bytes).sum::<f64>();
+    if !went.is_empty() {
+        for (key, line) in &mut came {
+            if let Some(went) = went.get(&text(names, key)) {
+                line.estimate.take(went);
+                if !by_uid {
+                    let own = &mut line.estimate.samples;
+                    *own = own.saturating_sub(went.samples).max(1);
+                }
+            }
+        }
+    }
+    (came, net)
+}

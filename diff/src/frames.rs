@@ -1,0 +1,517 @@
+//! Frames as people know them.
+//!
+//! Compilers give lambdas, companions, operators and inlined functions names of their own, libraries
+//! spin classes at run time, and the JVM adds numbers to hidden classes. What was written in the source
+//! is given back; where it is not certain what that was, the name stays.
+
+use std::borrow::Cow;
+
+use heapdiff_sites::{Frame as Sampled, Line as SampledLine};
+use hprof::{Frame as Dumped, Line as DumpedLine};
+
+use crate::names::is_runtime_name;
+
+/// A frame that the agent sampled: `com.acme.Foo.add(Foo.java:42)`.
+pub(crate) fn sampled(frame: &Sampled<'_>) -> String {
+    let place = match (frame.file, frame.line) {
+        (_, SampledLine::Native) => "Native Method".to_owned(),
+        (Some(file), SampledLine::At(line)) => format!("{file}:{line}"),
+        (Some(file), SampledLine::Unknown) => file.to_owned(),
+        (None, _) => String::new(),
+    };
+    text(frame.class, frame.method, frame.file, &place)
+}
+
+/// A frame of one of the dump's stack traces.
+pub(crate) fn dumped(frame: &Dumped) -> String {
+    let file = frame.file.as_deref();
+    let place = match (file, frame.line) {
+        (_, DumpedLine::Native) => "Native Method".to_owned(),
+        (Some(file), DumpedLine::Number(line)) => format!("{file}:{line}"),
+        (Some(file), _) => file.to_owned(),
+        (None, _) => String::new(),
+    };
+    text(&frame.class, &frame.method, file, &place)
+}
+
+fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
+    if class.is_empty() {
+        return "(unknown method)".to_owned();
+    }
+    let mut text = readable(class, method, file);
+    if !place.is_empty() {
+        text.push('(');
+        text.push_str(place);
+        text.push(')');
+    }
+    text
+}
+
+/// The language that a source file is written in, as far as names depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Language {
+    Java,
+    Kotlin,
+    Scala,
+}
+
+/// Class and method as they were written.
+fn readable(class: &str, method: &str, file: Option<&str>) -> String {
+    let language = match file.and_then(|f| f.rsplit_once('.')) {
+        Some((_, "kt" | "kts")) => Language::Kotlin,
+        Some((_, "scala" | "sc")) => Language::Scala,
+        _ => Language::Java,
+    };
+    let class = class_name(class);
+    match language {
+        Language::Java => java(&class, method),
+        Language::Kotlin => kotlin(&class, method, file.unwrap_or_default()),
+        Language::Scala => scala(&class, method),
+    }
+}
+
+/// Without what the JVM and libraries add when they spin classes.
+fn class_name(class: &str) -> Cow<'_, str> {
+    // Hidden classes: `Foo$$Lambda/0x00007f12`, `Foo$$Lambda$14/0x0000000800c03000`.
+    let class = match class.split_once("/0x") {
+        Some((name, _)) => name,
+        None => class,
+    };
+    if let Some((host, _)) = class.split_once("$$Lambda") {
+        return format!("{host} (lambda)").into();
+    }
+    // Spring's and Hibernate's subclasses of a class, with a hash or a number behind.
+    const SPUN: [&str; 6] = [
+        "$$EnhancerBy",
+        "$$FastClassBy",
+        "$$SpringCGLIB$$",
+        "$HibernateProxy$",
+        "$ByteBuddy$",
+        "$MockitoMock$",
+    ];
+    for mark in SPUN {
+        if let Some((original, _)) = class.split_once(mark) {
+            return format!("{original} (proxy)").into();
+        }
+    }
+    if let Some(at) = class.rfind("$Proxy")
+        && class[at + 6..].bytes().all(|b| b.is_ascii_digit())
+        && class[..at].ends_with(['.'])
+    {
+        return "(proxy)".into();
+    }
+    class.into()
+}
+
+fn joined(class: &str, method: &str) -> String {
+    match method {
+        "" => class.to_owned(),
+        _ => format!("{class}.{method}"),
+    }
+}
+
+/// `lambda$add$3` is in `add`.
+fn java(class: &str, method: &str) -> String {
+    let inner = method
+        .strip_prefix("lambda$")
+        .and_then(|rest| rest.rsplit_once('$'))
+        .filter(|(name, number)| !name.is_empty() && is_number(number));
+    match inner {
+        // In a constructor or in the initialiser of a class.
+        Some(("new", _)) => format!("{class}.<init> (lambda)"),
+        Some(("static", _)) => format!("{class}.<clinit> (lambda)"),
+        Some((name, _)) => format!("{class}.{name} (lambda)"),
+        None => joined(class, method),
+    }
+}
+
+/// Names that the Kotlin compiler makes.
+fn kotlin(class: &str, method: &str, file: &str) -> String {
+    // A function outside of any class is in the class of its file.
+    let facade = file.rsplit_once('.').map(|(stem, _)| {
+        let mut chars = stem.chars();
+        let first = chars.next().map(|c| c.to_ascii_uppercase());
+        first.into_iter().chain(chars).collect::<String>() + "Kt"
+    });
+    let (package, simple) = class.rsplit_once('.').unwrap_or(("", class));
+    let mut parts: Vec<&str> = simple.split('$').collect();
+    let of_file = facade.as_deref() == parts.first().copied();
+    // `Foo$bar$1` is a lambda or an object within `bar`; so is `Foo$bar$1$2`.
+    let mut lambda = false;
+    while parts.len() > 1 && parts.last().is_some_and(|p| is_number(p)) {
+        parts.pop();
+        lambda = true;
+    }
+    let called = match method {
+        "invoke" | "invokeSuspend" | "emit" | "create" if lambda => "",
+        _ => method,
+    };
+    let called = called.strip_suffix("$default").unwrap_or(called);
+    let called = called.strip_prefix("access$").unwrap_or(called);
+    // `main$lambda$0`, and before Kotlin 2 `main$lambda-0`.
+    let (called, lambda) = match called.split_once("$lambda") {
+        Some((name, _)) => (name, true),
+        None => (called, lambda),
+    };
+    // The hash behind functions with value classes as parameters.
+    let called = match called.rsplit_once('-') {
+        Some((name, hash)) if !name.is_empty() && hash.len() <= 8 => name,
+        _ => called,
+    };
+    if of_file {
+        parts.remove(0);
+    }
+    let scope = [package]
+        .into_iter()
+        .chain(parts)
+        .chain([called])
+        .filter(|part| !part.is_empty());
+    let name = scope.collect::<Vec<_>>().join(".");
+    match lambda {
+        true => format!("{name} (lambda)"),
+        false => name,
+    }
+}
+
+/// Names that the Scala compiler makes.
+fn scala(class: &str, method: &str) -> String {
+    // Up to 2.11 a function is a class: `Foo$$anonfun$bar$1.apply`.
+    if let Some((host, rest)) = class.split_once("$$anonfun$") {
+        let name = rest.split('$').next().unwrap_or_default();
+        let host = scala_class(host);
+        return format!("{host}.{} (lambda)", operators(name));
+    }
+    let class = scala_class(class);
+    // `$anonfun$bar$1`, with `$adapted` where values are boxed for it.
+    if let Some(rest) = method.strip_prefix("$anonfun$") {
+        let name = rest.strip_suffix("$adapted").unwrap_or(rest);
+        let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let name = name.trim_end_matches('$');
+        return format!("{class}.{} (lambda)", operators(name));
+    }
+    // Specialised for primitive types, or local to a method.
+    let method = method.split_once("$mc").map_or(method, |(name, _)| name);
+    let method = match method.rsplit_once('$') {
+        Some((name, number)) if !name.is_empty() && is_number(number) => name,
+        _ => method,
+    };
+    joined(&class, &operators(method))
+}
+
+/// `Foo$` is the object `Foo`.
+fn scala_class(class: &str) -> String {
+    let class = class.trim_end_matches('$');
+    operators(&class.replace(".package$", "."))
+        .replace("$package", "")
+        .replace('$', ".")
+}
+
+/// `$plus$plus$eq` is `++=`.
+fn operators(name: &str) -> String {
+    const SIGNS: [(&str, &str); 18] = [
+        ("$plus", "+"),
+        ("$minus", "-"),
+        ("$times", "*"),
+        ("$div", "/"),
+        ("$eq", "="),
+        ("$less", "<"),
+        ("$greater", ">"),
+        ("$bang", "!"),
+        ("$colon", ":"),
+        ("$amp", "&"),
+        ("$bar", "|"),
+        ("$percent", "%"),
+        ("$up", "^"),
+        ("$tilde", "~"),
+        ("$qmark", "?"),
+        ("$at", "@"),
+        ("$hash", "#"),
+        ("$bslash", "\\"),
+    ];
+    let mut name = name.to_owned();
+    if name.contains('$') {
+        for (coded, sign) in SIGNS {
+            name = name.replace(coded, sign);
+        }
+    }
+    name
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether a frame is of the runtime (of Java's, Kotlin's or Scala's own classes), or of code that was
+/// spun at run time: nothing that a person wrote in this program.
+#[must_use]
+pub fn is_runtime_frame(frame: &str) -> bool {
+    is_runtime_name(frame)
+        || ["kotlin.", "kotlinx.", "scala.", "(proxy).", "(unknown method)"]
+            .iter()
+            .any(|p| frame.starts_with(p))
+        // The class that stands for a lambda, not the lambda's own code.
+        || frame.split_once(" (lambda).").is_some()
+        || frame.split_once(" (proxy).").is_some()
+}
+
+/// A part of a stack as it is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown<'a> {
+    /// A frame.
+    Frame(&'a str),
+    /// So many frames that are left out.
+    Folded(usize),
+}
+
+/// How the runtime gets from a call to its target: nothing that a program calls by itself.
+fn is_plumbing(frame: &str) -> bool {
+    const PLUMBING: [&str; 6] = [
+        "java.lang.invoke.",
+        "java.lang.reflect.",
+        "java.lang.StringConcatHelper.",
+        "jdk.",
+        "sun.",
+        "(proxy).",
+    ];
+    PLUMBING.iter().any(|p| frame.starts_with(p)) || frame.contains(" (lambda).")
+}
+
+/// A stack for people: frames of the runtime are folded, but for the one that the program called. A stack
+/// without any other frame is shown as it is.
+#[must_use]
+pub fn folded(frames: &[String]) -> Vec<Shown<'_>> {
+    let Some(own) = frames.iter().position(|f| !is_runtime_frame(f)) else {
+        return frames.iter().map(|f| Shown::Frame(f)).collect();
+    };
+    let mut shown: Vec<Shown<'_>> = Vec::new();
+    for (i, frame) in frames.iter().enumerate() {
+        let called = i + 1 == own && !is_plumbing(frame);
+        match (!called && is_runtime_frame(frame), shown.last_mut()) {
+            (false, _) => shown.push(Shown::Frame(frame)),
+            (true, Some(Shown::Folded(count))) => *count += 1,
+            (true, _) => shown.push(Shown::Folded(1)),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(class: &str, method: &str, file: &str) -> String {
+        readable(class, method, Some(file).filter(|f| !f.is_empty()))
+    }
+
+    #[test]
+    fn java_lambdas_and_spun_classes() {
+        for (class, method, expected) in [
+            ("com.acme.Foo", "add", "com.acme.Foo.add"),
+            ("com.acme.Foo", "lambda$add$3", "com.acme.Foo.add (lambda)"),
+            (
+                "com.acme.Foo",
+                "lambda$new$0",
+                "com.acme.Foo.<init> (lambda)",
+            ),
+            (
+                "com.acme.Foo",
+                "lambda$static$0",
+                "com.acme.Foo.<clinit> (lambda)",
+            ),
+            ("com.acme.Foo", "lambda$x", "com.acme.Foo.lambda$x"),
+            ("com.acme.Foo$$Lambda", "run", "com.acme.Foo (lambda).run"),
+            (
+                "com.acme.Foo$$Lambda$14/0x0000000800c03000",
+                "run",
+                "com.acme.Foo (lambda).run",
+            ),
+            ("com.acme.Hidden/0x00007f1234", "go", "com.acme.Hidden.go"),
+            ("jdk.proxy2.$Proxy12", "close", "(proxy).close"),
+            ("com.sun.proxy.$Proxy3", "close", "(proxy).close"),
+            ("com.acme.Foo$Proxy1", "close", "com.acme.Foo$Proxy1.close"),
+            (
+                "com.acme.Foo$$EnhancerBySpringCGLIB$$ab12",
+                "add",
+                "com.acme.Foo (proxy).add",
+            ),
+            (
+                "com.acme.Foo$$SpringCGLIB$$0",
+                "add",
+                "com.acme.Foo (proxy).add",
+            ),
+            (
+                "com.acme.Foo$HibernateProxy$x1",
+                "add",
+                "com.acme.Foo (proxy).add",
+            ),
+            ("com.acme.Foo", "", "com.acme.Foo"),
+        ] {
+            assert_eq!(name(class, method, ""), expected);
+            assert_eq!(name(class, method, "Foo.java"), expected);
+        }
+    }
+
+    #[test]
+    fn kotlin_as_it_was_written() {
+        for (class, method, file, expected) in [
+            ("com.acme.MainKt", "main", "Main.kt", "com.acme.main"),
+            (
+                "com.acme.MainKt",
+                "load$default",
+                "main.kt",
+                "com.acme.load",
+            ),
+            (
+                "com.acme.MainKt$main$1",
+                "invoke",
+                "Main.kt",
+                "com.acme.main (lambda)",
+            ),
+            (
+                "com.acme.Foo$bar$1",
+                "invokeSuspend",
+                "Foo.kt",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo$bar$1$2",
+                "run",
+                "Foo.kt",
+                "com.acme.Foo.bar.run (lambda)",
+            ),
+            (
+                "com.acme.Foo$Companion",
+                "of",
+                "Foo.kt",
+                "com.acme.Foo.Companion.of",
+            ),
+            (
+                "com.acme.Foo",
+                "access$cache",
+                "Foo.kt",
+                "com.acme.Foo.cache",
+            ),
+            (
+                "com.acme.Foo",
+                "bar$lambda$0",
+                "Foo.kt",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo",
+                "bar$lambda-1",
+                "Foo.kt",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo",
+                "wait-VtjQ1oo",
+                "Foo.kt",
+                "com.acme.Foo.wait",
+            ),
+            ("MainKt", "main", "Main.kt", "main"),
+        ] {
+            assert_eq!(name(class, method, file), expected);
+        }
+    }
+
+    #[test]
+    fn scala_as_it_was_written() {
+        for (class, method, expected) in [
+            ("com.acme.Foo$", "apply", "com.acme.Foo.apply"),
+            ("com.acme.Foo", "$plus$plus$eq", "com.acme.Foo.++="),
+            (
+                "com.acme.Foo",
+                "$anonfun$bar$1",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo$",
+                "$anonfun$bar$2$adapted",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            (
+                "com.acme.Foo$$anonfun$bar$1",
+                "apply",
+                "com.acme.Foo.bar (lambda)",
+            ),
+            ("com.acme.Foo", "apply$mcVI$sp", "com.acme.Foo.apply"),
+            ("com.acme.Foo", "helper$1", "com.acme.Foo.helper"),
+            ("com.acme.Foo$Bar", "get", "com.acme.Foo.Bar.get"),
+            ("com.acme.main$package$", "run", "com.acme.main.run"),
+        ] {
+            assert_eq!(name(class, method, "Foo.scala"), expected);
+        }
+    }
+
+    #[test]
+    fn places_are_as_in_java_stack_traces() {
+        let frame = |file, line| Sampled {
+            class: "com.acme.Foo",
+            method: "add",
+            file,
+            line,
+        };
+        let file = Some("Foo.java");
+        for (frame, expected) in [
+            (
+                frame(file, SampledLine::At(42)),
+                "com.acme.Foo.add(Foo.java:42)",
+            ),
+            (
+                frame(file, SampledLine::Unknown),
+                "com.acme.Foo.add(Foo.java)",
+            ),
+            (frame(None, SampledLine::Unknown), "com.acme.Foo.add"),
+            (
+                frame(None, SampledLine::Native),
+                "com.acme.Foo.add(Native Method)",
+            ),
+        ] {
+            assert_eq!(sampled(&frame), expected);
+        }
+        let dumped = dumped(&Dumped {
+            class: "com.acme.Foo".into(),
+            method: "lambda$add$0".into(),
+            file: Some("Foo.java".into()),
+            line: DumpedLine::Number(7),
+        });
+        assert_eq!(dumped, "com.acme.Foo.add (lambda)(Foo.java:7)");
+    }
+
+    #[test]
+    fn the_runtimes_frames_are_folded() {
+        let frames: Vec<String> = [
+            "java.util.Arrays.copyOf(Arrays.java:3512)",
+            "java.util.ArrayList.add(ArrayList.java:4)",
+            "com.acme.Foo.add (lambda)(Foo.java:42)",
+            "com.acme.Foo (lambda).accept",
+            "java.util.stream.ReferencePipeline.forEach(R.java:1)",
+            "jdk.internal.reflect.DirectMethodHandleAccessor.invoke",
+            "(proxy).run",
+            "com.acme.Main.main(Main.java:7)",
+        ]
+        .map(String::from)
+        .into();
+        assert_eq!(
+            folded(&frames),
+            [
+                Shown::Folded(1),
+                Shown::Frame(&frames[1]),
+                Shown::Frame(&frames[2]),
+                Shown::Folded(4),
+                Shown::Frame(&frames[7]),
+            ]
+        );
+        let concat = [
+            "java.lang.StringConcatHelper.newArray",
+            "com.acme.Main.main",
+        ];
+        let concat = concat.map(String::from);
+        assert_eq!(
+            folded(&concat),
+            [Shown::Folded(1), Shown::Frame(&concat[1])]
+        );
+        assert_eq!(folded(&frames[..2]).len(), 2);
+    }
+}

@@ -1,0 +1,129 @@
+//! The step of a trie that an object is in.
+
+use hprof::{Holders, Node, ObjectIndex, Snapshot};
+use rustc_hash::FxHashMap;
+
+use crate::names::{Name, is_runtime_name};
+use crate::trie::{self, StepId, Trie};
+
+/// Finds the steps of objects one after the other, remembering what their dominators are in.
+pub(crate) struct Locator<'a> {
+    snapshot: &'a Snapshot,
+    holders: &'a Holders,
+    trie: &'a Trie,
+    index: FxHashMap<(StepId, Name, Name), StepId>,
+    known: FxHashMap<Node, Place>,
+    /// Steps by the label that leads there, for each class of dominators.
+    labels: FxHashMap<Label, Place>,
+}
+
+/// Step above, class of the dominator, hold, class of the object; class objects have their own.
+type Label = (StepId, u32, u16, u32);
+
+#[derive(Clone, Copy)]
+struct Place {
+    step: StepId,
+    /// Whether what the object holds is in the same step, because the trie does not go on.
+    ends: bool,
+}
+
+impl<'a> Locator<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, holders: &'a Holders, trie: &'a Trie) -> Self {
+        let steps = (0..trie.len() as u32).map(StepId);
+        let children = steps.flat_map(|s| &trie[s].children);
+        let index = children.map(|&c| ((trie[c].parent, trie[c].via, trie[c].class), c));
+        let root = Place {
+            step: StepId::ROOT,
+            ends: false,
+        };
+        Self {
+            snapshot,
+            holders,
+            trie,
+            index: index.collect(),
+            known: [(Node::ROOT, root)].into_iter().collect(),
+            labels: FxHashMap::default(),
+        }
+    }
+
+    /// The deepest step that an object is in; `None` for what is unreachable.
+    ///
+    /// Cost: a look at each object above it that has not been looked at before.
+    pub(crate) fn step(&mut self, object: ObjectIndex) -> Option<StepId> {
+        let tree = self.snapshot.tree();
+        let dominator = tree.dominator(object)?;
+        let mut above: Vec<Node> = Vec::new();
+        let mut node = dominator;
+        let mut place = loop {
+            if let Some(&place) = self.known.get(&node) {
+                break place;
+            }
+            above.push(node);
+            node = tree.parent(node);
+        };
+        while let Some(node) = above.pop() {
+            place = match tree.object(node) {
+                Some(object) => self.below(place, object),
+                None => place,
+            };
+            self.known.insert(node, place);
+        }
+        Some(self.below(place, object).step)
+    }
+
+    fn below(&mut self, above: Place, object: ObjectIndex) -> Place {
+        if above.ends {
+            return above;
+        }
+        let tree = self.snapshot.tree();
+        let class = |o: ObjectIndex| match self.snapshot.class_of(o) {
+            Some(class) => class.0,
+            None => u32::MAX - o.0,
+        };
+        let holder = tree.dominator(object).and_then(|d| tree.object(d));
+        let label = (
+            above.step,
+            holder.map_or(u32::MAX, class),
+            match holder {
+                Some(_) => self.holders.key(object),
+                None => tree.root_kind(object).map_or(u16::MAX, |k| k as u16),
+            },
+            class(object),
+        );
+        if let Some(&place) = self.labels.get(&label) {
+            return place;
+        }
+        let place = self.place(above.step, object);
+        self.labels.insert(label, place);
+        place
+    }
+
+    fn place(&self, above: StepId, object: ObjectIndex) -> Place {
+        let on = |step| Place { step, ends: false };
+        let names = &self.trie.names;
+        let end = Place {
+            step: above,
+            ends: true,
+        };
+        let Some(class) = names.find_class(&self.snapshot.name(object)) else {
+            return end;
+        };
+        if above != StepId::ROOT && self.trie[above].class == class {
+            return on(above);
+        }
+        let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
+        let Some(via) = names.find(&via, kind) else {
+            return end;
+        };
+        if above != StepId::ROOT && !is_runtime_name(names.text(class)) {
+            let folded = std::iter::successors(Some(above), |&s| Some(self.trie[s].parent))
+                .take_while(|&s| s != StepId::ROOT)
+                .take(trie::LONGEST_PERIOD)
+                .find(|&s| self.trie[s].class == class && self.trie[s].via == via);
+            if let Some(step) = folded {
+                return on(step);
+            }
+        }
+        self.index.get(&(above, via, class)).map_or(end, |&s| on(s))
+    }
+}

@@ -1,0 +1,430 @@
+//! Reads what the agent left in the heap, as `heapdiff_sites` describes it. The dump is not trusted.
+
+use std::collections::{BTreeSet, HashMap};
+
+use heapdiff_sites::{
+    CLASS, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, Sampling, SiteTable, Strategy, TOTALS_CHUNK,
+    fields, statics,
+};
+use hprof::{ClassIndex, Content, ObjectIndex, Snapshot, Value};
+
+use super::own::{Own, agent_class};
+use super::{Agent, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites, exact};
+use crate::frames;
+
+/// Why samples cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error(
+        "the agent that was loaded writes version {0} of its format, of which only {FORMAT} is known"
+    )]
+    Format(i64),
+    #[error("the static field `{0}` of {CLASS} is missing or of another type")]
+    Static(&'static str),
+    #[error("strategy {0} of the agent is not known")]
+    Strategy(i64),
+    #[error("{0}")]
+    Table(#[from] heapdiff_sites::DecodeError),
+}
+
+type Result<T> = std::result::Result<T, Fault>;
+
+/// Reads samples; `None` if the agent was not there.
+pub(super) fn read(snapshot: &Snapshot, own: &Own) -> Result<Option<Samples>> {
+    let Some(class) = agent_class(snapshot) else {
+        return Ok(None);
+    };
+    Reader { snapshot, class }.samples(own).map(Some)
+}
+
+struct Reader<'a> {
+    snapshot: &'a Snapshot,
+    class: ClassIndex,
+}
+
+impl Reader<'_> {
+    fn samples(&self, own: &Own) -> Result<Samples> {
+        let format = self.integer(statics::FORMAT)?;
+        if format != i64::from(FORMAT) {
+            return Err(Fault::Format(format));
+        }
+        let strategy = self.integer(statics::STRATEGY)?;
+        let strategy = i32::try_from(strategy).ok().and_then(Strategy::from_code);
+        let strategy = strategy.ok_or(Fault::Strategy(self.integer(statics::STRATEGY)?))?;
+        let sampling = |interval, rate| -> Result<Sampling> {
+            Ok(Sampling {
+                strategy,
+                interval: self.number(interval)?,
+                rate: self.number(rate)?,
+            })
+        };
+        let (table, site_bytes) = self.table()?;
+        let counters = self.counters()?;
+        let total = own.total(self.snapshot);
+        let mut agent = Agent {
+            sampling: sampling(statics::INTERVAL, statics::RATE)?,
+            first: sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE)?,
+            started_ms: self.number(statics::STARTED)?,
+            pid: self.number(statics::PID)?,
+            depth: self.number(statics::DEPTH)?,
+            last_uid: 0,
+            counters,
+            cost: Cost {
+                objects: total.objects,
+                bytes: total.bytes,
+                site_bytes,
+                sites: table.site_ids().len() as u64,
+                ..Cost::default()
+            },
+        };
+        let mut found = Found::new(self.snapshot, &table);
+        let mut references = BTreeSet::new();
+        for name in [statics::SAMPLES, statics::CLASSES] {
+            for chunk in self.elements(&self.inner(name)?) {
+                references.extend(chunk.into_iter().flatten());
+            }
+        }
+        let references: Vec<ObjectIndex> = references.into_iter().collect();
+        agent.cost.samples = references.len() as u64;
+        agent.cost.sample_bytes = references
+            .iter()
+            .map(|&r| self.snapshot.shallow_bytes(r))
+            .sum();
+        let mut live = found.live(&references, &agent.sampling);
+        live.sort_unstable_by_key(|s| (s.uid, s.object));
+        // A class that was both defined and sampled counts as defined.
+        let defined: BTreeSet<ObjectIndex> = live
+            .iter()
+            .filter(|s| s.is_definition)
+            .map(|s| s.object)
+            .collect();
+        live.retain(|s| s.is_definition || !defined.contains(&s.object));
+        let mut collected = Vec::new();
+        for (name, died) in [
+            (statics::RECENT, statics::RECENT_DIED),
+            (statics::RESERVOIR, statics::RESERVOIR_DIED),
+        ] {
+            collected.extend(self.collected(&mut found, name, died)?);
+        }
+        collected.sort_unstable_by_key(|c: &Collected| c.uid);
+        collected.dedup_by_key(|c| c.uid);
+        let uids = live.iter().map(|s| s.uid);
+        let uids = uids.chain(collected.iter().map(|c| c.uid));
+        agent.last_uid = uids.max().unwrap_or(0).max(agent.counter(Counter::Uids));
+        let totals = self.totals(&found.numbers)?;
+        let Found {
+            names,
+            sites,
+            unfinished,
+            unreachable,
+            ..
+        } = found;
+        Ok(Samples {
+            origin: Origin::Agent(Box::new(agent)),
+            live,
+            collected,
+            sites,
+            totals,
+            names: names.names,
+            unfinished,
+            unreachable,
+        })
+    }
+
+    fn value(&self, name: &'static str) -> Result<Value> {
+        let value = self.snapshot.static_value(self.class, name);
+        value.ok_or(Fault::Static(name))
+    }
+
+    fn integer(&self, name: &'static str) -> Result<i64> {
+        self.value(name)?.integer().ok_or(Fault::Static(name))
+    }
+
+    fn number(&self, name: &'static str) -> Result<u64> {
+        u64::try_from(self.integer(name)?).map_err(|_| Fault::Static(name))
+    }
+
+    fn array(&self, name: &'static str) -> Result<Option<ObjectIndex>> {
+        match self.value(name)? {
+            Value::Object(id, None) if id.is_null() => Ok(None),
+            Value::Object(_, Some(object)) => Ok(Some(object)),
+            _ => Err(Fault::Static(name)),
+        }
+    }
+
+    /// The elements of arrays that refer to objects; none for other objects.
+    fn elements(&self, arrays: &[ObjectIndex]) -> Vec<Vec<Option<ObjectIndex>>> {
+        let records = self.snapshot.read_all(arrays).into_iter();
+        let elements = records.map(|record| match record.map(|r| r.content) {
+            Some(Content::Array(array)) => {
+                array.elements(0..array.len).map(Value::object).collect()
+            }
+            _ => Vec::new(),
+        });
+        elements.collect()
+    }
+
+    /// The elements of a static array, in their order.
+    fn places(&self, name: &'static str) -> Result<Vec<Option<ObjectIndex>>> {
+        let outer: Vec<ObjectIndex> = self.array(name)?.into_iter().collect();
+        Ok(self.elements(&outer).pop().unwrap_or_default())
+    }
+
+    /// The objects in a static array, each once: an array in a damaged dump may name one many times.
+    fn inner(&self, name: &'static str) -> Result<Vec<ObjectIndex>> {
+        let mut seen = BTreeSet::new();
+        let objects = self.places(name)?.into_iter().flatten();
+        Ok(objects.filter(|&o| seen.insert(o)).collect())
+    }
+
+    fn table(&self) -> Result<(SiteTable, u64)> {
+        let blobs = self.inner(statics::BLOBS)?;
+        let records = self.snapshot.read_all(&blobs);
+        let pieces: Vec<&[u8]> = records
+            .iter()
+            .map(|record| match record.as_ref().map(|r| &r.content) {
+                Some(Content::Array(array)) => array.bytes(),
+                _ => &[],
+            })
+            .collect();
+        let bytes = blobs.iter().map(|&b| self.snapshot.shallow_bytes(b)).sum();
+        Ok((SiteTable::decode(pieces)?, bytes))
+    }
+
+    fn longs(&self, arrays: &[ObjectIndex]) -> Vec<Vec<i64>> {
+        let records = self.snapshot.read_all(arrays).into_iter();
+        let longs = records.map(|record| match record.map(|r| r.content) {
+            Some(Content::Array(array)) => {
+                let values = array.elements(0..array.len);
+                values.filter_map(Value::integer).collect()
+            }
+            _ => Vec::new(),
+        });
+        longs.collect()
+    }
+
+    fn counters(&self) -> Result<Vec<u64>> {
+        let array = self.array(statics::COUNTERS)?;
+        let array = array.ok_or(Fault::Static(statics::COUNTERS))?;
+        let mut values = self.longs(&[array]).pop().unwrap_or_default();
+        values.truncate(Counter::ALL.len());
+        Ok(values
+            .into_iter()
+            .map(|v| u64::try_from(v).unwrap_or(0))
+            .collect())
+    }
+
+    /// What the agent counted at each site that is used.
+    fn totals(&self, numbers: &HashMap<u32, SiteId>) -> Result<Vec<(u64, u64)>> {
+        let chunks = self.places(statics::TOTALS)?;
+        let mut wanted: Vec<ObjectIndex> = numbers
+            .keys()
+            .filter_map(|&id| *chunks.get(id as usize / TOTALS_CHUNK)?)
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let values = self.longs(&wanted);
+        let mut totals: Vec<(u64, u64)> = Vec::new();
+        for (&id, site) in numbers {
+            let chunk = chunks.get(id as usize / TOTALS_CHUNK).copied().flatten();
+            let chunk = chunk.and_then(|c| values.get(wanted.binary_search(&c).ok()?));
+            let at = 2 * (id as usize % TOTALS_CHUNK);
+            let pair = chunk.and_then(|c| c.get(at..at + 2)).unwrap_or(&[0, 0]);
+            let at = site.0 as usize;
+            if totals.len() <= at {
+                totals.resize(at + 1, (0, 0));
+            }
+            // Two ids of one stack are one site here.
+            totals[at].0 += u64::try_from(pair[0]).unwrap_or(0);
+            totals[at].1 += u64::try_from(pair[1]).unwrap_or(0);
+        }
+        Ok(totals)
+    }
+
+    fn collected(
+        &self,
+        found: &mut Found<'_>,
+        name: &'static str,
+        died: &'static str,
+    ) -> Result<Vec<Collected>> {
+        let references = self.places(name)?;
+        let died: Vec<ObjectIndex> = self.array(died)?.into_iter().collect();
+        let died = self.longs(&died).pop().unwrap_or_default();
+        let (references, died): (Vec<ObjectIndex>, Vec<i64>) = references
+            .into_iter()
+            .zip(died)
+            .filter_map(|(r, d)| Some((r?, d)))
+            .unzip();
+        Ok(found.collected(&references, &died))
+    }
+}
+
+/// Samples on their way from fields to the model.
+struct Found<'a> {
+    snapshot: &'a Snapshot,
+    table: &'a SiteTable,
+    names: NameTable,
+    sites: Sites,
+    /// Ids of the table to sites of the model.
+    numbers: HashMap<u32, SiteId>,
+    classes: HashMap<u32, u32>,
+    unfinished: u64,
+    unreachable: u64,
+}
+
+const FIELDS: [&str; 8] = [
+    fields::MARK,
+    fields::REFERENT,
+    fields::UID,
+    fields::SIZE,
+    fields::SITE,
+    fields::TYPE,
+    fields::THREAD,
+    fields::TIME,
+];
+
+impl<'a> Found<'a> {
+    fn new(snapshot: &'a Snapshot, table: &'a SiteTable) -> Self {
+        Self {
+            snapshot,
+            table,
+            names: NameTable::new(),
+            sites: Sites::default(),
+            numbers: HashMap::new(),
+            classes: HashMap::new(),
+            unfinished: 0,
+            unreachable: 0,
+        }
+    }
+
+    fn site(&mut self, id: u32) -> SiteId {
+        if let Some(&site) = self.numbers.get(&id) {
+            return site;
+        }
+        let site = self
+            .sites
+            .add(self.table.frames(id).map(|f| frames::sampled(&f)));
+        self.numbers.insert(id, site);
+        site
+    }
+
+    fn class(&mut self, id: u32) -> u32 {
+        if let Some(&number) = self.classes.get(&id) {
+            return number;
+        }
+        let name = self.table.class(id).unwrap_or("(unknown class)");
+        let number = self.names.number(name);
+        self.classes.insert(id, number);
+        number
+    }
+
+    fn live(&mut self, references: &[ObjectIndex], sampling: &Sampling) -> Vec<Sample> {
+        let mut live = Vec::with_capacity(references.len());
+        let values = self.snapshot.field_values(references, FIELDS);
+        for values in values.into_iter().flatten() {
+            let Some(fields) = Fields::of(values) else {
+                self.unfinished += 1;
+                continue;
+            };
+            let Some(object) = fields.referent else {
+                continue;
+            };
+            if !self.snapshot.tree().is_reachable(object) {
+                self.unreachable += 1;
+                continue;
+            }
+            let (class, size, weight) = match self.snapshot.represents(object) {
+                Some(class) if fields.is_class => {
+                    let bytes = self.snapshot.shallow_bytes(object);
+                    let name = format!("class {}", self.snapshot.classes()[class].name);
+                    (self.names.number(&name), bytes, exact(1, bytes))
+                }
+                _ if fields.is_class => continue,
+                _ => {
+                    // Taken by time, a sample stands for nothing but itself.
+                    let weight = sampling.weight(fields.size);
+                    let weight = weight.unwrap_or_else(|| exact(1, fields.size));
+                    (self.class(fields.kind), fields.size, weight)
+                }
+            };
+            live.push(Sample {
+                object,
+                uid: fields.uid,
+                size,
+                site: self.site(fields.site),
+                class,
+                thread: self
+                    .names
+                    .number(self.table.string(fields.thread).unwrap_or("")),
+                time_ms: fields.time,
+                is_definition: fields.is_class,
+                weight,
+            });
+        }
+        live
+    }
+
+    fn collected(&mut self, references: &[ObjectIndex], died: &[i64]) -> Vec<Collected> {
+        let values = self.snapshot.field_values(references, FIELDS);
+        let mut collected = Vec::with_capacity(values.len());
+        for (values, &died) in values.into_iter().zip(died) {
+            let Some(fields) = values.and_then(Fields::of) else {
+                continue;
+            };
+            collected.push(Collected {
+                uid: fields.uid,
+                size: fields.size,
+                site: self.site(fields.site),
+                class: self.class(fields.kind),
+                time_ms: fields.time,
+                died_ms: unsigned(died),
+            });
+        }
+        collected
+    }
+}
+
+/// The fields of a sample.
+struct Fields {
+    is_class: bool,
+    referent: Option<ObjectIndex>,
+    uid: u64,
+    size: u64,
+    site: u32,
+    kind: u32,
+    thread: u32,
+    time: u32,
+}
+
+impl Fields {
+    /// `None` for a sample that is not complete.
+    fn of(values: [Option<Value>; 8]) -> Option<Self> {
+        let [mark, referent, rest @ ..] = values;
+        let [uid, size, site, kind, thread, time] =
+            rest.map(|v| v.and_then(Value::integer).unwrap_or(0));
+        let mark = mark?.integer()?;
+        let is_class = mark == i64::from(MARK_CLASS);
+        if !is_class && mark != i64::from(MARK_SAMPLE) {
+            return None;
+        }
+        Some(Self {
+            is_class,
+            referent: referent?.object(),
+            uid: u64::try_from(uid).ok()?,
+            size: u64::try_from(size).ok()?,
+            site: unsigned(site),
+            kind: unsigned(kind),
+            thread: unsigned(thread),
+            time: unsigned(time),
+        })
+    }
+}
+
+/// An `int` whose bits are an unsigned number.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the value of a field of 32 bits"
+)]
+fn unsigned(value: i64) -> u32 {
+    (value as i32).cast_unsigned()
+}

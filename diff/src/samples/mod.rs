@@ -1,0 +1,211 @@
+//! Allocation sites found in a dump: what the agent left there, or the stack traces that some
+//! producers write with each object.
+//!
+//! Both give one model: live [`Sample`]s, each with its object, its site and what it stands for.
+
+mod agent;
+mod own;
+mod sites;
+mod traces;
+
+use heapdiff_sites::{Counter, Sampling, Strategy, Weight};
+use hprof::{ObjectIndex, Snapshot};
+
+pub use own::{Own, is_agent_class};
+pub use sites::{SiteId, Sites};
+
+const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \
+                       those of the samples alone";
+
+/// A live object whose allocation site is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// The object.
+    pub object: ObjectIndex,
+    /// Unique in one JVM, ascending, the same in each of its dumps; 0 where dumps have none.
+    pub uid: u64,
+    /// Bytes as allocated.
+    pub size: u64,
+    /// Where it was allocated; for a class, where it was defined.
+    pub site: SiteId,
+    /// The class, among [`Samples::names`].
+    pub class: u32,
+    /// The allocating thread, among [`Samples::names`]; 0: unknown.
+    pub thread: u32,
+    /// When it was allocated, in milliseconds from the agent's start; 0 where that is unknown.
+    pub time_ms: u32,
+    /// Whether it is a class, and the site defined it.
+    pub is_definition: bool,
+    /// What it stands for.
+    pub weight: Weight,
+}
+
+/// A sample whose object was collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Collected {
+    /// As [`Sample::uid`].
+    pub uid: u64,
+    /// As [`Sample::size`].
+    pub size: u64,
+    /// As [`Sample::site`].
+    pub site: SiteId,
+    /// As [`Sample::class`].
+    pub class: u32,
+    /// When it was allocated, in milliseconds from the agent's start.
+    pub time_ms: u32,
+    /// When the agent found it collected.
+    pub died_ms: u32,
+}
+
+/// Where allocation sites come from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// Samples of the agent.
+    Agent(Box<Agent>),
+    /// The dump names the stack trace of each object: the figures are exact.
+    Traces,
+}
+
+/// What the agent says of itself.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// How samples are chosen.
+    pub sampling: Sampling,
+    /// How they were at first: the agent samples less once its table is full.
+    pub first: Sampling,
+    /// When it started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// The JVM's process.
+    pub pid: u64,
+    /// The most frames of a stack.
+    pub depth: u64,
+    /// The highest uid given when the dump was taken.
+    pub last_uid: u64,
+    /// Its counters, each at its index.
+    counters: Vec<u64>,
+    /// What its objects take in the heap.
+    pub cost: Cost,
+}
+
+impl Agent {
+    /// What the agent counted.
+    #[must_use]
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(counter.index()).copied().unwrap_or(0)
+    }
+}
+
+/// What the agent costs the heap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Its objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of the objects that stand for samples.
+    pub sample_bytes: u64,
+    /// How many those are, dead ones included.
+    pub samples: u64,
+    /// Bytes of the site table.
+    pub site_bytes: u64,
+    /// Stacks in it.
+    pub sites: u64,
+}
+
+/// The allocation sites of a dump.
+#[derive(Clone, Debug)]
+pub struct Samples {
+    /// Where they come from.
+    pub origin: Origin,
+    /// Samples whose object is reachable, in the order of their uids.
+    pub live: Vec<Sample>,
+    /// Remembered samples whose object is gone: the last ones and a uniform choice of all, each
+    /// once, in the order of their uids.
+    pub collected: Vec<Collected>,
+    /// The stacks.
+    pub sites: Sites,
+    /// Samples taken at each site since the start, and their bytes; by [`SiteId`].
+    pub totals: Vec<(u64, u64)>,
+    /// Names of classes and threads; the first is empty.
+    pub names: Vec<String>,
+    /// Samples left out because the dump was taken while they were being made.
+    pub unfinished: u64,
+    /// Samples left out because no GC root reaches their object.
+    pub unreachable: u64,
+}
+
+impl Samples {
+    /// Finds them; `None` where the dump has none. The second value says what is wrong with them.
+    ///
+    /// Cost: a look at the dump's classes where there are none; else a walk over the pieces of the
+    /// file with samples, and some 100 bytes for each.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, own: &Own) -> (Option<Self>, Option<String>) {
+        match agent::read(snapshot, own) {
+            Ok(Some(samples)) => {
+                let by_time = samples
+                    .agent()
+                    .is_some_and(|a| a.sampling.strategy == Strategy::Time);
+                let note = by_time.then(|| BY_TIME.to_owned());
+                (Some(samples), note)
+            }
+            Ok(None) => (traces::read(snapshot), None),
+            Err(fault) => (
+                traces::read(snapshot),
+                Some(format!("{fault}; allocation sites are left out")),
+            ),
+        }
+    }
+
+    /// The agent, if samples are its.
+    #[must_use]
+    pub fn agent(&self) -> Option<&Agent> {
+        match &self.origin {
+            Origin::Agent(agent) => Some(agent),
+            Origin::Traces => None,
+        }
+    }
+
+    /// A name of a class or a thread.
+    #[must_use]
+    pub fn name(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", |n| n)
+    }
+}
+
+/// Interns names; 0 is no name.
+#[derive(Debug)]
+struct NameTable {
+    names: Vec<String>,
+    index: std::collections::HashMap<String, u32>,
+}
+
+impl NameTable {
+    fn new() -> Self {
+        Self {
+            names: vec![String::new()],
+            index: [(String::new(), 0)].into(),
+        }
+    }
+
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.index.get(name) {
+            return number;
+        }
+        let number = u32::try_from(self.names.len()).unwrap_or(0);
+        self.names.push(name.to_owned());
+        self.index.insert(name.to_owned(), number);
+        number
+    }
+}
+
+/// What an object that was certainly seen stands for: itself.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+const fn exact(objects: u64, bytes: u64) -> Weight {
+    Weight {
+        objects: objects as f64,
+        bytes: bytes as f64,
+        objects_variance: 0.0,
+        bytes_variance: 0.0,
+    }
+}

@@ -1,0 +1,221 @@
+//! Objects of the agent itself, which no figure of the program's heap should count.
+
+use std::collections::BTreeSet;
+
+use heapdiff_sites::{CLASS, FORMAT, statics};
+use hprof::{ClassIndex, ClassTotal, Content, ObjectIndex, RootKind, Snapshot, Total, Value};
+
+/// The name of the agent's thread.
+const THREAD: &str = "heapdiff agent";
+/// How far up the dominator tree the agent's objects are looked for; they hang on the roots directly.
+const DEPTH: usize = 64;
+
+/// The class whose static fields lead to everything of the agent's; `None` in a dump that was taken
+/// without the agent, or before it was set up.
+pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
+    let classes = snapshot.classes();
+    let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
+    let class = classes.by_name(CLASS).iter().find(of_boot).copied()?;
+    let format = snapshot.static_value(class, statics::FORMAT)?.integer()?;
+    (format != 0).then_some(class)
+}
+
+/// Whether a class is the agent's.
+#[must_use]
+pub fn is_agent_class(class: &hprof::Class) -> bool {
+    class.loader.is_null() && &*class.name == CLASS
+}
+
+/// The agent's objects in a dump: its class and samples, their tables, its thread.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    objects: Vec<ObjectIndex>,
+    /// A bit for each object of the dump; empty where there is no agent.
+    bits: Vec<u64>,
+}
+
+impl Own {
+    /// Finds them.
+    ///
+    /// Cost: nothing in a dump without the agent; else one look at each object's class and a walk over
+    /// the pieces of the file with the agent's tables; a bit for each object of the dump.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let Some(class) = agent_class(snapshot) else {
+            return Self::default();
+        };
+        let known = snapshot.static_value(class, statics::FORMAT);
+        if known.and_then(Value::integer) != Some(i64::from(FORMAT)) {
+            // Another version's tables may hold anything.
+            return Self::new(snapshot, snapshot.instances(&[class]));
+        }
+        let mut objects: BTreeSet<ObjectIndex> = snapshot.instances(&[class]).into_iter().collect();
+        objects.insert(ObjectIndex(class.0));
+        // Arrays, their chunks, and a reference queue with its lock.
+        let fields = snapshot.classes()[class].statics.iter();
+        let mut level: Vec<ObjectIndex> = fields
+            .filter_map(|f| snapshot.static_value(class, &f.name)?.object())
+            .filter(|&o| snapshot.represents(o).is_none())
+            .collect();
+        for _ in 0..2 {
+            level.retain(|o| !objects.contains(o));
+            objects.extend(&level);
+            let below: BTreeSet<ObjectIndex> = snapshot
+                .read_all(&level)
+                .into_iter()
+                .flatten()
+                .flat_map(|record| targets(&record.content))
+                .filter(|&o| is_part(snapshot, o))
+                .collect();
+            level = below.into_iter().collect();
+        }
+        objects.extend(level);
+        objects.extend(thread(snapshot));
+        Self::new(snapshot, objects.into_iter().collect())
+    }
+
+    fn new(snapshot: &Snapshot, objects: Vec<ObjectIndex>) -> Self {
+        let words = snapshot.object_count().div_ceil(64);
+        let mut bits = vec![0_u64; usize::try_from(words).unwrap_or(0)];
+        for object in &objects {
+            if let Some(word) = bits.get_mut(object.index() / 64) {
+                *word |= 1 << (object.0 % 64);
+            }
+        }
+        Self { objects, bits }
+    }
+
+    /// Whether an object is the agent's.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, object: ObjectIndex) -> bool {
+        let word = self.bits.get(object.index() / 64);
+        word.is_some_and(|word| word >> (object.0 % 64) & 1 != 0)
+    }
+
+    /// Whether the dump has nothing of the agent.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// How many there are, and their bytes.
+    #[must_use]
+    pub fn total(&self, snapshot: &Snapshot) -> Total {
+        sum(snapshot, self.objects.iter())
+    }
+
+    /// Those that are reachable, and their bytes.
+    #[must_use]
+    pub fn reachable(&self, snapshot: &Snapshot) -> Total {
+        let tree = snapshot.tree();
+        sum(
+            snapshot,
+            self.objects.iter().filter(|&&o| tree.is_reachable(o)),
+        )
+    }
+
+    /// Takes them out of a class histogram.
+    ///
+    /// An object counts for what a class retains if an instance of the class dominates it, so it
+    /// goes from every class on its way to the root.
+    pub fn take_from(&self, snapshot: &Snapshot, totals: &mut [ClassTotal]) {
+        let tree = snapshot.tree();
+        let class = |object| snapshot.class_of(object).or_else(|| snapshot.class_class());
+        for &object in &self.objects {
+            let bytes = snapshot.shallow_bytes(object);
+            let Some(own) = class(object).and_then(|c| totals.get_mut(c.index())) else {
+                continue;
+            };
+            take(&mut own.all, bytes);
+            if !tree.is_reachable(object) {
+                continue;
+            }
+            take(&mut own.reachable, bytes);
+            let above = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
+            let classes: BTreeSet<usize> = above
+                .take(DEPTH)
+                .filter_map(class)
+                .map(ClassIndex::index)
+                .collect();
+            for class in classes {
+                if let Some(total) = totals.get_mut(class) {
+                    total.retained_bytes = total.retained_bytes.saturating_sub(bytes);
+                }
+            }
+        }
+    }
+}
+
+fn take(total: &mut Total, bytes: u64) {
+    total.objects = total.objects.saturating_sub(1);
+    total.bytes = total.bytes.saturating_sub(bytes);
+}
+
+fn sum<'a>(snapshot: &Snapshot, objects: impl Iterator<Item = &'a ObjectIndex>) -> Total {
+    let mut total = Total::default();
+    for &object in objects {
+        let bytes = snapshot.shallow_bytes(object);
+        total += Total { objects: 1, bytes };
+    }
+    total
+}
+
+fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
+    match content {
+        Content::Array(array) => array
+            .elements(0..array.len)
+            .filter_map(Value::object)
+            .collect(),
+        Content::Instance(fields) => {
+            let values = fields.iter().filter_map(|f| f.value);
+            values.filter_map(Value::object).collect()
+        }
+        Content::Class(_) => Vec::new(),
+    }
+}
+
+/// What the agent's tables consist of, samples apart: those are found by their class.
+fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
+    const PARTS: [&str; 7] = [
+        "java.lang.Object[]",
+        "byte[]",
+        "int[]",
+        "long[]",
+        "java.lang.ref.ReferenceQueue",
+        "java.lang.ref.ReferenceQueue$Lock",
+        "java.util.concurrent.locks.ReentrantLock",
+    ];
+    snapshot.represents(object).is_none()
+        && snapshot
+            .class(object)
+            .is_some_and(|c| PARTS.contains(&&*c.name))
+}
+
+/// The agent's thread, with its name and what newer JDKs keep beside it.
+fn thread(snapshot: &Snapshot) -> Vec<ObjectIndex> {
+    let roots = snapshot.tree().roots();
+    let threads: Vec<ObjectIndex> = roots
+        .filter(|&(object, kind)| {
+            let is_plain = |c: &hprof::Class| c.loader.is_null() && &*c.name == "java.lang.Thread";
+            kind == RootKind::Thread && snapshot.class(object).is_some_and(is_plain)
+        })
+        .map(|(object, _)| object)
+        .collect();
+    let fields = snapshot.field_values(&threads, ["name", "holder"]);
+    let object = |value: Option<Value>| value.and_then(Value::object);
+    let mut found = Vec::new();
+    for (&thread, fields) in threads.iter().zip(fields) {
+        let Some([name, holder]) = fields else {
+            continue;
+        };
+        let Some(name) = object(name) else { continue };
+        if snapshot.string(name, 2 * THREAD.len()).as_deref() != Some(THREAD) {
+            continue;
+        }
+        let text = snapshot.field_values(&[name], ["value"]);
+        let text = text.into_iter().flatten().flatten().next().flatten();
+        found.extend([Some(thread), Some(name), object(text), object(holder)]);
+    }
+    found.into_iter().flatten().collect()
+}

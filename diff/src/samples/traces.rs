@@ -1,0 +1,64 @@
+//! Dumps that name the stack trace of each object: those of JDK 8's `-agentlib:hprof`, for example.
+
+use std::collections::HashMap;
+
+use hprof::{ObjectIndex, Snapshot};
+
+use super::{NameTable, Origin, Sample, Samples, SiteId, Sites, exact};
+use crate::frames;
+
+/// Every reachable object with a stack trace is a sample that stands for itself.
+pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
+    let traces = snapshot.traces();
+    let mut sites = Sites::default();
+    let mut names = NameTable::new();
+    let mut known: HashMap<u32, Option<SiteId>> = HashMap::new();
+    let mut classes: HashMap<Option<hprof::ClassIndex>, u32> = HashMap::new();
+    let (mut live, mut unreachable) = (Vec::new(), 0);
+    let mut totals: Vec<(u64, u64)> = Vec::new();
+    for (object, serial) in snapshot.allocation_traces() {
+        let site = *known.entry(serial).or_insert_with(|| {
+            let frames = traces.frames(serial);
+            let readable = frames.iter().map(frames::dumped);
+            (!frames.is_empty()).then(|| sites.add(readable))
+        });
+        // Without frames a serial says nothing.
+        let Some(site) = site else { continue };
+        let size = snapshot.shallow_bytes(object);
+        totals.resize(totals.len().max(sites.len()), (0, 0));
+        let total = &mut totals[site.0 as usize];
+        *total = (total.0 + 1, total.1 + size);
+        if !snapshot.tree().is_reachable(object) {
+            unreachable += 1;
+            continue;
+        }
+        let name = |_: &Option<_>| names.number(&snapshot.name(object));
+        let class = snapshot.class_of(object);
+        let class = *classes.entry(class).or_insert_with_key(name);
+        live.push(sample(object, size, site, class));
+    }
+    (!live.is_empty()).then_some(Samples {
+        origin: Origin::Traces,
+        live,
+        collected: Vec::new(),
+        sites,
+        totals,
+        names: names.names,
+        unfinished: 0,
+        unreachable,
+    })
+}
+
+fn sample(object: ObjectIndex, size: u64, site: SiteId, class: u32) -> Sample {
+    Sample {
+        object,
+        uid: 0,
+        size,
+        site,
+        class,
+        thread: 0,
+        time_ms: 0,
+        is_definition: false,
+        weight: exact(1, size),
+    }
+}

@@ -1,0 +1,368 @@
+//! Allocation sites in heaps that are known to the last object.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use std::ops::RangeInclusive;
+
+use heapdiff_diff::samples::{Own, Samples};
+use heapdiff_diff::{Comparison, Filter, Report, Summary, by_site};
+use heapdiff_sites::{MARK_CLASS, Sampling, statics};
+use hprof::{Options, Silent, Snapshot, Source};
+use testdata::sampled::{AgentHeap, Sampled};
+use testdata::writer::{self, Elements, FieldType, Frame, HeapBuilder, Obj, Value};
+
+/// A `byte[1000]` takes 16 bytes more.
+const SIZE: i64 = 1016;
+const ADD: &[&str] = &["com.acme.Registry.add", "com.acme.Main.main"];
+const LOAD: &[&str] = &["java.io.InputStream.read", "com.acme.Loader.load"];
+
+fn snapshot(dump: Vec<u8>) -> Snapshot {
+    Snapshot::of(Source::from_bytes(dump), &Options::default(), &Silent).unwrap()
+}
+
+fn report(dumps: Vec<Vec<u8>>) -> Report {
+    let mut comparison = Comparison::default();
+    let mut last = None;
+    for (i, dump) in dumps.into_iter().enumerate() {
+        let snapshot = snapshot(dump);
+        comparison.add(Summary::new(&snapshot, format!("{i}.hprof")).unwrap());
+        last = Some(snapshot);
+    }
+    let filter = Filter {
+        classes: &|_| true,
+        suspects: 10,
+    };
+    comparison.report(&last.unwrap(), &filter).unwrap()
+}
+
+/// A registry's list of byte arrays, and 300 arrays elsewhere.
+fn program(heap: &mut HeapBuilder, count: usize) -> Vec<Obj> {
+    let boot = heap.boot();
+    let loader_class = heap.add_class("com.acme.AppLoader", Some(boot.class_loader), &[], &[]);
+    let loader = heap.add_class_loader(loader_class, "app");
+    let statics = [("entries", Value::NULL), ("steady", Value::NULL)];
+    let registry = heap.add_class("com.acme.Registry", Some(boot.object), &[], &statics);
+    heap.set_loader(registry, loader);
+    heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+    let mut arrays = |name: &str, count: usize| {
+        let bytes =
+            (0..count).map(|_| heap.add_primitive_array(Elements::Zeros(FieldType::Byte, 1000)));
+        let bytes: Vec<Obj> = bytes.collect();
+        let all = heap.add_object_array(boot.object, bytes.clone());
+        heap.set_static(registry, name, all);
+        bytes
+    };
+    arrays("steady", 300);
+    arrays("entries", count)
+}
+
+/// The program with an agent that sampled each entry; uids are in the order of the entries. Those above
+/// `loaded` come from another site.
+fn sampled(uids: RangeInclusive<i64>, loaded: i64, pid: i64) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let entries = program(&mut heap, uids.clone().count());
+    let mut agent = AgentHeap::new(&[ADD, LOAD]);
+    agent.pid = pid;
+    for (&entry, uid) in entries.iter().zip(uids) {
+        let site = if uid > loaded { 2 } else { 1 };
+        agent.sample(Sampled::new(entry, uid, SIZE, site));
+    }
+    agent.add_to(&mut heap);
+    heap.build()
+}
+
+fn frames(report: &Report) -> Vec<(String, u64, u64)> {
+    let stacks = report.suspects[0].stacks.iter();
+    stacks
+        .map(|s| (s.frames.join(" "), s.samples, s.estimated_bytes))
+        .collect()
+}
+
+const ADDED: &str = "com.acme.Registry.add(Registry.java:7) com.acme.Main.main(Main.java:7)";
+const LOADED: &str =
+    "java.io.InputStream.read(InputStream.java:7) com.acme.Loader.load(Loader.java:7)";
+
+#[test]
+fn identity_tells_what_came_from_what_went() {
+    // A hundred entries; then ten have gone and sixty come, twenty of them from elsewhere.
+    let report = report(vec![sampled(1..=100, 500, 1), sampled(11..=160, 140, 1)]);
+    assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
+    let suspect = &report.suspects[0];
+    assert_eq!(suspect.holder, "com.acme.Registry.entries");
+    // Forty came of the first stack and ten went.
+    let expected = [
+        (ADDED.to_owned(), 40, 30 * 1016),
+        (LOADED.to_owned(), 20, 20 * 1016),
+    ];
+    assert_eq!(frames(&report), expected);
+    assert_eq!(suspect.coverage.samples, 60);
+    assert_eq!(suspect.coverage.sampled_bytes, 50 * 1016);
+    assert_eq!(suspect.coverage.growth_bytes, 50 * 1016);
+    let stack = &suspect.stacks[0];
+    assert_eq!(
+        (&*stack.class, &stack.threads[..]),
+        ("byte[]", &["worker-1".to_owned()][..])
+    );
+    assert_eq!((stack.ci95, stack.estimated_objects), ([30 * 1016; 2], 30));
+    assert_eq!(stack.survival_permille, 1000);
+}
+
+#[test]
+fn dumps_of_two_jvms_are_compared_by_stack() {
+    let report = report(vec![sampled(1..=100, 50, 1), sampled(1..=160, 40, 2)]);
+    // Of the first stack there are ten fewer, of the second seventy more.
+    assert_eq!(frames(&report), [(LOADED.to_owned(), 70, 70 * 1016)]);
+    assert_eq!(report.suspects[0].coverage.sampled_bytes, 60 * 1016);
+}
+
+#[test]
+fn a_first_dump_without_the_agent_counts_for_nothing() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    program(&mut heap, 100);
+    let report = report(vec![heap.build(), sampled(1..=160, 500, 1)]);
+    assert_eq!(frames(&report), [(ADDED.to_owned(), 160, 160 * 1016)]);
+}
+
+#[test]
+fn the_agent_does_not_show() {
+    let plain = |count| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        program(&mut heap, count);
+        heap.build()
+    };
+    let [without, with] = [
+        report(vec![plain(100), plain(160)]),
+        report(vec![sampled(1..=100, 500, 1), sampled(1..=160, 500, 1)]),
+    ];
+    assert_eq!(with.classes, without.classes);
+    assert_eq!(with.delta, without.delta);
+    assert_eq!(with.suspects.len(), 1);
+    for (with, without) in with.snapshots.iter().zip(&without.snapshots) {
+        let figures = |s: &heapdiff_diff::SnapshotInfo| {
+            (
+                s.objects,
+                s.reachable_objects,
+                s.reachable_bytes,
+                s.unreachable_bytes,
+            )
+        };
+        assert_eq!(figures(with), figures(without));
+        assert_eq!(without.agent, None);
+    }
+    let agent = with.snapshots[1].agent.clone().unwrap();
+    assert_eq!((agent.live_samples, agent.sites, agent.pid), (160, 2, 1));
+    assert_eq!(agent.started_ms, 1_700_000_000_000);
+}
+
+#[test]
+fn weights_and_intervals_are_those_of_the_sampling() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let entries = program(&mut heap, 10);
+    let mut agent = AgentHeap::new(&[ADD]);
+    agent.interval = 4096;
+    for (&entry, uid) in entries.iter().zip(1..) {
+        agent.sample(Sampled::new(entry, uid, SIZE, 1));
+    }
+    // Thirty more were taken and are gone.
+    agent.totals[1] = (40, 40 * SIZE);
+    agent.add_to(&mut heap);
+    let snapshot = snapshot(heap.build());
+    let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
+    assert_eq!(fault, None);
+    let (stacks, sum) = by_site(&samples.unwrap(), &|_, _| true);
+    let sampling = Sampling {
+        interval: 4096,
+        ..Sampling::default()
+    };
+    let weight = sampling.weight(1016).unwrap();
+    let bytes = 10.0 * weight.bytes;
+    let half = 1.959_964 * (10.0 * weight.bytes_variance).sqrt();
+    let [stack] = &stacks[..] else {
+        panic!("{stacks:?}");
+    };
+    let near = |is: u64, expected: f64| (is as f64 - expected).abs() <= 1.0;
+    assert!(near(stack.estimated_bytes, bytes), "{stack:?}");
+    // The interval would reach below what was seen: ten objects of 1,016 bytes.
+    let low = (bytes - half).max(10_160.0);
+    assert!(
+        near(stack.ci95[0], low) && near(stack.ci95[1], bytes + half),
+        "{stack:?}"
+    );
+    assert!(near(stack.estimated_objects, 10.0 * weight.objects));
+    assert_eq!(stack.survival_permille, 250);
+    assert_eq!((sum.samples, sum.bytes()), (10, stack.estimated_bytes));
+}
+
+#[test]
+fn what_is_no_live_sample_is_left_out_and_counted() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let entries = program(&mut heap, 10);
+    let boot = heap.boot();
+    let garbage = heap.add_primitive_array(Elements::Zeros(FieldType::Byte, 1000));
+    let mut agent = AgentHeap::new(&[ADD, LOAD]);
+    agent.sample(Sampled::new(entries[0], 1, SIZE, 1));
+    let unfinished = Sampled {
+        mark: 0,
+        ..Sampled::new(entries[1], 2, SIZE, 1)
+    };
+    agent.sample(unfinished);
+    agent.sample(Sampled::new(garbage, 3, SIZE, 1));
+    agent.sample(Sampled::new(None::<Obj>, 4, SIZE, 1));
+    let definition = Sampled {
+        mark: MARK_CLASS,
+        ..Sampled::new(boot.thread, 5, 0, 2)
+    };
+    agent.sample(definition);
+    // The same class as an object that was sampled.
+    agent.sample(Sampled::new(boot.thread, 6, 112, 1));
+    agent
+        .collected
+        .push((Sampled::new(None::<Obj>, 7, SIZE, 2), 35));
+    agent.add_to(&mut heap);
+    let snapshot = snapshot(heap.build());
+    let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
+    let samples = samples.unwrap();
+    assert_eq!(fault, None);
+    let live: Vec<_> = samples
+        .live
+        .iter()
+        .map(|s| (s.uid, samples.name(s.class)))
+        .collect();
+    assert_eq!(live, [(1, "byte[]"), (5, "class java.lang.Thread")]);
+    assert_eq!((samples.unfinished, samples.unreachable), (1, 1));
+    let [dead] = samples.collected[..] else {
+        panic!("{:?}", samples.collected);
+    };
+    assert_eq!(
+        (dead.uid, dead.size, dead.time_ms, dead.died_ms),
+        (7, 1016, 10, 35)
+    );
+    assert_eq!(samples.agent().unwrap().last_uid, 7);
+}
+
+/// The report of a grown heap whose agent was tampered with.
+fn tampered(tamper: impl Fn(&mut AgentHeap)) -> Report {
+    let heap = |count: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let entries = program(&mut heap, count);
+        let mut agent = AgentHeap::new(&[ADD]);
+        for (&entry, uid) in entries.iter().zip(1..) {
+            agent.sample(Sampled::new(entry, uid, SIZE, 1));
+        }
+        tamper(&mut agent);
+        agent.add_to(&mut heap);
+        heap.build()
+    };
+    report(vec![heap(100), heap(160)])
+}
+
+#[test]
+fn damaged_and_foreign_tables_leave_the_diff_without_stacks() {
+    let check = |what: &str, report: &Report, says: &str| {
+        let [suspect] = &report.suspects[..] else {
+            panic!("{what}: {:?}", report.suspects);
+        };
+        assert_eq!(suspect.growth.retained_bytes, 60 * 1016, "{what}");
+        assert!(suspect.stacks.is_empty(), "{what}");
+        for snapshot in &report.snapshots {
+            let [warning] = &snapshot.warnings[..] else {
+                panic!("{what}: {:?}", snapshot.warnings);
+            };
+            assert!(warning.contains(says), "{what}: {warning}");
+            assert!(
+                warning.ends_with("; allocation sites are left out"),
+                "{warning}"
+            );
+            assert_eq!(snapshot.agent, None, "{what}");
+        }
+    };
+    let table = AgentHeap::new(&[ADD]).table;
+    for at in [0, 2, 4, 8, 12, table.len() / 2, 20] {
+        let report = tampered(|agent| agent.table[at] ^= 0x55);
+        check(&format!("byte {at}"), &report, "site table, piece 0, byte ");
+    }
+    check("cut", &tampered(|a| a.table.truncate(30)), "do not fit");
+    check(
+        "later",
+        &tampered(|a| a.format = 2),
+        "version 2 of its format",
+    );
+    for name in [
+        statics::PID,
+        statics::BLOBS,
+        statics::SAMPLES,
+        statics::COUNTERS,
+    ] {
+        let report = tampered(|agent| agent.without.push(name));
+        check(name, &report, &format!("the static field `{name}`"));
+    }
+    check("negative", &tampered(|a| a.interval = -1), "`interval`");
+}
+
+#[test]
+fn an_agent_that_is_not_set_up_is_none() {
+    let unset = tampered(|agent| agent.format = 0);
+    let foreign = tampered(|agent| agent.without.push(statics::FORMAT));
+    for report in [unset, foreign] {
+        assert!(report.suspects[0].stacks.is_empty());
+        assert!(
+            report
+                .snapshots
+                .iter()
+                .all(|s| s.agent.is_none() && s.warnings.is_empty())
+        );
+    }
+}
+
+/// Values that no agent writes must do no harm.
+#[test]
+fn senseless_samples_are_shown_as_what_they_are() {
+    let report = tampered(|agent| {
+        for (sample, i) in agent.samples.iter_mut().zip(0_i32..) {
+            (sample.site, sample.kind, sample.thread) = (i % 7 - 3, -i, i * 1_000_003);
+            sample.size = [1016, 0, i64::MAX, i64::MIN][i as usize % 4];
+            sample.uid = [5, i64::MAX, i64::from(i)][i as usize % 3];
+        }
+        agent.interval = i64::MAX;
+        agent.totals = vec![(-5, i64::MIN); 5];
+    });
+    assert_eq!(report.suspects[0].growth.retained_bytes, 60 * 1016);
+    assert!(report.snapshots.iter().all(|s| s.warnings.is_empty()));
+}
+
+/// Dumps that name the stack trace of each object give exact figures.
+#[test]
+fn stack_traces_of_objects_are_sites() {
+    let heap = |count: usize| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let entries = program(&mut heap, count);
+        let boot = heap.boot();
+        let main = heap.add_class("com.acme.Main", Some(boot.object), &[], &[]);
+        let [add, load] = ["lambda$add$0", "load"].map(|method| {
+            let frames = [method, "main"].map(|m| Frame::new(&heap, main, m, 42));
+            heap.add_stack_trace(0, &frames)
+        });
+        for (i, &entry) in entries.iter().enumerate() {
+            heap.set_trace(entry, if i % 4 == 0 { load } else { add });
+        }
+        heap.build()
+    };
+    let report = report(vec![heap(100), heap(160)]);
+    let main = "com.acme.Main.main(Main.java:42)";
+    let expected = [
+        (
+            format!("com.acme.Main.add (lambda)(Main.java:42) {main}"),
+            45,
+            45 * 1016,
+        ),
+        (
+            format!("com.acme.Main.load(Main.java:42) {main}"),
+            15,
+            15 * 1016,
+        ),
+    ];
+    assert_eq!(frames(&report), expected);
+    assert_eq!(report.snapshots[1].agent, None);
+    let coverage = report.suspects[0].coverage;
+    assert_eq!((coverage.samples, coverage.sampled_bytes), (60, 60 * 1016));
+}
