@@ -33,6 +33,11 @@ pub(crate) fn test() -> Result<()> {
     run::run(
         run::cargo()
             .args(["test", "--workspace", "--release", "--locked"])
+            // Optimising across crates takes longer than it saves here: there are some thirty
+            // programs to link.
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
             .env("JAVA_HOME", home.home()),
     )
 }

@@ -33,7 +33,7 @@ pub(crate) fn stack(
         counted(stack.samples, "sample"),
     );
     let class = printable(&stack.class);
-    let left = room.saturating_sub(figures.chars().count() + 2).max(20);
+    let left = room.saturating_sub(figures.chars().count() + 2).max(10);
     let class = shortened(&class, left);
     writeln!(out, "{}  {figures}", style.bold(class))?;
     let mut line = |text: &str| {
