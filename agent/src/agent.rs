@@ -15,7 +15,7 @@ use jni::{Env, JValue, jni_sig, jni_str};
 use crate::chooser::Chooser;
 use crate::counters::Counters;
 use crate::garbage::Garbage;
-use crate::heap::{Blobs, LONGS};
+use crate::heap::{Blobs, LONGS, held};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvmti::java::RefClass;
 use crate::jvmti::sys::{capability, error};
@@ -326,8 +326,7 @@ impl Agent {
         }
         let array = JLongArray::new(env, Counter::ALL.len())?;
         refs.set_static(env, statics::COUNTERS, LONGS, (&array).into())?;
-        let shown = env.new_global_ref(&array)?;
-        env.delete_local_ref(array);
+        let shown = held(env, array)?;
         let class_totals = match options.sampling.strategy {
             heapdiff_sites::Strategy::Class => Some(Totals::create(
                 env,

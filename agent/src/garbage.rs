@@ -6,7 +6,7 @@ use jni::errors::Result;
 use jni::objects::{Global, JIntArray, JObjectArray};
 
 use crate::chooser::Random;
-use crate::heap::{INTS, static_objects};
+use crate::heap::{INTS, held, static_objects};
 use crate::jvmti::java::RefClass;
 
 struct Shelf {
@@ -23,11 +23,9 @@ impl Shelf {
     ) -> Result<Self> {
         let array = JIntArray::new(env, len)?;
         refs.set_static(env, died, INTS, (&array).into())?;
-        let global = env.new_global_ref(&array)?;
-        env.delete_local_ref(array);
         Ok(Self {
+            died: held(env, array)?,
             references: static_objects(env, refs, name, len)?,
-            died: global,
         })
     }
 

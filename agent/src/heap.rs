@@ -24,6 +24,16 @@ pub(crate) fn objects<'local>(
     JObjectArray::<JObject>::new(env, len, JObject::null())
 }
 
+/// Keeps hold of an object beyond the call that made it.
+pub(crate) fn held<'local, O>(env: &mut Env<'local>, object: O) -> Result<Global<O::GlobalKind>>
+where
+    O: Reference + AsRef<JObject<'local>> + Into<JObject<'local>>,
+{
+    let global = env.new_global_ref(&object);
+    env.delete_local_ref(object);
+    global
+}
+
 /// Makes an `Object[]`, puts it into a static field and keeps hold of it.
 pub(crate) fn static_objects(
     env: &mut Env<'_>,
@@ -33,9 +43,7 @@ pub(crate) fn static_objects(
 ) -> Result<Global<JObjectArray<'static>>> {
     let array = objects(env, len)?;
     refs.set_static(env, name, OBJECTS, (&array).into())?;
-    let global = env.new_global_ref(&array)?;
-    env.delete_local_ref(array);
-    Ok(global)
+    held(env, array)
 }
 
 /// An array of arrays in the heap, the inner ones made when they are needed.
@@ -64,7 +72,12 @@ where
         + Sync
         + 'static,
 {
-    fn new(env: &mut Env<'_>, refs: &RefClass, name: &str, count: usize) -> Result<Self> {
+    pub(crate) fn create(
+        env: &mut Env<'_>,
+        refs: &RefClass,
+        name: &str,
+        count: usize,
+    ) -> Result<Self> {
         Ok(Self {
             outer: static_objects(env, refs, name, count)?,
             chunks: (0..count).map(|_| OnceLock::new()).collect(),
@@ -118,15 +131,7 @@ pub(crate) type ObjectChunks = Chunks<JObjectArray<'static>>;
 pub(crate) type LongChunks = Chunks<JLongArray<'static>>;
 
 impl ObjectChunks {
-    pub(crate) fn create(
-        env: &mut Env<'_>,
-        refs: &RefClass,
-        name: &str,
-        count: usize,
-    ) -> Result<Self> {
-        Self::new(env, refs, name, count)
-    }
-
+    /// A chunk of so many `null`s, made if it is not there; see [`Chunks::ensure`].
     pub(crate) fn at(
         &self,
         env: &mut Env<'_>,
@@ -135,23 +140,13 @@ impl ObjectChunks {
     ) -> Option<&Global<JObjectArray<'static>>> {
         self.ensure(env, index, |env| {
             let array = objects(env, len)?;
-            let global = env.new_global_ref(&array);
-            env.delete_local_ref(array);
-            global
+            held(env, array)
         })
     }
 }
 
 impl LongChunks {
-    pub(crate) fn create(
-        env: &mut Env<'_>,
-        refs: &RefClass,
-        name: &str,
-        count: usize,
-    ) -> Result<Self> {
-        Self::new(env, refs, name, count)
-    }
-
+    /// A chunk of so many zeroes, made if it is not there; see [`Chunks::ensure`].
     pub(crate) fn at(
         &self,
         env: &mut Env<'_>,
@@ -160,9 +155,7 @@ impl LongChunks {
     ) -> Option<&Global<JLongArray<'static>>> {
         self.ensure(env, index, |env| {
             let array = JLongArray::new(env, len)?;
-            let global = env.new_global_ref(&array);
-            env.delete_local_ref(array);
-            global
+            held(env, array)
         })
     }
 }
@@ -245,9 +238,7 @@ impl Blobs {
         let size = len.max(PIECE);
         let made = JByteArray::new(env, size).and_then(|array| {
             self.outer.set_element(env, index, &array)?;
-            let global = env.new_global_ref(&array);
-            env.delete_local_ref(array);
-            global
+            held(env, array)
         });
         let Ok(array) = made else {
             env.exception_clear();

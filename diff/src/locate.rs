@@ -3,7 +3,7 @@
 use hprof::{Holders, Node, ObjectIndex, Snapshot};
 use rustc_hash::FxHashMap;
 
-use crate::names::{Name, is_runtime_name};
+use crate::names::Name;
 use crate::trie::{self, StepId, Trie};
 
 /// Finds the steps of objects one after the other, remembering what their dominators are in.
@@ -108,22 +108,11 @@ impl<'a> Locator<'a> {
         let Some(class) = names.find_class(&self.snapshot.name(object)) else {
             return end;
         };
-        if above != StepId::ROOT && self.trie[above].class == class {
-            return on(above);
-        }
         let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
-        let Some(via) = names.find(&via, kind) else {
-            return end;
-        };
-        if above != StepId::ROOT && !is_runtime_name(names.text(class)) {
-            let folded = std::iter::successors(Some(above), |&s| Some(self.trie[s].parent))
-                .take_while(|&s| s != StepId::ROOT)
-                .take(trie::LONGEST_PERIOD)
-                .find(|&s| self.trie[s].class == class && self.trie[s].via == via);
-            if let Some(step) = folded {
-                return on(step);
-            }
-        }
-        self.index.get(&(above, via, class)).map_or(end, |&s| on(s))
+        // A chain that folds has no step that its own links would name.
+        let via = names.find(&via, kind);
+        let step = self.trie.folds_into(above, via, class);
+        step.or_else(|| self.index.get(&(above, via?, class)).copied())
+            .map_or(end, on)
     }
 }

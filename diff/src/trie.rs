@@ -72,7 +72,7 @@ const KEEP_PART: u64 = 8;
 /// Objects kept of each step, to trace their paths later.
 const SAMPLES: usize = 4;
 /// How far up a chain of application classes is looked for to fold into.
-pub(crate) const LONGEST_PERIOD: usize = 6;
+const LONGEST_PERIOD: usize = 6;
 /// Nodes that one task looks at.
 const CHUNK: usize = 1 << 12;
 
@@ -127,6 +127,30 @@ impl Trie {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.len() < 2
+    }
+
+    /// The step that a label repeats: the one above when it has the same class (a linked list, a
+    /// tree), or one a few steps up that is of an application class and held in the same way.
+    /// Without `via`, the label of no step, only the first can be.
+    pub(crate) fn folds_into(
+        &self,
+        above: StepId,
+        via: Option<Name>,
+        class: Name,
+    ) -> Option<StepId> {
+        if above == StepId::ROOT {
+            return None;
+        }
+        if self[above].class == class {
+            return Some(above);
+        }
+        if names::is_runtime_name(self.names.text(class)) {
+            return None;
+        }
+        std::iter::successors(Some(above), |&s| Some(self[s].parent))
+            .take_while(|&s| s != StepId::ROOT)
+            .take(LONGEST_PERIOD)
+            .find(|&s| self[s].class == class && Some(self[s].via) == via)
     }
 
     /// The steps from below the root down to this one.
@@ -319,7 +343,7 @@ impl Builder<'_> {
             .trie
             .names
             .intern(&self.snapshot.name(sample), LabelKind::Class);
-        if let Some(into) = self.folds_into(above, via, class) {
+        if let Some(into) = self.trie.folds_into(above, Some(via), class) {
             let step = &mut self.trie.steps[into.0 as usize];
             step.objects += group.objects;
             step.shallow_bytes += group.shallow;
@@ -367,24 +391,6 @@ impl Builder<'_> {
         } else {
             pending.fresh.append(&mut nodes)
         }
-    }
-
-    /// The step that a label repeats: the one above when it has the same class (a linked list, a
-    /// tree), or one a few steps up that is of an application class and held in the same way.
-    fn folds_into(&self, above: StepId, via: Name, class: Name) -> Option<StepId> {
-        if above == StepId::ROOT {
-            return None;
-        }
-        if self.trie[above].class == class {
-            return Some(above);
-        }
-        if names::is_runtime_name(self.trie.names.text(class)) {
-            return None;
-        }
-        std::iter::successors(Some(above), |&s| Some(self.trie[s].parent))
-            .take_while(|&s| s != StepId::ROOT)
-            .take(LONGEST_PERIOD)
-            .find(|&s| self.trie[s].class == class && self.trie[s].via == via)
     }
 
     fn label(&self, above: StepId, key: Key, sample: ObjectIndex) -> (String, LabelKind) {

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod common;
+
 use std::ops::RangeInclusive;
 
 use heapdiff_diff::samples::{Own, Samples};
-use heapdiff_diff::{Comparison, Filter, Report, Summary, by_site};
+use heapdiff_diff::{Report, by_site};
 use heapdiff_sites::{MARK_CLASS, Sampling, statics};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::sampled::{AgentHeap, Sampled};
@@ -21,18 +23,7 @@ fn snapshot(dump: Vec<u8>) -> Snapshot {
 }
 
 fn report(dumps: Vec<Vec<u8>>) -> Report {
-    let mut comparison = Comparison::default();
-    let mut last = None;
-    for (i, dump) in dumps.into_iter().enumerate() {
-        let snapshot = snapshot(dump);
-        comparison.add(Summary::new(&snapshot, format!("{i}.hprof")).unwrap());
-        last = Some(snapshot);
-    }
-    let filter = Filter {
-        classes: &|_| true,
-        suspects: 10,
-    };
-    comparison.report(&last.unwrap(), &filter).unwrap()
+    common::report(dumps.into_iter().map(Source::from_bytes))
 }
 
 /// A registry's list of byte arrays, and 300 arrays elsewhere.

@@ -2,28 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod common;
+
 use std::path::Path;
 
-use heapdiff_diff::{Comparison, Filter, Report, Summary};
-use hprof::{Options, Silent, Snapshot};
+use crate::common::of_files;
+use heapdiff_diff::Report;
 use testdata::jvm::{DumpOptions, Jdk};
 use testdata::scenarios::{self, Mode, Scenario};
-
-fn report(dumps: &[&Path]) -> Report {
-    let mut comparison = Comparison::default();
-    let mut last = None;
-    for dump in dumps {
-        drop(last.take());
-        let snapshot = Snapshot::open(dump, &Options::default(), &Silent).unwrap();
-        comparison.add(Summary::new(&snapshot, dump.display().to_string()).unwrap());
-        last = Some(snapshot);
-    }
-    let filter = Filter {
-        classes: &|_| true,
-        suspects: 10,
-    };
-    comparison.report(&last.unwrap(), &filter).unwrap()
-}
 
 /// Two dumps of a scenario, some work apart.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
@@ -32,7 +18,7 @@ fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
     target.dump(&before, DumpOptions::default()).unwrap();
     target.advance(2).unwrap();
     target.dump(&after, DumpOptions::default()).unwrap();
-    report(&[&before, &after])
+    of_files(&[&before, &after])
 }
 
 fn describe(report: &Report) -> String {

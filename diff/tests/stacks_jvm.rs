@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heapdiff_diff::{Comparison, Filter, Report, Stack, Summary};
-use hprof::{Options, Silent, Snapshot};
+use crate::common::of_files;
+use heapdiff_diff::{Report, Stack};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
 use testdata::programs;
 use testdata::scenarios::{self, Mode, Scenario};
@@ -25,22 +27,6 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-fn report(dumps: &[&Path]) -> Report {
-    let mut comparison = Comparison::default();
-    let mut last = None;
-    for dump in dumps {
-        drop(last.take());
-        let snapshot = Snapshot::open(dump, &Options::default(), &Silent).unwrap();
-        comparison.add(Summary::new(&snapshot, dump.display().to_string()).unwrap());
-        last = Some(snapshot);
-    }
-    let filter = Filter {
-        classes: &|_| true,
-        suspects: 10,
-    };
-    comparison.report(&last.unwrap(), &filter).unwrap()
-}
-
 /// Two dumps of a scenario with the agent, some work apart.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) -> Report {
     let launch = scenario.launch(jdk, mode).unwrap().flags(flags);
@@ -50,7 +36,7 @@ fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) 
     target.dump(&before, DumpOptions::default()).unwrap();
     target.advance(2).unwrap();
     target.dump(&after, DumpOptions::default()).unwrap();
-    report(&[&before, &after])
+    of_files(&[&before, &after])
 }
 
 fn describe(report: &Report) -> String {
@@ -243,7 +229,7 @@ fn whoever_takes_the_dump() {
         dumps.push(all);
         for dump in &dumps {
             let context = format!("JDK {} {}", jdk.major(), dump.display());
-            let report = report(&[&first, dump]);
+            let report = of_files(&[&first, dump]);
             let stack = booked(&report);
             assert_eq!(report.suspects.len(), 1, "{context}: {}", describe(&report));
             assert_eq!(report.suspects[0].holder, "Orders.open", "{context}");
@@ -261,7 +247,7 @@ fn whoever_takes_the_dump() {
         let bean = file("bean.hprof");
         target.tell(&format!("dump {}", bean.display())).unwrap();
         target.wait_ready(3).unwrap();
-        let report = report(&[&first, &bean]);
+        let report = of_files(&[&first, &bean]);
         assert_eq!(booked(&report).samples, 2000);
     }
 }
@@ -278,7 +264,7 @@ fn on_out_of_memory_error() {
         target.tell("exhaust").unwrap();
         let end = target.wait_ready(2).unwrap_err().to_string();
         assert!(end.contains("OutOfMemoryError"), "{end}");
-        let report = report(&[&first, &dir.path().join("oome.hprof")]);
+        let report = of_files(&[&first, &dir.path().join("oome.hprof")]);
         // The list was about to grow: a local variable holds its array beside the list.
         let stack = booked(&report);
         assert!(stack.estimated_bytes > 4 << 20, "{}", describe(&report));

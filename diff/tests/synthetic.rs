@@ -2,32 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use heapdiff_diff::{Comparison, Filter, Report, Summary};
-use hprof::{Options, Silent, Snapshot, Source};
+mod common;
+
+use heapdiff_diff::Report;
+use hprof::Source;
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
 fn report(dumps: Vec<Vec<u8>>) -> Report {
-    filtered(dumps, &|_| true)
+    common::report(dumps.into_iter().map(Source::from_bytes))
 }
 
 fn filtered(dumps: Vec<Vec<u8>>, classes: &dyn Fn(&[&str]) -> bool) -> Report {
-    let mut comparison = Comparison::default();
-    let mut last = None;
-    for (i, dump) in dumps.into_iter().enumerate() {
-        let snapshot =
-            Snapshot::of(Source::from_bytes(dump), &Options::default(), &Silent).unwrap();
-        comparison.add(Summary::new(&snapshot, format!("{i}.hprof")).unwrap());
-        last = Some(snapshot);
-    }
-    comparison
-        .report(
-            &last.unwrap(),
-            &Filter {
-                classes,
-                suspects: 10,
-            },
-        )
-        .unwrap()
+    common::filtered(dumps.into_iter().map(Source::from_bytes), classes)
 }
 
 /// An application's heap: a registry whose list holds `entries` entries of a kilobyte, a steady

@@ -37,6 +37,7 @@ fn alone(work: impl FnOnce()) {
 ///
 /// # Safety
 /// `raw` is the environment of the current thread, or null.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe fn with_env(raw: *mut JNIEnv, work: impl FnOnce(&mut Env<'_>)) {
     if raw.is_null() {
         return;
@@ -54,6 +55,9 @@ unsafe fn with_env(raw: *mut JNIEnv, work: impl FnOnce(&mut Env<'_>)) {
     }
 }
 
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn sampled_object_alloc(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -78,6 +82,9 @@ unsafe extern "C" fn sampled_object_alloc(
     });
 }
 
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn class_load(
     _: *mut jvmtiEnv,
     env: *mut JNIEnv,
@@ -97,6 +104,9 @@ unsafe extern "C" fn class_load(
     });
 }
 
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
     // No JNI here, and of JVMTI only raw monitors.
     if catch_unwind(agent::collected).is_err() {
@@ -104,6 +114,9 @@ unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
     }
 }
 
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
@@ -111,6 +124,9 @@ unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     });
 }
 
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
@@ -119,6 +135,10 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
 }
 
 /// The body of the agent's thread.
+///
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
 pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, _: *mut c_void) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
@@ -126,8 +146,11 @@ pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv,
     });
 }
 
+// SAFETY: the type of a function; only the JVM calls those that have it.
 type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
+// SAFETY: as above.
 type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
+// SAFETY: as above.
 type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
 
 /// Turns on what is needed before the program runs.
@@ -162,6 +185,7 @@ pub(crate) fn disarm(jvmti: Jvmti) {
 ///
 /// # Safety
 /// `vm` is the JVM that called, or null.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe fn jvmti_of(vm: *mut JavaVM) -> Option<Jvmti> {
     if vm.is_null() {
         return None;
@@ -179,6 +203,7 @@ unsafe fn jvmti_of(vm: *mut JavaVM) -> Option<Jvmti> {
 ///
 /// # Safety
 /// `options` is null or a text that ends with a zero byte.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe fn text_of(options: *const c_char) -> String {
     if options.is_null() {
         return String::new();
@@ -193,7 +218,9 @@ unsafe fn text_of(options: *const c_char) -> String {
 ///
 /// # Safety
 /// Only the JVM calls it.
+// SAFETY: no other function has this name: the JVM looks for it.
 #[unsafe(no_mangle)]
+// SAFETY: what is unsafe in it says so where it stands.
 pub(crate) unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
     options: *mut c_char,
@@ -212,7 +239,9 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
 ///
 /// # Safety
 /// Only the JVM calls it.
+// SAFETY: no other function has this name: the JVM looks for it.
 #[unsafe(no_mangle)]
+// SAFETY: what is unsafe in it says so where it stands.
 pub(crate) unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,
     options: *mut c_char,
@@ -243,5 +272,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 ///
 /// # Safety
 /// Only the JVM calls it.
+// SAFETY: no other function has this name: the JVM looks for it.
 #[unsafe(no_mangle)]
+// SAFETY: what is unsafe in it says so where it stands.
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}

@@ -1,0 +1,38 @@
+//! Reports of dumps, for the tests.
+
+use std::path::Path;
+
+use heapdiff_diff::{Comparison, Filter, Report, Summary};
+use hprof::{Options, Silent, Snapshot, Source};
+
+/// What grew between dumps, oldest first.
+pub(crate) fn report(dumps: impl IntoIterator<Item = Source>) -> Report {
+    filtered(dumps, &|_| true)
+}
+
+/// As [`report`], of files.
+#[allow(dead_code, reason = "not every test has files")]
+pub(crate) fn of_files(dumps: &[&Path]) -> Report {
+    report(dumps.iter().map(|path| Source::open(path).unwrap()))
+}
+
+/// As [`report`], of what a filter lets through.
+pub(crate) fn filtered(
+    dumps: impl IntoIterator<Item = Source>,
+    classes: &dyn Fn(&[&str]) -> bool,
+) -> Report {
+    let mut comparison = Comparison::default();
+    let mut last = None;
+    for source in dumps {
+        drop(last.take());
+        let path = source.path().display().to_string();
+        let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+        comparison.add(Summary::new(&snapshot, path).unwrap());
+        last = Some(snapshot);
+    }
+    let filter = Filter {
+        classes,
+        suspects: 10,
+    };
+    comparison.report(&last.unwrap(), &filter).unwrap()
+}
