@@ -165,19 +165,17 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
         .filter(|&at| start.is_none_or(|class| at > class))
         .collect();
     let filled = Filled::new(aligned, &steps, &partings, last);
-    let begin = match start {
-        Some(class) => class + 1,
-        None if filled.begins_at_roots() => 0,
-        None => 1.min(labels.len()),
+    let begin = match (filled.at_static(), start) {
+        (Some((at, class)), _) => {
+            root = format!("static {class}");
+            at
+        }
+        (None, Some(class)) => class + 1,
+        (None, None) if filled.found.contains_key(&0) => 0,
+        (None, None) => 1.min(labels.len()),
     };
     let path = filled.path(&labels, begin);
     let down_to_head = filled.path(&aligned.labels(candidate), 0);
-    if filled.begins_at_roots()
-        && let Some((first, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic)) = path.first()
-        && let Some((class, _)) = first.rsplit_once('.')
-    {
-        root = format!("static {class}");
-    }
     if let Some(ways) = filled.ways() {
         reasons.push(match ways {
             [] | [_] => "several paths lead to these objects, so removing one would not free them"
@@ -271,9 +269,17 @@ impl Filled {
         self.ways.as_deref()
     }
 
-    /// Whether the path from the GC roots themselves was followed.
-    fn begins_at_roots(&self) -> bool {
-        self.found.contains_key(&0)
+    /// The lowest parting whose path begins at a static field, and the class that declares the field.
+    fn at_static(&self) -> Option<(usize, &str)> {
+        self.found
+            .iter()
+            .rev()
+            .find_map(|(&at, path)| match path.first()? {
+                (field, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic) => {
+                    Some((at, field.rsplit_once('.')?.0))
+                }
+                _ => None,
+            })
     }
 
     /// The labels from one place on, with what was found in the place of the partings.

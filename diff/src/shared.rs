@@ -58,7 +58,10 @@ pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Ve
     let wanted =
         |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
     let mut reached: Vec<Reached> = match tree.object(dominator) {
-        Some(object) => vec![Reached { object, from: None }],
+        Some(object) => std::iter::once(object)
+            .chain(loaded_by(snapshot, object))
+            .map(|object| Reached { object, from: None })
+            .collect(),
         None => starts(snapshot)
             .into_iter()
             .map(|object| Reached { object, from: None })
@@ -129,6 +132,17 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     all.dedup();
     all.retain(|&o| snapshot.tree().is_reachable(o));
     all
+}
+
+/// The classes of a class loader.
+fn loaded_by(snapshot: &Snapshot, loader: ObjectIndex) -> impl Iterator<Item = ObjectIndex> {
+    let id = snapshot.ids(&[loader]).first().copied().flatten();
+    snapshot
+        .classes()
+        .iter()
+        .take(snapshot.classes().dumped())
+        .filter(move |(_, class)| Some(class.loader) == id)
+        .map(|(i, _)| ObjectIndex(i.0))
 }
 
 fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
