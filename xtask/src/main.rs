@@ -6,6 +6,7 @@ mod ci;
 mod fuzz;
 mod java;
 mod overhead;
+mod real;
 mod run;
 mod soak;
 
@@ -27,6 +28,8 @@ enum Task {
     Bench(bench::Options),
     /// What the agent costs a program, beside other profilers
     Overhead(overhead::Options),
+    /// Published programs that are made to leak, and what the reports on them say
+    Real(real::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<()> {
         Task::Dumps => ci::dumps(),
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
+        Task::Real(options) => real::real(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }
