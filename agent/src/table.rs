@@ -58,13 +58,14 @@ impl Table {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a reference into a place that was taken. The next chunk is made when one is half full.
+    /// Puts a reference into a place that was taken; `false` if the heap has no room for another chunk. The
+    /// next one is made when one is a quarter full.
     pub(crate) fn store(&self, env: &mut Env<'_>, slot: u32, object: &JObject<'_>) -> bool {
         let (chunk, place) = Self::split(slot);
-        if place >= CHUNK / 2 && self.chunks.get(chunk + 1).is_none() {
+        if place >= CHUNK / 4 && self.chunks.get(chunk + 1).is_none() {
             let left = (self.capacity as usize).saturating_sub((chunk + 1) * CHUNK);
             if left > 0 {
-                self.chunks.at(env, chunk + 1, CHUNK.min(left));
+                self.chunks.prepare(env, chunk + 1, CHUNK.min(left));
             }
         }
         let left = (self.capacity as usize).saturating_sub(chunk * CHUNK);
