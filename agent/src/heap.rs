@@ -286,9 +286,7 @@ impl Blobs {
             used: len,
             len: size,
         };
-        let old = {
-            self.log().piece.replace(piece)
-        };
+        let old = { self.log().piece.replace(piece) };
         // Dropping it may call into the JVM: not under the lock.
         drop(old);
         Some((array, 0))

@@ -243,6 +243,7 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
             samples: 0,
             sampled_bytes: 0,
             growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
+            unseen_bytes: 0,
         },
     };
     (suspect, holder_class)

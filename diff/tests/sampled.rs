@@ -160,7 +160,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
     let snapshot = snapshot(heap.build());
     let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
     assert_eq!(fault, None);
-    let (stacks, sum) = by_site(&samples.unwrap(), &|_, _| true);
+    let (stacks, sum, _) = by_site(&samples.unwrap(), &|_, _| true, u64::MAX);
     let sampling = Sampling {
         interval: 4096,
         ..Sampling::default()
