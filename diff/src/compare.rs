@@ -168,16 +168,22 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
         .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class));
     // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
-    // one of them hangs on says nothing of the others.
+    // one of them hangs on says nothing of the others, unless it holds most of what grew.
     let is_one_kind = |step: StepId| {
         trie[step].parent != StepId::ROOT
             || !names::is_runtime_name(trie.names.text(trie[step].class))
     };
+    let sample = |step: StepId| match is_one_kind(step) {
+        true => trie[step].samples.first().map(|&o| (o, false)),
+        false => trie[step]
+            .largest
+            .filter(|&(retained, _)| retained.cast_signed() >= candidate.growth() / 2)
+            .map(|(_, object)| (object.0, true)),
+    };
     if let Some(at) = parting
-        && is_one_kind(steps[at])
-        && let Some(&sample) = trie[steps[at]].samples.first()
+        && let Some((sample, alone)) = sample(steps[at])
     {
-        let found = shared::paths(last, sample);
+        let found = shared::paths(last, sample, alone);
         let is_own = |p: &[Label]| p.iter().any(|l| growth::is_application(l.1));
         if let Some(best) = found.iter().find(|p| is_own(p)).or(found.first()) {
             let spliced = |path: &[Label], at: usize| [&path[..at], best, &path[at + 1..]].concat();

@@ -27,16 +27,18 @@ struct Reached {
     from: Option<(usize, Label)>,
 }
 
-/// Paths from `sample`'s dominator to objects of its class with the same dominator, one for each
-/// reference that leaves the dominator; those found first come first.
-pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>> {
+/// Paths from `sample`'s dominator to objects of its class with the same dominator, or to it `alone`, one for
+/// each reference that leaves the dominator; those found first come first.
+pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex, alone: bool) -> Vec<Vec<Label>> {
     let tree = snapshot.tree();
     let Some(dominator) = tree.dominator(sample) else {
         return Vec::new();
     };
     let class = snapshot.class_of(sample);
-    let wanted =
-        |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
+    let wanted = |o: ObjectIndex| match alone {
+        true => o == sample,
+        false => snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator),
+    };
     let mut reached: Vec<Reached> = match tree.object(dominator) {
         Some(object) => vec![Reached { object, from: None }],
         None => starts(snapshot)

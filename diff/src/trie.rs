@@ -5,6 +5,7 @@
 //! Chains of one label (linked lists, tree nodes) fold into one step, branches too small to matter
 //! are pooled, and only the steps that are large are looked into.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
 use hprof::{ClassIndex, Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
@@ -42,6 +43,8 @@ pub struct Step {
     pub children: Vec<StepId>,
     /// Some of the objects.
     pub samples: Vec<ObjectIndex>,
+    /// The one that retains most, and how much.
+    pub largest: Option<(u64, Reverse<ObjectIndex>)>,
     /// The class of the objects; of several classes of one name, one.
     of: Option<ClassIndex>,
     /// Whether a longer chain folds back through this step.
@@ -111,7 +114,7 @@ impl Trie {
         let mut trie = builder.trie;
         for i in 0..trie.steps.len() {
             let mut children = std::mem::take(&mut trie.steps[i].children);
-            children.sort_by_key(|&c| (std::cmp::Reverse(trie[c].retained_bytes), c));
+            children.sort_by_key(|&c| (Reverse(trie[c].retained_bytes), c));
             trie.steps[i].children = children;
         }
         trie
@@ -180,6 +183,7 @@ struct Group {
     retained: u64,
     nodes: Vec<Node>,
     samples: Vec<ObjectIndex>,
+    largest: Option<(u64, Reverse<ObjectIndex>)>,
 }
 
 impl Group {
@@ -190,6 +194,7 @@ impl Group {
         self.nodes.append(&mut other.nodes);
         self.samples.append(&mut other.samples);
         self.samples.truncate(SAMPLES);
+        self.largest = self.largest.max(other.largest);
     }
 }
 
@@ -250,6 +255,7 @@ impl Builder<'_> {
             retained_bytes: 0,
             children: Vec::new(),
             samples: Vec::new(),
+            largest: None,
             of: None,
             cyclic: false,
         });
@@ -302,6 +308,8 @@ impl Builder<'_> {
                     if group.samples.len() < SAMPLES {
                         group.samples.push(child.object);
                     }
+                    let this = (child.retained_bytes, Reverse(child.object));
+                    group.largest = group.largest.max(Some(this));
                     group.nodes.extend(child.node);
                     false
                 });
@@ -373,6 +381,7 @@ impl Builder<'_> {
         }
         step.samples.extend(group.samples);
         step.samples.truncate(SAMPLES);
+        step.largest = step.largest.max(group.largest);
         if step.retained_bytes >= self.expand {
             self.pend(id, group.nodes, inside);
         }
