@@ -24,8 +24,6 @@ use super::user::User;
 use crate::failure::{Result, plain};
 use crate::interrupt::Unfinished;
 
-/// The JVM copies each argument to a buffer of this size.
-pub(super) const LONGEST_ARGUMENT: usize = 1024;
 /// What is kept of an answer: those to our commands are a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
