@@ -348,3 +348,117 @@ fn survival_is_right_after_thinning() {
         }
     }
 }
+
+/// Programs as the compilers of Kotlin and Scala make them (`cargo xtask languages`). Each array that they keep
+/// comes from a method which its compiler has given a name of its own.
+#[test]
+fn names_of_kotlin_and_scala() {
+    let kotlin: &[(&str, &[&str])] = &[
+        (
+            "long[]",
+            &[
+                "com.acme.kotlin.book(Orders.kt:12)",
+                "com.acme.kotlin.book(Orders.kt:12)",
+                "com.acme.kotlin.main(Orders.kt:44)",
+            ],
+        ),
+        (
+            "int[]",
+            &[
+                "com.acme.kotlin.Shop.Companion.open(Orders.kt:17)",
+                "com.acme.kotlin.main(Orders.kt:45)",
+            ],
+        ),
+        (
+            "short[]",
+            &["com.acme.kotlin.Shop.sell (lambda)(Orders.kt:22)"],
+        ),
+        (
+            "char[]",
+            &[
+                "com.acme.kotlin.Shop.refund.each.accept (object)(Orders.kt:30)",
+                "com.acme.kotlin.Shop.refund(Orders.kt:33)",
+            ],
+        ),
+        (
+            "float[]",
+            &[
+                "com.acme.kotlin.Registry.with spaces(Orders.kt:39)",
+                "com.acme.kotlin.main(Orders.kt:48)",
+            ],
+        ),
+    ];
+    let scala: &[(&str, &[&str])] = &[
+        (
+            "long[]",
+            &[
+                "com.acme.scala.Basket.open(Orders.scala:29)",
+                "com.acme.scala.Orders.main(Orders.scala:36)",
+            ],
+        ),
+        (
+            "int[]",
+            &[
+                "com.acme.scala.Basket.+=(Orders.scala:8)",
+                "com.acme.scala.Orders.main(Orders.scala:38)",
+            ],
+        ),
+        (
+            "short[]",
+            &["com.acme.scala.Basket.sell (lambda)(Orders.scala:11)"],
+        ),
+        (
+            "char[]",
+            &[
+                "com.acme.scala.Basket.inner(Orders.scala:16)",
+                "com.acme.scala.Basket.refund(Orders.scala:17)",
+                "com.acme.scala.Orders.main(Orders.scala:40)",
+            ],
+        ),
+        (
+            "float[]",
+            &[
+                "com.acme.scala.Basket (object).accept(Orders.scala:22)",
+                "com.acme.scala.Basket.give(Orders.scala:24)",
+            ],
+        ),
+    ];
+    for jdk in jdks() {
+        for (main, expected) in [
+            ("com.acme.kotlin.OrdersKt", kotlin),
+            ("com.acme.scala.Orders", scala),
+        ] {
+            let launch = Launch::class(&jdk, programs::languages(), main).flag("-Xmx64m");
+            let mut target = launch.agent(&library(), "interval=0").start().unwrap();
+            target.wait_ready(1).unwrap();
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("heap.hprof");
+            target.dump(&file, DumpOptions::default()).unwrap();
+            let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
+            let samples = Samples::of(&snapshot, &Own::of(&snapshot)).0.unwrap();
+            for (class, frames) in expected {
+                let own = |found: &[&str], kind: &str| {
+                    kind == *class && found.first().is_some_and(|f| f.starts_with("com.acme."))
+                };
+                let (stacks, ..) = by_site(&samples, &own, u64::MAX);
+                let [stack] = &stacks[..] else {
+                    panic!("JDK {} {main} {class}: {stacks:#?}", jdk.major());
+                };
+                assert_eq!(stack.samples, 1, "{stack:#?}");
+                assert_eq!(
+                    stack.frames[..frames.len()],
+                    **frames,
+                    "JDK {}",
+                    jdk.major()
+                );
+                // The function that stands for a lambda is called by code that nobody wrote.
+                let rest = &stack.frames[frames.len()..];
+                assert!(
+                    rest.iter()
+                        .all(|f| !f.contains('$') || f.starts_with("java.")),
+                    "{rest:#?}"
+                );
+            }
+        }
+    }
+}
