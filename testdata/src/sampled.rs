@@ -185,11 +185,6 @@ impl AgentHeap {
             pair.copy_from_slice(&[samples, bytes]);
         }
         let totals = heap.add_primitive_array(Elements::Long(totals));
-        let mut allocated = vec![0; TOTALS_CHUNK];
-        for (to, from) in allocated.iter_mut().zip(&self.allocated) {
-            *to = *from;
-        }
-        let allocated = heap.add_primitive_array(Elements::Long(allocated));
         let mut counters = vec![0_i64; Counter::ALL.len()];
         let uids = self.samples.iter().map(|s| s.uid).max();
         counters[Counter::Uids.index()] = uids.unwrap_or(0);
@@ -220,10 +215,6 @@ impl AgentHeap {
             ),
             (statics::RECENT, array(heap, boot.object, dead)),
             (
-                statics::ALLOCATED,
-                array(heap, boot.object, vec![allocated.into()]),
-            ),
-            (
                 statics::RECENT_DIED,
                 heap.add_primitive_array(Elements::Int(died)),
             ),
@@ -233,6 +224,16 @@ impl AgentHeap {
                 heap.add_primitive_array(Elements::Int(Vec::new())),
             ),
         ];
+        let mut values = values.to_vec();
+        if !self.allocated.is_empty() {
+            let mut allocated = vec![0; TOTALS_CHUNK];
+            for (to, from) in allocated.iter_mut().zip(&self.allocated) {
+                *to = *from;
+            }
+            let allocated = heap.add_primitive_array(Elements::Long(allocated));
+            let outer = array(heap, boot.object, vec![allocated.into()]);
+            values.push((statics::ALLOCATED, outer));
+        }
         for (name, value) in values {
             if !is_out(name) {
                 heap.set_static(class, name, value);

@@ -7,6 +7,7 @@ mod fuzz;
 mod java;
 mod languages;
 mod overhead;
+mod real;
 mod run;
 mod soak;
 
@@ -30,6 +31,8 @@ enum Task {
     Bench(bench::Options),
     /// What the agent costs a program, beside other profilers
     Overhead(overhead::Options),
+    /// Published programs that are made to leak, and what the reports on them say
+    Real(real::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -43,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         Task::Languages => languages::languages(),
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
+        Task::Real(options) => real::real(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }

@@ -8,7 +8,7 @@ use super::agent;
 use super::dump::{self, Place};
 use super::process::Process;
 use super::protocol::Jvm;
-use super::request::{Hunt, Hunted, What};
+use super::request::{Hunt, Hunted};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
 use crate::progress::{Meter, Wanted};

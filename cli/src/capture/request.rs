@@ -129,4 +129,14 @@ mod tests {
             assert!(bad.parse::<Target>().is_err(), "{bad}");
         }
     }
+
+    #[test]
+    fn options_fit_the_protocol() {
+        assert_eq!(
+            agent_options("interval=64k,depth=8").unwrap(),
+            "interval=64k,depth=8"
+        );
+        assert!(agent_options("a\nb").is_err());
+        assert!(agent_options(&"x".repeat(1024)).is_err());
+    }
 }
