@@ -273,7 +273,7 @@ fn the_agent_does_not_show() {
     let text = |args: &[&str]| {
         let output = run(folder.path(), args);
         assert!(output.status.success(), "{args:?} {output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        String::from_utf8(output.stdout).expect("text")
     };
     let shows = |text: &str| text.contains("heapdiff.SampleRef") || text.contains("heapdiff agent");
     let sampled: &[&[&str]] = &[
@@ -317,12 +317,13 @@ fn the_agent_does_not_show() {
     }
     // What is counted is what is shown.
     let json = |args: &[&str]| -> serde_json::Value {
-        serde_json::from_str(&text(&[args, &["--format", "json"]].concat())).unwrap()
+        serde_json::from_str(&text(&[args, &["--format", "json"]].concat())).expect("JSON")
     };
     let classes = json(&["histo", SAMPLED, "--retained", "--top", "10000"]);
     let arrays = json(&["show", SAMPLED, "byte[]"]);
-    let rows = classes["classes"].as_array().unwrap();
-    let row = rows.iter().find(|row| row["class"] == "byte[]").unwrap();
+    let rows = classes["classes"].as_array().expect("classes");
+    let row = rows.iter().find(|row| row["class"] == "byte[]");
+    let row = row.expect("byte[]");
     assert_eq!(row["objects"], arrays["selected"]["objects"]);
     assert_eq!(row["shallow_bytes"], arrays["selected"]["shallow_bytes"]);
 }
