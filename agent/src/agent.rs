@@ -343,6 +343,7 @@ impl Agent {
             samples: Table::create(env, &refs, statics::SAMPLES, options.max_samples)?,
             classes: Table::create(env, &refs, statics::CLASSES, MAX_CLASSES)?,
             totals: Totals::create(env, &refs, statics::TOTALS, MAX_SITES)?,
+            allocated: Totals::create(env, &refs, statics::ALLOCATED, MAX_SITES)?,
             class_totals,
             chooser: Chooser::new(options.sampling, seed),
             first: options.sampling,

@@ -1,7 +1,8 @@
 //! Arrays in the Java heap: chunks that are added before they are needed, and the site table's bytes.
 
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jni::Env;
 use jni::errors::Result;
@@ -59,6 +60,9 @@ where
 {
     outer: Global<JObjectArray<'static>>,
     chunks: Box<[OnceLock<Global<A>>]>,
+    /// Which chunks are in the outer array.
+    shown: Box<[AtomicBool]>,
+    /// Which chunks somebody makes ahead of their need.
     claimed: Box<[AtomicBool]>,
 }
 
@@ -81,6 +85,7 @@ where
         Ok(Self {
             outer: static_objects(env, refs, name, count)?,
             chunks: (0..count).map(|_| OnceLock::new()).collect(),
+            shown: (0..count).map(|_| AtomicBool::new(false)).collect(),
             claimed: (0..count).map(|_| AtomicBool::new(false)).collect(),
         })
     }
@@ -90,8 +95,10 @@ where
         self.chunks.get(index)?.get()
     }
 
-    /// A chunk, made by `make` if it is not there. `None` while another thread makes it, or if the heap has
-    /// no room.
+    /// A chunk, made by `make` if it is not there. `None` only if the heap has no room.
+    ///
+    /// Threads that need it at once each make one, and the first to be done decides: to wait for another
+    /// could take as long as that is not scheduled, and to go without would lose a sample.
     fn ensure(
         &self,
         env: &mut Env<'_>,
@@ -99,29 +106,41 @@ where
         make: impl FnOnce(&mut Env<'_>) -> Result<Global<A>>,
     ) -> Option<&Global<A>> {
         let place = self.chunks.get(index)?;
-        if let Some(chunk) = place.get() {
-            return Some(chunk);
-        }
-        let claim = &self.claimed[index];
-        if claim.swap(true, AcqRel) {
-            return place.get();
-        }
-        let made = make(env).and_then(|chunk| {
-            let object: &JObject<'_> = (*chunk).as_ref();
-            self.outer.set_element(env, index, object)?;
-            Ok(chunk)
-        });
-        match made {
-            Ok(chunk) => {
-                // Only the claimer gets here.
-                let _ = place.set(chunk);
+        if place.get().is_none() {
+            match make(env) {
+                // One that came too late is dropped here, outside of any lock.
+                Ok(chunk) => drop(place.set(chunk)),
+                Err(_) => env.exception_clear(),
             }
-            Err(_) => {
+        }
+        let chunk = place.get()?;
+        let shown = &self.shown[index];
+        if !shown.load(Acquire) {
+            // Before anything is put into it. Who comes while another does this does the same.
+            let object: &JObject<'_> = (**chunk).as_ref();
+            if self.outer.set_element(env, index, object).is_err() {
                 env.exception_clear();
-                claim.store(false, Release);
+                return None;
             }
+            shown.store(true, Release);
         }
-        place.get()
+        Some(chunk)
+    }
+
+    /// Makes a chunk that will be needed soon, unless somebody does already.
+    fn ahead(
+        &self,
+        env: &mut Env<'_>,
+        index: usize,
+        make: impl FnOnce(&mut Env<'_>) -> Result<Global<A>>,
+    ) {
+        let Some(claim) = self.claimed.get(index) else {
+            return;
+        };
+        if self.get(index).is_none() && !claim.swap(true, AcqRel) {
+            self.ensure(env, index, make);
+            claim.store(false, Release);
+        }
     }
 }
 
@@ -138,11 +157,18 @@ impl ObjectChunks {
         index: usize,
         len: usize,
     ) -> Option<&Global<JObjectArray<'static>>> {
-        self.ensure(env, index, |env| {
-            let array = objects(env, len)?;
-            held(env, array)
-        })
+        self.ensure(env, index, |env| nulls(env, len))
     }
+
+    /// As [`Self::at`] for a chunk that can wait; see [`Chunks::ahead`].
+    pub(crate) fn prepare(&self, env: &mut Env<'_>, index: usize, len: usize) {
+        self.ahead(env, index, |env| nulls(env, len));
+    }
+}
+
+fn nulls(env: &mut Env<'_>, len: usize) -> Result<Global<JObjectArray<'static>>> {
+    let array = objects(env, len)?;
+    held(env, array)
 }
 
 impl LongChunks {
@@ -175,6 +201,8 @@ struct Piece {
 struct Log {
     piece: Option<Piece>,
     pieces: usize,
+    /// Places of pieces that the heap had no room for.
+    free: Vec<usize>,
 }
 
 /// The site table's bytes.
@@ -211,8 +239,12 @@ impl Blobs {
         true
     }
 
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn reserve(&self, len: usize) -> Option<(Arc<Global<JByteArray<'static>>>, usize)> {
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log();
         let piece = log.piece.as_mut()?;
         let offset = piece.used;
         if piece.len - offset < len {
@@ -228,12 +260,15 @@ impl Blobs {
         len: usize,
     ) -> Option<(Arc<Global<JByteArray<'static>>>, usize)> {
         let index = {
-            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-            if log.pieces >= PIECES {
-                return None;
+            let mut log = self.log();
+            match log.free.pop() {
+                Some(index) => index,
+                None if log.pieces >= PIECES => return None,
+                None => {
+                    log.pieces += 1;
+                    log.pieces - 1
+                }
             }
-            log.pieces += 1;
-            log.pieces - 1
         };
         let size = len.max(PIECE);
         let made = JByteArray::new(env, size).and_then(|array| {
@@ -242,6 +277,7 @@ impl Blobs {
         });
         let Ok(array) = made else {
             env.exception_clear();
+            self.log().free.push(index);
             return None;
         };
         let array = Arc::new(array);
@@ -250,10 +286,7 @@ impl Blobs {
             used: len,
             len: size,
         };
-        let old = {
-            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.piece.replace(piece)
-        };
+        let old = { self.log().piece.replace(piece) };
         // Dropping it may call into the JVM: not under the lock.
         drop(old);
         Some((array, 0))

@@ -1,5 +1,6 @@
 //! The agent's options: `key=value,key=value`.
 
+pub use heapdiff_sites::attach::KEYS;
 use heapdiff_sites::{Sampling, Strategy, Verbosity};
 use regex::Regex;
 
@@ -12,54 +13,6 @@ const MAX_SAMPLES: u64 = 64 << 20;
 const MAX_GARBAGE: u64 = 1 << 20;
 const MAX_RATE: u64 = 1 << 40;
 const DAY: u64 = 24 * 60 * 60;
-
-/// Every key, with what it means and its default.
-pub const KEYS: &[(&str, &str)] = &[
-    (
-        "interval",
-        "mean bytes between samples, such as 512k; 0: every allocation (512k)",
-    ),
-    ("depth", "the most frames of a stack, 1 to 1024 (64)"),
-    (
-        "include",
-        "regular expression: only classes that it finds; a comma is written \\,",
-    ),
-    ("exclude", "regular expression: no classes that it finds"),
-    ("strategy", "bytes, count, time or class (bytes)"),
-    (
-        "rate",
-        "mean allocations between samples, for strategy=count and class (1000)",
-    ),
-    (
-        "ms",
-        "mean milliseconds between samples, for strategy=time (10)",
-    ),
-    ("delay", "seconds before the first sample (0)"),
-    (
-        "verbosity",
-        "what frames tell: method, class or line (line)",
-    ),
-    (
-        "embed",
-        "on or off: whether samples are kept in the heap, hence in dumps (on)",
-    ),
-    (
-        "max_samples",
-        "the most live samples; the interval doubles when they are reached (262144)",
-    ),
-    (
-        "garbage",
-        "collected samples remembered: so many recent ones and as many chosen at random (512)",
-    ),
-    (
-        "classes",
-        "on or off: whether class definitions are recorded with their stack (on)",
-    ),
-    (
-        "reaper",
-        "how collected samples are found: auto, scan (JDK 16 and later) or queue (auto)",
-    ),
-];
 
 /// How collected samples are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

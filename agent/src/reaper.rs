@@ -6,11 +6,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-use heapdiff_sites::{CHUNK, Counter, Sampling, Strategy, fields, statics};
+use heapdiff_sites::{CHUNK, Counter, Sampling, Strategy, statics};
 use jni::errors::Result;
 use jni::objects::{JIntArray, JObject, JObjectArray};
-use jni::strings::JNIString;
-use jni::{Env, JValue, jni_sig};
+use jni::{Env, JValue};
 
 use crate::counters::Counters;
 use crate::garbage::Garbage;
@@ -23,6 +22,8 @@ use crate::table::Table;
 const NAME: &CStr = c"heapdiff agent";
 /// Without word from the collector the thread looks by itself: some collectors give none.
 const IDLE: Duration = Duration::from_secs(1);
+/// Places that thinning gives back at a time.
+const BATCH: usize = 256;
 /// After a look it rests, however often the collector runs.
 const REST: Duration = Duration::from_millis(20);
 
@@ -151,6 +152,7 @@ impl Work<'_> {
     /// Brings the figures in the heap up to date.
     pub(crate) fn flush(&self, env: &mut Env<'_>) {
         self.sampler.totals.flush(env);
+        self.sampler.allocated.flush(env);
         if let Some(totals) = &self.sampler.class_totals {
             totals.flush(env);
         }
@@ -237,37 +239,38 @@ impl Work<'_> {
     }
 
     /// Doubles interval or rate and drops the samples that would not have been taken so.
+    ///
+    /// A dump may be taken at any moment: the new interval is in the heap before any sample goes, and the
+    /// reader leaves out those that it does not keep.
     fn thin(&self, env: &mut Env<'_>) -> Result<()> {
         let sampler = self.sampler;
-        let next = sampler.chooser.sampling().doubled();
+        let now = sampler.chooser.sampling();
+        let next = now.doubled();
+        show_sampling(env, sampler, next)?;
         if next.strategy == Strategy::Bytes && self.jvmti.set_interval(next.interval).is_err() {
-            return Ok(());
+            return show_sampling(env, sampler, now);
         }
         sampler.chooser.set(next);
-        let (uid, size) = (JNIString::from(fields::UID), JNIString::from(fields::SIZE));
-        let mut dropped = Vec::new();
-        for (first, chunk) in sampler.samples.chunks() {
-            let places = (first..).take(chunk.len(env)?);
-            for (place, slot) in places.enumerate() {
-                let reference = chunk.get_element(env, place)?;
-                if reference.is_null() {
-                    continue;
-                }
-                let uid = env.get_field(&reference, &uid, jni_sig!("J"))?.j()?;
-                let size = env.get_field(&reference, &size, jni_sig!("J"))?.j()?;
-                env.delete_local_ref(reference);
-                let size = u64::try_from(size).unwrap_or(0);
-                if !next.keeps(&sampler.first, uid.cast_unsigned(), size)
-                    && sampler.samples.clear(env, slot)
-                {
-                    dropped.push(slot);
-                }
+        self.counters.count(Counter::Thinnings);
+        let samples = &sampler.samples;
+        let mut dropped = Vec::with_capacity(BATCH);
+        for (slot, uid, size) in samples.noted() {
+            if !next.keeps(&sampler.first, uid, size) && samples.clear(env, slot) {
+                dropped.push(slot);
+            }
+            if dropped.len() >= BATCH {
+                self.give_back(&mut dropped);
             }
         }
-        sampler.samples.give_back(&dropped);
+        self.give_back(&mut dropped);
+        Ok(())
+    }
+
+    /// Others wait for these places, or lose samples for want of one.
+    fn give_back(&self, dropped: &mut Vec<u32>) {
+        self.sampler.samples.give_back(dropped);
         self.counters.add(Counter::Thinned, dropped.len() as u64);
-        self.counters.count(Counter::Thinnings);
-        show_sampling(env, sampler, next)
+        dropped.clear();
     }
 }
 

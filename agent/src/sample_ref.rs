@@ -71,6 +71,7 @@ pub(crate) const STATICS: &[(&str, &str)] = &[
     (statics::BLOBS, "[Ljava/lang/Object;"),
     (statics::TOTALS, "[Ljava/lang/Object;"),
     (statics::CLASS_TOTALS, "[Ljava/lang/Object;"),
+    (statics::ALLOCATED, "[Ljava/lang/Object;"),
     (statics::RECENT, "[Ljava/lang/Object;"),
     (statics::RECENT_DIED, "[I"),
     (statics::RESERVOIR, "[Ljava/lang/Object;"),

@@ -32,8 +32,11 @@ pub(crate) struct Sampler {
     pub(crate) stacks: Stacks,
     pub(crate) samples: Table,
     pub(crate) classes: Table,
-    pub(crate) totals: Totals,
-    pub(crate) class_totals: Option<Totals>,
+    /// Samples of each site, and their bytes.
+    pub(crate) totals: Totals<2>,
+    /// Bytes that these stood for.
+    pub(crate) allocated: Totals<1>,
+    pub(crate) class_totals: Option<Totals<2>>,
     pub(crate) chooser: Chooser,
     /// How samples were chosen at first.
     pub(crate) first: Sampling,
@@ -49,7 +52,7 @@ impl Sampler {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 
-    /// The JVM has sampled an allocation. `false` if there was no place for it.
+    /// The JVM has sampled an allocation. `false` if the table needs the agent's thread: it is nearly full.
     pub(crate) fn sampled(
         &self,
         env: &mut Env<'_>,
@@ -58,12 +61,12 @@ impl Sampler {
         size: i64,
     ) -> bool {
         counters.count(Counter::Events);
+        let bytes = u64::try_from(size).unwrap_or(0);
         // The program's exception must stay as it is, and JNI forbids nearly everything until it is handled.
         if env.exception_check() {
-            counters.count(Counter::DroppedPending);
+            self.lost(counters, Counter::DroppedPending, bytes);
             return true;
         }
-        let bytes = u64::try_from(size).unwrap_or(0);
         // The class's name costs a call into the JVM: it is asked for first only where it decides.
         let counts_classes = self.chooser.counts_classes();
         let known = (self.filtered || counts_classes).then(|| self.stacks.class(class, counters));
@@ -73,7 +76,7 @@ impl Sampler {
         }
         let takes = match (&self.class_totals, known) {
             (Some(totals), Some(known)) => {
-                let (position, _) = totals.add(known.id, bytes);
+                let [position, _] = totals.add(known.id, [1, bytes]);
                 self.chooser.takes_class(known.id, position)
             }
             _ => self
@@ -85,7 +88,7 @@ impl Sampler {
             return true;
         }
         let Some(slot) = self.samples.take() else {
-            counters.count(Counter::DroppedFull);
+            self.lost(counters, Counter::DroppedFull, bytes);
             return false;
         };
         let site = self.stacks.site(env, counters);
@@ -104,16 +107,41 @@ impl Sampler {
             mark: MARK_SAMPLE,
         };
         if !self.keep(env, &self.samples, slot, object, &fields) {
-            counters.count(Counter::DroppedFailed);
+            self.lost(counters, Counter::DroppedFailed, bytes);
             return true;
         }
+        self.samples.note(slot, fields.uid, bytes);
         counters.raise(Counter::Uids, fields.uid);
         counters.count(Counter::Recorded);
         counters.add(Counter::RecordedBytes, bytes);
-        self.totals.add(site, bytes);
+        self.totals.add(site, [1, bytes]);
         self.totals.show(env, site);
+        self.allocated.add(site, [self.stands_for(bytes)]);
+        self.allocated.show(env, site);
         self.show(env, counters);
-        true
+        !self.samples.is_crowded()
+    }
+
+    /// Bytes that a sample taken now stands for.
+    fn stands_for(&self, bytes: u64) -> u64 {
+        let weight = self
+            .chooser
+            .sampling()
+            .relative_bytes(&self.first, bytes)
+            .round();
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates, as it should"
+        )]
+        let weight = weight as u64;
+        weight
+    }
+
+    /// Counts a sample that is dropped.
+    fn lost(&self, counters: &Counters, counter: Counter, bytes: u64) {
+        counters.count(counter);
+        counters.add(Counter::DroppedBytes, self.stands_for(bytes));
     }
 
     /// The JVM has defined a class.

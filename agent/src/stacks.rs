@@ -121,6 +121,7 @@ impl Stacks {
             return site;
         }
         let Some(site) = self.new_site(env, frames, cut, counters) else {
+            counters.count(Counter::SitesFull);
             return 0;
         };
         let mut stacks = lock(shard);

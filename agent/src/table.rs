@@ -1,7 +1,8 @@
 //! The places of live references in the heap.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use heapdiff_sites::CHUNK;
 use jni::Env;
@@ -17,7 +18,17 @@ pub(crate) struct Table {
     capacity: u32,
     /// Places from here on were never used.
     fresh: AtomicU32,
+    /// Places that are taken.
+    live: AtomicU32,
     free: Mutex<Vec<u32>>,
+    /// Uid and size of what is in each place, so that thinning need not ask the JVM for them; uid 0 for none.
+    notes: Box<[OnceLock<Box<[Note]>>]>,
+}
+
+#[derive(Default)]
+struct Note {
+    uid: AtomicU64,
+    size: AtomicU64,
 }
 
 impl Table {
@@ -33,38 +44,72 @@ impl Table {
             chunks,
             capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
             fresh: AtomicU32::new(0),
+            live: AtomicU32::new(0),
             free: Mutex::default(),
+            notes: (0..capacity.div_ceil(CHUNK))
+                .map(|_| OnceLock::new())
+                .collect(),
         })
     }
 
     /// Takes a place; `None` when all are taken.
     pub(crate) fn take(&self) -> Option<u32> {
-        if let Some(slot) = self.free().pop() {
-            return Some(slot);
-        }
-        self.fresh
-            .fetch_update(Relaxed, Relaxed, |next| {
-                (next < self.capacity).then_some(next + 1)
-            })
-            .ok()
+        let freed = self.free().pop();
+        let fresh = |next| (next < self.capacity).then_some(next + 1);
+        let slot = freed.or_else(|| self.fresh.fetch_update(Relaxed, Relaxed, fresh).ok())?;
+        self.live.fetch_add(1, Relaxed);
+        Some(slot)
     }
 
-    /// Gives a place back, whose reference is gone from the heap.
+    /// Gives places back, whose references are gone from the heap.
     pub(crate) fn give_back(&self, slots: &[u32]) {
+        for &slot in slots {
+            if let Some(note) = self.note_of(slot) {
+                note.uid.store(0, Relaxed);
+            }
+        }
+        let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        self.live.fetch_sub(count, Relaxed);
         self.free().extend_from_slice(slots);
+    }
+
+    fn note_of(&self, slot: u32) -> Option<&Note> {
+        let (chunk, place) = Self::split(slot);
+        self.notes.get(chunk)?.get()?.get(place)
+    }
+
+    /// Notes what was put into a place.
+    pub(crate) fn note(&self, slot: u32, uid: u64, size: u64) {
+        let (chunk, place) = Self::split(slot);
+        let Some(notes) = self.notes.get(chunk) else {
+            return;
+        };
+        let notes = notes.get_or_init(|| (0..CHUNK).map(|_| Note::default()).collect());
+        notes[place].size.store(size, Relaxed);
+        notes[place].uid.store(uid, Release);
+    }
+
+    /// All places that were noted, with uid and size.
+    pub(crate) fn noted(&self) -> impl Iterator<Item = (u32, u64, u64)> {
+        (0..self.fresh.load(Relaxed)).filter_map(|slot| {
+            let note = self.note_of(slot)?;
+            let uid = note.uid.load(Acquire);
+            (uid != 0).then(|| (slot, uid, note.size.load(Relaxed)))
+        })
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a reference into a place that was taken. The next chunk is made when one is half full.
+    /// Puts a reference into a place that was taken; `false` if the heap has no room for another chunk. The
+    /// next one is made when one is a quarter full.
     pub(crate) fn store(&self, env: &mut Env<'_>, slot: u32, object: &JObject<'_>) -> bool {
         let (chunk, place) = Self::split(slot);
-        if place >= CHUNK / 2 && self.chunks.get(chunk + 1).is_none() {
+        if place >= CHUNK / 4 && self.chunks.get(chunk + 1).is_none() {
             let left = (self.capacity as usize).saturating_sub((chunk + 1) * CHUNK);
             if left > 0 {
-                self.chunks.at(env, chunk + 1, CHUNK.min(left));
+                self.chunks.prepare(env, chunk + 1, CHUNK.min(left));
             }
         }
         let left = (self.capacity as usize).saturating_sub(chunk * CHUNK);
@@ -95,15 +140,9 @@ impl Table {
         })
     }
 
-    /// How many places are taken.
-    pub(crate) fn live(&self) -> usize {
-        let free = self.free().len();
-        (self.fresh.load(Relaxed) as usize).saturating_sub(free)
-    }
-
     /// Whether fewer than one place in eight is free.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.live() >= self.capacity as usize / 8 * 7
+        self.live.load(Relaxed) >= self.capacity - self.capacity / 8
     }
 
     const fn split(slot: u32) -> (usize, usize) {

@@ -1,4 +1,4 @@
-//! Objects and bytes by id: counted here, copied to the heap.
+//! Figures by id: counted here, copied to the heap.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,14 +12,14 @@ use crate::jvmti::java::RefClass;
 
 type Chunk = Box<[AtomicU64]>;
 
-/// A pair of counters for each id below a limit.
-pub(crate) struct Totals {
+/// One or two counters for each id below a limit.
+pub(crate) struct Totals<const N: usize> {
     chunks: Box<[OnceLock<Chunk>]>,
     dirty: Box<[AtomicBool]>,
     heap: LongChunks,
 }
 
-impl Totals {
+impl<const N: usize> Totals<N> {
     pub(crate) fn create(
         env: &mut Env<'_>,
         refs: &RefClass,
@@ -32,36 +32,40 @@ impl Totals {
             dirty: (0..count).map(|_| AtomicBool::new(false)).collect(),
             heap: LongChunks::create(env, refs, name, count)?,
         };
-        totals.heap.at(env, 0, 2 * TOTALS_CHUNK);
+        totals.heap.at(env, 0, N * TOTALS_CHUNK);
         Ok(totals)
     }
 
-    /// Counts an object; the pair before it.
-    pub(crate) fn add(&self, id: u32, bytes: u64) -> (u64, u64) {
-        let (chunk, place) = (id as usize / TOTALS_CHUNK, 2 * (id as usize % TOTALS_CHUNK));
+    /// Counts; the figures before.
+    pub(crate) fn add(&self, id: u32, amounts: [u64; N]) -> [u64; N] {
+        let (chunk, place) = Self::split(id);
         let Some(lock) = self.chunks.get(chunk) else {
-            return (0, 0);
+            return [0; N];
         };
-        let pairs = lock.get_or_init(|| (0..2 * TOTALS_CHUNK).map(|_| AtomicU64::new(0)).collect());
-        let before = (
-            pairs[place].fetch_add(1, Relaxed),
-            pairs[place + 1].fetch_add(bytes, Relaxed),
-        );
+        let counters =
+            lock.get_or_init(|| (0..N * TOTALS_CHUNK).map(|_| AtomicU64::new(0)).collect());
+        let before = std::array::from_fn(|i| counters[place + i].fetch_add(amounts[i], Relaxed));
         self.dirty[chunk].store(true, Relaxed);
         before
     }
 
-    /// Copies one pair to the heap.
+    /// Where an id's figures begin.
+    const fn split(id: u32) -> (usize, usize) {
+        (id as usize / TOTALS_CHUNK, N * (id as usize % TOTALS_CHUNK))
+    }
+
+    /// Copies an id's figures to the heap.
     pub(crate) fn show(&self, env: &mut Env<'_>, id: u32) {
-        let (chunk, place) = (id as usize / TOTALS_CHUNK, 2 * (id as usize % TOTALS_CHUNK));
-        let Some(pairs) = self.chunks.get(chunk).and_then(OnceLock::get) else {
+        let (chunk, place) = Self::split(id);
+        let Some(counters) = self.chunks.get(chunk).and_then(OnceLock::get) else {
             return;
         };
-        let pair = [&pairs[place], &pairs[place + 1]].map(|n| n.load(Relaxed).cast_signed());
-        if let Some(array) = self.heap.at(env, chunk, 2 * TOTALS_CHUNK) {
+        let figures: [i64; N] =
+            std::array::from_fn(|i| counters[place + i].load(Relaxed).cast_signed());
+        if let Some(array) = self.heap.at(env, chunk, N * TOTALS_CHUNK) {
             let place = i32::try_from(place).unwrap_or(0);
             // The agent's thread copies it again.
-            if array.set_region(env, place, &pair).is_err() {
+            if array.set_region(env, place, &figures).is_err() {
                 env.exception_clear();
             }
         }
@@ -81,7 +85,7 @@ impl Totals {
                 .collect();
             let copied = self
                 .heap
-                .at(env, chunk, 2 * TOTALS_CHUNK)
+                .at(env, chunk, N * TOTALS_CHUNK)
                 .is_some_and(|array| array.set_region(env, 0, &values).is_ok());
             if !copied {
                 env.exception_clear();

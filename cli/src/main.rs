@@ -11,6 +11,10 @@ mod gates;
 mod interrupt;
 mod notes;
 mod output;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "waits and transfers are of what talks to JVMs")
+)]
 mod progress;
 mod render;
 mod report;

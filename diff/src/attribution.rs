@@ -2,7 +2,8 @@
 //!
 //! A sample counts for the step that it is in and for every step above. Its weight is what it stands
 //! for (Horvitz and Thompson's estimator, see `heapdiff_sites`); variances add up, and the interval is that of
-//! a normal distribution, never below what was certainly seen.
+//! a normal distribution, never below what was certainly seen. Samples that the agent could not keep may have been of
+//! any stack: each interval is wider by as much as they can have stood for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,7 @@ use hprof::{Holders, Snapshot};
 
 use crate::locate::Locator;
 use crate::report::{AgentInfo, Coverage, Stack};
-use crate::samples::{Origin, Sample, Samples};
+use crate::samples::{Agent, Origin, Sample, Samples};
 use crate::trie::{StepId, Trie};
 
 /// Stacks that are reported of one suspect; coverage tells of all.
@@ -77,11 +78,23 @@ impl Estimate {
 
     /// The interval that covers the true bytes in 95 % of cases.
     #[must_use]
-    pub fn ci95(&self) -> [u64; 2] {
+    pub fn ci95(&self, unseen: Unseen) -> [u64; 2] {
         let half = Z95 * self.variance.sqrt();
         let low = (self.bytes - half).max(self.seen.min(self.bytes)).max(0.0);
-        [whole(low), whole(self.bytes + half)]
+        [
+            whole(low).saturating_sub(unseen.gone),
+            whole(self.bytes + half).saturating_add(unseen.there),
+        ]
     }
+}
+
+/// Bytes, at most, of objects whose samples the agent could not keep. Of which stacks they are is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unseen {
+    /// Of those that are there.
+    pub there: u64,
+    /// Of those that were there in an earlier dump.
+    pub gone: u64,
 }
 
 /// Samples of one stack and class.
@@ -119,24 +132,40 @@ impl Samples {
         })
     }
 
-    /// Live samples at each site, of all those that were taken there, in thousandths.
+    /// What is alive at each site, of all that was allocated there, in thousandths: as bytes that samples stand
+    /// for, since thinning takes away live samples and not those that were counted; where an agent does not
+    /// tell that, as samples.
     fn survival(&self) -> Vec<u64> {
-        let mut live = vec![0_u64; self.totals.len()];
-        for sample in &self.live {
+        let agent = self.agent();
+        let agent = agent.filter(|_| self.allocated.len() >= self.totals.len());
+        let mut live = vec![0.0_f64; self.totals.len()];
+        for sample in self.live.iter().filter(|s| !s.is_definition) {
             if let Some(live) = live.get_mut(sample.site.0 as usize) {
-                *live += 1;
+                *live += agent.map_or(1.0, |a| a.sampling.relative_bytes(&a.first, sample.size));
             }
         }
-        let permille = |(live, &(taken, _)): (u64, &(u64, u64))| match taken {
-            // The total is copied to the heap later than the sample.
-            taken if taken <= live => 1000,
-            taken => live.saturating_mul(1000) / taken,
+        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+        let permille = |(site, live): (usize, f64)| {
+            let taken = match agent {
+                Some(_) => self.allocated[site],
+                None => self.totals[site].0,
+            };
+            match taken as f64 {
+                // The total is copied to the heap later than the sample.
+                taken if taken <= live => 1000,
+                taken => whole(live * 1000.0 / taken),
+            }
         };
-        live.into_iter().zip(&self.totals).map(permille).collect()
+        live.into_iter().enumerate().map(permille).collect()
+    }
+
+    /// Bytes that samples stood for which the agent could not keep.
+    fn lost_bytes(&self) -> u64 {
+        self.agent().map_or(0, Agent::lost_bytes)
     }
 
     /// Lines as stacks, the most bytes first.
-    fn stacks(&self, lines: BTreeMap<Key, Line>) -> Vec<Stack> {
+    fn stacks(&self, lines: BTreeMap<Key, Line>, unseen: Unseen) -> Vec<Stack> {
         let survival = self.survival();
         let mut stacks: Vec<Stack> = lines
             .into_iter()
@@ -153,7 +182,7 @@ impl Samples {
                     class: self.name(class).to_owned(),
                     samples: line.estimate.samples,
                     estimated_bytes: line.estimate.bytes(),
-                    ci95: line.estimate.ci95(),
+                    ci95: line.estimate.ci95(unseen),
                     estimated_objects: line.estimate.objects(),
                     survival_permille: survival.get(site.0 as usize).copied().unwrap_or(1000),
                     threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
@@ -168,13 +197,14 @@ impl Samples {
     }
 }
 
-/// Live samples by stack and class, the most bytes first, and their sum. Of those whose frames and class
-/// `wanted` takes.
+/// Live samples by stack and class, the most bytes first, their sum, and what is not among them of the
+/// dump's `reachable_bytes` for want of a place for its sample. Of samples whose frames and class `wanted` takes.
 #[must_use]
 pub fn by_site(
     samples: &Samples,
     wanted: &dyn Fn(&[&str], &str) -> bool,
-) -> (Vec<Stack>, Estimate) {
+    reachable_bytes: u64,
+) -> (Vec<Stack>, Estimate, Unseen) {
     let mut known: BTreeMap<Key, bool> = BTreeMap::new();
     let mut is_wanted = |sample: &&Sample| {
         let known = known.entry((sample.site, sample.class));
@@ -188,7 +218,14 @@ pub fn by_site(
     for sample in &chosen {
         sum.add(sample);
     }
-    (samples.stacks(lines(chosen.into_iter())), sum)
+    let seen: f64 = samples.live.iter().map(|s| s.weight.bytes).sum();
+    let there = reachable_bytes.saturating_sub(whole(seen));
+    let unseen = Unseen {
+        there: there.min(samples.lost_bytes()),
+        gone: 0,
+    };
+    let stacks = samples.stacks(lines(chosen.into_iter()), unseen);
+    (stacks, sum, unseen)
 }
 
 /// A dump's samples, placed in its trie.
@@ -261,7 +298,18 @@ impl Attribution {
     ) -> (Vec<Stack>, Coverage) {
         let mut came: Vec<&Sample> = self.within(trie, content).collect();
         let mut went: Vec<Sample> = Vec::new();
+        let unseen = |net: f64, gone: u64| Unseen {
+            there: growth_bytes
+                .saturating_sub(whole(net))
+                .saturating_add(gone)
+                .min(self.samples.lost_bytes()),
+            gone,
+        };
         if let Some((first, trie, content)) = first.filter(|(first, ..)| self.is_like(first)) {
+            let held: u64 = content.iter().map(|&s| trie[s].retained_bytes).sum();
+            let seen: f64 = first.within(trie, content).map(|s| s.weight.bytes).sum();
+            let gone = held.saturating_sub(whole(seen));
+            let gone = gone.min(first.samples.lost_bytes());
             let before = first.within(trie, content);
             let same_jvm = self.same_jvm(first);
             match same_jvm {
@@ -282,25 +330,26 @@ impl Attribution {
                 same_jvm.is_some(),
             );
             lines.retain(|_, line| line.estimate.bytes > 0.0 && line.estimate.samples > 0);
-            return self.reported(lines, net, growth_bytes);
+            return self.reported(lines, net, (growth_bytes, unseen(net, gone)));
         }
         let lines = lines(came.into_iter());
         let net = lines.values().map(|l| l.estimate.bytes).sum();
-        self.reported(lines, net, growth_bytes)
+        self.reported(lines, net, (growth_bytes, unseen(net, 0)))
     }
 
     fn reported(
         &self,
         lines: BTreeMap<Key, Line>,
         net: f64,
-        growth_bytes: u64,
+        (growth_bytes, unseen): (u64, Unseen),
     ) -> (Vec<Stack>, Coverage) {
         let coverage = Coverage {
             samples: lines.values().map(|l| l.estimate.samples).sum(),
             sampled_bytes: whole(net),
             growth_bytes,
+            unseen_bytes: unseen.there,
         };
-        let mut stacks = self.samples.stacks(lines);
+        let mut stacks = self.samples.stacks(lines, unseen);
         stacks.truncate(STACKS);
         (stacks, coverage)
     }

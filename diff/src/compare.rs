@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hprof::Snapshot;
+use hprof::{ObjectIndex, Snapshot};
 
 use crate::attribution::Attribution;
 use crate::growth::{self, Aligned, Candidate, difference};
@@ -164,7 +164,7 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
         .collect();
-    let filled = Filled::new(aligned, &steps, &partings, last);
+    let filled = Filled::new(aligned, (&steps, candidate.growth()), &partings, last);
     let begin = match (filled.at_static(), start) {
         (Some((at, class)), _) => {
             root = format!("static {class}");
@@ -219,6 +219,7 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
             samples: 0,
             sampled_bytes: 0,
             growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
+            unseen_bytes: 0,
         },
     };
     (suspect, holder_class)
@@ -232,14 +233,24 @@ struct Filled {
     ways: Option<Vec<String>>,
 }
 
+fn retained(snapshot: &Snapshot, object: ObjectIndex) -> i64 {
+    snapshot.retained_bytes(object).unwrap_or(0).cast_signed()
+}
+
 /// So many partings of one path are looked into, from above.
 const PARTINGS: usize = 3;
 
 impl Filled {
-    fn new(aligned: &Aligned<'_>, steps: &[StepId], partings: &[usize], last: &Snapshot) -> Self {
+    fn new(
+        aligned: &Aligned<'_>,
+        (steps, growth): (&[StepId], i64),
+        partings: &[usize],
+        last: &Snapshot,
+    ) -> Self {
         let trie = aligned.last();
         // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
-        // one of them hangs on says nothing of the others.
+        // one of them hangs on says nothing of the others, unless it alone holds most of what grew: a
+        // list that a local variable holds beside its field.
         let is_one_kind = |step: StepId| {
             trie[step].parent != StepId::ROOT
                 || !names::is_runtime_name(trie.names.text(trie[step].class))
@@ -249,10 +260,12 @@ impl Filled {
             ways: None,
         };
         for &at in partings.iter().take(PARTINGS) {
-            if !is_one_kind(steps[at]) {
-                continue;
-            }
-            let paths = shared::paths(last, &trie[steps[at]].samples, trie[steps[at]].objects);
+            let (samples, objects) = (&trie[steps[at]].samples, trie[steps[at]].objects);
+            let paths = match samples.first() {
+                _ if is_one_kind(steps[at]) => shared::paths(last, samples, objects),
+                Some(&one) if retained(last, one) >= growth / 2 => shared::paths(last, &[one], 1),
+                _ => continue,
+            };
             if filled.ways.is_none() {
                 let ways = paths.iter().filter_map(|p| p.first());
                 filled.ways = Some(ways.map(|l| l.0.clone()).collect());

@@ -137,21 +137,22 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
     let mut parts: Vec<&str> = simple.split('$').collect();
     let of_file = facade.as_deref() == parts.first().copied();
     // `Foo$bar$1` is a lambda or an object within `bar`; so is `Foo$bar$1$2`.
-    let mut lambda = false;
+    let mut inner = false;
     while parts.len() > 1 && parts.last().is_some_and(|p| is_number(p)) {
         parts.pop();
-        lambda = true;
+        inner = true;
     }
-    let called = match method {
-        "invoke" | "invokeSuspend" | "emit" | "create" if lambda => "",
-        _ => method,
+    let (called, kind) = match method {
+        "invoke" | "invokeSuspend" | "emit" | "create" if inner => ("", " (lambda)"),
+        _ if inner => (method, " (object)"),
+        _ => (method, ""),
     };
     let called = called.strip_suffix("$default").unwrap_or(called);
     let called = called.strip_prefix("access$").unwrap_or(called);
     // `main$lambda$0`, and before Kotlin 2 `main$lambda-0`.
-    let (called, lambda) = match called.split_once("$lambda") {
-        Some((name, _)) => (name, true),
-        None => (called, lambda),
+    let (called, kind) = match called.split_once("$lambda") {
+        Some((name, _)) => (name, " (lambda)"),
+        None => (called, kind),
     };
     // The hash behind functions with value classes as parameters.
     let called = match called.rsplit_once('-') {
@@ -166,11 +167,7 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
         .chain(parts)
         .chain([called])
         .filter(|part| !part.is_empty());
-    let name = scope.collect::<Vec<_>>().join(".");
-    match lambda {
-        true => format!("{name} (lambda)"),
-        false => name,
-    }
+    scope.collect::<Vec<_>>().join(".") + kind
 }
 
 /// Names that the Scala compiler makes.
@@ -198,8 +195,11 @@ fn scala(class: &str, method: &str) -> String {
     joined(&class, &operators(method))
 }
 
-/// `Foo$` is the object `Foo`.
+/// `Foo$` is the object `Foo`, `Foo$$anon$1` an object without a name in `Foo`.
 fn scala_class(class: &str) -> String {
+    if let Some((host, _)) = class.split_once("$$anon$") {
+        return scala_class(host) + " (object)";
+    }
     let class = class.trim_end_matches('$');
     operators(&class.replace(".package$", "."))
         .replace("$package", "")
@@ -377,7 +377,13 @@ mod tests {
                 "com.acme.Foo$bar$1$2",
                 "run",
                 "Foo.kt",
-                "com.acme.Foo.bar.run (lambda)",
+                "com.acme.Foo.bar.run (object)",
+            ),
+            (
+                "com.acme.Foo$bar$each$1",
+                "accept",
+                "Foo.kt",
+                "com.acme.Foo.bar.each.accept (object)",
             ),
             (
                 "com.acme.Foo$Companion",
@@ -438,6 +444,7 @@ mod tests {
             ("com.acme.Foo", "apply$mcVI$sp", "com.acme.Foo.apply"),
             ("com.acme.Foo", "helper$1", "com.acme.Foo.helper"),
             ("com.acme.Foo$Bar", "get", "com.acme.Foo.Bar.get"),
+            ("com.acme.Foo$$anon$1", "get", "com.acme.Foo (object).get"),
             ("com.acme.main$package$", "run", "com.acme.main.run"),
         ] {
             assert_eq!(name(class, method, "Foo.scala"), expected);

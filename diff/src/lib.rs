@@ -21,7 +21,7 @@ mod shared;
 mod summary;
 mod trie;
 
-pub use attribution::{Estimate, by_site};
+pub use attribution::{Estimate, Unseen, by_site};
 pub use compare::{Comparison, Filter};
 pub use frames::{Shown, folded, is_runtime_frame};
 pub use report::{

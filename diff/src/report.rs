@@ -187,7 +187,7 @@ pub struct Stack {
     pub ci95: [u64; 2],
     /// Estimated objects.
     pub estimated_objects: u64,
-    /// Samples alive of those taken, in thousandths.
+    /// Bytes alive of those allocated, as samples tell, in thousandths.
     pub survival_permille: u64,
     /// Threads that allocated.
     pub threads: Vec<String>,
@@ -202,4 +202,6 @@ pub struct Coverage {
     pub sampled_bytes: u64,
     /// Bytes that grew.
     pub growth_bytes: u64,
+    /// Bytes, at most, that have no sample because the agent could not keep it.
+    pub unseen_bytes: u64,
 }

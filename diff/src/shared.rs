@@ -107,7 +107,8 @@ pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Ve
             break;
         }
     }
-    if found.is_empty() {
+    // One object has no others.
+    if found.is_empty() && of > 1 {
         found = to_others;
     }
     found.truncate(PATHS);

@@ -160,7 +160,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
     let snapshot = snapshot(heap.build());
     let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
     assert_eq!(fault, None);
-    let (stacks, sum) = by_site(&samples.unwrap(), &|_, _| true);
+    let (stacks, sum, _) = by_site(&samples.unwrap(), &|_, _| true, u64::MAX);
     let sampling = Sampling {
         interval: 4096,
         ..Sampling::default()
@@ -180,8 +180,105 @@ fn weights_and_intervals_are_those_of_the_sampling() {
         "{stack:?}"
     );
     assert!(near(stack.estimated_objects, 10.0 * weight.objects));
+    // This agent is of the kind that counts samples only.
     assert_eq!(stack.survival_permille, 250);
     assert_eq!((sum.samples, sum.bytes()), (10, stack.estimated_bytes));
+}
+
+/// The agent writes the coarser interval first and drops samples then: in a dump taken between the two some
+/// samples are there that it was about to drop.
+#[test]
+fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
+    let estimate = |interval: i64, thinned: bool| {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let entries = program(&mut heap, 4000);
+        let mut agent = AgentHeap::new(&[ADD]);
+        (agent.first_interval, agent.interval) = (Some(0), interval);
+        let sampling = |interval| Sampling {
+            interval,
+            ..Sampling::default()
+        };
+        let now = sampling(interval.cast_unsigned());
+        for (&entry, uid) in entries.iter().zip(1_i64..) {
+            if !thinned || now.keeps(&sampling(0), uid.cast_unsigned(), SIZE.cast_unsigned()) {
+                agent.sample(Sampled::new(entry, uid, SIZE, 1));
+            }
+        }
+        // All that was ever taken there.
+        agent.totals[1] = (8000, 8000 * SIZE);
+        agent.allocated = vec![0, 8000 * SIZE];
+        agent.add_to(&mut heap);
+        let snapshot = snapshot(heap.build());
+        let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
+        assert_eq!(fault, None);
+        by_site(&samples.unwrap(), &|_, _| true, u64::MAX)
+            .0
+            .remove(0)
+    };
+    let exact = estimate(0, false);
+    assert_eq!((exact.samples, exact.estimated_bytes), (4000, 4000 * 1016));
+    assert_eq!(exact.ci95, [4000 * 1016; 2]);
+    assert_eq!(exact.survival_permille, 500);
+    for interval in [4096, 32_768] {
+        let [during, after] = [false, true].map(|thinned| estimate(interval, thinned));
+        assert_eq!(during, after);
+        assert!(during.samples < 1000, "{during:?}");
+        let half = during.ci95[1] - during.estimated_bytes;
+        // Five standard errors.
+        let off = during.estimated_bytes.abs_diff(4000 * 1016);
+        assert!(half > 10_000 && off < half * 5 / 2, "{during:?}");
+        // Survival as well, though fewer samples are there of all that were taken.
+        let off = during.survival_permille.abs_diff(500);
+        assert!(
+            off * 4000 * 1016 < half * 5 / 2 * 500 + 4000 * 1016,
+            "{during:?}"
+        );
+    }
+}
+
+/// Samples that found no place may have been of any stack.
+#[test]
+fn what_was_lost_widens_intervals_and_is_told() {
+    let with = |sampled: usize, lost: [(i64, i64); 2]| {
+        let heap = |count: usize, sampled: usize, lost| {
+            let mut heap = HeapBuilder::new(writer::Options::default());
+            let entries = program(&mut heap, count);
+            let mut agent = AgentHeap::new(&[ADD, LOAD]);
+            agent.lost = lost;
+            for (&entry, uid) in entries.iter().zip(1..).take(sampled) {
+                let site = if uid % 4 == 0 { 2 } else { 1 };
+                agent.sample(Sampled::new(entry, uid, SIZE, site));
+            }
+            agent.add_to(&mut heap);
+            heap.build()
+        };
+        report(vec![heap(100, 100, lost[0]), heap(200, sampled, lost[1])])
+    };
+    // Forty of a hundred new ones have a sample, and nothing was lost: these figures are exact.
+    let report = with(140, [(0, 0); 2]);
+    let suspect = &report.suspects[0];
+    assert_eq!(suspect.stacks[0].ci95, [30 * 1016; 2]);
+    assert_eq!(suspect.coverage.unseen_bytes, 0);
+    // Sixty have none because it found no place, as far as anybody knows all of one stack.
+    for (lost, unseen) in [(60, 60), (1000, 60), (5, 5)] {
+        let report = with(140, [(0, 0), (lost, lost * SIZE)]);
+        let suspect = &report.suspects[0];
+        let intervals: Vec<[u64; 2]> = suspect.stacks.iter().map(|s| s.ci95).collect();
+        let up_to = |n: u64| [n * 1016, (n + unseen) * 1016];
+        assert_eq!(intervals, [up_to(30), up_to(10)], "{lost}");
+        assert_eq!(suspect.coverage.unseen_bytes, unseen * 1016);
+        assert_eq!(suspect.coverage.sampled_bytes, 40 * 1016);
+        assert!(report.snapshots[0].warnings.is_empty());
+        let [warning] = &report.snapshots[1].warnings[..] else {
+            panic!("{:?}", report.snapshots[1].warnings);
+        };
+        let says = format!("{lost} since its table was full (max_samples)");
+        assert!(warning.contains(&says), "{warning}");
+    }
+    // What was lost of samples that the first dump should have can make growth look too large: but there all
+    // objects had one.
+    let report = with(200, [(7, 7 * SIZE), (7, 7 * SIZE)]);
+    assert_eq!(report.suspects[0].stacks[0].ci95, [75 * 1016; 2]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub fn snapshot(bytes: &[u8]) {
     }
     let _ = (snapshot.read_all(&first), snapshot.strings(&first, 100));
     let _ = (snapshot.threads(), snapshot.jvm(), snapshot.loaders());
-    let referrers = snapshot.referrers(&first, 10);
+    let referrers = snapshot.referrers(&first, 10, &first[..first.len().min(1)]);
     for (referrers, &target) in referrers.iter().zip(&first) {
         assert_eq!(referrers.list.len() as u64, referrers.total.min(10));
         for referrer in &referrers.list {

@@ -585,6 +585,7 @@ mod pages {
 #[cfg(not(target_os = "linux"))]
 mod pages {
     use std::io::{Error, ErrorKind, Result};
+    use std::sync::atomic::AtomicBool;
 
     use memmap2::MmapMut;
 
@@ -598,6 +599,11 @@ mod pages {
 
         pub(super) fn new(bytes: usize) -> Result<Self> {
             MmapMut::map_anon(bytes.max(1)).map(|map| Self(Some(map)))
+        }
+
+        /// Nothing is prepared where nothing is kept.
+        pub(super) fn touched(self, _: &AtomicBool) -> Self {
+            self
         }
 
         pub(super) fn len(&self) -> usize {

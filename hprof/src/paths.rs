@@ -22,20 +22,23 @@ use crate::walk::RootKind;
 
 /// How to look for paths.
 #[derive(Clone, Copy, Debug)]
-pub struct PathOptions {
+pub struct PathOptions<'a> {
     /// Which references are followed for objects that no path of strong references leads to: none,
     /// soft ones and then finalizers', or weak and then phantom ones too.
     pub follow: Refs,
     /// Whether paths begin at the application's static fields, rather than with what keeps the
     /// class. Paths to class objects and class loaders never do.
     pub from_statics: bool,
+    /// Objects that no path leads to or through, as though they were not in the dump.
+    pub except: &'a [ObjectIndex],
 }
 
-impl Default for PathOptions {
+impl Default for PathOptions<'_> {
     fn default() -> Self {
         Self {
             follow: Refs::Strong,
             from_statics: true,
+            except: &[],
         }
     }
 }
@@ -187,7 +190,7 @@ impl Snapshot {
     pub fn paths(
         &self,
         targets: &[ObjectIndex],
-        options: &PathOptions,
+        options: &PathOptions<'_>,
         progress: &dyn Progress,
     ) -> Result<Paths> {
         let mut targets: Vec<ObjectIndex> = targets
@@ -198,14 +201,26 @@ impl Snapshot {
         targets.sort_unstable();
         targets.dedup();
         let graph = self.graph(progress)?;
-        let weak = if options.follow == Refs::Strong && self.options.refs != Refs::All {
+        let mut except = Bits::new(match options.except {
+            [] => 0,
+            _ => graph.object_count(),
+        });
+        let known = |o: &&ObjectIndex| u64::from(o.0) < self.object_count();
+        options
+            .except
+            .iter()
+            .filter(known)
+            .for_each(|o| except.set(o.0));
+        let mut weak = if options.follow == Refs::Strong && self.options.refs != Refs::All {
             Vec::new()
         } else {
             progress.phase("reading reference objects", 0);
             self.referents()
         };
+        weak.retain(|&(source, ..)| !except.has(source));
         let field = Field {
             snapshot: self,
+            except,
             graph: &graph,
             referents: Referents::new(weak, graph.object_count()),
             follow: options.follow,
@@ -324,6 +339,7 @@ impl Snapshot {
 /// What is searched.
 struct Field<'a> {
     snapshot: &'a Snapshot,
+    except: Bits,
     graph: &'a HeapGraph,
     referents: Referents,
     follow: Refs,
@@ -346,6 +362,13 @@ impl Bits {
         self.0
             .get(at as usize / 64)
             .is_some_and(|w| w & 1 << (at % 64) != 0)
+    }
+    /// Those that are set, ascending.
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().zip(0..).flat_map(|(&word, at)| {
+            let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
+            bits.map(move |bit| at * 64 + bit)
+        })
     }
     fn take(&mut self, at: u32) -> bool {
         let had = self.has(at);
@@ -390,11 +413,13 @@ const fn weakness(kind: Reference) -> u8 {
 
 /// The parent of an object that a search starts from; others are stored plus [`OFFSET`].
 const SEED: u32 = 1;
-const OFFSET: u32 = 2;
+/// The parent of an object that is passed by.
+const EXCEPT: u32 = 2;
+const OFFSET: u32 = 3;
 
 /// A search under way.
 struct Search {
-    /// For each object 0 when unseen, [`SEED`], or the object that it was reached from.
+    /// For each object 0 when unseen, [`SEED`], [`EXCEPT`], or the object that it was reached from.
     parent: Array<u32>,
     /// Objects in the order they were reached.
     queue: Array<u32>,
@@ -441,6 +466,9 @@ impl Field<'_> {
             left: targets.len(),
         };
         targets.iter().for_each(|t| search.wanted.set(t.0));
+        for object in self.except.iter() {
+            search.parent[object as usize] = EXCEPT;
+        }
         for seed in self.seeds(statics) {
             search.visit(seed, SEED);
         }
@@ -558,8 +586,9 @@ fn forest(search: Search, targets: &[ObjectIndex]) -> (Forest, Vec<ObjectIndex>)
         strong,
         ..
     } = search;
-    let (found, unfound): (Vec<ObjectIndex>, Vec<ObjectIndex>) =
-        targets.iter().partition(|t| parent[t.index()] != 0);
+    let (found, unfound): (Vec<ObjectIndex>, Vec<ObjectIndex>) = targets
+        .iter()
+        .partition(|t| !matches!(parent[t.index()], 0 | EXCEPT));
     let mut on_path = Bits::new(parent.len());
     found.iter().for_each(|t| on_path.set(t.0));
     for &object in queue[..tail].iter().rev() {

@@ -39,19 +39,31 @@ pub struct Referrers {
 impl Snapshot {
     /// The references to each of these objects: by fields, elements, static fields, and those that
     /// no record shows (a thread's stack, a loader's classes, an object's class). References by
-    /// reachable and unreachable objects alike are listed, at most `limit` of each object.
+    /// reachable and unreachable objects alike are listed, at most `limit` of each object. References by
+    /// objects of `except` do not count.
     ///
     /// Cost: one pass over the file, however many objects are asked for.
     #[must_use]
-    pub fn referrers(&self, targets: &[ObjectIndex], limit: usize) -> Vec<Referrers> {
+    pub fn referrers(
+        &self,
+        targets: &[ObjectIndex],
+        limit: usize,
+        except: &[ObjectIndex],
+    ) -> Vec<Referrers> {
         let objects = self.object_count();
         let mut wanted = Bits::new(objects as usize);
         let known = |t: &&ObjectIndex| u64::from(t.0) < objects;
+        let mut passed = Bits::new(if except.is_empty() {
+            0
+        } else {
+            objects as usize
+        });
+        except.iter().filter(known).for_each(|o| passed.set(o.0));
         let mut sorted: Vec<u32> = targets.iter().filter(known).map(|t| t.0).collect();
         sorted.sort_unstable();
         sorted.dedup();
         sorted.iter().for_each(|&target| wanted.set(target));
-        let nothing = || Found::new(&sorted, limit);
+        let nothing = || Found::new(&sorted, limit, &passed);
         let found = self.pieces.par_iter().map(|piece| {
             let mut finder = Finder::new(self, &wanted, piece, nothing());
             let Segment { start, end } = piece.segment;
@@ -121,12 +133,15 @@ struct Found<'a> {
     list: Vec<(u32, u32, Way)>,
     /// For each target, how many references lead to it.
     counts: Vec<u64>,
+    /// Sources that do not count.
+    passed: &'a Bits,
 }
 
 impl<'a> Found<'a> {
-    fn new(targets: &'a [u32], limit: usize) -> Self {
+    fn new(targets: &'a [u32], limit: usize, passed: &'a Bits) -> Self {
         Self {
             targets,
+            passed,
             limit,
             list: Vec::new(),
             counts: vec![0; targets.len()],
@@ -134,7 +149,9 @@ impl<'a> Found<'a> {
     }
 
     fn add(&mut self, target: u32, source: u32, way: Way) {
-        if let Ok(place) = self.targets.binary_search(&target) {
+        if let Ok(place) = self.targets.binary_search(&target)
+            && !self.passed.has(source)
+        {
             self.counts[place] += 1;
             self.list.push((target, source, way));
         }

@@ -1,4 +1,5 @@
-//! What `Agent_OnAttach` returns, and what the JVM hands on to whoever asked it to load the agent.
+//! What the agent is told when it is loaded, and what `Agent_OnAttach` returns: the JVM hands that on to whoever
+//! asked it to load the agent.
 
 /// Sampling, or about to.
 pub const DONE: i32 = 0;
@@ -10,3 +11,51 @@ pub const BAD_OPTIONS: i32 = 202;
 pub const OTHER_SAMPLER: i32 = 203;
 /// The JVM lacks what the agent needs, or setting up failed; its standard error says why.
 pub const FAILED: i32 = 204;
+
+/// Every key of the agent's options, with what it means and its default.
+pub const KEYS: &[(&str, &str)] = &[
+    (
+        "interval",
+        "mean bytes between samples, such as 512k; 0: every allocation (512k)",
+    ),
+    ("depth", "the most frames of a stack, 1 to 1024 (64)"),
+    (
+        "include",
+        "regular expression: only classes that it finds; a comma is written \\,",
+    ),
+    ("exclude", "regular expression: no classes that it finds"),
+    ("strategy", "bytes, count, time or class (bytes)"),
+    (
+        "rate",
+        "mean allocations between samples, for strategy=count and class (1000)",
+    ),
+    (
+        "ms",
+        "mean milliseconds between samples, for strategy=time (10)",
+    ),
+    ("delay", "seconds before the first sample (0)"),
+    (
+        "verbosity",
+        "what frames tell: method, class or line (line)",
+    ),
+    (
+        "embed",
+        "on or off: whether samples are kept in the heap, hence in dumps (on)",
+    ),
+    (
+        "max_samples",
+        "the most live samples; the interval doubles when they are reached (262144)",
+    ),
+    (
+        "garbage",
+        "collected samples remembered: so many recent ones and as many chosen at random (512)",
+    ),
+    (
+        "classes",
+        "on or off: whether class definitions are recorded with their stack (on)",
+    ),
+    (
+        "reaper",
+        "how collected samples are found: auto, scan (JDK 16 and later) or queue (auto)",
+    ),
+];

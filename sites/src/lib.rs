@@ -27,6 +27,7 @@
 //! | `blobs` | `Object[]` of `byte[]` | the site table, see [`SiteTable::decode`]; skip `null`s |
 //! | `totals` | `Object[]` of `long[]` | what each site allocated since the start: chunk `site / 1024` holds samples at `2 * (site % 1024)` and their bytes at the place after it ([`TOTALS_CHUNK`]) |
 //! | `classTotals` | `Object[]` of `long[]` | exact allocations (objects, bytes) of each type, same form by type id; only with [`Strategy::Class`], else `null`. Brought up to date once a second |
+//! | `allocated` | `Object[]` of `long[]` | the bytes that each site's samples stood for when they were taken ([`Sampling::relative_bytes`]): chunk `site / 1024`, place `site % 1024`. What `totals` counts was taken at all rates there were; this can be set against the live samples' weights. The field is missing where an older agent wrote |
 //! | `recent` | `Object[]` | ring of the last collected samples, oldest overwritten; `null`s where it is not full yet |
 //! | `recentDied` | `int[]` | when each of `recent` was found to be collected, as `time` below |
 //! | `reservoir` | `Object[]` | a uniform choice of all collected samples |
@@ -68,9 +69,15 @@
 //!
 //! When the table of `max_samples` places is nearly full, or samples found no place in it, the agent
 //! doubles `interval` (or `rate`) and drops those samples that the new interval would not have
-//! taken, so that estimates stay unbiased; [`Sampling::keeps`] decides from uid and size alone. For identity across dumps apply the
+//! taken, so that estimates stay unbiased; [`Sampling::keeps`] decides from uid and size alone.
+//! [`Counter::Thinned`] counts them. A dump may be taken at any moment of that, so the new interval is
+//! written first: a reader has to leave out the samples that it does not keep, for the agent is about to
+//! drop them. For identity across dumps apply the
 //! later dump's thinning to the earlier one's samples: a sample which it does not keep is missing
-//! in the later dump for that reason, not because it died. [`Counter::Thinned`] counts them.
+//! in the later dump for that reason, not because it died.
+//!
+//! What found no place meanwhile is lost. [`Counter::DroppedBytes`] says how much it stood for: nothing tells
+//! which sites those samples were of, or whether their objects are alive.
 //!
 //! # The site table
 //!

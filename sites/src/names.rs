@@ -34,6 +34,7 @@ pub mod statics {
     pub const BLOBS: &str = "blobs";
     pub const TOTALS: &str = "totals";
     pub const CLASS_TOTALS: &str = "classTotals";
+    pub const ALLOCATED: &str = "allocated";
     pub const RECENT: &str = "recent";
     pub const RECENT_DIED: &str = "recentDied";
     pub const RESERVOIR: &str = "reservoir";
@@ -99,7 +100,7 @@ counters! {
     Thinnings,
     /// Recorded with site 0: the JVM gave no stack.
     NoStack,
-    /// Recorded with site 0: the site table is full.
+    /// Recorded with site 0: the site table is full, or the heap had no room for its bytes.
     SitesFull,
     /// Recorded with thread 0 or type 0: too many names.
     NamesFull,
@@ -113,6 +114,8 @@ counters! {
     Sweeps,
     /// Faults in the agent itself that it survived.
     Faults,
+    /// Bytes that the dropped samples (full, failed, pending) stood for.
+    DroppedBytes,
 }
 
 impl Counter {

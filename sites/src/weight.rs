@@ -99,6 +99,18 @@ impl Sampling {
         })
     }
 
+    /// Bytes that a sample stands for next to others of one JVM, however often its sampling was made
+    /// coarser since `first`: those of [`Self::weight`], or where these are unknown, the
+    /// object's own times the growth of the rate.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn relative_bytes(&self, first: &Sampling, size: u64) -> f64 {
+        self.weight(size).map_or_else(
+            || size as f64 * (self.rate.max(1) as f64 / first.rate.max(1) as f64),
+            |weight| weight.bytes,
+        )
+    }
+
     /// The next coarser sampling, which the agent turns to when its table is full.
     #[must_use]
     pub fn doubled(&self) -> Self {
@@ -219,6 +231,9 @@ mod tests {
             rate: 10,
         };
         assert_eq!(time.weight(24), None);
+        assert_eq!(time.relative_bytes(&time, 24), 24.0);
+        assert_eq!(time.doubled().doubled().relative_bytes(&time, 24), 96.0);
+        assert_eq!(count.relative_bytes(&count, 24), 2400.0);
         let kept = (1..=10_000)
             .filter(|&uid| time.doubled().keeps(&time, uid, 24))
             .count();

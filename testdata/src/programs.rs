@@ -25,6 +25,12 @@ pub fn agent(name: &str) -> PathBuf {
     java("agent").join(name)
 }
 
+/// Classes of a Kotlin and a Scala program that keep arrays, in a jar. Main classes
+/// `com.acme.kotlin.OrdersKt` and `com.acme.scala.Orders`.
+pub fn languages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")
+}
+
 /// A program whose operations are counted and timed, in `java/overhead`.
 pub fn overhead(name: &str) -> PathBuf {
     java("overhead").join(name)

@@ -52,6 +52,10 @@ pub struct AgentHeap {
     pub pid: i64,
     /// Mean bytes between samples.
     pub interval: i64,
+    /// What it was at first, if not that.
+    pub first_interval: Option<i64>,
+    /// Samples that found no place, and the bytes that they stood for.
+    pub lost: (i64, i64),
     /// Samples.
     pub samples: Vec<Sampled>,
     /// Collected samples, with the time they died.
@@ -60,6 +64,8 @@ pub struct AgentHeap {
     pub table: Vec<u8>,
     /// Samples and bytes of each site.
     pub totals: Vec<(i64, i64)>,
+    /// Bytes that each site's samples stood for; the field is left out where there are none.
+    pub allocated: Vec<i64>,
     /// Static fields to leave out.
     pub without: Vec<&'static str>,
 }
@@ -98,10 +104,13 @@ impl AgentHeap {
             format: FORMAT,
             pid: 4711,
             interval: 0,
+            first_interval: None,
+            lost: (0, 0),
             samples: Vec::new(),
             collected: Vec::new(),
             table: batch.finish(),
             totals: vec![(0, 0); sites.len() + 1],
+            allocated: Vec::new(),
             without: Vec::new(),
         }
     }
@@ -133,7 +142,10 @@ impl AgentHeap {
             (statics::STRATEGY, Value::Int(0)),
             (statics::INTERVAL, Value::Long(self.interval)),
             (statics::RATE, Value::Long(0)),
-            (statics::FIRST_INTERVAL, Value::Long(self.interval)),
+            (
+                statics::FIRST_INTERVAL,
+                Value::Long(self.first_interval.unwrap_or(self.interval)),
+            ),
             (statics::FIRST_RATE, Value::Long(0)),
             (statics::DEPTH, Value::Int(64)),
             (statics::VERBOSITY, Value::Int(0)),
@@ -145,6 +157,7 @@ impl AgentHeap {
             statics::BLOBS,
             statics::TOTALS,
             statics::CLASS_TOTALS,
+            statics::ALLOCATED,
             statics::RECENT,
             statics::RECENT_DIED,
             statics::RESERVOIR,
@@ -153,7 +166,10 @@ impl AgentHeap {
         let mut all = vec![(statics::FORMAT, Value::Int(self.format))];
         all.extend(of_sites);
         all.extend(arrays.map(|name| (name, Value::NULL)));
-        all.retain(|(name, _)| !self.without.contains(name));
+        let is_out = |name: &str| {
+            self.without.contains(&name) || name == statics::ALLOCATED && self.allocated.is_empty()
+        };
+        all.retain(|(name, _)| !is_out(name));
         let class = heap.add_class(CLASS, Some(boot.phantom_reference), &declared, &all);
         let samples: Vec<Obj> = self.samples.iter().map(|s| add(heap, class, s)).collect();
         let chunks: Vec<Obj> = samples
@@ -172,6 +188,8 @@ impl AgentHeap {
         let mut counters = vec![0_i64; Counter::ALL.len()];
         let uids = self.samples.iter().map(|s| s.uid).max();
         counters[Counter::Uids.index()] = uids.unwrap_or(0);
+        counters[Counter::DroppedFull.index()] = self.lost.0;
+        counters[Counter::DroppedBytes.index()] = self.lost.1;
         counters[Counter::BlobBytes.index()] = self.table.len() as i64;
         let values = [
             (
@@ -206,8 +224,18 @@ impl AgentHeap {
                 heap.add_primitive_array(Elements::Int(Vec::new())),
             ),
         ];
+        let mut values = values.to_vec();
+        if !self.allocated.is_empty() {
+            let mut allocated = vec![0; TOTALS_CHUNK];
+            for (to, from) in allocated.iter_mut().zip(&self.allocated) {
+                *to = *from;
+            }
+            let allocated = heap.add_primitive_array(Elements::Long(allocated));
+            let outer = array(heap, boot.object, vec![allocated.into()]);
+            values.push((statics::ALLOCATED, outer));
+        }
         for (name, value) in values {
-            if !self.without.contains(&name) {
+            if !is_out(name) {
                 heap.set_static(class, name, value);
             }
             let global_ref = 0x9000;

@@ -5,6 +5,7 @@ mod bench;
 mod ci;
 mod fuzz;
 mod java;
+mod languages;
 mod overhead;
 mod real;
 mod run;
@@ -24,6 +25,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Make the kept dumps in testdata anew
     Dumps,
+    /// Compile the Kotlin and Scala programs in testdata anew
+    Languages,
     /// Time and memory beside other tools, on generated or given dumps
     Bench(bench::Options),
     /// What the agent costs a program, beside other profilers
@@ -40,6 +43,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test => ci::test(),
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Dumps => ci::dumps(),
+        Task::Languages => languages::languages(),
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
         Task::Real(options) => real::real(&options),

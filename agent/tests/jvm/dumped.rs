@@ -127,9 +127,19 @@ impl Dumped {
                 .collect();
             samples(&snapshot, &table, &objects)
         };
+        let (now, first) = (
+            sampling(statics::INTERVAL, statics::RATE),
+            sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
+        );
+        // The agent may be about to drop some.
+        let is_kept = |s: &Sample| {
+            s.mark == i64::from(MARK_CLASS)
+                || now == first
+                || now.keeps(&first, s.uid.cast_unsigned(), s.size.cast_unsigned())
+        };
         let live = |name| {
             let mut samples: Vec<Sample> = of_chunks(name);
-            samples.retain(|sample| sample.referent.is_some());
+            samples.retain(|sample| sample.referent.is_some() && is_kept(sample));
             samples
         };
         let class_totals = pairs(statics::CLASS_TOTALS)
@@ -167,8 +177,8 @@ impl Dumped {
             .map(|&object| snapshot.shallow_bytes(object))
             .sum();
         Some(Self {
-            sampling: sampling(statics::INTERVAL, statics::RATE),
-            first: sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
+            sampling: now,
+            first,
             samples: live(statics::SAMPLES),
             classes: live(statics::CLASSES),
             recent: samples(&snapshot, &table, &nested(statics::RECENT)),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heapdiff_sites::attach::KEYS;
 
 use super::common::{ProgressArgs, ReportArgs};
 use super::diff::GrowthArgs;
@@ -22,6 +23,15 @@ struct JvmArgs {
     timeout: Span,
 }
 
+/// What the agent can be told, and where it comes from.
+fn agent_help() -> String {
+    let mut text = "The agent's options, with their defaults:\n".to_owned();
+    for (key, meaning) in KEYS {
+        text += &format!("  {key:<11} {meaning}\n");
+    }
+    text + "\n" + AGENT_HELP
+}
+
 const AGENT_HELP: &str = "\
 The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, or from beside this
 program, and is copied to the JVM's /tmp where it cannot be read as it is. Agents stay loaded until
@@ -29,7 +39,7 @@ the JVM ends. From JDK 21 on the JVM warns of it on its standard error unless it
 -XX:+EnableDynamicAgentLoading.";
 
 #[derive(Debug, Args)]
-#[command(after_help = AGENT_HELP)]
+#[command(after_help = agent_help())]
 pub(super) struct AttachArgs {
     #[command(flatten)]
     jvm: JvmArgs,
@@ -63,6 +73,9 @@ struct WhatArgs {
     /// Garbage, too: without a collection first, which live dumps begin with
     #[arg(long)]
     all: bool,
+    /// As is done without `--all`; who knows `jmap -dump:live` may say so
+    #[arg(long, hide = true, conflicts_with = "all")]
+    live: bool,
     /// Have the JVM compress it, 1 (fast) to 9 (small); from JDK 16 on
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=9))]
     gz: Option<u8>,
@@ -71,7 +84,7 @@ struct WhatArgs {
 impl WhatArgs {
     fn what(&self) -> What {
         What {
-            all: self.all,
+            all: self.all && !self.live,
             gzip: self.gz,
         }
     }
@@ -88,7 +101,7 @@ pub(super) struct DumpJvmArgs {
     #[command(flatten)]
     jvm: JvmArgs,
     /// The file to write, or the folder [default: java_pidPID.hprof, numbered where it exists]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", alias = "file")]
     output: Option<PathBuf>,
     #[command(flatten)]
     what: WhatArgs,
@@ -115,7 +128,7 @@ impl DumpJvmArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = AGENT_HELP)]
+#[command(after_help = agent_help())]
 pub(super) struct HuntArgs {
     #[command(flatten)]
     jvm: JvmArgs,
@@ -123,7 +136,12 @@ pub(super) struct HuntArgs {
     #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with = "no_attach")]
     options: String,
     /// How long to wait between the dumps; Ctrl-C ends the wait early
-    #[arg(long = "for", value_name = "TIME", default_value = "5m")]
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "5m",
+        alias = "duration"
+    )]
     wait: Span,
     /// The folder for before.hprof, after.hprof and the report [default: hunt-PID, a new one]
     #[arg(short, long, value_name = "DIR")]

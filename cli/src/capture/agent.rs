@@ -11,7 +11,8 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
 use super::process::{bytes_of, refused};
-use super::protocol::{Answer, Jvm, LONGEST_ARGUMENT};
+use super::protocol::{Answer, Jvm};
+use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result, plain};
 
 const LIBRARY: &str = "libheapdiff_agent.so";
@@ -66,17 +67,6 @@ pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
             Failure::usage(format!("{LIBRARY} is not beside {}", program.display()))
                 .with_hint("name the agent's library with --agent or HEAPDIFF_AGENT")
         })
-}
-
-/// Checks the agent's options as far as the protocol goes; the agent checks the rest.
-pub(crate) fn options(text: &str) -> std::result::Result<String, String> {
-    if text.len() >= LONGEST_ARGUMENT {
-        return Err(format!("longer than {} bytes", LONGEST_ARGUMENT - 1));
-    }
-    match text.chars().find(|c| c.is_control()) {
-        Some(c) => Err(format!("{c:?} cannot be part of an option")),
-        None => Ok(text.to_owned()),
-    }
 }
 
 /// How an attach went well.
@@ -230,15 +220,5 @@ mod tests {
             assert!(outcome(code, "").is_err());
         }
         assert!(outcome(100, "return code: 0").is_err());
-    }
-
-    #[test]
-    fn options_fit_the_protocol() {
-        assert_eq!(
-            options("interval=64k,depth=8").unwrap(),
-            "interval=64k,depth=8"
-        );
-        assert!(options("a\nb").is_err());
-        assert!(options(&"x".repeat(1024)).is_err());
     }
 }

@@ -13,19 +13,11 @@ use rustix::process::geteuid;
 
 use super::folder::Folder;
 use super::process::{bytes_of, refused};
-use super::protocol::{Answer, Jvm, LONGEST_ARGUMENT};
+use super::protocol::{Answer, Jvm};
+use super::request::{LONGEST_ARGUMENT, What};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::Unfinished;
 use crate::progress::{Meter, Wanted};
-
-/// What a dump takes in, and how.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct What {
-    /// Garbage, too; else the JVM collects first.
-    pub(crate) all: bool,
-    /// Level of compression.
-    pub(crate) gzip: Option<u8>,
-}
 
 /// Where a dump goes.
 #[derive(Clone, Debug)]

@@ -4,36 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Agent;
 use super::agent;
-use super::dump::{self, Place, What};
-use super::process::{Process, Target};
+use super::dump::{self, Place};
+use super::process::Process;
 use super::protocol::Jvm;
+use super::request::{Hunt, Hunted};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
 use crate::progress::{Meter, Wanted};
 use crate::span::Span;
-
-/// What to hunt in.
-#[derive(Debug)]
-pub(crate) struct Hunt {
-    pub(crate) target: Target,
-    pub(crate) timeout: Duration,
-    /// Without one the dumps tell no allocation sites, unless an agent is there already.
-    pub(crate) agent: Option<Agent>,
-    pub(crate) what: What,
-    /// Between the dumps.
-    pub(crate) wait: Span,
-    pub(crate) folder: Option<PathBuf>,
-}
-
-/// What a hunt brings home.
-#[derive(Debug)]
-pub(crate) struct Hunted {
-    pub(crate) folder: PathBuf,
-    /// Before and after.
-    pub(crate) dumps: [PathBuf; 2],
-}
 
 /// Takes both dumps. `reports` are the names that must be free in the folder, too.
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {

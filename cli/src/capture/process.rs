@@ -6,7 +6,6 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Gid, Uid};
@@ -15,34 +14,9 @@ use rustix::process::{
     test_kill_process,
 };
 
+use super::request::Target;
 use super::user::User;
 use crate::failure::{Exit, Failure, Result, plain};
-
-/// A process as a user names it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Target {
-    Pid(u32),
-    /// A part of the main class's name, or of the jar's.
-    Name(String),
-}
-
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        if digits.is_empty() {
-            return Err("no process is named".to_owned());
-        }
-        if !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Ok(Self::Name(text.to_owned()));
-        }
-        match text.parse() {
-            Ok(pid @ 1..=0x7fff_ffff) => Ok(Self::Pid(pid)),
-            _ => Err("a process id is a number from 1 on".to_owned()),
-        }
-    }
-}
 
 /// A HotSpot JVM that we may talk to.
 #[derive(Debug)]
@@ -497,27 +471,6 @@ pub(super) fn bytes_of(path: &std::path::Path) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn targets_are_ids_or_names() {
-        assert_eq!("4711".parse(), Ok(Target::Pid(4711)));
-        assert_eq!("Main".parse(), Ok(Target::Name("Main".to_owned())));
-        assert_eq!(
-            "7zip.Main".parse(),
-            Ok(Target::Name("7zip.Main".to_owned()))
-        );
-        for bad in [
-            "",
-            "-",
-            "0",
-            "-1",
-            "4294967296",
-            "2147483648",
-            "99999999999999999999",
-        ] {
-            assert!(bad.parse::<Target>().is_err(), "{bad}");
-        }
-    }
 
     const STATUS: &str = "Name:\tjava: (x)\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t812\n\
         Uid:\t0\t1000\t0\t0\nGid:\t0\t1001\t0\t0\nGroups:\t4 24 \nNSpid:\t812\t7\n\

@@ -20,14 +20,15 @@ use rustix::process::geteuid;
 
 use super::folder::Folder;
 use super::process::{Process, refused};
+use super::user::User;
 use crate::failure::{Result, plain};
 use crate::interrupt::Unfinished;
 
-/// The JVM copies each argument to a buffer of this size.
-pub(super) const LONGEST_ARGUMENT: usize = 1024;
 /// What is kept of an answer: those to our commands are a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
+/// Set on folders in which nobody may remove what is another's.
+const STICKY: u32 = 0o1000;
 
 /// A JVM that listens.
 #[derive(Debug)]
@@ -135,6 +136,7 @@ impl<'a> Jvm<'a> {
                     if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
                 {
                     if trigger.is_none() {
+                        self.clear_the_way()?;
                         trigger = Some(self.trigger()?);
                     }
                     if signals == 0 || (signals == 1 && Instant::now() >= again) {
@@ -163,28 +165,61 @@ impl<'a> Jvm<'a> {
 
     /// Connects as the JVM's user: it refuses everybody else but root, and before JDK 11 root, too.
     fn connect_now(&self) -> io::Result<UnixStream> {
-        let path = self
-            .tmp
-            .path(format!(".java_pid{}", self.process.inner_pid));
+        let path = self.socket();
         let meta = fs::symlink_metadata(&path)?;
         if !meta.file_type().is_socket() || meta.uid() != self.process.user.uid.as_raw() {
             // Anybody may have put it into /tmp. The JVM replaces it, if it can.
             return Err(ErrorKind::NotFound.into());
         }
-        let dial = || -> io::Result<OwnedFd> {
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-            connect(&socket, &SocketAddrUnix::new(&path)?)?;
-            Ok(socket)
-        };
-        let socket = match self.process.user.act(dial) {
+        let socket = match self.process.user.act(|| dial(&path)) {
             // A root that may not become others may still be let in.
-            Err(_) if geteuid().is_root() => dial(),
+            Err(_) if geteuid().is_root() => dial(&path),
             dialled => dialled?,
         }?;
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(false)?;
         Ok(stream)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.tmp
+            .path(format!(".java_pid{}", self.process.inner_pid))
+    }
+
+    /// Makes room for the JVM's socket.
+    ///
+    /// A JVM that was killed leaves its socket, and a later one of another user may get the same id. In a
+    /// folder like `/tmp` it may not replace what is another's, and would never listen, nor say so.
+    fn clear_the_way(&self) -> Result<()> {
+        let path = self.socket();
+        let (Ok(found), Ok(folder)) = (
+            fs::symlink_metadata(&path),
+            fs::metadata(self.tmp.path(".")),
+        ) else {
+            return Ok(());
+        };
+        let user = self.process.user.uid;
+        let is_theirs = |uid: u32| uid == user.as_raw() || user.is_root();
+        if is_theirs(found.uid()) || is_theirs(folder.uid()) || folder.mode() & STICKY == 0 {
+            return Ok(());
+        }
+        let is_socket = found.file_type().is_socket();
+        let answers = dial(&path).map_err(|e| e.kind());
+        let is_deserted = answers.as_ref().err() == Some(&ErrorKind::ConnectionRefused);
+        if is_socket && is_deserted && fs::remove_file(&path).is_ok() {
+            return Ok(());
+        }
+        let (process, id) = (self.process, self.process.inner_pid);
+        let owner = User::name_of(found.uid());
+        let message = format!(
+            "{process} cannot listen: /tmp/.java_pid{id} of the user {owner} is in its way"
+        );
+        Err(
+            refused(message).with_hint(match is_socket && answers.is_err() {
+                true => "a process that had the same id left it; remove it as that user or as root",
+                false => "another program made it, or a process of the same id shares its /tmp",
+            }),
+        )
     }
 
     /// Makes the file that tells SIGQUIT from a wish for a thread dump.
@@ -240,6 +275,13 @@ impl<'a> Jvm<'a> {
             }
         }
     }
+}
+
+fn dial(path: &Path) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }
 
 /// The file, until the JVM listens or we give up, and the folder through which it is reached.

@@ -54,7 +54,12 @@ impl User {
 
     /// The user's name, or the number where it has none here.
     pub(super) fn name(&self) -> String {
-        let uid = self.uid.as_raw().to_string();
+        Self::name_of(self.uid.as_raw())
+    }
+
+    /// The name of the user with this number, or the number.
+    pub(super) fn name_of(uid: u32) -> String {
+        let uid = uid.to_string();
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let name = accounts.lines().find_map(|line| {
             let mut fields = line.split(':');

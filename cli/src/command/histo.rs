@@ -19,8 +19,9 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
         let (snapshot, meter) = open(setup, dump)?;
         meter.phase("summing up classes", 0);
         let mut totals = snapshot.histogram();
-        Own::of(&snapshot).take_from(&snapshot, &mut totals);
-        let info = SnapshotInfo::of(&snapshot);
+        let own = Own::of(&snapshot);
+        own.take_from(&snapshot, &mut totals);
+        let info = SnapshotInfo::of(&snapshot, &own);
         return Ok(report(setup, info, snapshot.classes(), &totals));
     }
     let meter = Meter::new(setup.progress, dump);

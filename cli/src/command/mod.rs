@@ -12,6 +12,8 @@ mod top;
 
 use std::path::Path;
 
+use heapdiff_diff::samples::Own;
+use heapdiff_sites::CLASS;
 use hprof::{ObjectIndex, Selector, Snapshot};
 
 use crate::args::{Job, Setup, Task};
@@ -62,8 +64,42 @@ fn open_after(previous: Option<Snapshot>, setup: &Setup, dump: &Path) -> Result<
 }
 
 /// The objects that a selector names in a dump.
-fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Vec<ObjectIndex>> {
-    snapshot
+struct Selection {
+    objects: Vec<ObjectIndex>,
+    /// The agent's objects, which are no part of the program's heap.
+    own: Own,
+    shows_own: bool,
+}
+
+impl Selection {
+    /// The agent's objects that are not to be seen.
+    fn hidden(&self) -> &[ObjectIndex] {
+        match self.shows_own {
+            true => &[],
+            false => self.own.objects(),
+        }
+    }
+
+    fn hides(&self, object: ObjectIndex) -> bool {
+        !self.shows_own && self.own.contains(object)
+    }
+}
+
+/// Finds what a selector names. The agent's objects are left out unless it names nothing else or the agent.
+fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
+    let mut objects = snapshot
         .select(selector)
-        .map_err(|e| Failure::usage(format!("{}: {e}", dump.display())))
+        .map_err(|e| Failure::usage(format!("{}: {e}", dump.display())))?;
+    let own = Own::of(snapshot);
+    let package = CLASS.split('.').next().unwrap_or(CLASS);
+    let shows_own =
+        objects.iter().all(|&o| own.contains(o)) || selector.to_string().contains(package);
+    if !shows_own {
+        objects.retain(|&o| !own.contains(o));
+    }
+    Ok(Selection {
+        objects,
+        own,
+        shows_own,
+    })
 }

@@ -16,23 +16,25 @@ const LINES: usize = 30;
 pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<PathsReport> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected", 0);
-    let objects = select(&snapshot, dump, selector)?;
+    let selection = select(&snapshot, dump, selector)?;
+    let objects = &selection.objects;
     let options = PathOptions {
         follow: setup.analysis.refs,
+        except: selection.hidden(),
         ..PathOptions::default()
     };
     let paths = snapshot
-        .paths(&objects, &options, &meter)
+        .paths(objects, &options, &meter)
         .map_err(|e| Failure::input(dump, &e))?;
     let limit = setup.top.unwrap_or(LINES);
-    let tree = paths.merged(&snapshot, merge(&snapshot, &paths, &objects, limit), limit);
+    let tree = paths.merged(&snapshot, merge(&snapshot, &paths, objects, limit), limit);
     let first: Vec<ObjectIndex> = tree.nodes.iter().map(|n| n.object).collect();
     let ids = snapshot.ids(&first);
     Ok(PathsReport {
         schema: PathsReport::SCHEMA,
-        snapshot: SnapshotInfo::of(&snapshot),
+        snapshot: SnapshotInfo::of(&snapshot, &selection.own),
         selector: selector.to_string(),
-        selected: SelectedTotals::of(&snapshot, &objects),
+        selected: SelectedTotals::of(&snapshot, objects),
         without_path: paths.missing().len() as u64,
         tree: tree
             .nodes

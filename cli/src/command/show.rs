@@ -26,10 +26,10 @@ const TEXT: usize = 2000;
 pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<ShowReport> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected", 0);
-    let objects = select(&snapshot, dump, selector)?;
-    let selected = SelectedTotals::of(&snapshot, &objects);
+    let selection = select(&snapshot, dump, selector)?;
+    let selected = SelectedTotals::of(&snapshot, &selection.objects);
     let mut best = Best::new(setup.top.unwrap_or(OBJECTS));
-    for &object in &objects {
+    for &object in &selection.objects {
         let bytes = snapshot.retained_bytes(object);
         let bytes = bytes.unwrap_or_else(|| snapshot.shallow_bytes(object));
         if best.takes(bytes) {
@@ -40,18 +40,23 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Sho
     let elements = u32::try_from(setup.top.unwrap_or(ELEMENTS)).unwrap_or(u32::MAX);
     Ok(ShowReport {
         schema: ShowReport::SCHEMA,
-        snapshot: SnapshotInfo::of(&snapshot),
+        snapshot: SnapshotInfo::of(&snapshot, &selection.own),
         selector: selector.to_string(),
         selected,
-        objects: show_all(&snapshot, &shown, elements),
+        objects: show_all(&snapshot, &shown, (elements, selection.hidden())),
     })
 }
 
-fn show_all(snapshot: &Snapshot, objects: &[ObjectIndex], elements: u32) -> Vec<ShownObject> {
+/// Shows so many elements of each, and no references from what is hidden.
+fn show_all(
+    snapshot: &Snapshot,
+    objects: &[ObjectIndex],
+    (elements, hidden): (u32, &[ObjectIndex]),
+) -> Vec<ShownObject> {
     let records: Vec<Record<'_>> = snapshot.read_all(objects).into_iter().flatten().collect();
     let limit = elements as usize;
     let read: Vec<ObjectIndex> = records.iter().map(|r| r.object).collect();
-    let referrers: Vec<Referrers> = snapshot.referrers(&read, limit);
+    let referrers: Vec<Referrers> = snapshot.referrers(&read, limit, hidden);
     let referring = referrers.iter().flat_map(|r| r.list.iter().map(|r| r.from));
     let mentioned = records.iter().flat_map(|record| {
         let dominator = dominator(snapshot, record.object);

@@ -35,18 +35,20 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
     let matches = |frames: &[&str], class: &str| {
         focus.is_none_or(|re| re.is_match(class) || frames.iter().any(|f| re.is_match(f)))
     };
-    let (mut stacks, sum) = by_site(&samples, &matches);
+    let mut info = SnapshotInfo::of_own(&snapshot, &own);
+    let reachable = info.reachable_bytes.unwrap_or(0);
+    let (mut stacks, sum, unseen) = by_site(&samples, &matches, reachable);
     let totals = SiteTotals {
         stacks: stacks.len() as u64,
         samples: sum.samples,
         estimated_bytes: sum.bytes(),
-        ci95: sum.ci95(),
+        ci95: sum.ci95(unseen),
         estimated_objects: sum.objects(),
         unreachable_samples: samples.unreachable,
         unfinished_samples: samples.unfinished,
+        unseen_bytes: unseen.there,
     };
     stacks.truncate(setup.rows(ROWS));
-    let mut info = SnapshotInfo::of_own(&snapshot, &own);
     info.agent = samples.info();
     info.warnings.extend(fault);
     Ok(SitesReport {
@@ -147,5 +149,6 @@ const fn name(counter: Counter) -> &'static str {
         Counter::Collections => "collections",
         Counter::Sweeps => "sweeps",
         Counter::Faults => "faults",
+        Counter::DroppedBytes => "dropped_bytes",
     }
 }

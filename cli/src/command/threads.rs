@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
+use heapdiff_diff::samples::Own;
 use hprof::{Local, Progress, Snapshot, Thread};
 
 use super::describe::Mentions;
@@ -22,7 +23,9 @@ const LOCALS: usize = 5;
 pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading threads", 0);
+    let own = Own::of(&snapshot);
     let mut threads = snapshot.threads();
+    threads.retain(|t| t.object.is_none_or(|o| !own.contains(o)));
     let totals = ThreadTotals {
         threads: threads.len() as u64,
         virtual_threads: threads.iter().filter(|t| t.is_virtual).count() as u64,
@@ -38,9 +41,9 @@ pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
     threads.truncate(setup.top.unwrap_or(rows));
     for thread in &mut threads {
         for locals in thread.frames.iter_mut().map(|f| &mut f.locals) {
-            largest_first(&snapshot, locals);
+            largest_first(&snapshot, &own, locals);
         }
-        largest_first(&snapshot, &mut thread.other_locals);
+        largest_first(&snapshot, &own, &mut thread.other_locals);
     }
     let mentioned = threads.iter().flat_map(|thread| {
         let in_frames = thread.frames.iter().flat_map(|f| listed(&f.locals));
@@ -54,12 +57,14 @@ pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
             .iter()
             .map(|t| row(&snapshot, t, &mentions))
             .collect(),
-        snapshot: SnapshotInfo::of(&snapshot),
+        snapshot: SnapshotInfo::of(&snapshot, &own),
         totals,
     })
 }
 
-fn largest_first(snapshot: &Snapshot, locals: &mut [Local]) {
+/// Sorts, and leaves out what a thread that is in the agent's code holds of the agent's.
+fn largest_first(snapshot: &Snapshot, own: &Own, locals: &mut Vec<Local>) {
+    locals.retain(|local| !own.contains(local.object));
     locals.sort_by_key(|local| Reverse(snapshot.retained_bytes(local.object)));
 }
 

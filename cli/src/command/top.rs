@@ -7,7 +7,7 @@ use std::path::Path;
 use heapdiff_diff::samples::Own;
 use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 
-use super::{open, select};
+use super::{Selection, open, select};
 use crate::args::Setup;
 use crate::failure::Result;
 use crate::report::{SnapshotInfo, TopObject, TopReport, Under};
@@ -18,17 +18,21 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("finding the biggest", 0);
     let limit = setup.top.unwrap_or(ROWS);
-    let own = Own::of(&snapshot);
-    let (biggest, under) = match under {
-        None => (biggest(&snapshot, &own, limit), None),
+    let (biggest, under, own) = match under {
+        None => {
+            let own = Own::of(&snapshot);
+            (biggest(&snapshot, &own, limit), None, own)
+        }
         Some(selector) => {
-            let objects = select(&snapshot, dump, selector)?;
+            let selection = select(&snapshot, dump, selector)?;
+            let objects = &selection.objects;
             let under = Under {
                 selector: selector.to_string(),
                 objects: objects.len() as u64,
-                retained_bytes: retained(&snapshot, &objects),
+                retained_bytes: retained(&snapshot, objects),
             };
-            (below(&snapshot, &objects, limit), Some(under))
+            let biggest = below(&snapshot, &selection, limit);
+            (biggest, Some(under), selection.own)
         }
     };
     let objects = biggest
@@ -44,7 +48,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
         .collect();
     Ok(TopReport {
         schema: TopReport::SCHEMA,
-        snapshot: SnapshotInfo::of(&snapshot),
+        snapshot: SnapshotInfo::of(&snapshot, &own),
         under,
         objects,
     })
@@ -79,11 +83,11 @@ fn biggest(snapshot: &Snapshot, own: &Own, limit: usize) -> Vec<ObjectIndex> {
 }
 
 /// The largest of what some objects dominate directly.
-fn below(snapshot: &Snapshot, objects: &[ObjectIndex], limit: usize) -> Vec<ObjectIndex> {
+fn below(snapshot: &Snapshot, selection: &Selection, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut best = Best::new(limit);
-    for node in objects.iter().filter_map(|&o| tree.node(o)) {
-        below_node(snapshot, node, &|_| true, &mut best);
+    for node in selection.objects.iter().filter_map(|&o| tree.node(o)) {
+        below_node(snapshot, node, &|o| !selection.hides(o), &mut best);
     }
     best.into_sorted()
 }

@@ -35,6 +35,8 @@ pub(crate) struct SiteTotals {
     pub(crate) unreachable_samples: u64,
     /// Samples that the dump met in the making.
     pub(crate) unfinished_samples: u64,
+    /// Bytes, at most, that have no sample because the agent could not keep it.
+    pub(crate) unseen_bytes: u64,
 }
 
 /// What the agent says of itself.

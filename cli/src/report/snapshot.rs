@@ -62,13 +62,12 @@ impl SnapshotInfo {
     /// An analysed dump.
     ///
     /// Cost: one parallel pass over the objects.
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
-        let own = Own::of(snapshot);
+    pub(crate) fn of(snapshot: &Snapshot, own: &Own) -> Self {
         let (samples, fault) = match own.is_empty() {
             true => (None, None),
-            false => Samples::of(snapshot, &own),
+            false => Samples::of(snapshot, own),
         };
-        let mut info = Self::of_own(snapshot, &own);
+        let mut info = Self::of_own(snapshot, own);
         info.agent = samples.and_then(|s| s.info());
         info.warnings.extend(fault);
         info

@@ -265,3 +265,65 @@ fn every_shell_gets_its_script() {
         }
     }
 }
+
+/// The agent's objects are no part of the program's heap, unless somebody asks for them.
+#[test]
+fn the_agent_does_not_show() {
+    let folder = folder();
+    let text = |args: &[&str]| {
+        let output = run(folder.path(), args);
+        assert!(output.status.success(), "{args:?} {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let shows = |text: &str| text.contains("heapdiff.SampleRef") || text.contains("heapdiff agent");
+    let sampled: &[&[&str]] = &[
+        &["threads", SAMPLED, "--top", "100"],
+        &["histo", SAMPLED, "--retained", "--top", "10000"],
+        &["top", SAMPLED, "--top", "10000"],
+        &["top", SAMPLED, "--under", "/./", "--top", "10000"],
+        &["show", SAMPLED, "/java/", "--top", "300"],
+        &["show", SAMPLED, "java.lang.Object[]", "--top", "300"],
+        &["show", SAMPLED, "Orders$Order", "--top", "300"],
+        &["show", SAMPLED, "java.lang.Thread", "--top", "300"],
+        &[
+            "paths",
+            SAMPLED,
+            "Orders$Order",
+            "--refs",
+            "all",
+            "--top",
+            "300",
+        ],
+        &["paths", SAMPLED, "/./", "--refs", "all", "--top", "3000"],
+    ];
+    for args in sampled {
+        for format in ["text", "json"] {
+            let args = [args, &["--format", format][..]].concat();
+            let text = text(&args);
+            assert!(!shows(&text), "{args:?}\n{text}");
+        }
+    }
+    let asked: &[&[&str]] = &[
+        &["show", SAMPLED, "heapdiff.SampleRef"],
+        &["show", SAMPLED, "class heapdiff.SampleRef"],
+        &["show", SAMPLED, "/SampleRef/"],
+        &["show", SAMPLED, "/heapdiff|Orders/", "--top", "300"],
+        &["show", SAMPLED, "heapdiff.SampleRef.samples"],
+        &["paths", SAMPLED, "heapdiff.SampleRef", "--top", "100"],
+    ];
+    for args in asked {
+        let text = text(args);
+        assert!(shows(&text), "{args:?}\n{text}");
+    }
+    // What is counted is what is shown.
+    let json = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&text(&[args, &["--format", "json"]].concat())).expect("JSON")
+    };
+    let classes = json(&["histo", SAMPLED, "--retained", "--top", "10000"]);
+    let arrays = json(&["show", SAMPLED, "byte[]"]);
+    let rows = classes["classes"].as_array().expect("classes");
+    let row = rows.iter().find(|row| row["class"] == "byte[]");
+    let row = row.expect("byte[]");
+    assert_eq!(row["objects"], arrays["selected"]["objects"]);
+    assert_eq!(row["shallow_bytes"], arrays["selected"]["shallow_bytes"]);
+}

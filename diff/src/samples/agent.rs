@@ -90,7 +90,7 @@ impl Reader<'_> {
             .iter()
             .map(|&r| self.snapshot.shallow_bytes(r))
             .sum();
-        let mut live = found.live(&references, &agent.sampling);
+        let mut live = found.live(&references, &agent);
         live.sort_unstable_by_key(|s| (s.uid, s.object));
         // A class that was both defined and sampled counts as defined.
         let defined: BTreeSet<ObjectIndex> = live
@@ -111,7 +111,13 @@ impl Reader<'_> {
         let uids = live.iter().map(|s| s.uid);
         let uids = uids.chain(collected.iter().map(|c| c.uid));
         agent.last_uid = uids.max().unwrap_or(0).max(agent.counter(Counter::Uids));
-        let totals = self.totals(&found.numbers)?;
+        let totals = self.by_site::<2>(statics::TOTALS, &found.numbers)?;
+        let totals = totals.into_iter().map(|[samples, bytes]| (samples, bytes));
+        // An agent of an earlier version does not tell.
+        let allocated = match self.value(statics::ALLOCATED) {
+            Ok(_) => self.by_site::<1>(statics::ALLOCATED, &found.numbers)?,
+            Err(_) => Vec::new(),
+        };
         let Found {
             names,
             sites,
@@ -124,7 +130,8 @@ impl Reader<'_> {
             live,
             collected,
             sites,
-            totals,
+            totals: totals.collect(),
+            allocated: allocated.into_iter().flatten().collect(),
             names: names.names,
             unfinished,
             unreachable,
@@ -215,8 +222,12 @@ impl Reader<'_> {
     }
 
     /// What the agent counted at each site that is used.
-    fn totals(&self, numbers: &HashMap<u32, SiteId>) -> Result<Vec<(u64, u64)>> {
-        let chunks = self.places(statics::TOTALS)?;
+    fn by_site<const N: usize>(
+        &self,
+        name: &'static str,
+        numbers: &HashMap<u32, SiteId>,
+    ) -> Result<Vec<[u64; N]>> {
+        let chunks = self.places(name)?;
         let mut wanted: Vec<ObjectIndex> = numbers
             .keys()
             .filter_map(|&id| *chunks.get(id as usize / TOTALS_CHUNK)?)
@@ -224,19 +235,20 @@ impl Reader<'_> {
         wanted.sort_unstable();
         wanted.dedup();
         let values = self.longs(&wanted);
-        let mut totals: Vec<(u64, u64)> = Vec::new();
+        let mut totals: Vec<[u64; N]> = Vec::new();
         for (&id, site) in numbers {
             let chunk = chunks.get(id as usize / TOTALS_CHUNK).copied().flatten();
             let chunk = chunk.and_then(|c| values.get(wanted.binary_search(&c).ok()?));
-            let at = 2 * (id as usize % TOTALS_CHUNK);
-            let pair = chunk.and_then(|c| c.get(at..at + 2)).unwrap_or(&[0, 0]);
+            let at = N * (id as usize % TOTALS_CHUNK);
+            let figures = chunk.and_then(|c| c.get(at..at + N)).unwrap_or(&[0; N]);
             let at = site.0 as usize;
             if totals.len() <= at {
-                totals.resize(at + 1, (0, 0));
+                totals.resize(at + 1, [0; N]);
             }
             // Two ids of one stack are one site here.
-            totals[at].0 += u64::try_from(pair[0]).unwrap_or(0);
-            totals[at].1 += u64::try_from(pair[1]).unwrap_or(0);
+            for (total, &figure) in totals[at].iter_mut().zip(figures) {
+                *total = total.saturating_add(u64::try_from(figure).unwrap_or(0));
+            }
         }
         Ok(totals)
     }
@@ -318,7 +330,8 @@ impl<'a> Found<'a> {
         number
     }
 
-    fn live(&mut self, references: &[ObjectIndex], sampling: &Sampling) -> Vec<Sample> {
+    fn live(&mut self, references: &[ObjectIndex], agent: &Agent) -> Vec<Sample> {
+        let sampling = &agent.sampling;
         let mut live = Vec::with_capacity(references.len());
         let values = self.snapshot.field_values(references, FIELDS);
         for values in values.into_iter().flatten() {
@@ -329,6 +342,13 @@ impl<'a> Found<'a> {
             let Some(object) = fields.referent else {
                 continue;
             };
+            // The agent was about to drop it when the dump was taken.
+            let is_kept = fields.is_class
+                || *sampling == agent.first
+                || sampling.keeps(&agent.first, fields.uid, fields.size);
+            if !is_kept {
+                continue;
+            }
             if !self.snapshot.tree().is_reachable(object) {
                 self.unreachable += 1;
                 continue;

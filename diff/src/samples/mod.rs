@@ -93,6 +93,45 @@ impl Agent {
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(counter.index()).copied().unwrap_or(0)
     }
+
+    /// Bytes that samples stood for which the agent could not keep, since its start.
+    #[must_use]
+    pub fn lost_bytes(&self) -> u64 {
+        self.counter(Counter::DroppedBytes)
+    }
+
+    /// Why bytes by stack are not what they seem.
+    fn doubts(&self) -> Option<String> {
+        let mut doubts = Vec::new();
+        if self.sampling.strategy == Strategy::Time {
+            doubts.push(BY_TIME.to_owned());
+        }
+        let reasons = [
+            (Counter::DroppedFull, "its table was full (max_samples)"),
+            (Counter::DroppedFailed, "the heap had no room for them"),
+            (Counter::DroppedPending, "an exception was under way"),
+        ];
+        let lost = reasons.map(|(counter, why)| (self.counter(counter), why));
+        let lost: Vec<String> = lost
+            .into_iter()
+            .filter(|&(count, _)| count > 0)
+            .map(|(count, why)| format!("{count} since {why}"))
+            .collect();
+        if !lost.is_empty() {
+            doubts.push(format!(
+                "the agent lost samples of up to {} bytes: {}; bytes by stack may be too low by as much",
+                self.lost_bytes(),
+                lost.join(", ")
+            ));
+        }
+        if self.counter(Counter::Faults) > 0 {
+            doubts.push(
+                "the agent failed and may have stopped sampling; see the JVM's standard error"
+                    .to_owned(),
+            );
+        }
+        (!doubts.is_empty()).then(|| doubts.join("; "))
+    }
 }
 
 /// What the agent costs the heap.
@@ -126,6 +165,8 @@ pub struct Samples {
     pub sites: Sites,
     /// Samples taken at each site since the start, and their bytes; by [`SiteId`].
     pub totals: Vec<(u64, u64)>,
+    /// Bytes that these stood for when they were taken, by [`SiteId`]; empty where the agent does not tell.
+    pub allocated: Vec<u64>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
     /// Samples left out because the dump was taken while they were being made.
@@ -143,10 +184,7 @@ impl Samples {
     pub fn of(snapshot: &Snapshot, own: &Own) -> (Option<Self>, Option<String>) {
         match agent::read(snapshot, own) {
             Ok(Some(samples)) => {
-                let by_time = samples
-                    .agent()
-                    .is_some_and(|a| a.sampling.strategy == Strategy::Time);
-                let note = by_time.then(|| BY_TIME.to_owned());
+                let note = samples.agent().and_then(Agent::doubts);
                 (Some(samples), note)
             }
             Ok(None) => (traces::read(snapshot), None),

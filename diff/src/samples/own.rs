@@ -93,6 +93,12 @@ impl Own {
         word.is_some_and(|word| word >> (object.0 % 64) & 1 != 0)
     }
 
+    /// All of them, ascending.
+    #[must_use]
+    pub fn objects(&self) -> &[ObjectIndex] {
+        &self.objects
+    }
+
     /// Whether the dump has nothing of the agent.
     #[must_use]
     pub fn is_empty(&self) -> bool {

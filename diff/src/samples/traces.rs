@@ -43,6 +43,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
         collected: Vec::new(),
         sites,
         totals,
+        allocated: Vec::new(),
         names: names.names,
         unfinished: 0,
         unreachable,

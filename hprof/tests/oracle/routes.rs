@@ -29,14 +29,16 @@ const fn strength(reference: Reference) -> Strength {
     }
 }
 
-/// How far each object is from a root, by references up to a strength.
-fn distances(both: &Both, weakest: Strength) -> Vec<Option<usize>> {
+/// How far each object is from a root, by references up to a strength, were some objects not there.
+fn distances(both: &Both, weakest: Strength, except: &[ObjectIndex]) -> Vec<Option<usize>> {
     let mut distance = vec![None; both.heap.nodes.len()];
-    let mut queue: VecDeque<usize> = both.heap.roots.iter().copied().collect();
+    let is_there = |node: usize| !except.contains(&both.numbers[node]);
+    let roots = both.heap.roots.iter().copied();
+    let mut queue: VecDeque<usize> = roots.filter(|&r| is_there(r)).collect();
     queue.iter().for_each(|&r| distance[r] = Some(0));
     while let Some(from) = queue.pop_front() {
         for &(to, strength) in &both.heap.nodes[from].edges {
-            if strength <= weakest && distance[to].is_none() {
+            if strength <= weakest && distance[to].is_none() && is_there(to) {
                 distance[to] = distance[from].map(|d| d + 1);
                 queue.push_back(to);
             }
@@ -51,18 +53,24 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
         for seed in 0..rounds(300) {
             let plan = plan(seed);
             let both = both(world::dump(&plan), refs);
-            let strong = distances(&both, Strength::Strong);
+            let mut rng = Rng::new(seed);
+            let some = rng.below(3) * 4;
+            let except: Vec<ObjectIndex> = (0..some)
+                .map(|_| both.numbers[rng.below(both.numbers.len())])
+                .collect();
+            let strong = distances(&both, Strength::Strong, &except);
             let follow = [
                 (Refs::Strong, Strength::Strong),
                 (Refs::Soft, Strength::Final),
                 (Refs::All, Strength::Phantom),
             ];
             for (follow, weakest) in follow {
-                let any = distances(&both, weakest);
+                let any = distances(&both, weakest, &except);
                 for from_statics in [false, true] {
                     let options = PathOptions {
                         follow,
                         from_statics,
+                        except: &except,
                     };
                     let snapshot = &both.snapshot;
                     let paths = snapshot.paths(&both.numbers, &options, &Silent).unwrap();
@@ -93,15 +101,15 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
                             assert_eq!(path.steps.len(), distance + 1, "{what:?} {node}");
                         }
                     }
-                    check_merged(&both, &paths, weakest);
+                    check_merged(&both, &paths, &any);
                 }
             }
         }
     }
 }
 
-fn check_merged(both: &Both, paths: &hprof::Paths, weakest: Strength) {
-    let found = distances(both, weakest).iter().flatten().count() as u64;
+fn check_merged(both: &Both, paths: &hprof::Paths, distances: &[Option<usize>]) {
+    let found = distances.iter().flatten().count() as u64;
     for merge in [Merge::Class, Merge::Object] {
         for limit in [3, 10_000] {
             let tree = paths.merged(&both.snapshot, merge, limit);
@@ -129,7 +137,7 @@ fn referrers_are_those_of_the_dump() {
                 expected.entry(to).or_default().push((from, strength));
             }
         }
-        let all = both.snapshot.referrers(&both.numbers, usize::MAX);
+        let all = both.snapshot.referrers(&both.numbers, usize::MAX, &[]);
         for (node, found) in all.iter().enumerate() {
             // The naive reader gives primitive arrays no class.
             let class = both.snapshot.represents(both.numbers[node]);
@@ -153,12 +161,19 @@ fn referrers_are_those_of_the_dump() {
         let limit = rng.below(5);
         let asked: Vec<usize> = (0..20).map(|_| rng.below(both.numbers.len())).collect();
         let objects: Vec<ObjectIndex> = asked.iter().map(|&n| both.numbers[n]).collect();
-        let some = both.snapshot.referrers(&objects, limit);
+        let some = both.snapshot.referrers(&objects, limit, &[]);
         assert_eq!(some.len(), asked.len());
         for (some, &node) in some.iter().zip(&asked) {
             let all = &all[node];
             assert_eq!(some.total, all.total);
             assert_eq!(some.list[..], all.list[..limit.min(all.list.len())]);
+        }
+        let without = both.snapshot.referrers(&objects, usize::MAX, &objects[..7]);
+        for (without, &node) in without.iter().zip(&asked) {
+            let left = all[node].list.iter();
+            let left: Vec<_> = left.filter(|r| !objects[..7].contains(&r.from)).collect();
+            assert_eq!(without.list.iter().collect::<Vec<_>>(), left);
+            assert_eq!(without.total, left.len() as u64);
         }
     }
 }

@@ -406,7 +406,13 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
+        let jvm = self.jvm_pid();
         command::kill(&mut self.child);
+        // A JVM that is killed leaves the socket on which it was asked for dumps. A later one of another user
+        // and the same id could not make its own.
+        if let Some(pid) = jvm {
+            let _ = fs::remove_file(format!("/tmp/.java_pid{pid}"));
+        }
     }
 }
 

@@ -163,6 +163,12 @@ fn allocated(
         Size(coverage.growth_bytes),
         counted(coverage.samples, "sample"),
     );
+    if coverage.unseen_bytes > 0 {
+        text += &format!(
+            "; samples of up to {} were lost",
+            Size(coverage.unseen_bytes)
+        );
+    }
     let more = suspect.stacks.len().saturating_sub(limit);
     if more > 0 {
         text += &format!("; {} more (-v shows them)", counted(more as u64, "stack"));

@@ -14,7 +14,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     let all = reachable + report.snapshot.unreachable_bytes.unwrap_or(0);
     snapshot::heading(&report.snapshot, all, style, out)?;
     match &report.agent {
-        Some(agent) => self::agent(agent, style, out)?,
+        Some(agent) => self::agent(agent, report.totals.unseen_bytes, style, out)?,
         None => writeln!(
             out,
             "{}",
@@ -47,7 +47,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     Ok(())
 }
 
-fn agent(agent: &AgentReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn agent(agent: &AgentReport, unseen: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let rate = match (agent.strategy, agent.interval_bytes, agent.rate) {
         ("bytes", 0, _) => "every allocation is sampled".to_owned(),
         ("bytes", bytes, _) => format!("one sample every {} allocated", Size(bytes)),
@@ -80,10 +80,13 @@ fn agent(agent: &AgentReport, style: Style, out: &mut dyn Write) -> io::Result<(
         writeln!(out, "{}", style.dim(table::shortened(&line, WIDTH)))?;
     }
     let lost = agent.counters.iter().filter(|c| c.is_loss && c.count > 0);
-    let lost: Vec<String> = lost
+    let mut lost: Vec<String> = lost
         .map(|c| format!("{} {}", grouped(c.count), c.name.replace('_', " ")))
         .collect();
     if !lost.is_empty() {
+        if unseen > 0 {
+            lost.push(format!("up to {} have no sample", Size(unseen)));
+        }
         let line = format!("lost: {}", lost.join(", "));
         writeln!(out, "{}", style.yellow(table::shortened(&line, WIDTH)))?;
     }

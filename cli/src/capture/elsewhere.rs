@@ -1,0 +1,27 @@
+//! What is said where running JVMs cannot be reached: HotSpot's attach protocol and what is known of
+//! processes differ from system to system, and only Linux's are known here.
+
+use super::request::{Capture, Hunt, Hunted};
+use crate::failure::{Exit, Failure, Result};
+use crate::progress::Wanted;
+
+pub(crate) fn run(_: &Capture) -> Result<Exit> {
+    Err(not_here())
+}
+
+pub(crate) fn hunt(_: &Hunt, _: &[&str], _: Wanted) -> Result<Hunted> {
+    Err(not_here())
+}
+
+fn not_here() -> Failure {
+    let system = std::env::consts::OS;
+    Failure {
+        exit: Exit::Input,
+        message: format!("running JVMs can be reached on Linux only, and this is {system}"),
+        hint: Some(
+            "take dumps with the JDK's own tool, jcmd PID GC.heap_dump FILE; heapdiff compares them on \
+             any system"
+                .to_owned(),
+        ),
+    }
+}

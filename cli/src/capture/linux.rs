@@ -1,0 +1,84 @@
+//! Attaching and dumping on Linux.
+
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use super::agent::{self, Loaded};
+use super::dump::{self, Place};
+use super::process::{Process, refused};
+use super::protocol::Jvm;
+use super::request::{Action, Agent, Capture, What};
+use crate::failure::{Exit, Failure, Result, plain};
+use crate::interrupt;
+use crate::size::Size;
+
+/// Does it and says so.
+pub(crate) fn run(capture: &Capture) -> Result<Exit> {
+    interrupt::handle();
+    let said = match &capture.action {
+        Action::Attach(agent) => attach(capture, agent)?,
+        Action::Dump {
+            output,
+            what,
+            replace,
+        } => dump(capture, output.as_deref(), *what, *replace)?,
+    };
+    if !capture.wanted.quiet {
+        match writeln!(std::io::stdout().lock(), "{said}") {
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+                let message = format!("cannot write standard output: {}", plain(&e));
+                return Err(Failure::usage(message));
+            }
+            _ => {}
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
+    let library = agent::library(agent.library.as_deref())?;
+    let process = Process::find(&capture.target)?;
+    let jvm = Jvm::attach(&process, capture.timeout)?;
+    match agent::load(&jvm, &library, &agent.options)? {
+        Loaded::Now => Ok(format!(
+            "{process}: the agent is loaded; dumps from now on name allocation sites"
+        )),
+        Loaded::Before => Err(refused(format!("{process}: the agent is loaded already"))
+            .with_hint("its options stay as they were given first")),
+    }
+}
+
+fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> Result<String> {
+    // What is wrong with the file is told before anything is asked of the process.
+    let given = match output {
+        Some(path) if !path.is_dir() => Some(Place::new(path, replace)?),
+        _ => None,
+    };
+    let process = Process::find(&capture.target)?;
+    let place = match given {
+        Some(place) => place,
+        None => {
+            let folder = output.unwrap_or(Path::new(""));
+            Place::new(
+                &dump::default_name(folder, process.pid, what.gzip.is_some()),
+                replace,
+            )?
+        }
+    };
+    let jvm = Jvm::attach(&process, capture.timeout)?;
+    let taken = dump::take(&jvm, &place, what, capture.wanted)?;
+    let not_gzipped = match what.gzip.is_some() && !taken.gzipped {
+        true => " (not compressed: this JVM cannot)",
+        false => "",
+    };
+    Ok(format!(
+        "{}: {}, {} of {process}{not_gzipped}",
+        taken.file.display(),
+        Size(taken.bytes),
+        if what.all {
+            "all objects"
+        } else {
+            "live objects"
+        },
+    ))
+}

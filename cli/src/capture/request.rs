@@ -1,0 +1,142 @@
+//! What is asked of running JVMs, as the command line gives it. The same on every system.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::progress::Wanted;
+use crate::span::Span;
+
+/// The JVM copies each argument of a command to a buffer of this size.
+pub(super) const LONGEST_ARGUMENT: usize = 1024;
+
+/// A process as a user names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    Pid(u32),
+    /// A part of the main class's name, or of the jar's.
+    Name(String),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if digits.is_empty() {
+            return Err("no process is named".to_owned());
+        }
+        if !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Ok(Self::Name(text.to_owned()));
+        }
+        match text.parse() {
+            Ok(pid @ 1..=0x7fff_ffff) => Ok(Self::Pid(pid)),
+            _ => Err("a process id is a number from 1 on".to_owned()),
+        }
+    }
+}
+
+/// Something to be done to a JVM that ends in no report.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    pub(crate) target: Target,
+    /// For the JVM to start listening.
+    pub(crate) timeout: Duration,
+    pub(crate) wanted: Wanted,
+    pub(crate) action: Action,
+}
+
+#[derive(Debug)]
+pub(crate) enum Action {
+    Attach(Agent),
+    Dump {
+        /// A file, or a folder for one with the default name.
+        output: Option<PathBuf>,
+        what: What,
+        replace: bool,
+    },
+}
+
+/// Which agent to load, and what to tell it.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) library: Option<PathBuf>,
+    pub(crate) options: String,
+}
+
+/// What a dump takes in, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct What {
+    /// Garbage, too; else the JVM collects first.
+    pub(crate) all: bool,
+    /// Level of compression.
+    pub(crate) gzip: Option<u8>,
+}
+
+/// What to hunt in.
+#[derive(Debug)]
+pub(crate) struct Hunt {
+    pub(crate) target: Target,
+    pub(crate) timeout: Duration,
+    /// Without one the dumps tell no allocation sites, unless an agent is there already.
+    pub(crate) agent: Option<Agent>,
+    pub(crate) what: What,
+    /// Between the dumps.
+    pub(crate) wait: Span,
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// What a hunt brings home.
+#[derive(Debug)]
+pub(crate) struct Hunted {
+    pub(crate) folder: PathBuf,
+    /// Before and after.
+    pub(crate) dumps: [PathBuf; 2],
+}
+
+/// Checks the agent's options as far as the protocol goes; the agent checks the rest.
+pub(crate) fn agent_options(text: &str) -> Result<String, String> {
+    if text.len() >= LONGEST_ARGUMENT {
+        return Err(format!("longer than {} bytes", LONGEST_ARGUMENT - 1));
+    }
+    match text.chars().find(|c| c.is_control()) {
+        Some(c) => Err(format!("{c:?} cannot be part of an option")),
+        None => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_ids_or_names() {
+        assert_eq!("4711".parse(), Ok(Target::Pid(4711)));
+        assert_eq!("Main".parse(), Ok(Target::Name("Main".to_owned())));
+        assert_eq!(
+            "7zip.Main".parse(),
+            Ok(Target::Name("7zip.Main".to_owned()))
+        );
+        for bad in [
+            "",
+            "-",
+            "0",
+            "-1",
+            "4294967296",
+            "2147483648",
+            "99999999999999999999",
+        ] {
+            assert!(bad.parse::<Target>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn options_fit_the_protocol() {
+        assert_eq!(
+            agent_options("interval=64k,depth=8").unwrap(),
+            "interval=64k,depth=8"
+        );
+        assert!(agent_options("a\nb").is_err());
+        assert!(agent_options(&"x".repeat(1024)).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! The Kotlin and Scala programs whose classes are kept in testdata, compiled anew.
+//!
+//! The compilers are taken from the Maven repository by its own client. The programs use nothing of the languages'
+//! libraries at run time, so that their classes are all that is kept.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::{java, run};
+
+/// Group, artifact, version, main class.
+const KOTLIN: [&str; 4] = [
+    "org.jetbrains.kotlin",
+    "kotlin-compiler-embeddable",
+    "2.1.21",
+    "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
+];
+const SCALA: [&str; 4] = [
+    "org.scala-lang",
+    "scala-compiler",
+    "2.13.16",
+    "scala.tools.nsc.Main",
+];
+
+/// Compiles `testdata/languages` to `testdata/languages/orders.jar`.
+pub(crate) fn languages() -> Result<()> {
+    let folder = run::root().join("testdata/languages");
+    let jdk = java::ensure_jdk()?;
+    let scratch = run::target_dir().join("languages");
+    let classes = scratch.join("classes");
+    if classes.exists() {
+        fs::remove_dir_all(&classes)
+            .with_context(|| format!("cannot empty {}", classes.display()))?;
+    }
+    fs::create_dir_all(&classes).with_context(|| format!("cannot make {}", classes.display()))?;
+    let kotlin = compiler(&scratch.join("kotlin"), KOTLIN)?;
+    let stdlib = format!("{kotlin}/kotlin-stdlib-{}.jar", KOTLIN[2]);
+    run::run(
+        Command::new(jdk.java())
+            .args(["-cp", &format!("{kotlin}/*"), KOTLIN[3]])
+            // Without checks of parameters, which are in the library.
+            .args(["-no-stdlib", "-no-reflect", "-jvm-target", "17"])
+            .args(["-Xno-param-assertions", "-Xno-call-assertions"])
+            .args(["-cp", &stdlib, "-d"])
+            .arg(&classes)
+            .arg(folder.join("Orders.kt")),
+    )?;
+    let scala = compiler(&scratch.join("scala"), SCALA)?;
+    run::run(
+        Command::new(jdk.java())
+            .args(["-cp", &format!("{scala}/*"), SCALA[3]])
+            .args(["-usejavacp", "-release", "17", "-d"])
+            .arg(&classes)
+            .arg(folder.join("Orders.scala")),
+    )?;
+    run::run(
+        Command::new(jdk.home().join("bin/jar"))
+            .args([
+                "--create",
+                "--no-manifest",
+                "--date",
+                "2000-01-01T00:00:00Z",
+            ])
+            .arg("--file")
+            .arg(folder.join("orders.jar"))
+            .arg("-C")
+            .arg(&classes)
+            .arg("com"),
+    )
+}
+
+/// A folder with a compiler and all that it needs.
+fn compiler(folder: &Path, [group, artifact, version, _]: [&str; 4]) -> Result<String> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let project = folder.join("pom.xml");
+    let text = format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\n\
+         <groupId>languages</groupId><artifactId>languages</artifactId><version>1</version>\n\
+         <dependencies><dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
+         <version>{version}</version></dependency></dependencies></project>\n"
+    );
+    fs::write(&project, text).with_context(|| format!("cannot write {}", project.display()))?;
+    let jars = folder.join("jars");
+    run::run(
+        Command::new("mvn")
+            .args(["--quiet", "--batch-mode", "dependency:copy-dependencies"])
+            .arg(format!("-DoutputDirectory={}", jars.display()))
+            .current_dir(folder),
+    )?;
+    Ok(jars.display().to_string())
+}
