@@ -14,7 +14,6 @@ mod output;
 mod progress;
 mod render;
 mod report;
-mod size;
 mod span;
 mod style;
 
@@ -22,6 +21,7 @@ use std::process::ExitCode;
 
 use args::{Asked, Job};
 use failure::{Exit, Failure, Result};
+use heapdiff_report::size;
 
 fn main() -> ExitCode {
     let exit = args::parse(std::env::args_os())
