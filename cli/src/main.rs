@@ -9,6 +9,7 @@ mod command;
 mod failure;
 mod gates;
 mod interrupt;
+mod known;
 mod notes;
 mod output;
 mod progress;
@@ -42,7 +43,9 @@ fn run(job: &Job) -> Result<Exit> {
     use_threads(job.setup.threads)?;
     let report = command::run(job)?;
     notes::conditions(&report, &job.setup)?;
-    job.setup.output.write(&report)?;
+    if job.is_shown() {
+        job.setup.output.write(&report)?;
+    }
     gates::check(job, &report)
 }
 

@@ -38,6 +38,11 @@ pub(crate) fn both(stacks: &Stacks, line: &Line) -> String {
     format!("{text} {} {}", line.before.bytes, line.after.bytes)
 }
 
+/// One stack with what is alive in the last dump.
+pub(crate) fn live(stacks: &Stacks, line: &Line) -> String {
+    format!("{} {}", text(stacks, line), line.after.bytes)
+}
+
 fn text(stacks: &Stacks, line: &Line) -> String {
     let mut text = String::new();
     for &frame in &line.frames {

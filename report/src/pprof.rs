@@ -1,7 +1,7 @@
 //! A profile for `go tool pprof` and all that reads its format (profile.proto, gzipped).
 //!
 //! Sample types: growth (which may be negative: pprof shows it so, as it shows profiles with a base),
-//! before and after, each in objects and bytes. The class that was allocated is the label `class`.
+//! before and after, each in objects and bytes; of a single dump, `inuse` alone. The class that was allocated is the label `class`.
 
 mod proto;
 
@@ -84,7 +84,11 @@ impl Strings {
 fn profile(stacks: &Stacks, about: &About) -> Profile {
     let mut strings = Strings::new();
     let mut sample_type = Vec::new();
-    for when in ["growth", "before", "after"] {
+    let kinds = match about.dumps.len() {
+        1 => &["inuse"][..],
+        _ => &["growth", "before", "after"],
+    };
+    for when in kinds {
         for (what, unit) in [("objects", "count"), ("space", "bytes")] {
             sample_type.push(ValueType {
                 r#type: strings.number(&format!("{when}_{what}")),
@@ -98,14 +102,17 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
         let (before, after) = (line.before, line.after);
         let [before_objects, after_objects] = [before.objects, after.objects].map(whole);
         let [before_bytes, after_bytes] = [before.bytes, after.bytes].map(whole);
-        let value = vec![
-            less(after.objects, before.objects),
-            line.growth(),
-            before_objects,
-            before_bytes,
-            after_objects,
-            after_bytes,
-        ];
+        let value = match about.dumps.len() {
+            1 => vec![after_objects, after_bytes],
+            _ => vec![
+                less(after.objects, before.objects),
+                line.growth(),
+                before_objects,
+                before_bytes,
+                after_objects,
+                after_bytes,
+            ],
+        };
         if value.iter().all(|&v| v == 0) {
             continue;
         }
@@ -127,7 +134,8 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
     let (location, function) = locations(stacks, &mut strings);
     let [from, to] = [about.from_ms, about.to_ms].map(whole);
     let nanos = |ms: i64| ms.saturating_mul(NANOS_PER_MS);
-    let [space, bytes, growth] = ["space", "bytes", "growth_space"].map(|s| strings.number(s));
+    let first = format!("{}_space", kinds[0]);
+    let [space, bytes, first] = ["space", "bytes", &first].map(|s| strings.number(s));
     let dumps = about.dumps.iter();
     let comment = dumps.map(|dump| strings.number(&format!("heap dump: {dump}")));
     Profile {
@@ -150,7 +158,7 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
         }),
         period: whole(about.interval_bytes),
         comment: comment.collect(),
-        default_sample_type: growth,
+        default_sample_type: first,
         string_table: strings.texts,
     }
 }
@@ -225,7 +233,7 @@ mod tests {
             from_ms: 5,
             to_ms: 9,
             interval_bytes: 512,
-            dumps: vec!["a.hprof".into()],
+            dumps: vec!["a.hprof".into(), "b.hprof".into()],
         };
         let mut bytes = Vec::new();
         render(&stacks, &about, &mut bytes).unwrap();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, SnapshotInfo, Suspect, Verdict};
+use heapdiff_diff::{ClassGrowth, SnapshotInfo, Suspect};
 
 use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
@@ -17,6 +17,8 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         more_suspects,
         more_classes,
         verbose,
+        known,
+        ..
     } = report;
     dumps(&report.snapshots, style, out)?;
     let delta = &report.delta;
@@ -42,6 +44,11 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
             let rest = "and more that grew less (--top N shows more)";
             writeln!(out, "\n{}", style.dim(rest))?;
         }
+    }
+    if !known.is_empty() {
+        let known = counted(known.len() as u64, "suspect");
+        let text = format!("{known} left out as known growth (--ignore)");
+        writeln!(out, "\n{}", style.dim(text))?;
     }
     classes(&report.classes, *more_classes, style, out)
 }
@@ -94,15 +101,10 @@ fn later(ms: i64) -> String {
 }
 
 fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let verdict = match suspect.verdict {
-        Verdict::Leak => "leak",
-        Verdict::Growth => "growth",
-        Verdict::Cache => "cache",
-        Verdict::Warmup => "warm-up",
-    };
-    let verdict = match suspect.verdict {
-        Verdict::Leak | Verdict::Growth => style.red(verdict),
-        _ => style.yellow(verdict),
+    let verdict = heapdiff_report::verdict(suspect);
+    let verdict = match heapdiff_report::is_grave(suspect) {
+        true => style.red(verdict),
+        false => style.yellow(verdict),
     };
     let grown = signed_size(suspect.growth.retained_bytes);
     let holder = printable(&suspect.holder);
@@ -124,15 +126,35 @@ fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) 
     line("objects", &objects.join(" -> "), style, out)?;
     line("retained", &retained.join(" -> "), style, out)?;
     line("root", &suspect.root, style, out)?;
-    for (i, step) in suspect.path.iter().enumerate() {
-        line(if i == 0 { "path" } else { "" }, step, style, out)?;
-    }
+    path(&suspect.path, verbose, style, out)?;
     for (i, reason) in suspect.reasons.iter().enumerate() {
         for (j, part) in wrapped(reason, WIDTH - INDENT).iter().enumerate() {
             line(if i + j == 0 { "why" } else { "" }, part, style, out)?;
         }
     }
     allocated(suspect, verbose, style, out)
+}
+
+/// Steps of a path that are shown at either end, unless all are asked for.
+const STEPS: usize = 6;
+
+/// What is near the root tells what it is, what is near the content where it grows.
+fn path(path: &[String], verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let hidden = match path.len() {
+        _ if verbose => 0..0,
+        len if len > 2 * STEPS + 1 => STEPS..len - STEPS,
+        _ => 0..0,
+    };
+    for (i, step) in path.iter().enumerate() {
+        let label = if i == 0 { "path" } else { "" };
+        if i == hidden.start && !hidden.is_empty() {
+            let more = format!("… {} more steps (-v shows them)", hidden.len());
+            line(label, &more, style, out)?;
+        } else if !hidden.contains(&i) {
+            line(label, step, style, out)?;
+        }
+    }
+    Ok(())
 }
 
 /// Stacks shown of a suspect, unless all are asked for.
