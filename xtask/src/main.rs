@@ -2,12 +2,14 @@
 #![allow(clippy::print_stdout, reason = "a task runner talks to its terminal")]
 
 mod bench;
+mod browser;
 mod ci;
 mod fuzz;
 mod java;
 mod overhead;
 mod run;
 mod soak;
+mod tools;
 
 use clap::Parser;
 
@@ -27,6 +29,8 @@ enum Task {
     Bench(bench::Options),
     /// What the agent costs a program, beside other profilers
     Overhead(overhead::Options),
+    /// The HTML report in a headless browser, found or installed
+    Browser(browser::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -39,6 +43,7 @@ fn main() -> anyhow::Result<()> {
         Task::Dumps => ci::dumps(),
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
+        Task::Browser(options) => browser::browser(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }
