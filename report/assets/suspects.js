@@ -2,6 +2,9 @@
 
 const VERDICTS = { leak: "leak", growth: "growth", cache: "cache", warmup: "warm-up" };
 
+/** Suspects that are shown before all are asked for. */
+const FIRST = 25;
+
 const series = (list, shown) => list.map(shown).join(" \u2192 ");
 
 const stackView = (stack) => {
@@ -102,20 +105,40 @@ const showSuspects = (suspects) => {
   rows[0].open = true;
   rows[0].append(suspectDetails(suspects[0]));
   let texts = null;
+  let wanted = "";
+  let limit = FIRST;
+  const all = element("button", { type: "button" }, `Show all ${grouped(rows.length)}`);
+  list.append(all);
+  const show = () => {
+    texts ||= wanted
+      ? suspects.map((s) =>
+          [s.holder, s.class, s.root, ...s.path, ...s.stacks.flatMap((t) => [t.class, ...t.frames])].join("\n").toLowerCase(),
+        )
+      : null;
+    let found = 0;
+    rows.forEach((row, i) => {
+      const fits = !wanted || texts[i].includes(wanted);
+      found += fits ? 1 : 0;
+      row.hidden = !fits || found > limit;
+    });
+    all.hidden = found <= limit;
+    all.textContent = `Show all ${grouped(found)}`;
+    none.hidden = found > 0;
+    none.textContent = "No suspect has this in a name.";
+  };
+  all.addEventListener("click", () => {
+    const next = rows.findIndex((row, i) => i > 0 && row.hidden && (!wanted || texts[i].includes(wanted)));
+    limit = Infinity;
+    show();
+    // The button is gone; whoever pressed it goes on where it was.
+    rows[Math.max(next, 0)].querySelector("summary").focus();
+  });
   byId("find-suspect").addEventListener(
     "input",
     settled((event) => {
-      const wanted = event.target.value.toLowerCase();
-      texts ||= suspects.map((s) =>
-        [s.holder, s.class, s.root, ...s.path, ...s.stacks.flatMap((t) => [t.class, ...t.frames])].join("\n").toLowerCase(),
-      );
-      let found = 0;
-      rows.forEach((row, i) => {
-        row.hidden = !texts[i].includes(wanted);
-        found += row.hidden ? 0 : 1;
-      });
-      none.hidden = found > 0;
-      none.textContent = "No suspect has this in a name.";
+      wanted = event.target.value.trim().toLowerCase();
+      show();
     }),
   );
+  show();
 };

@@ -70,13 +70,13 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
         ])
         .arg(&large))?;
     let mut browser = Browser::start(&program)?;
-    for (page, find, shrank) in [(&small, "Orders", false), (&large, "Handler3", true)] {
-        println!("==> {}", page.file_name().unwrap_or_default().display());
-        let bytes = fs::metadata(page)?.len();
+    for (file, find, shrank) in [(&small, "Orders", false), (&large, "Handler3", true)] {
+        println!("==> {}", file.file_name().unwrap_or_default().display());
+        let bytes = fs::metadata(file)?.len();
         ensure!(bytes < MOST_BYTES, "the page has {bytes} bytes");
         let mut times = Vec::new();
         for _ in 0..LOADS {
-            times.push(load(&mut browser, page)?);
+            times.push(load(&mut browser, file)?);
         }
         times.sort_unstable();
         println!("{bytes} bytes, usable after {times:?}");
@@ -90,8 +90,11 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
             shrank,
         };
         page.check()?;
-        let name = folder.join(format!("{find}-light.png"));
-        page.colours(options.keep.as_ref().map(|_| &*name))?;
+        page.colours()?;
+        if options.keep.is_some() {
+            load(page.browser, file)?;
+            page.pictures(file)?;
+        }
         page.browser.no_fault()?;
     }
     println!("both pages work");
@@ -216,8 +219,20 @@ impl Page<'_> {
         self.browser
             .wait(&format!("{rows}.every((r) => r.hidden)"))?;
         self.browser.key("Escape")?;
-        self.browser
-            .wait(&format!("{rows}.every((r) => !r.hidden)"))?;
+        self.browser.wait(&format!("!{rows}[0].hidden"))?;
+        // All of them are there when they are asked for.
+        let shown = self.number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
+        ensure!(
+            shown == all.min(25.0),
+            "{shown} of {all} are shown at first"
+        );
+        if shown < all {
+            self.browser
+                .eval("document.querySelector('#suspect-list > button').focus()")?;
+            self.browser.key("Enter")?;
+            self.browser
+                .wait(&format!("{rows}.every((r) => !r.hidden)"))?;
+        }
         Ok(())
     }
 
@@ -371,31 +386,39 @@ impl Page<'_> {
     }
 
     /// Light and dark, as the system wants it and as the button says.
-    fn colours(&mut self, picture: Option<&Path>) -> Result<()> {
-        let bright = "(() => { const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
-        let want = |page: &mut Self, scheme: &str, expected: bool| -> Result<()> {
-            let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
-            page.browser.call("Emulation.setEmulatedMedia", features)?;
-            page.browser.wait(&format!("{bright} === {expected}"))?;
-            if let Some(picture) = picture {
-                page.browser.eval("scrollTo(0, 0)")?;
-                let taken = page.browser.call(
-                    "Page.captureScreenshot",
-                    json!({"captureBeyondViewport": true}),
-                )?;
-                let bytes = taken["data"].as_str().context("a picture")?;
-                let name = picture.to_string_lossy().replace("light", scheme);
-                fs::write(name, decode(bytes)?)?;
-            }
-            Ok(())
-        };
-        want(self, "dark", false)?;
-        want(self, "light", true)?;
+    fn colours(&mut self) -> Result<()> {
+        const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
+             .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
+        for (scheme, expected) in [("dark", false), ("light", true)] {
+            self.prefer(scheme)?;
+            self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
+        }
         // The button goes from automatic to light, to dark, and back.
-        let button = "document.getElementById('theme').click()";
         for expected in [true, false, true] {
-            self.browser.eval(button)?;
-            self.browser.wait(&format!("{bright} === {expected}"))?;
+            self.browser
+                .eval("document.getElementById('theme').click()")?;
+            self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
+        }
+        Ok(())
+    }
+
+    fn prefer(&mut self, scheme: &str) -> Result<()> {
+        let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.browser.call("Emulation.setEmulatedMedia", features)?;
+        Ok(())
+    }
+
+    /// The whole page as a picture, light and dark, beside its file.
+    fn pictures(&mut self, file: &Path) -> Result<()> {
+        for scheme in ["light", "dark"] {
+            self.prefer(scheme)?;
+            let whole = json!({"captureBeyondViewport": true});
+            let taken = self.browser.call("Page.captureScreenshot", whole)?;
+            let picture = taken["data"].as_str().context("a picture")?;
+            fs::write(
+                file.with_extension(format!("{scheme}.png")),
+                decode(picture)?,
+            )?;
         }
         Ok(())
     }
