@@ -33,7 +33,7 @@ const showClasses = (classes) => {
         const cell = element("div", { class: key, role: "gridcell" });
         if (text) cell.append(text(value(c)));
         else {
-          cell.append(name(value(c)));
+          cell.append(element("bdi", {}, printable(value(c))));
           cell.title = printable(value(c));
         }
         row.append(cell);

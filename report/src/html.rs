@@ -39,7 +39,7 @@ const SUSPECT_BYTES: usize = 3_000_000;
 /// Bytes for classes in the embedded JSON.
 const CLASS_BYTES: usize = 2_500_000;
 /// Frames in the flame graph's tree; some ten bytes each.
-const FRAMES: usize = 250_000;
+const FRAMES: usize = 400_000;
 /// Lines of one method that are named.
 const LINES: usize = 6;
 
@@ -160,7 +160,7 @@ fn dumps(report: &Report) -> Vec<Dump> {
         garbage: crate::size::Size(s.unreachable_bytes).to_string(),
         taken: match s.taken_ms.checked_sub(first) {
             Some(0) | None => String::new(),
-            Some(ms) => format!("+{}.{} s", grouped(ms / 1000), ms % 1000 / 100),
+            Some(ms) => crate::size::later(i64::try_from(ms).unwrap_or(i64::MAX)),
         },
         partial: s.partial,
     });

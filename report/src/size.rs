@@ -122,6 +122,19 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
+/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
+#[must_use]
+pub fn later(ms: i64) -> String {
+    let sign = if ms < 0 { '-' } else { '+' };
+    let ms = ms.unsigned_abs();
+    match ms {
+        0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
+        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
+        _ => format!("{sign}{} d", ms / 86_400_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,5 +189,12 @@ mod tests {
         assert_eq!(signed(7), "+7");
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(1, 0), "-");
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(later(12_345), "+12.3 s");
+        assert_eq!(later(-61_000), "-1 min");
+        assert_eq!(later(86_400_000 * 3), "+3 d");
     }
 }

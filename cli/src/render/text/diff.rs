@@ -8,7 +8,7 @@ use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
 use crate::command::diff::growth;
 use crate::report::DiffReport;
-use crate::size::{Size, counted, grouped, signed, signed_size};
+use crate::size::{Size, counted, grouped, later, signed, signed_size};
 use crate::style::Style;
 
 pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -86,18 +86,6 @@ fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::R
         writeln!(out, "{}", style.dim(line))?;
     }
     Ok(())
-}
-
-/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
-fn later(ms: i64) -> String {
-    let sign = if ms < 0 { '-' } else { '+' };
-    let ms = ms.unsigned_abs();
-    match ms {
-        0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
-        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
-        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
-        _ => format!("{sign}{} d", ms / 86_400_000),
-    }
 }
 
 fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -264,13 +252,6 @@ fn classes(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_short() {
-        assert_eq!(later(12_345), "+12.3 s");
-        assert_eq!(later(-61_000), "-1 min");
-        assert_eq!(later(86_400_000 * 3), "+3 d");
-    }
 
     #[test]
     fn reasons_are_wrapped() {
