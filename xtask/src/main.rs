@@ -7,6 +7,7 @@ mod ci;
 mod fuzz;
 mod java;
 mod overhead;
+mod real;
 mod run;
 mod soak;
 mod tools;
@@ -31,6 +32,8 @@ enum Task {
     Overhead(overhead::Options),
     /// The HTML report in a headless browser, found or installed
     Browser(browser::Options),
+    /// Published programs that are made to leak, and what the reports on them say
+    Real(real::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -44,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
         Task::Browser(options) => browser::browser(&options),
+        Task::Real(options) => real::real(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }
