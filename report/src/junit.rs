@@ -3,6 +3,7 @@
 //! A test case fails exactly when the run does for its sake (exit code 1). Suspects that no gate looks
 //! at, and known growth, are skipped, which servers show without failing; caches and warm-up pass.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use heapdiff_diff::{Report, Suspect};
@@ -70,6 +71,7 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
         status.set_message(&*printable(&format!("{grown}, known growth: {rule}")));
         suite.add_test_case(case(suspect, status));
     }
+    number_equals(&mut suite.test_cases);
     if suite.test_cases.is_empty() {
         // Servers take a file without test cases for a run that broke.
         let mut case = TestCase::new("no growth worth a look", TestCaseStatus::success());
@@ -119,6 +121,19 @@ fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     case
 }
 
+/// Servers take test cases of one name for one.
+fn number_equals(cases: &mut [TestCase]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for case in cases {
+        let name = case.name.as_str().to_owned();
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            case.name = format!("{name} ({count})").into();
+        }
+    }
+}
+
 /// Stacks that are written of one suspect.
 const STACKS: usize = 3;
 
@@ -148,4 +163,73 @@ fn described(suspect: &Suspect) -> String {
     }
     let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::Verdict;
+
+    use super::*;
+    use crate::synthetic::{HOSTILE, report};
+    use crate::tests::suspect;
+
+    fn rendered(report: &Report, checks: &Checks<'_>) -> String {
+        let mut out = Vec::new();
+        render(report, checks, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn cases_end_as_the_run_does() {
+        let verdicts = [Verdict::Leak, Verdict::Cache, Verdict::Growth];
+        let suspects = (1..)
+            .zip(verdicts)
+            .map(|(i, v)| suspect(i, "a.B.c", v, 4096));
+        let report = report(suspects.collect(), 0);
+        let known = [(suspect(9, "k.K.k", Verdict::Leak, 8), "rule".to_owned())];
+        let gates = [Gate {
+            name: "--fail-on-suspect".to_owned(),
+            tripped: Some("a.B.c".to_owned()),
+        }];
+        let xml = rendered(
+            &report,
+            &Checks {
+                gates: &gates,
+                fails: &is_grave,
+                known: &known,
+            },
+        );
+        assert_eq!(xml.matches("<failure").count(), 3, "{xml}");
+        assert_eq!(xml.matches("<skipped").count(), 1, "{xml}");
+        for name in ["keeps com.acme.Entry\"", "keeps com.acme.Entry (3)\""] {
+            assert!(xml.contains(name), "{name}: {xml}");
+        }
+        let none = Checks {
+            gates: &[],
+            fails: &|_| false,
+            known: &[],
+        };
+        assert_eq!(rendered(&report, &none).matches("<skipped").count(), 2);
+        let empty = rendered(&crate::synthetic::report(Vec::new(), 0), &none);
+        assert!(empty.contains("no growth worth a look"), "{empty}");
+    }
+
+    #[test]
+    fn names_cannot_get_out() {
+        let mut hostile = suspect(1, HOSTILE, Verdict::Leak, 4096);
+        hostile.stacks[0]
+            .frames
+            .push(format!("{HOSTILE}\u{1}\u{ffff}\x1b[31m"));
+        let report = report(vec![hostile], 0);
+        let xml = rendered(
+            &report,
+            &Checks {
+                gates: &[],
+                fails: &|_| true,
+                known: &[],
+            },
+        );
+        assert!(!xml.contains("<script") && !xml.contains("<b>"), "{xml}");
+        assert!(!xml.contains(['\u{1}', '\u{ffff}', '\u{1b}', '\u{202e}']));
+    }
 }

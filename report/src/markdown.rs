@@ -48,7 +48,7 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
     let paths: Vec<String> = report.snapshots.iter().map(|s| code(&s.path)).collect();
     let _ = writeln!(text, "{changed}: {}.\n", paths.join(" → "));
     if report.suspects.is_empty() && !more.suspects {
-        text += "No growth worth a look.\n";
+        text += "No growth worth a look.\n\n";
     }
     if !report.suspects.is_empty() {
         text += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";

@@ -258,4 +258,31 @@ mod tests {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("", 7), [""]);
     }
+
+    #[test]
+    fn lines_fit_whatever_names_there_are() {
+        use heapdiff_report::synthetic::{HOSTILE, stack, suspect};
+
+        let long = format!("com.acme.{}.Order\u{6f22}", "deep.".repeat(60));
+        let mut one = suspect(
+            1,
+            &format!("{long}.field"),
+            heapdiff_diff::Verdict::Leak,
+            4096,
+        );
+        one.class.clone_from(&long);
+        one.root = format!("static {long}");
+        one.path = (0..40).map(|i| format!("{long}.f{i}")).collect();
+        one.reasons = vec![format!("held by {long} and {HOSTILE}"), "short ".repeat(60)];
+        one.stacks = vec![stack(&format!("{long}.call(Order.java:7)"), 9000, 80)];
+        for verbose in [false, true] {
+            let mut out = Vec::new();
+            super::suspect(&one, verbose, Style::plain(), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
+            assert!(widest.chars().count() <= WIDTH, "{widest}");
+            assert!(!text.contains('\u{202e}'), "{text}");
+            assert_eq!(text.contains("28 more steps"), !verbose, "{text}");
+        }
+    }
 }
