@@ -114,12 +114,12 @@ fn format_of(path: &Path) -> Result<Format> {
         .and_then(|n| n.to_str())
         .unwrap_or_default();
     let name = name.to_ascii_lowercase();
-    let has = |extension: &&str| {
-        let stem = name.strip_suffix(*extension);
+    let has = |extension: &str| {
+        let stem = name.strip_suffix(extension);
         stem.is_some_and(|stem| stem.ends_with('.'))
     };
     let mut formats = Format::value_variants().iter().copied();
-    let found = formats.find(|format| format.extensions().iter().any(|e| has(&e)));
+    let found = formats.find(|format| format.extensions().iter().any(|e| has(e)));
     found.ok_or_else(|| {
         let message = format!("-o {}: the extension names no format", path.display());
         let names: Vec<&str> = Format::value_variants().iter().map(|f| f.name()).collect();

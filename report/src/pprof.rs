@@ -146,7 +146,6 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
             has_functions: true,
             has_filenames: true,
             has_line_numbers: true,
-            ..Mapping::default()
         }],
         location,
         function,

@@ -133,7 +133,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
             0 => HOSTILE.to_owned(),
             _ => format!("com.acme.module{}.Class{i}", i % 97),
         },
-        loader: (i % 3 == 0).then(|| "com.acme.PluginLoader".to_owned()),
+        loader: i.is_multiple_of(3).then(|| "com.acme.PluginLoader".to_owned()),
         objects: vec![10, 10 + u64::from(i)],
         shallow_bytes: vec![1000, 1000 + u64::from(classes - i) * 8],
         retained_bytes: vec![2000, 2000 + u64::from(classes - i) * 16],
@@ -200,7 +200,7 @@ pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
             let mut rest = i;
             let mut frames: Vec<u32> = (0..depth)
                 .map(|level| {
-                    let forks = level % 3 == 0;
+                    let forks = level.is_multiple_of(3);
                     let way = if forks { rest % WAYS } else { 0 };
                     rest /= if forks { WAYS } else { 1 };
                     level * WAYS + way
@@ -213,7 +213,7 @@ pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
                 class: i % 40,
                 samples: vec![1, 2],
                 objects: vec![4, 4 + grown / 16],
-                bytes: vec![if i % 5 == 0 { grown * 2 } else { 64 }, 64 + grown],
+                bytes: vec![if i.is_multiple_of(5) { grown * 2 } else { 64 }, 64 + grown],
             }
         })
         .collect();
