@@ -10,11 +10,13 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use heapdiff_report::collapsed::Columns;
 use hprof::Selector;
 use regex::Regex;
 
 use crate::capture::{Capture, Hunt};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::known::Known;
 use crate::output::Output;
 use crate::progress::Wanted;
 use crate::render::Format;
@@ -22,6 +24,7 @@ use crate::size::Size;
 use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
+pub(crate) use diff::pattern;
 
 /// What to do, checked.
 #[derive(Debug)]
@@ -30,20 +33,49 @@ pub(crate) struct Job {
     pub(crate) task: Task,
 }
 
+impl Job {
+    /// Refuses formats that the command has no report in.
+    fn checked(self) -> Result<Self> {
+        let format = self.setup.output.format;
+        let fits = match &self.task {
+            Task::Diff { .. } | Task::Hunt { .. } => true,
+            Task::Sites { .. } => format.is_of_stacks(),
+            _ => false,
+        };
+        if fits || matches!(format, Format::Text | Format::Json) {
+            return Ok(self);
+        }
+        let name = format.name();
+        let message = format!("this command has no report in the format {name}");
+        Err(
+            Failure::usage(message).with_hint(match format.is_of_stacks() {
+                true => "`heapdiff BEFORE AFTER` and `heapdiff sites` have",
+                false => "`heapdiff BEFORE AFTER` has",
+            }),
+        )
+    }
+
+    /// Whether the report goes where the output goes: a hunt keeps it with the dumps, and what is no text
+    /// for people is not shown besides.
+    pub(crate) const fn is_shown(&self) -> bool {
+        let format = self.setup.output.format;
+        !matches!(self.task, Task::Hunt { .. })
+            || matches!(format, Format::Text | Format::Json | Format::Md)
+    }
+}
+
 /// The question, with the dumps that it is asked of.
 #[derive(Debug)]
 pub(crate) enum Task {
     Diff {
         /// Two or more, oldest first.
         dumps: Vec<PathBuf>,
-        classes: ClassFilter,
-        gates: Gates,
+        question: Question,
     },
     /// Dumps of a running JVM, taken and compared.
     Hunt {
         hunt: Hunt,
-        classes: ClassFilter,
-        gates: Gates,
+        question: Question,
     },
     Histo {
         dump: PathBuf,
@@ -69,6 +101,19 @@ pub(crate) enum Task {
         /// Only stacks with a frame or a class that this matches.
         focus: Option<Regex>,
     },
+}
+
+/// Which growth a diff speaks of, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Question {
+    pub(crate) classes: ClassFilter,
+    pub(crate) gates: Gates,
+    /// Growth that is known.
+    pub(crate) known: Option<Known>,
+    /// Where stacks begin.
+    pub(crate) focus: Option<Regex>,
+    /// The figures of collapsed stacks.
+    pub(crate) columns: Columns,
 }
 
 /// Which classes and suspects a diff speaks of.
@@ -114,11 +159,12 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// How many rows a list has: what the user says, else all in JSON and `text` in text.
+    /// How many rows a list has: what the user says, else `text` where people read the whole report,
+    /// and all elsewhere.
     pub(crate) fn rows(&self, text: usize) -> usize {
-        let default = match self.output.format {
-            Format::Text => text,
-            Format::Json => usize::MAX,
+        let default = match self.output.format.is_read_whole() {
+            true => text,
+            false => usize::MAX,
         };
         self.top.unwrap_or(default)
     }
@@ -227,7 +273,8 @@ struct TopArgs {
 struct SitesArgs {
     /// A heap dump (HPROF), gzipped or not
     dump: PathBuf,
-    /// Only stacks with a frame, or of a class, that a regular expression matches
+    /// Only stacks with a frame, or of a class, that a regular expression matches; profiles and flame
+    /// graphs begin with the first such frame, and drop its callers
     #[arg(long, value_name = "RE", value_parser = diff::pattern)]
     focus: Option<Regex>,
     #[command(flatten)]
@@ -258,8 +305,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
     let args = lead::lead_with_command(args.into_iter().collect())?;
     let cli = Cli::try_parse_from(args).unwrap_or_else(|e| e.exit());
     let (setup, task) = match cli.command {
-        None => return Ok(Asked::Job(Box::new(cli.diff.job()?))),
-        Some(Command::Diff(diff)) => return Ok(Asked::Job(Box::new(diff.job()?))),
+        None => return Ok(Asked::Job(Box::new(cli.diff.job()?.checked()?))),
+        Some(Command::Diff(diff)) => return Ok(Asked::Job(Box::new(diff.job()?.checked()?))),
         Some(Command::Histo(HistoArgs {
             dump,
             retained,
@@ -311,7 +358,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         Some(Command::Hunt(hunt)) => return Ok(Asked::Job(Box::new(hunt.job()?))),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
-    Ok(Asked::Job(Box::new(Job { setup, task })))
+    Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))
 }
 
 /// The whole command line, for completion scripts.

@@ -9,6 +9,7 @@ mod command;
 mod failure;
 mod gates;
 mod interrupt;
+mod known;
 mod notes;
 mod output;
 #[cfg_attr(
@@ -18,7 +19,6 @@ mod output;
 mod progress;
 mod render;
 mod report;
-mod size;
 mod span;
 mod style;
 
@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 use args::{Asked, Job};
 use failure::{Exit, Failure, Result};
+use heapdiff_report::size;
 
 fn main() -> ExitCode {
     let exit = args::parse(std::env::args_os())
@@ -46,7 +47,9 @@ fn run(job: &Job) -> Result<Exit> {
     use_threads(job.setup.threads)?;
     let report = command::run(job)?;
     notes::conditions(&report, &job.setup)?;
-    job.setup.output.write(&report)?;
+    if job.is_shown() {
+        job.setup.output.write(&report)?;
+    }
     gates::check(job, &report)
 }
 

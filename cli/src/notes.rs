@@ -40,6 +40,11 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
                 let _ = writeln!(out, "{label} {path}: and {more} more of the kind");
             }
         }
+        if let Report::Diff(diff) = report {
+            for rule in &diff.unused_rules {
+                let _ = writeln!(out, "{label} {rule}");
+            }
+        }
         for (later, earlier) in out_of_order(report) {
             let _ = writeln!(
                 out,

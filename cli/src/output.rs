@@ -1,7 +1,7 @@
 //! Where a report goes: standard output, or a file that appears whole or not at all.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -74,6 +74,10 @@ impl Output {
         match &self.file {
             None => {
                 let stdout = io::stdout();
+                if self.format == Format::Pprof && stdout.is_terminal() {
+                    let message = "a profile is no text, and standard output is a terminal";
+                    return Err(Failure::usage(message).with_hint("write it with -o FILE.pb.gz"));
+                }
                 let style = Style::new(self.color, &stdout);
                 let mut out = io::BufWriter::new(stdout.lock());
                 let done =
@@ -105,14 +109,17 @@ fn failed(what: &str, error: &io::Error) -> Failure {
 }
 
 fn format_of(path: &Path) -> Result<Format> {
-    let extension = path
-        .extension()
-        .and_then(|e| e.to_str())
+    let name = path
+        .file_name()
+        .and_then(|n| n.to_str())
         .unwrap_or_default();
-    let found = match &*extension.to_ascii_lowercase() {
-        "txt" => Some(Format::Text),
-        other => Format::from_str(other, true).ok(),
+    let name = name.to_ascii_lowercase();
+    let has = |extension: &str| {
+        let stem = name.strip_suffix(extension);
+        stem.is_some_and(|stem| stem.ends_with('.'))
     };
+    let mut formats = Format::value_variants().iter().copied();
+    let found = formats.find(|format| format.extensions().iter().any(|e| has(e)));
     found.ok_or_else(|| {
         let message = format!("-o {}: the extension names no format", path.display());
         let names: Vec<&str> = Format::value_variants().iter().map(|f| f.name()).collect();

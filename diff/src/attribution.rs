@@ -56,6 +56,15 @@ impl Estimate {
         self.seen += sample.size as f64;
     }
 
+    /// Adds another estimate.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+        self.variance += other.variance;
+        self.seen += other.seen;
+    }
+
     /// Takes another estimate off.
     fn take(&mut self, other: &Self) {
         self.bytes -= other.bytes;
@@ -231,7 +240,7 @@ pub fn by_site(
 /// A dump's samples, placed in its trie.
 #[derive(Clone, Debug)]
 pub(crate) struct Attribution {
-    samples: Samples,
+    pub(crate) samples: Samples,
     /// The deepest step of each live sample.
     steps: Vec<StepId>,
 }
@@ -276,7 +285,7 @@ impl Attribution {
     }
 
     /// How samples are chosen, if these are of the same JVM as an earlier dump's.
-    fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
+    pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
         same.then_some((own.sampling, own.first))
@@ -355,7 +364,7 @@ impl Attribution {
     }
 
     /// Whether the first dump's samples can be set off against this one's.
-    fn is_like(&self, first: &Self) -> bool {
+    pub(crate) fn is_like(&self, first: &Self) -> bool {
         matches!(
             (&first.samples.origin, &self.samples.origin),
             (Origin::Agent(_), Origin::Agent(_)) | (Origin::Traces, Origin::Traces)
@@ -371,7 +380,7 @@ impl Attribution {
 
 /// An earlier dump's sample as it would be under a later, perhaps coarser sampling; `None` if that
 /// would not have it, so that its absence tells nothing.
-fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
+pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
     if sample.is_definition {
         return Some(*sample);
     }

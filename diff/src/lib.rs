@@ -7,6 +7,7 @@
 //! it accumulates.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod allocated;
 mod attribution;
 mod compare;
 mod frames;
@@ -21,6 +22,7 @@ mod shared;
 mod summary;
 mod trie;
 
+pub use allocated::{Allocated, AllocatedLine};
 pub use attribution::{Estimate, Unseen, by_site};
 pub use compare::{Comparison, Filter};
 pub use frames::{Shown, folded, is_runtime_frame};

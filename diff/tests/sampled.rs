@@ -7,7 +7,7 @@ mod common;
 use std::ops::RangeInclusive;
 
 use heapdiff_diff::samples::{Own, Samples};
-use heapdiff_diff::{Report, by_site};
+use heapdiff_diff::{Allocated, AllocatedLine, Comparison, Report, Summary, by_site};
 use heapdiff_sites::{MARK_CLASS, Sampling, statics};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::sampled::{AgentHeap, Sampled};
@@ -453,4 +453,50 @@ fn stack_traces_of_objects_are_sites() {
     assert_eq!(report.snapshots[1].agent, None);
     let coverage = report.suspects[0].coverage;
     assert_eq!((coverage.samples, coverage.sampled_bytes), (60, 60 * 1016));
+}
+
+#[test]
+fn all_stacks_are_told_with_what_shrank() {
+    let allocated = |dumps: Vec<Vec<u8>>| {
+        let mut comparison = Comparison::default();
+        for dump in dumps {
+            let snapshot = snapshot(dump);
+            comparison.add(Summary::new(&snapshot, "a".to_owned()).unwrap());
+        }
+        comparison.allocated().unwrap()
+    };
+    let lines = |all: &Allocated| -> Vec<(String, Vec<u64>, i64)> {
+        let line = |l: &AllocatedLine| {
+            let frames: Vec<&str> = all.stack(l).collect();
+            (frames.join(" "), l.bytes.clone(), l.growth_bytes())
+        };
+        all.lines.iter().map(line).collect()
+    };
+    // Sites are numbered by who comes first, which differs between these dumps.
+    let dumps = vec![sampled(1..=100, 80, 1), sampled(81..=160, 140, 1)];
+    let all = allocated(dumps.clone());
+    let each = |samples: i64| u64::try_from(samples * SIZE).unwrap();
+    let (added, loaded) = (vec![each(80), each(60)], vec![each(20), each(20)]);
+    assert_eq!(
+        lines(&all),
+        [
+            (LOADED.to_owned(), loaded, 0),
+            (ADDED.to_owned(), added, -20 * SIZE),
+        ]
+    );
+    assert_eq!(all.lines[1].objects, [80, 60]);
+    assert_eq!(all, allocated(dumps));
+    // What was sampled after a dump without the agent has come since.
+    let mut plain = HeapBuilder::new(writer::Options::default());
+    program(&mut plain, 10);
+    let all = allocated(vec![plain.build(), sampled(1..=5, 9, 1)]);
+    assert_eq!(
+        lines(&all),
+        [(ADDED.to_owned(), vec![0, each(5)], 5 * SIZE)]
+    );
+    let mut plain = HeapBuilder::new(writer::Options::default());
+    program(&mut plain, 10);
+    let mut comparison = Comparison::default();
+    comparison.add(Summary::new(&snapshot(plain.build()), "a".to_owned()).unwrap());
+    assert!(comparison.allocated().is_none());
 }

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
-use crate::{bench, fuzz, java, overhead, run};
+use std::process::Command;
+
+use crate::{bench, browser, fuzz, java, overhead, run, tools};
 
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
@@ -22,6 +24,7 @@ pub(crate) fn ci() -> Result<()> {
     // which not every machine that runs this can reach.
     run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
     test()?;
+    browser::browser(&browser::Options::plain())?;
     fuzz::fuzz(&fuzz::Options::smoke())?;
     bench::bench(&bench::Options::smoke())?;
     overhead::overhead(&overhead::Options::smoke())
@@ -30,16 +33,18 @@ pub(crate) fn ci() -> Result<()> {
 /// All tests. Optimised, since some of them read heaps of millions of objects.
 pub(crate) fn test() -> Result<()> {
     let home = java::ensure_jdk()?;
-    run::run(
-        run::cargo()
-            .args(["test", "--workspace", "--release", "--locked"])
-            // Optimising across crates takes longer than it saves here: there are some thirty
-            // programs to link.
-            .env("CARGO_PROFILE_RELEASE_LTO", "off")
-            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-            .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
-            .env("JAVA_HOME", home.home()),
-    )
+    tools::ensure_readers()?;
+    let mut tests = run::cargo();
+    tests.args(["test", "--workspace", "--release", "--locked"]);
+    run::run(quick(&mut tests).env("JAVA_HOME", home.home()))
+}
+
+/// Optimising across crates takes longer than it saves in tests: there are some thirty programs to link.
+pub(crate) fn quick(command: &mut Command) -> &mut Command {
+    command
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
 }
 
 /// The dumps that are kept in testdata, made again.

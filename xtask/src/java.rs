@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use testdata::jvm::Jdk;
 
 use crate::run::run;
+use crate::tools::is_root;
 
 /// A JDK that can run the scenarios, the oldest there is; installs one from the distribution
 /// if there is none and that is possible.
@@ -28,11 +29,4 @@ pub(crate) fn ensure_jdk() -> Result<Jdk> {
         Some(jdk) => Ok(jdk),
         None => bail!("{HINT}"),
     }
-}
-
-fn is_root() -> bool {
-    Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

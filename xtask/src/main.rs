@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a task runner talks to its terminal")]
 
 mod bench;
+mod browser;
 mod ci;
 mod fuzz;
 mod java;
@@ -10,6 +11,7 @@ mod overhead;
 mod real;
 mod run;
 mod soak;
+mod tools;
 
 use clap::Parser;
 
@@ -31,6 +33,8 @@ enum Task {
     Bench(bench::Options),
     /// What the agent costs a program, beside other profilers
     Overhead(overhead::Options),
+    /// The HTML report in a headless browser, found or installed
+    Browser(browser::Options),
     /// Published programs that are made to leak, and what the reports on them say
     Real(real::Options),
     /// The agent's stress test, for a long time
@@ -46,6 +50,7 @@ fn main() -> anyhow::Result<()> {
         Task::Languages => languages::languages(),
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
+        Task::Browser(options) => browser::browser(&options),
         Task::Real(options) => real::real(&options),
         Task::Soak(options) => soak::soak(&options),
     }

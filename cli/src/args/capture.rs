@@ -162,7 +162,7 @@ pub(super) struct HuntArgs {
 
 impl HuntArgs {
     pub(super) fn job(self) -> Result<Job> {
-        let (classes, gates) = self.growth.checked();
+        let question = self.growth.checked()?;
         let agent = Agent {
             library: self.agent,
             options: self.options,
@@ -178,8 +178,7 @@ impl HuntArgs {
                     wait: self.wait,
                     folder: self.output,
                 },
-                classes,
-                gates,
+                question,
             },
         })
     }

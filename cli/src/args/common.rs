@@ -29,7 +29,7 @@ pub(super) struct ReportArgs {
     /// How to write the report [default: text, or from the extension of -o]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Rows of each list [default: enough for a screen; all classes in JSON]
+    /// Rows of each list [default: enough for a screen; all classes in JSON and HTML]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Use colours

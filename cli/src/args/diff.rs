@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use heapdiff_report::collapsed::Columns;
 use regex::Regex;
 
 use super::common::CommonArgs;
-use super::{ClassFilter, Gates, Job, Task};
+use super::{ClassFilter, Gates, Job, Question, Task};
 use crate::failure::{Failure, Result};
+use crate::known::Known;
 use crate::size::Size;
 
 #[derive(Debug, Args)]
@@ -42,14 +44,10 @@ impl DiffArgs {
             }
             _ => {}
         }
-        let (classes, gates) = self.growth.checked();
+        let question = self.growth.checked()?;
         Ok(Job {
             setup: self.common.setup(&dumps)?,
-            task: Task::Diff {
-                dumps,
-                classes,
-                gates,
-            },
+            task: Task::Diff { dumps, question },
         })
     }
 }
@@ -71,10 +69,34 @@ pub(super) struct GrowthArgs {
     /// Exit with 1 when something is taken for a leak or for growth
     #[arg(long, help_heading = "Diff")]
     fail_on_suspect: bool,
+    /// Leave out known growth, and do not let gates trip for it: a file with rules, one a line, such as
+    /// `holder com.acme.Cache.*`, `class com.acme.Entry`, `frame com.acme.Cache.warm*`
+    #[arg(long, value_name = "FILE", help_heading = "Diff")]
+    ignore: Option<PathBuf>,
+    /// Have stacks begin with the first frame that a regular expression matches, merge those that are
+    /// equal then, and drop those without one (flame graphs, profiles, stacks in text and Markdown)
+    #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
+    focus: Option<Regex>,
+    /// What ends a line of collapsed stacks: net growth in bytes, or the bytes before and after
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value_t,
+        help_heading = "Diff"
+    )]
+    columns: ColumnsArg,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ColumnsArg {
+    #[default]
+    Growth,
+    Both,
 }
 
 impl GrowthArgs {
-    pub(super) fn checked(self) -> (ClassFilter, Gates) {
+    pub(super) fn checked(self) -> Result<Question> {
         let classes = ClassFilter {
             include: self.include,
             exclude: self.exclude,
@@ -83,12 +105,21 @@ impl GrowthArgs {
             growth: self.fail_on_growth,
             suspect: self.fail_on_suspect,
         };
-        (classes, gates)
+        Ok(Question {
+            classes,
+            gates,
+            known: self.ignore.as_deref().map(Known::read).transpose()?,
+            focus: self.focus,
+            columns: match self.columns {
+                ColumnsArg::Growth => Columns::Growth,
+                ColumnsArg::Both => Columns::Both,
+            },
+        })
     }
 }
 
 /// A regular expression, or in one line why it is none.
-pub(super) fn pattern(text: &str) -> std::result::Result<Regex, String> {
+pub(crate) fn pattern(text: &str) -> std::result::Result<Regex, String> {
     Regex::new(text).map_err(|e| {
         let text = e.to_string();
         let last = text.lines().last().unwrap_or_default();

@@ -8,7 +8,7 @@ use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 use hprof::{Progress, Snapshot};
 
 use super::open_after;
-use crate::args::{ClassFilter, Gates, Setup};
+use crate::args::{Question, Setup};
 use crate::failure::{Failure, Result};
 use crate::render::Format;
 use crate::report::DiffReport;
@@ -19,17 +19,12 @@ const CLASSES: usize = 15;
 
 /// Each dump is reduced to its summary before the next is opened; only the last stays open until
 /// the paths of what grew are looked up in it.
-pub(crate) fn run(
-    setup: &Setup,
-    dumps: &[PathBuf],
-    classes: &ClassFilter,
-    gates: Gates,
-) -> Result<DiffReport> {
+pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], question: &Question) -> Result<DiffReport> {
     let limit = setup.top.unwrap_or(SUSPECTS);
     let filter = Filter {
-        classes: &|names| classes.admits(names),
-        // One more than is reported tells whether there are more; gates look at all.
-        suspects: match gates.any() {
+        classes: &|names| question.classes.admits(names),
+        // One more than is reported tells whether there are more; gates and rules look at all.
+        suspects: match question.gates.any() || question.known.is_some() {
             true => usize::MAX,
             false => limit.saturating_add(1),
         },
@@ -51,13 +46,34 @@ pub(crate) fn run(
     let mut report = comparison
         .report(&snapshot, &filter)
         .map_err(|e| Failure::input(dump, &e))?;
-    if setup.output.format == Format::Text {
+    let format = setup.output.format;
+    let allocated = match format.is_of_stacks() || format == Format::Html {
+        true => comparison.allocated(),
+        false => None,
+    };
+    if format.is_of_stacks() && allocated.is_none() {
+        return Err(Failure::usage(
+            "the last dump names no allocation sites: it was taken without the agent",
+        )
+        .with_hint("load it into the JVM with `heapdiff attach PID` before the dumps"));
+    }
+    if format.is_read_whole() {
         // For people by what the instances take themselves: by what they retain, those classes
         // come first that hold the suspects.
         let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
         report.classes.sort_by_key(|class| Reverse(key(class)));
     }
+    let (suspects, known, unused_rules) = match &question.known {
+        Some(rules) => rules.part(report.suspects),
+        None => (report.suspects, Vec::new(), Vec::new()),
+    };
+    report.suspects = suspects;
     let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
+    if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
+        for suspect in &mut report.suspects {
+            suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
+        }
+    }
     let rows = setup.rows(CLASSES);
     let more_classes = report.classes.len().saturating_sub(rows);
     report.classes.truncate(rows);
@@ -66,6 +82,12 @@ pub(crate) fn run(
         more_suspects,
         more_classes,
         verbose: setup.progress.verbose,
+        known,
+        unused_rules,
+        allocated,
+        focus: question.focus.clone(),
+        columns: question.columns,
+        gates: question.gates,
     })
 }
 

@@ -1,7 +1,7 @@
 //! `heapdiff hunt`: dumps of a running JVM, and what grew between them.
 
 use super::diff;
-use crate::args::{ClassFilter, Gates, Setup};
+use crate::args::{Question, Setup};
 use crate::capture::{self, Hunt};
 use crate::failure::Result;
 use crate::output::Output;
@@ -9,16 +9,11 @@ use crate::report::{DiffReport, Report};
 use crate::style::When;
 
 /// Takes the dumps, compares them, and keeps the report with them besides showing it.
-pub(crate) fn run(
-    setup: &Setup,
-    hunt: &Hunt,
-    classes: &ClassFilter,
-    gates: Gates,
-) -> Result<Report> {
+pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Report> {
     let kept = format!("report.{}", setup.output.format.extension());
     let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
-    let report: DiffReport = diff::run(setup, &hunted.dumps, classes, gates)?;
-    let report = Report::Diff(report);
+    let report: DiffReport = diff::run(setup, &hunted.dumps, question)?;
+    let report = Report::Diff(Box::new(report));
     let file = Output {
         format: setup.output.format,
         file: Some(hunted.folder.join(kept)),

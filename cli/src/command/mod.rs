@@ -25,16 +25,11 @@ use crate::report::Report;
 pub(crate) fn run(job: &Job) -> Result<Report> {
     let setup = &job.setup;
     match &job.task {
-        Task::Diff {
-            dumps,
-            classes,
-            gates,
-        } => diff::run(setup, dumps, classes, *gates).map(Report::Diff),
-        Task::Hunt {
-            hunt,
-            classes,
-            gates,
-        } => hunt::run(setup, hunt, classes, *gates),
+        Task::Diff { dumps, question } => {
+            let report = diff::run(setup, dumps, question)?;
+            Ok(Report::Diff(Box::new(report)))
+        }
+        Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
         Task::Show { dump, selector } => show::run(setup, dump, selector).map(Report::Show),

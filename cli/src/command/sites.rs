@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use heapdiff_diff::by_site;
 use heapdiff_diff::samples::{Agent, Own, Samples};
+use heapdiff_diff::{Allocated, by_site};
 use heapdiff_sites::{Counter, Strategy};
 use hprof::Progress;
 use regex::Regex;
@@ -51,6 +51,11 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
     stacks.truncate(setup.rows(ROWS));
     info.agent = samples.info();
     info.warnings.extend(fault);
+    let allocated = setup
+        .output
+        .format
+        .is_of_stacks()
+        .then(|| Allocated::of(&samples));
     Ok(SitesReport {
         schema: SitesReport::SCHEMA,
         snapshot: info,
@@ -63,6 +68,8 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
         agent: samples.agent().map(|a| agent(a, &samples)),
         stacks,
         verbose: setup.progress.verbose,
+        allocated,
+        only: focus.cloned(),
     })
 }
 

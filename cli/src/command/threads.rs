@@ -10,7 +10,6 @@ use super::describe::Mentions;
 use super::open;
 use crate::args::Setup;
 use crate::failure::Result;
-use crate::render::Format;
 use crate::report::{
     FrameRow, LocalRow, Locals, SnapshotInfo, ThreadRow, ThreadTotals, ThreadsReport,
 };
@@ -34,9 +33,9 @@ pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
         let retained = thread.object.and_then(|o| snapshot.retained_bytes(o));
         (Reverse(retained), thread.serial.is_none())
     });
-    let rows = match setup.output.format {
-        Format::Text => ROWS[0],
-        Format::Json => ROWS[1],
+    let rows = match setup.output.format.is_read_whole() {
+        true => ROWS[0],
+        false => ROWS[1],
     };
     threads.truncate(setup.top.unwrap_or(rows));
     for thread in &mut threads {

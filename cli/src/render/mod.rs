@@ -1,5 +1,6 @@
 //! From reports to text, one file per format.
 
+mod growth;
 mod json;
 mod text;
 
@@ -10,12 +11,20 @@ use clap::ValueEnum;
 use crate::report::Report;
 use crate::style::Style;
 
-/// How a report is written: for people, at most 100 columns wide, or for programs, exact and stable.
+// A doc comment on each value would blow `--help` up to a page for each command.
+/// How a report is written: text for people, at most 100 columns wide; JSON for programs, exact and stable;
+/// what other programs show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum Format {
     #[default]
     Text,
     Json,
+    Html,
+    Md,
+    Collapsed,
+    Pprof,
+    Svg,
+    Junit,
 }
 
 impl Format {
@@ -24,15 +33,42 @@ impl Format {
         match self {
             Self::Text => "text",
             Self::Json => "json",
+            Self::Html => "html",
+            Self::Md => "md",
+            Self::Collapsed => "collapsed",
+            Self::Pprof => "pprof",
+            Self::Svg => "svg",
+            Self::Junit => "junit",
         }
+    }
+
+    /// Extensions of files in this format, the usual one first.
+    pub(crate) const fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Text => &["txt"],
+            Self::Json => &["json"],
+            Self::Html => &["html", "htm"],
+            Self::Md => &["md", "markdown"],
+            Self::Collapsed => &["collapsed", "folded"],
+            Self::Pprof => &["pb.gz", "pprof"],
+            Self::Svg => &["svg"],
+            Self::Junit => &["xml"],
+        }
+    }
+
+    /// Whether lists are as long as people read them.
+    pub(crate) const fn is_read_whole(self) -> bool {
+        matches!(self, Self::Text | Self::Md)
+    }
+
+    /// Whether the report is made of all allocating stacks, and of nothing else.
+    pub(crate) const fn is_of_stacks(self) -> bool {
+        matches!(self, Self::Collapsed | Self::Pprof | Self::Svg)
     }
 
     /// The extension of a file in this format.
     pub(crate) const fn extension(self) -> &'static str {
-        match self {
-            Self::Text => "txt",
-            Self::Json => self.name(),
-        }
+        self.extensions()[0]
     }
 }
 
@@ -46,5 +82,13 @@ pub(crate) fn render(
     match format {
         Format::Text => text::render(report, style, out),
         Format::Json => json::render(report, out),
+        _ => match report {
+            Report::Diff(report) => growth::render(format, report, out),
+            Report::Sites(report) => growth::sites(format, report, out),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "this command has no report in this format",
+            )),
+        },
     }
 }

@@ -9,7 +9,11 @@ mod snapshot;
 mod threads;
 mod top;
 
+use heapdiff_report::collapsed::Columns;
+use regex::Regex;
 use serde::Serialize;
+
+use crate::args::Gates;
 
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
 pub(crate) use paths::{Hidden, PathLine, PathsReport};
@@ -28,7 +32,7 @@ pub(crate) use top::{TopObject, TopReport, Under};
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Report {
-    Diff(DiffReport),
+    Diff(Box<DiffReport>),
     Histo(HistoReport),
     Top(TopReport),
     Show(ShowReport),
@@ -51,6 +55,24 @@ pub(crate) struct DiffReport {
     /// Whether text shows every frame.
     #[serde(skip)]
     pub(crate) verbose: bool,
+    /// Suspects that are known growth, with the rule that says so.
+    #[serde(skip)]
+    pub(crate) known: Vec<(heapdiff_diff::Suspect, String)>,
+    /// Rules of known growth that fit nothing.
+    #[serde(skip)]
+    pub(crate) unused_rules: Vec<String>,
+    /// All stacks, where the format shows them and the dumps name them.
+    #[serde(skip)]
+    pub(crate) allocated: Option<heapdiff_diff::Allocated>,
+    /// Where stacks begin.
+    #[serde(skip)]
+    pub(crate) focus: Option<Regex>,
+    /// The figures of collapsed stacks.
+    #[serde(skip)]
+    pub(crate) columns: Columns,
+    /// Gates that were asked for.
+    #[serde(skip)]
+    pub(crate) gates: Gates,
 }
 
 /// A dump's part in a report that whoever ran the command has to hear of.

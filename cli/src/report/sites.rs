@@ -1,6 +1,7 @@
 //! `heapdiff.sites/1`: live bytes by allocation stack.
 
-use heapdiff_diff::Stack;
+use heapdiff_diff::{Allocated, Stack};
+use regex::Regex;
 use serde::Serialize;
 
 use super::SnapshotInfo;
@@ -21,6 +22,12 @@ pub(crate) struct SitesReport {
     /// Whether text shows every frame.
     #[serde(skip)]
     pub(crate) verbose: bool,
+    /// All stacks, where the format shows them.
+    #[serde(skip)]
+    pub(crate) allocated: Option<Allocated>,
+    /// As `focus`, to match with.
+    #[serde(skip)]
+    pub(crate) only: Option<Regex>,
 }
 
 /// All stacks together, those left out of the list included.

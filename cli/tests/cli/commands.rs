@@ -1,4 +1,4 @@
-//! What a user types, and what comes back: every file in `tests/cmd`, and the README's examples.
+//! What a user types, and what comes back: every file in `tests/cmd`, and the examples in README and docs.
 //!
 //! `TRYCMD=overwrite cargo test -p heapdiff --test cli` writes what comes back into the files.
 
@@ -12,6 +12,7 @@ fn commands_answer_as_recorded() {
     trycmd::TestCases::new()
         .case(format!("{here}/tests/cmd/*.trycmd"))
         .case(format!("{here}/../README.md"))
+        .case(format!("{here}/../docs/ci.md"))
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .run();

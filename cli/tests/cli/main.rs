@@ -1,6 +1,7 @@
 //! The program as a user meets it.
 
 mod commands;
+mod formats;
 mod output;
 mod schema;
 mod support;

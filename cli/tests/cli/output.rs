@@ -202,6 +202,21 @@ fn runs_repeat_byte_for_byte() {
         assert!(one.status.success());
         assert_eq!(one.stdout, with("4").stdout, "{args:?}");
     }
+    for format in ["text", "html", "md", "collapsed", "pprof", "svg", "junit"] {
+        let with = |threads| {
+            let args = [
+                "testdata/sampled-before.hprof.gz",
+                SAMPLED,
+                "--fail-on-suspect",
+            ];
+            let more = ["--format", format, "--threads", threads];
+            run(folder.path(), &[&args[..], &more].concat())
+        };
+        let one = with("1");
+        assert_eq!(one.status.code(), Some(1), "{format}");
+        assert!(one.stdout.len() > 200, "{format}");
+        assert_eq!(one.stdout, with("4").stdout, "{format}");
+    }
 }
 
 #[test]
@@ -242,6 +257,19 @@ fn text_fits_a_hundred_columns() {
         &["sites", SAMPLED, "--top", "1000"],
         &["sites", SAMPLED, "-v", "--progress", "never"],
         &["testdata/sampled-before.hprof.gz", SAMPLED],
+        &[
+            "testdata/sampled-before.hprof.gz",
+            SAMPLED,
+            "-v",
+            "--progress",
+            "never",
+        ],
+        &[
+            "testdata/sampled-before.hprof.gz",
+            SAMPLED,
+            "--focus",
+            "take",
+        ],
         &[DUMP, "testdata/after.hprof.gz", "--top", "1000"],
     ] {
         let done = run(folder.path(), args);

@@ -29,6 +29,8 @@ pub(crate) fn prepare(folder: &Path) {
     fs::write(folder.join("cut.hprof"), &bytes[..3_000_000]).expect("a written file");
     fs::write(folder.join("empty.hprof"), "").expect("a written file");
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
+    let known = "# known growth\n\nholder Orders.o*  # the list of orders\nclass com.acme.Gone\n";
+    fs::write(folder.join("known-growth.txt"), known).expect("a written file");
     fs::create_dir_all(folder.join("folder.hprof")).expect("a folder");
     // A dump that is named like a command.
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");

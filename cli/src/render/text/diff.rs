@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, SnapshotInfo, Suspect, Verdict};
+use heapdiff_diff::{ClassGrowth, SnapshotInfo, Suspect};
 
 use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
 use crate::command::diff::growth;
 use crate::report::DiffReport;
-use crate::size::{Size, counted, grouped, signed, signed_size};
+use crate::size::{Size, counted, grouped, later, signed, signed_size};
 use crate::style::Style;
 
 pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -17,6 +17,8 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         more_suspects,
         more_classes,
         verbose,
+        known,
+        ..
     } = report;
     dumps(&report.snapshots, style, out)?;
     let delta = &report.delta;
@@ -42,6 +44,11 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
             let rest = "and more that grew less (--top N shows more)";
             writeln!(out, "\n{}", style.dim(rest))?;
         }
+    }
+    if !known.is_empty() {
+        let known = counted(known.len() as u64, "suspect");
+        let text = format!("{known} left out as known growth (--ignore)");
+        writeln!(out, "\n{}", style.dim(text))?;
     }
     classes(&report.classes, *more_classes, style, out)
 }
@@ -81,28 +88,11 @@ fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::R
     Ok(())
 }
 
-/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
-fn later(ms: i64) -> String {
-    let sign = if ms < 0 { '-' } else { '+' };
-    let ms = ms.unsigned_abs();
-    match ms {
-        0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
-        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
-        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
-        _ => format!("{sign}{} d", ms / 86_400_000),
-    }
-}
-
 fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let verdict = match suspect.verdict {
-        Verdict::Leak => "leak",
-        Verdict::Growth => "growth",
-        Verdict::Cache => "cache",
-        Verdict::Warmup => "warm-up",
-    };
-    let verdict = match suspect.verdict {
-        Verdict::Leak | Verdict::Growth => style.red(verdict),
-        _ => style.yellow(verdict),
+    let verdict = heapdiff_report::verdict(suspect);
+    let verdict = match heapdiff_report::is_grave(suspect) {
+        true => style.red(verdict),
+        false => style.yellow(verdict),
     };
     let grown = signed_size(suspect.growth.retained_bytes);
     let holder = printable(&suspect.holder);
@@ -124,15 +114,35 @@ fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) 
     line("objects", &objects.join(" -> "), style, out)?;
     line("retained", &retained.join(" -> "), style, out)?;
     line("root", &suspect.root, style, out)?;
-    for (i, step) in suspect.path.iter().enumerate() {
-        line(if i == 0 { "path" } else { "" }, step, style, out)?;
-    }
+    path(&suspect.path, verbose, style, out)?;
     for (i, reason) in suspect.reasons.iter().enumerate() {
         for (j, part) in wrapped(reason, WIDTH - INDENT).iter().enumerate() {
             line(if i + j == 0 { "why" } else { "" }, part, style, out)?;
         }
     }
     allocated(suspect, verbose, style, out)
+}
+
+/// Steps of a path that are shown at either end, unless all are asked for.
+const STEPS: usize = 6;
+
+/// What is near the root tells what it is, what is near the content where it grows.
+fn path(path: &[String], verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let hidden = match path.len() {
+        _ if verbose => 0..0,
+        len if len > 2 * STEPS + 1 => STEPS..len - STEPS,
+        _ => 0..0,
+    };
+    for (i, step) in path.iter().enumerate() {
+        let label = if i == 0 { "path" } else { "" };
+        if i == hidden.start && !hidden.is_empty() {
+            let more = format!("… {} more steps (-v shows them)", hidden.len());
+            line(label, &more, style, out)?;
+        } else if !hidden.contains(&i) {
+            line(label, step, style, out)?;
+        }
+    }
+    Ok(())
 }
 
 /// Stacks shown of a suspect, unless all are asked for.
@@ -250,15 +260,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_short() {
-        assert_eq!(later(12_345), "+12.3 s");
-        assert_eq!(later(-61_000), "-1 min");
-        assert_eq!(later(86_400_000 * 3), "+3 d");
-    }
-
-    #[test]
     fn reasons_are_wrapped() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("", 7), [""]);
+    }
+
+    #[test]
+    fn lines_fit_whatever_names_there_are() {
+        use heapdiff_report::synthetic::{HOSTILE, stack, suspect};
+
+        let long = format!("com.acme.{}.Order\u{6f22}", "deep.".repeat(60));
+        let mut one = suspect(
+            1,
+            &format!("{long}.field"),
+            heapdiff_diff::Verdict::Leak,
+            4096,
+        );
+        one.class.clone_from(&long);
+        one.root = format!("static {long}");
+        one.path = (0..40).map(|i| format!("{long}.f{i}")).collect();
+        one.reasons = vec![format!("held by {long} and {HOSTILE}"), "short ".repeat(60)];
+        one.stacks = vec![stack(&format!("{long}.call(Order.java:7)"), 9000, 80)];
+        for verbose in [false, true] {
+            let mut out = Vec::new();
+            super::suspect(&one, verbose, Style::plain(), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
+            assert!(widest.chars().count() <= WIDTH, "{widest}");
+            assert!(!text.contains('\u{202e}'), "{text}");
+            assert_eq!(text.contains("28 more steps"), !verbose, "{text}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Tables: numbers to the right, a name in the last column that takes the room that is left.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
+
+pub(crate) use heapdiff_report::text::{printable, shortened};
 
 use super::WIDTH;
 use crate::style::Style;
@@ -73,47 +74,9 @@ impl Table {
     }
 }
 
-/// A text from a heap without what would steer a terminal.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().any(char::is_control) {
-        text.chars()
-            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-            .collect::<String>()
-            .into()
-    } else {
-        text.into()
-    }
-}
-
-/// Cuts the middle out of what is too long; a name's end tells most.
-pub(crate) fn shortened(text: &str, room: usize) -> Cow<'_, str> {
-    let count = text.chars().count();
-    if count <= room {
-        return text.into();
-    }
-    let head = (room.saturating_sub(1)) / 3;
-    let tail = room.saturating_sub(head + 1);
-    let front: String = text.chars().take(head).collect();
-    let back: String = text.chars().skip(count - tail).collect();
-    format!("{front}…{back}").into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_names_lose_their_middle() {
-        assert_eq!(shortened("com.acme.Foo", 12), "com.acme.Foo");
-        assert_eq!(shortened("com.acme.impl.Foo", 10), "com…pl.Foo");
-        assert_eq!(shortened("abc", 1), "…");
-    }
-
-    #[test]
-    fn terminals_are_not_steered() {
-        assert_eq!(printable("a\x1b[2Jb"), "a\u{fffd}[2Jb");
-        assert!(matches!(printable("plain"), Cow::Borrowed(_)));
-    }
 
     #[test]
     fn no_line_is_too_long() {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// `kB`, `MB`, ... are powers of 1000 and `KiB`, `MiB`, ... of 1024, as are `k`, `m`, `g` alone,
 /// which is how the JVM reads them in `-Xmx512m`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Size(pub(crate) u64);
+pub struct Size(pub u64);
 
 impl FromStr for Size {
     type Err = String;
@@ -75,7 +75,7 @@ impl fmt::Display for Size {
 }
 
 /// A number with thousands separators: `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -88,13 +88,13 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// So many of something: `1 object`, `1,234 objects`.
-pub(crate) fn counted(number: u64, one: &str) -> String {
+pub fn counted(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {one}{plural}", grouped(number))
 }
 
 /// A change with its sign: `+1,234`, `-5`, `0`.
-pub(crate) fn signed(change: i64) -> String {
+pub fn signed(change: i64) -> String {
     let sign = match change {
         0 => "",
         1.. => "+",
@@ -104,7 +104,7 @@ pub(crate) fn signed(change: i64) -> String {
 }
 
 /// A change of bytes with its sign: `+9.5 MiB`.
-pub(crate) fn signed_size(change: i64) -> String {
+pub fn signed_size(change: i64) -> String {
     let sign = match change {
         0 => "",
         1.. => "+",
@@ -114,12 +114,25 @@ pub(crate) fn signed_size(change: i64) -> String {
 }
 
 /// A share in percent with one digit, in integers: `12.3%`.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
+pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
     }
     let permille = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole);
     format!("{}.{}%", permille / 10, permille % 10)
+}
+
+/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
+#[must_use]
+pub fn later(ms: i64) -> String {
+    let sign = if ms < 0 { '-' } else { '+' };
+    let ms = ms.unsigned_abs();
+    match ms {
+        0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
+        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
+        _ => format!("{sign}{} d", ms / 86_400_000),
+    }
 }
 
 #[cfg(test)]
@@ -176,5 +189,12 @@ mod tests {
         assert_eq!(signed(7), "+7");
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(1, 0), "-");
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(later(12_345), "+12.3 s");
+        assert_eq!(later(-61_000), "-1 min");
+        assert_eq!(later(86_400_000 * 3), "+3 d");
     }
 }

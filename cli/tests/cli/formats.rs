@@ -1,0 +1,241 @@
+//! What other programs make of the reports: pprof, flame graphs, JUnit's schema, the documentation's workflow.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::{heapdiff, prepare, testdata};
+
+const DUMPS: [&str; 2] = [
+    "testdata/sampled-before.hprof.gz",
+    "testdata/sampled-after.hprof.gz",
+];
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    prepare(folder.path());
+    folder
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    let done = heapdiff(folder, args).output().expect("a run");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        matches!(done.status.code(), Some(0 | 1)),
+        "{args:?}: {stderr}"
+    );
+    done
+}
+
+/// Runs a program that `cargo xtask test` finds or installs.
+fn tool(folder: &Path, program: &str, args: &[&str]) -> Output {
+    let done = Command::new(program)
+        .args(args)
+        .current_dir(folder)
+        .output();
+    done.unwrap_or_else(|e| {
+        panic!("{program} is needed for this test (cargo xtask test installs it): {e}")
+    })
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn go_reads_the_profile() {
+    let folder = folder();
+    let [before, after] = DUMPS;
+    // Backwards, what grew has shrunk.
+    for (name, dumps, sign) in [
+        ("up.pb.gz", [before, after], ""),
+        ("down.pprof", [after, before], "-"),
+    ] {
+        run(folder.path(), &[dumps[0], dumps[1], "-o", name, "-q"]);
+        let pprof = |more: &[&str]| {
+            let args = [
+                &["tool", "pprof", "-symbolize=none", "-unit=B"],
+                more,
+                &[name],
+            ]
+            .concat();
+            let done = tool(folder.path(), "go", &args);
+            assert!(done.status.success(), "{}", text(done.stderr));
+            text(done.stdout)
+        };
+        let top = pprof(&["-top", "-nodecount=3"]);
+        assert!(top.contains("Type: growth_space"), "{top}");
+        let leaf = top
+            .lines()
+            .find(|l| l.ends_with(" Orders$Order.<init>"))
+            .expect("the leaf");
+        assert!(
+            leaf.trim_start().starts_with(&format!("{sign}144765B")),
+            "{top}"
+        );
+        let lines = pprof(&["-traces", "-lines"]);
+        assert!(
+            lines.contains("Orders$Order.<init> Orders.java:22"),
+            "{lines}"
+        );
+        let classes = pprof(&["-tags"]);
+        assert!(
+            classes.contains("class:") && classes.contains("long[]"),
+            "{classes}"
+        );
+        let alive = pprof(&["-top", "-sample_index=after_objects"]);
+        assert!(alive.contains("Type: after_objects"), "{alive}");
+    }
+    run(folder.path(), &["sites", after, "-o", "live.pprof"]);
+    let top = tool(
+        folder.path(),
+        "go",
+        &["tool", "pprof", "-top", "live.pprof"],
+    );
+    assert!(text(top.stdout).contains("Type: inuse_space"));
+}
+
+#[test]
+fn a_flame_graph_is_drawn_of_collapsed_stacks() {
+    let folder = folder();
+    for columns in ["growth", "both"] {
+        let args = [
+            DUMPS[0],
+            DUMPS[1],
+            "--format",
+            "collapsed",
+            "--columns",
+            columns,
+        ];
+        let stacks = text(run(folder.path(), &args).stdout);
+        let mut options = inferno::flamegraph::Options::default();
+        let mut svg = Vec::new();
+        inferno::flamegraph::from_reader(&mut options, Cursor::new(&stacks), &mut svg)
+            .expect("a flame graph");
+        let svg = text(svg);
+        assert!(
+            svg.contains("<title>Orders$Order.&lt;init&gt; ("),
+            "{columns}: {stacks}"
+        );
+    }
+}
+
+#[test]
+fn junit_results_hold_to_the_schema() {
+    let folder = folder();
+    let schema = testdata().join("junit.xsd");
+    let schema = schema.to_str().expect("a path");
+    for more in [
+        &[][..],
+        &["--fail-on-suspect"],
+        &[
+            "--fail-on-suspect",
+            "--fail-on-growth",
+            "1",
+            "--ignore",
+            "known-growth.txt",
+        ],
+        &["--fail-on-growth", "1GB"],
+    ] {
+        for dumps in [
+            DUMPS,
+            ["testdata/before.hprof.gz", "testdata/after.hprof.gz"],
+            [DUMPS[0], DUMPS[0]],
+        ] {
+            let args = [
+                &dumps[..],
+                &["-q", "--top", "1000", "-o", "growth.xml"],
+                more,
+            ]
+            .concat();
+            let code = run(folder.path(), &args).status.code();
+            let done = tool(
+                folder.path(),
+                "xmllint",
+                &["--noout", "--schema", schema, "growth.xml"],
+            );
+            assert!(done.status.success(), "{more:?}: {}", text(done.stderr));
+            // A test case fails exactly when the run does.
+            let xml = fs::read_to_string(folder.path().join("growth.xml")).expect("the results");
+            assert_eq!(
+                xml.contains("<failure"),
+                code == Some(1),
+                "{more:?} {dumps:?}"
+            );
+        }
+    }
+    // The schema is one that something can fail.
+    fs::write(
+        folder.path().join("bad.xml"),
+        "<testsuites><testsuite/></testsuites>",
+    )
+    .expect("a file");
+    let done = tool(
+        folder.path(),
+        "xmllint",
+        &["--noout", "--schema", schema, "bad.xml"],
+    );
+    assert!(!done.status.success());
+}
+
+#[test]
+fn pages_and_pictures_are_sound() {
+    let folder = folder();
+    run(folder.path(), &[DUMPS[0], DUMPS[1], "-o", "growth.svg"]);
+    let done = tool(
+        folder.path(),
+        "xmllint",
+        &["--noout", "--nonet", "growth.svg"],
+    );
+    assert!(done.status.success(), "{}", text(done.stderr));
+    run(folder.path(), &[DUMPS[0], DUMPS[1], "-o", "growth.html"]);
+    let page = fs::read_to_string(folder.path().join("growth.html")).expect("the page");
+    let (_, rest) = page.split_once("id=\"report\">").expect("the report");
+    let (json, _) = rest.split_once("</script>").expect("its end");
+    let embedded: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let args = [DUMPS[0], DUMPS[1], "--format", "json"];
+    let report = run(folder.path(), &args).stdout;
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(embedded, report);
+}
+
+#[test]
+fn the_documented_workflow_runs() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ci.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let (_, rest) = page.split_once("```yaml\n").expect("a workflow");
+    let (workflow, _) = rest.split_once("```").expect("its end");
+    let folder = folder();
+    for (dump, file) in DUMPS.iter().zip(["before.hprof", "after.hprof"]) {
+        fs::copy(folder.path().join(dump), folder.path().join(file)).expect("a dump");
+    }
+    let commands = workflow.lines().filter_map(|line| {
+        let line = line.trim().trim_start_matches("run: ");
+        line.starts_with("heapdiff ").then_some(line)
+    });
+    let commands: Vec<&str> = commands.collect();
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    let program = Path::new(env!("CARGO_BIN_EXE_heapdiff"));
+    let path = std::env::join_paths(
+        [program.parent().expect("a folder").to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(
+                &std::env::var_os("PATH").expect("a path"),
+            )),
+    );
+    let path = path.expect("a path");
+    for command in commands {
+        let done = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(folder.path())
+            .env("PATH", &path)
+            .env("GITHUB_STEP_SUMMARY", folder.path().join("summary.md"))
+            .output()
+            .expect("a shell");
+        assert!(done.status.success(), "{command}: {}", text(done.stderr));
+    }
+    for file in ["growth.xml", "growth.html", "summary.md"] {
+        assert!(folder.path().join(file).is_file(), "{file}");
+    }
+}

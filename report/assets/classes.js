@@ -1,0 +1,77 @@
+// The table of classes: rows in sight exist, the others are room.
+
+const CLASS_ROW = 28;
+
+const CLASS_COLUMNS = [
+  ["class", "class", (c) => c.class, null],
+  ["loader", "loader", (c) => c.loader || "", null],
+  ["objects", "objects", (c) => c.objects[c.objects.length - 1] || 0, grouped],
+  ["change", "change", (c) => lastLessFirst(c.objects), signed],
+  ["shallow", "own size", (c) => lastLessFirst(c.shallow_bytes), signedSize],
+  ["retained", "retained", (c) => lastLessFirst(c.retained_bytes), signedSize],
+];
+
+const showClasses = (classes) => {
+  const host = byId("class-table");
+  const head = element("div", { class: "row head", role: "row" });
+  const body = element("div", { class: "rows", role: "rowgroup" });
+  const room = element("div", { class: "room", role: "presentation" });
+  const grid = element("div", { class: "grid", role: "grid", tabindex: "0", "aria-label": "Classes that changed" });
+  body.append(room);
+  grid.append(head, body);
+  host.append(grid);
+  let shown = classes;
+  let by = 5;
+  let down = true;
+
+  const draw = () => {
+    const first = Math.max(0, Math.floor(grid.scrollTop / CLASS_ROW) - 4);
+    const count = Math.ceil(grid.clientHeight / CLASS_ROW) + 8;
+    const rows = shown.slice(first, first + count).map((c, i) => {
+      const row = element("div", { class: "row", role: "row", "aria-rowindex": String(first + i + 2) });
+      for (const [key, , value, text] of CLASS_COLUMNS) {
+        const cell = element("div", { class: key, role: "gridcell" });
+        if (text) cell.append(text(value(c)));
+        else {
+          cell.append(element("bdi", {}, printable(value(c))));
+          cell.title = printable(value(c));
+        }
+        row.append(cell);
+      }
+      row.style.top = `${(first + i) * CLASS_ROW}px`;
+      return row;
+    });
+    room.style.height = `${shown.length * CLASS_ROW}px`;
+    room.replaceChildren(...rows);
+    grid.setAttribute("aria-rowcount", String(shown.length + 1));
+  };
+
+  const arrange = () => {
+    const wanted = byId("find-class").value.toLowerCase();
+    shown = wanted ? classes.filter((c) => c.class.toLowerCase().includes(wanted)) : classes.slice();
+    const value = CLASS_COLUMNS[by][2];
+    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+    shown.sort((a, b) => (down ? order(value(b), value(a)) : order(value(a), value(b))));
+    [...head.children].forEach((cell, i) => {
+      cell.setAttribute("aria-sort", i === by ? (down ? "descending" : "ascending") : "none");
+    });
+    byId("class-count").textContent =
+      shown.length === classes.length ? `${grouped(classes.length)} changed` : `${grouped(shown.length)} of ${grouped(classes.length)}`;
+    grid.scrollTop = 0;
+    draw();
+  };
+
+  CLASS_COLUMNS.forEach(([key, title, , text], i) => {
+    const button = element("button", { type: "button" }, title);
+    button.addEventListener("click", () => {
+      down = i === by ? !down : text !== null;
+      by = i;
+      arrange();
+    });
+    head.append(element("div", { class: key, role: "columnheader" }, button));
+  });
+  grid.addEventListener("scroll", () => requestAnimationFrame(draw));
+  byId("find-class").addEventListener("input", settled(arrange));
+  new ResizeObserver(draw).observe(grid);
+  arrange();
+};

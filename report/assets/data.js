@@ -1,0 +1,57 @@
+// Elements, numbers and the embedded data. Names come from a heap: they only ever become text.
+
+const byId = (id) => document.getElementById(id);
+
+/** An element with attributes and children; strings become text. */
+const element = (tag, attributes = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+};
+
+/** Without what would turn or hide the text around it. */
+const printable = (text) =>
+  text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
+
+/** A name that lines may break after its dots and dollars, and that turns no text beside it. */
+const name = (text, tag = "code") => {
+  const node = element(tag, { dir: "ltr", class: "name" });
+  for (const part of printable(text).split(/(?<=[.$/;,])/)) node.append(part, element("wbr"));
+  return node;
+};
+
+const grouped = (n) => Math.abs(Math.round(n)).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+
+const size = (bytes) => {
+  let n = Math.abs(bytes);
+  if (n < 1024) return `${Math.round(n)} B`;
+  for (const unit of ["KiB", "MiB", "GiB", "TiB"]) {
+    n /= 1024;
+    if (n < 1023.95) return `${n.toFixed(1)} ${unit}`;
+  }
+  return `${(n / 1024).toFixed(1)} PiB`;
+};
+
+const sign = (n) => (n > 0 ? "+" : n < 0 ? "\u2212" : "");
+const signed = (n) => sign(n) + grouped(n);
+const signedSize = (n) => sign(n) + size(n);
+const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "\u2013");
+const lastLessFirst = (list) => (list.length ? list[list.length - 1] - list[0] : 0);
+
+/** Whether a frame or class is of Java's, Kotlin's or Scala's runtime. */
+const isRuntime = (text) => /^(class )?((java|javax|jdk|sun|kotlin|kotlinx|scala)\.|com\.sun\.|\(proxy\)|\(unknown)/.test(text);
+
+/** Calls `act` once a burst of calls is over. */
+const settled = (act) => {
+  let timer = 0;
+  return (...args) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...args), 60);
+  };
+};
+
+const report = JSON.parse(byId("report").textContent);
+const flameData = JSON.parse(byId("flame").textContent);

@@ -1,0 +1,144 @@
+// The list of suspects; each one's details are made when it is opened.
+
+const VERDICTS = { leak: "leak", growth: "growth", cache: "cache", warmup: "warm-up" };
+
+/** Suspects that are shown before all are asked for. */
+const FIRST = 25;
+
+const series = (list, shown) => list.map(shown).join(" \u2192 ");
+
+const stackView = (stack) => {
+  const [low, high] = stack.ci95;
+  const half = Math.max(high - stack.estimated_bytes, stack.estimated_bytes - low);
+  const about = [
+    `${size(stack.estimated_bytes)}${half > 0 ? ` \u00b1 ${size(half)}` : ""}`,
+    `${grouped(stack.estimated_objects)} objects`,
+    `${grouped(stack.samples)} samples`,
+    `${Math.floor(stack.survival_permille / 10)} % alive`,
+  ];
+  if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
+  const frames = element("ol", { class: "frames" });
+  for (const frame of stack.frames) {
+    const line = element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
+    frames.append(line);
+  }
+  if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, "the JVM told no stack"));
+  return element(
+    "div",
+    { class: "stack" },
+    element("p", {}, name(stack.class), element("span", { class: "dim" }, `  ${about.join(", ")}`)),
+    frames,
+  );
+};
+
+const fact = (list, label, ...values) =>
+  list.append(element("dt", {}, label), ...values.map((value) => element("dd", {}, value)));
+
+const suspectDetails = (suspect) => {
+  const facts = element("dl");
+  fact(facts, "why", ...suspect.reasons.map(printable));
+  for (const key of ["detector", "holders"]) {
+    const value = suspect[key];
+    if (typeof value === "string" || typeof value === "number") fact(facts, key, printable(String(value)));
+  }
+  fact(facts, "content", name(suspect.class));
+  fact(facts, "objects", series(suspect.objects, grouped));
+  fact(facts, "retained", series(suspect.retained_bytes, size));
+  fact(facts, "kept alive by", name(suspect.root));
+  const path = element("ol", { class: "path" });
+  for (const step of suspect.path) {
+    path.append(element("li", step === suspect.holder ? { class: "holder" } : {}, name(step)));
+  }
+  fact(facts, "path", path);
+  const box = element("div", { class: "details" }, facts);
+  const { samples, sampled_bytes, growth_bytes } = suspect.coverage;
+  if (suspect.stacks.length) {
+    const told = `allocated by, as ${grouped(samples)} samples tell for ${size(sampled_bytes)} of ${size(growth_bytes)}:`;
+    box.append(element("h3", {}, told), ...suspect.stacks.map(stackView));
+  }
+  return box;
+};
+
+const suspectView = (suspect, widest) => {
+  const grown = suspect.growth.retained_bytes;
+  const verdict = Object.hasOwn(VERDICTS, suspect.verdict) ? suspect.verdict : "growth";
+  const bar = element("span", { class: "weight", "aria-hidden": "true" });
+  bar.style.setProperty("--part", String(widest > 0 ? Math.max(0, grown) / widest : 0));
+  const row = element(
+    "details",
+    { class: "suspect" },
+    element(
+      "summary",
+      {},
+      element("span", { class: "rank" }, String(suspect.rank)),
+      element("span", { class: `verdict ${verdict}` }, VERDICTS[verdict]),
+      element("span", { class: "what" }, name(suspect.holder), element("span", { class: "dim" }, " keeps ", name(suspect.class))),
+      element("span", { class: "grown" }, signedSize(grown)),
+      bar,
+    ),
+  );
+  const open = () => {
+    if (row.open && row.children.length === 1) row.append(suspectDetails(suspect));
+  };
+  row.addEventListener("toggle", open);
+  return row;
+};
+
+const showSuspects = (suspects) => {
+  const none = byId("no-suspects");
+  const list = byId("suspect-list");
+  const counts = new Map();
+  for (const { verdict } of suspects) counts.set(verdict, (counts.get(verdict) || 0) + 1);
+  for (const [verdict, text] of Object.entries(VERDICTS)) {
+    if (!counts.has(verdict)) continue;
+    const chip = element("span", { class: `verdict ${verdict}` }, text);
+    byId("verdicts").append(chip, ` ${grouped(counts.get(verdict))} `);
+  }
+  if (!suspects.length) {
+    none.textContent = "No growth worth a look.";
+    none.hidden = false;
+    return;
+  }
+  const widest = suspects.reduce((most, s) => Math.max(most, s.growth.retained_bytes), 0);
+  const rows = suspects.map((suspect) => suspectView(suspect, widest));
+  list.append(...rows);
+  rows[0].open = true;
+  rows[0].append(suspectDetails(suspects[0]));
+  let texts = null;
+  let wanted = "";
+  let limit = FIRST;
+  const all = element("button", { type: "button" }, `Show all ${grouped(rows.length)}`);
+  list.append(all);
+  const show = () => {
+    texts ||= wanted
+      ? suspects.map((s) =>
+          [s.holder, s.class, s.root, ...s.path, ...s.stacks.flatMap((t) => [t.class, ...t.frames])].join("\n").toLowerCase(),
+        )
+      : null;
+    let found = 0;
+    rows.forEach((row, i) => {
+      const fits = !wanted || texts[i].includes(wanted);
+      found += fits ? 1 : 0;
+      row.hidden = !fits || found > limit;
+    });
+    all.hidden = found <= limit;
+    all.textContent = `Show all ${grouped(found)}`;
+    none.hidden = found > 0;
+    none.textContent = "No suspect has this in a name.";
+  };
+  all.addEventListener("click", () => {
+    const next = rows.findIndex((row, i) => i > 0 && row.hidden && (!wanted || texts[i].includes(wanted)));
+    limit = Infinity;
+    show();
+    // The button is gone; whoever pressed it goes on where it was.
+    rows[Math.max(next, 0)].querySelector("summary").focus();
+  });
+  byId("find-suspect").addEventListener(
+    "input",
+    settled((event) => {
+      wanted = event.target.value.trim().toLowerCase();
+      show();
+    }),
+  );
+  show();
+};

@@ -1,0 +1,113 @@
+// Trees for the flame view: the one of stacks, decoded, and the one of holder paths, built here.
+
+/** Fills in what follows from depths in preorder; node 0 is the root of all. */
+const completed = (tree) => {
+  const { count, depth } = tree;
+  tree.parent = new Int32Array(count).fill(-1);
+  tree.end = new Int32Array(count);
+  const open = [];
+  for (let i = 0; i < count; i++) {
+    while (open.length > depth[i]) tree.end[open.pop()] = i;
+    if (open.length) tree.parent[i] = open[open.length - 1];
+    open.push(i);
+  }
+  while (open.length) tree.end[open.pop()] = count;
+  // Preorder: whatever is below a node comes later.
+  for (const values of Object.values(tree.values)) {
+    for (let i = count - 1; i > 0; i--) values[tree.parent[i]] += values[i];
+  }
+  return tree;
+};
+
+/** The tree of stacks: five LEB128 numbers a node. */
+const stackTree = (data) => {
+  const text = atob(data.tree);
+  let count = 1;
+  // Each number ends with a byte below 0x80.
+  let numbers = 0;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 128) numbers++;
+  count += numbers / 5;
+  const tree = {
+    count,
+    depth: new Int32Array(count),
+    name: new Int32Array(count),
+    values: {
+      grown: new Float64Array(count),
+      shrunk: new Float64Array(count),
+      after: new Float64Array(count),
+    },
+  };
+  let at = 0;
+  const next = () => {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = text.charCodeAt(at++);
+      value += (byte & 127) * scale;
+      if (byte < 128) return value;
+    }
+  };
+  const { grown, shrunk, after } = tree.values;
+  for (let i = 1; i < count; i++) {
+    tree.depth[i] = next();
+    tree.name[i] = next() + 1;
+    grown[i] = next();
+    shrunk[i] = next();
+    after[i] = next();
+  }
+  tree.names = ["all stacks", ...data.names.map(printable)];
+  tree.isClass = (node) => tree.name[node] > data.first_class;
+  tree.details = (node) => {
+    const before = after[node] - grown[node] + shrunk[node];
+    const place = data.places[tree.name[node] - 1];
+    return [
+      ...(place ? [`allocates at ${printable(place)}`] : []),
+      ...(tree.isClass(node) ? ["the class that was allocated"] : []),
+      `${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after (estimated)`,
+    ];
+  };
+  return completed(tree);
+};
+
+/** The tree of holder paths, from root to content, as wide as what they retain grew. */
+const holderTree = (suspects) => {
+  const top = { children: new Map(), own: 0, ranks: [] };
+  for (const suspect of suspects) {
+    const grown = suspect.growth.retained_bytes;
+    if (grown <= 0) continue;
+    let node = top;
+    for (const step of [suspect.root, ...suspect.path, `\u2192 ${suspect.class}`]) {
+      if (!node.children.has(step)) node.children.set(step, { children: new Map(), own: 0, ranks: [] });
+      node = node.children.get(step);
+      node.ranks.push(suspect.rank);
+    }
+    node.own += grown;
+  }
+  const names = ["all suspects"];
+  const nodes = [];
+  const work = [["", top, 0]];
+  const numbers = new Map();
+  while (work.length) {
+    const [label, node, depth] = work.pop();
+    if (depth > 0 && !numbers.has(label)) {
+      numbers.set(label, names.length);
+      names.push(printable(label));
+    }
+    nodes.push([depth > 0 ? numbers.get(label) : 0, depth, node]);
+    for (const [step, child] of [...node.children].reverse()) work.push([step, child, depth + 1]);
+  }
+  const count = nodes.length;
+  const tree = {
+    count,
+    names,
+    depth: Int32Array.from(nodes, (n) => n[1]),
+    name: Int32Array.from(nodes, (n) => n[0]),
+    values: { grown: Float64Array.from(nodes, (n) => n[2].own) },
+    isClass: (node) => node > 0 && nodes[node][2].children.size === 0,
+    details: (node) => {
+      const ranks = nodes[node][2].ranks;
+      const more = ranks.length > 8 ? ", \u2026" : "";
+      return ranks.length ? [`${ranks.length > 1 ? "suspects" : "suspect"} ${ranks.slice(0, 8).join(", ")}${more}`] : [];
+    },
+  };
+  return completed(tree);
+};

@@ -1,0 +1,414 @@
+//! One self-contained web page: suspects, a flame graph of what allocated the growth, an icicle of what
+//! holds it, all classes, and the JSON report.
+//!
+//! The page requests nothing: its content security policy lets run only the script that is built in
+//! here, by its hash, so that a name that got out of its place could still do nothing. Data is embedded as
+//! JSON and set as text. Files stay below 10 MB: what is cut is said on the page.
+
+mod flame;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use askama::Template;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use heapdiff_diff::{Allocated, Report, Suspect};
+use regex::Regex;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::size::{counted, grouped, signed, signed_size};
+use crate::stacks::{Frame, Names, Stacks};
+use crate::text::printable;
+
+const STYLE: &str = include_str!("../assets/page.css");
+/// In the order in which they use each other.
+const SCRIPTS: [&str; 6] = [
+    include_str!("../assets/data.js"),
+    include_str!("../assets/flame.js"),
+    include_str!("../assets/tree.js"),
+    include_str!("../assets/suspects.js"),
+    include_str!("../assets/classes.js"),
+    include_str!("../assets/page.js"),
+];
+
+/// Bytes for suspects in the embedded JSON.
+const SUSPECT_BYTES: usize = 3_000_000;
+/// Bytes for classes in the embedded JSON.
+const CLASS_BYTES: usize = 2_500_000;
+/// Frames in the flame graph's tree; some ten bytes each.
+const FRAMES: usize = 400_000;
+/// Lines of one method that are named.
+const LINES: usize = 6;
+
+/// What else the page says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Context<'a> {
+    /// What was allocated, where samples tell.
+    pub allocated: Option<&'a Allocated>,
+    /// The focus of the flame graph.
+    pub focus: Option<&'a Regex>,
+    /// Suspects that are known growth and left out.
+    pub known: usize,
+    /// Whether there are suspects that are not listed.
+    pub more_suspects: bool,
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    policy: String,
+    title: String,
+    style: &'a str,
+    script: &'a str,
+    delta: String,
+    delta_objects: String,
+    dumps: Vec<Dump>,
+    layout: String,
+    cut: Vec<String>,
+    has_flame: bool,
+    focus: Option<String>,
+    /// JSON that no name can leave.
+    report: String,
+    flame: String,
+}
+
+struct Dump {
+    path: String,
+    objects: String,
+    reachable: String,
+    garbage: String,
+    taken: String,
+    partial: bool,
+}
+
+/// Data of the flame graph; `tree` is base64 of what [`flame::Tree::encode`] writes.
+#[derive(Serialize)]
+struct FlameData<'a> {
+    names: Vec<&'a str>,
+    places: Vec<String>,
+    /// Names from here on are classes.
+    first_class: usize,
+    tree: String,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// When the stream fails.
+pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut cut = Vec::new();
+    if context.known > 0 {
+        cut.push(format!(
+            "{} left out as known growth.",
+            counted(context.known as u64, "suspect")
+        ));
+    }
+    if context.more_suspects {
+        cut.push("More suspects grew less; --top N shows more.".to_owned());
+    }
+    let embedded = within_budget(report, &mut cut);
+    let stacks = context
+        .allocated
+        .map(|a| Stacks::new(a, context.focus, Names::Functions));
+    let flame = context.allocated.zip(stacks.as_ref());
+    let flame = flame.map(|(allocated, stacks)| flame_data(allocated, stacks, &mut cut));
+    let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
+    let page = Page {
+        policy: policy(&script),
+        title: format!("Heap growth: {}", crate::dumps(report)),
+        style: STYLE,
+        script: &script,
+        delta: signed_size(report.delta.shallow_bytes),
+        delta_objects: signed(report.delta.objects),
+        dumps: dumps(report),
+        layout: layout(report),
+        cut,
+        has_flame: flame.is_some(),
+        focus: context.focus.map(|f| printable(f.as_str()).into_owned()),
+        report: json(&embedded)?,
+        flame: flame.unwrap_or_else(|| Ok("null".to_owned()))?,
+    };
+    let page = page.render().map_err(io::Error::other)?;
+    out.write_all(page.as_bytes())
+}
+
+/// Nothing is loaded, and only what was built in runs.
+fn policy(script: &str) -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; \
+         base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(STYLE)
+    )
+}
+
+/// JSON in a `script` element: without `<` nothing can end it or begin a comment.
+fn json(data: &impl Serialize) -> io::Result<String> {
+    Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
+}
+
+fn dumps(report: &Report) -> Vec<Dump> {
+    let first = report.snapshots.first().map_or(0, |s| s.taken_ms);
+    let each = report.snapshots.iter().map(|s| Dump {
+        path: printable(&s.path).into_owned(),
+        objects: grouped(s.objects),
+        reachable: crate::size::Size(s.reachable_bytes).to_string(),
+        garbage: crate::size::Size(s.unreachable_bytes).to_string(),
+        taken: match s.taken_ms.checked_sub(first) {
+            Some(0) | None => String::new(),
+            Some(ms) => crate::size::later(i64::try_from(ms).unwrap_or(i64::MAX)),
+        },
+        partial: s.partial,
+    });
+    each.collect()
+}
+
+fn layout(report: &Report) -> String {
+    let Some(last) = report.snapshots.last() else {
+        return String::new();
+    };
+    let mut text = String::new();
+    if let Some(jvm) = &last.jvm {
+        let _ = write!(text, "JVM {}; ", printable(jvm));
+    }
+    let layout = &last.layout;
+    let _ = write!(
+        text,
+        "sizes from {}: references {}, headers {}, alignment {} bytes",
+        layout.source, layout.reference, layout.header, layout.align
+    );
+    if let Some(agent) = &last.agent {
+        let _ = write!(
+            text,
+            "; {} live samples, one every {} bytes",
+            grouped(agent.live_samples),
+            grouped(agent.interval_bytes)
+        );
+    }
+    text
+}
+
+/// Bytes that a text takes in JSON, about.
+fn bytes(text: &str) -> usize {
+    text.len() + 5 * text.matches(['<', '"', '\\']).count() + 3
+}
+
+fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
+    let texts = |list: &[String]| list.iter().map(|t| bytes(t)).sum::<usize>();
+    let own = bytes(&suspect.root) + bytes(&suspect.holder) + bytes(&suspect.class);
+    let own = own + texts(&suspect.path) + texts(&suspect.reasons) + 60 * suspect.objects.len();
+    let stacks = suspect.stacks.iter().take(stacks);
+    let stacks = stacks.map(|s| texts(&s.frames) + bytes(&s.class) + texts(&s.threads) + 200);
+    own + 500 + stacks.sum::<usize>()
+}
+
+/// The report as far as it fits: fewer stacks of each suspect first.
+fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
+    let fits = |stacks: usize| {
+        let suspects = report.suspects.iter();
+        suspects.map(|s| suspect_bytes(s, stacks)).sum::<usize>() <= SUSPECT_BYTES
+    };
+    let stacks = [50, 20, 10, 5, 3, 2, 1, 0]
+        .into_iter()
+        .find(|&n| fits(n))
+        .unwrap_or(0);
+    let mut left = SUSPECT_BYTES;
+    let suspects = report.suspects.iter().take_while(|s| {
+        let needed = suspect_bytes(s, stacks);
+        let room = left >= needed;
+        left = left.saturating_sub(needed);
+        room
+    });
+    let mut stacks_cut = 0;
+    let suspects: Vec<Suspect> = suspects
+        .map(|s| {
+            let mut s = s.clone();
+            stacks_cut += s.stacks.len().saturating_sub(stacks);
+            s.stacks.truncate(stacks);
+            s
+        })
+        .collect();
+    let mut left = CLASS_BYTES;
+    let classes = report.classes.iter().take_while(|c| {
+        let needed = bytes(&c.class) + c.loader.as_deref().map_or(4, bytes);
+        let needed = needed + 70 + 36 * c.objects.len();
+        let room = left >= needed;
+        left = left.saturating_sub(needed);
+        room
+    });
+    let classes: Vec<_> = classes.cloned().collect();
+    for (count, what) in [
+        (report.suspects.len() - suspects.len(), "suspect"),
+        (stacks_cut, "stack"),
+        (report.classes.len() - classes.len(), "class"),
+    ] {
+        if count > 0 {
+            let plural = if what == "class" { "classes" } else { what };
+            let what = counted(count as u64, what).replace("classs", plural);
+            cut.push(format!(
+                "{what} of least weight left out, to keep this page small; the JSON report has all."
+            ));
+        }
+    }
+    Report {
+        schema: report.schema,
+        snapshots: report.snapshots.clone(),
+        delta: report.delta,
+        classes,
+        suspects,
+    }
+}
+
+fn flame_data(allocated: &Allocated, stacks: &Stacks, cut: &mut Vec<String>) -> io::Result<String> {
+    let tree = flame::Tree::new(stacks);
+    let (tree, rest) = tree.pruned(FRAMES);
+    if rest.frames > 0 {
+        cut.push(format!(
+            "The flame graph has the {} frames of most weight; {} more, with {} of growth, count for \
+             their callers only.",
+            grouped(FRAMES as u64),
+            grouped(rest.frames),
+            crate::size::Size(rest.grown),
+        ));
+    }
+    if allocated.merged > 0 {
+        cut.push(format!(
+            "{} were merged.",
+            counted(allocated.merged, "stack")
+        ));
+    }
+    let (encoded, names) = tree.encode();
+    let lines = places(allocated);
+    let is_class = |n: &&flame::Name| matches!(n, flame::Name::Class(_));
+    let data = FlameData {
+        first_class: names.iter().filter(|n| !is_class(n)).count(),
+        places: names
+            .iter()
+            .map(|n| match n {
+                flame::Name::Frame(f) => lines.get(stacks.name(*f)).cloned().unwrap_or_default(),
+                flame::Name::Class(_) => String::new(),
+            })
+            .collect(),
+        names: names
+            .iter()
+            .map(|n| match n {
+                flame::Name::Frame(f) => stacks.name(*f),
+                flame::Name::Class(c) => stacks.classes.get(*c as usize).map_or("", |c| c),
+            })
+            .collect(),
+        tree: STANDARD.encode(encoded),
+    };
+    json(&data)
+}
+
+/// Where each method allocates: `Foo.java:3, 42`.
+fn places(allocated: &Allocated) -> BTreeMap<String, String> {
+    let mut found: BTreeMap<String, (String, Vec<u32>)> = BTreeMap::new();
+    for text in &allocated.frames {
+        let frame = Frame::parse(text);
+        let Some(file) = frame.file else {
+            continue;
+        };
+        let place = found
+            .entry(printable(frame.function).into_owned())
+            .or_default();
+        place.0 = printable(file).into_owned();
+        place.1.extend(frame.line);
+    }
+    let texts = found.into_iter().map(|(function, (mut text, mut lines))| {
+        lines.sort_unstable();
+        lines.dedup();
+        for (i, line) in lines.iter().take(LINES).enumerate() {
+            let _ = write!(text, "{}{line}", if i == 0 { ":" } else { ", " });
+        }
+        if lines.len() > LINES {
+            text.push_str(", …");
+        }
+        (function, text)
+    });
+    texts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::Verdict;
+
+    use super::*;
+    use crate::synthetic::{HOSTILE, large, report};
+    use crate::tests::{allocated, suspect};
+
+    fn rendered(report: &Report, allocated: Option<&Allocated>) -> String {
+        let mut out = Vec::new();
+        let context = Context {
+            allocated,
+            ..Context::default()
+        };
+        render(report, &context, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn embedded<'a>(page: &'a str, id: &str) -> &'a str {
+        let start = format!("<script type=\"application/json\" id=\"{id}\">");
+        let (_, rest) = page.split_once(&start).unwrap();
+        rest.split_once("</script>").unwrap().0
+    }
+
+    #[test]
+    fn hostile_names_stay_data() {
+        let mut suspect = suspect(1, HOSTILE, Verdict::Leak, 4096);
+        suspect.stacks[0].frames[0] = format!("{HOSTILE}(E.java:1)");
+        let mut report = report(vec![suspect], 3);
+        report.snapshots[0].path = format!("{HOSTILE}.hprof");
+        let all = allocated(&[("a.Main.main", HOSTILE, [1, 5])]);
+        let page = rendered(&report, Some(&all));
+        assert_eq!(
+            page.matches("<script").count(),
+            3,
+            "two of data, one that runs"
+        );
+        assert_eq!(page.matches("</script>").count(), 3);
+        let json: serde_json::Value = serde_json::from_str(embedded(&page, "report")).unwrap();
+        assert_eq!(
+            json["suspects"][0]["holder"], HOSTILE,
+            "names are as they are in JSON"
+        );
+        assert_eq!(
+            json,
+            serde_json::to_value(&report).unwrap(),
+            "nothing was cut"
+        );
+        let flame: serde_json::Value = serde_json::from_str(embedded(&page, "flame")).unwrap();
+        assert_eq!(flame["first_class"], 1);
+        assert_eq!(page, rendered(&report, Some(&all)));
+        assert!(
+            !page.contains("http://") && !page.contains("https://"),
+            "it requests nothing"
+        );
+        assert_eq!(embedded(&rendered(&report, None), "flame"), "null");
+    }
+
+    #[test]
+    fn large_reports_are_cut_and_say_so() {
+        let (report, all) = large(1000, 100_000);
+        let page = rendered(&report, Some(&all));
+        assert!(page.len() < 10_000_000, "{}", page.len());
+        for said in ["stacks of least weight left out", "frames of most weight"] {
+            assert!(page.contains(said), "{said}");
+        }
+        let json: serde_json::Value = serde_json::from_str(embedded(&page, "report")).unwrap();
+        assert_eq!(json["suspects"].as_array().unwrap().len(), 1000);
+    }
+
+    #[test]
+    fn places_are_named_by_method() {
+        let all = allocated(&[("a.B.c(B.java:9) a.B.c(B.java:3) x(Native) y", "X", [1, 5])]);
+        let places = places(&all);
+        assert_eq!(places["a.B.c"], "B.java:3, 9");
+        assert_eq!(places["x"], "Native");
+        assert_eq!(places.len(), 2);
+    }
+}

@@ -1,0 +1,260 @@
+//! The tree of a flame graph: stacks that begin alike share their beginning.
+
+use std::cmp::Reverse;
+
+use crate::stacks::{Line, Stacks};
+
+/// What a node is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    /// Among [`Stacks::names`].
+    Frame(u32),
+    /// Among [`Stacks::classes`]; always a leaf.
+    Class(u32),
+}
+
+/// A node, without what is below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Node {
+    name: Name,
+    /// 1 for a root of stacks.
+    depth: u32,
+    own: Figures,
+}
+
+/// Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Figures {
+    /// Growth of what grew.
+    grown: u64,
+    /// Loss of what shrank.
+    shrunk: u64,
+    /// Alive in the last dump.
+    after: u64,
+}
+
+impl Figures {
+    fn of(line: &Line) -> Self {
+        Self {
+            grown: line.after.bytes.saturating_sub(line.before.bytes),
+            shrunk: line.before.bytes.saturating_sub(line.after.bytes),
+            after: line.after.bytes,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.grown = self.grown.saturating_add(other.grown);
+        self.shrunk = self.shrunk.saturating_add(other.shrunk);
+        self.after = self.after.saturating_add(other.after);
+    }
+
+    /// What decides whether a node stays.
+    const fn weight(self) -> u64 {
+        self.after.saturating_add(self.shrunk)
+    }
+}
+
+/// What was cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rest {
+    /// Nodes.
+    pub(super) frames: u64,
+    /// Their own growth, which their callers keep.
+    pub(super) grown: u64,
+}
+
+/// Nodes in preorder.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// Neighbours in the order of stacks share what they begin with.
+    pub(super) fn new(stacks: &Stacks) -> Self {
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut previous: &[u32] = &[];
+        for line in &stacks.lines {
+            let shared = previous
+                .iter()
+                .zip(&line.frames)
+                .take_while(|(a, b)| a == b)
+                .count();
+            let mut push = |name, depth: usize, own| {
+                let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+                nodes.push(Node { name, depth, own });
+            };
+            for (i, &frame) in line.frames.iter().enumerate().skip(shared) {
+                push(Name::Frame(frame), i + 1, Figures::default());
+            }
+            let own = Figures::of(line);
+            push(Name::Class(line.class), line.frames.len() + 1, own);
+            previous = &line.frames;
+        }
+        Self { nodes }
+    }
+
+    /// The node above each; none for roots.
+    fn parents(&self) -> Vec<Option<usize>> {
+        let mut open: Vec<usize> = Vec::new();
+        let mut parents = Vec::with_capacity(self.nodes.len());
+        for (i, node) in self.nodes.iter().enumerate() {
+            open.truncate(node.depth as usize - 1);
+            parents.push(open.last().copied());
+            open.push(i);
+        }
+        parents
+    }
+
+    /// The nodes that weigh most; what the others have is given to the nearest node above that stays.
+    ///
+    /// A node weighs no less than any below it, so the nodes above one that stays do, too.
+    pub(super) fn pruned(mut self, most: usize) -> (Self, Rest) {
+        let mut rest = Rest::default();
+        if self.nodes.len() <= most {
+            return (self, rest);
+        }
+        let parents = self.parents();
+        let mut weights: Vec<u64> = self.nodes.iter().map(|n| n.own.weight()).collect();
+        for i in (0..weights.len()).rev() {
+            if let Some(parent) = parents[i] {
+                weights[parent] = weights[parent].saturating_add(weights[i]);
+            }
+        }
+        let mut order: Vec<usize> = (0..weights.len()).collect();
+        order.sort_unstable_by_key(|&i| (Reverse(weights[i]), i));
+        let mut stays = vec![false; weights.len()];
+        for &i in &order[..most] {
+            stays[i] = true;
+        }
+        for i in (0..self.nodes.len()).rev().filter(|&i| !stays[i]) {
+            let own = self.nodes[i].own;
+            rest.frames += 1;
+            match parents[i] {
+                // Each hands on what it was handed.
+                Some(parent) => self.nodes[parent].own.add(own),
+                None => rest.grown = rest.grown.saturating_add(own.grown),
+            }
+            if parents[i].is_some_and(|p| stays[p]) {
+                rest.grown = rest.grown.saturating_add(own.grown);
+            }
+        }
+        let mut stays = stays.into_iter();
+        self.nodes.retain(|_| stays.next().unwrap_or(false));
+        (self, rest)
+    }
+
+    /// Each node as five LEB128 numbers: depth, name, bytes that grew, that shrank, and that are alive; and
+    /// the names that the numbers mean, frames before classes.
+    pub(super) fn encode(&self) -> (Vec<u8>, Vec<Name>) {
+        let used = |wanted: fn(Name) -> Option<u32>| {
+            let mut used: Vec<u32> = self.nodes.iter().filter_map(|n| wanted(n.name)).collect();
+            used.sort_unstable();
+            used.dedup();
+            used
+        };
+        let frames = used(|n| match n {
+            Name::Frame(f) => Some(f),
+            Name::Class(_) => None,
+        });
+        let classes = used(|n| match n {
+            Name::Class(c) => Some(c),
+            Name::Frame(_) => None,
+        });
+        let number = |name| match name {
+            Name::Frame(f) => frames.binary_search(&f).unwrap_or(0),
+            Name::Class(c) => frames.len() + classes.binary_search(&c).unwrap_or(0),
+        };
+        let mut bytes = Vec::with_capacity(self.nodes.len() * 8);
+        for node in &self.nodes {
+            let own = node.own;
+            let name = number(node.name) as u64;
+            for value in [node.depth.into(), name, own.grown, own.shrunk, own.after] {
+                leb128(value, &mut bytes);
+            }
+        }
+        let frames = frames.iter().map(|&f| Name::Frame(f));
+        let names = frames.chain(classes.iter().map(|&c| Name::Class(c)));
+        (bytes, names.collect())
+    }
+}
+
+fn leb128(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::Names;
+    use crate::tests::allocated;
+
+    fn tree() -> Tree {
+        let all = allocated(&[
+            ("a b", "X", [10, 110]),
+            ("a b c", "X", [0, 5]),
+            ("a b c", "Y", [9, 1]),
+            ("d", "X", [0, 50]),
+        ]);
+        Tree::new(&Stacks::new(&all, None, Names::Functions))
+    }
+
+    fn depths(tree: &Tree) -> Vec<u32> {
+        tree.nodes.iter().map(|n| n.depth).collect()
+    }
+
+    #[test]
+    fn stacks_share_their_beginning() {
+        // a, b, c with X and Y, then b's own X; d with X. The order is that of names.
+        let tree = tree();
+        assert_eq!(
+            tree.nodes
+                .iter()
+                .filter(|n| matches!(n.name, Name::Class(_)))
+                .count(),
+            4
+        );
+        let mut sorted = depths(&tree);
+        sorted.sort_unstable();
+        assert_eq!(sorted, [1, 1, 2, 2, 3, 3, 4, 4]);
+    }
+
+    #[test]
+    fn what_is_pruned_counts_above() {
+        let sum = |tree: &Tree| {
+            let mut sum = Figures::default();
+            tree.nodes.iter().for_each(|n| sum.add(n.own));
+            sum
+        };
+        let whole = sum(&tree());
+        let (pruned, rest) = tree().pruned(5);
+        assert_eq!(pruned.nodes.len(), 5);
+        assert_eq!(sum(&pruned), whole);
+        assert_eq!(
+            rest,
+            Rest {
+                frames: 3,
+                grown: 5
+            }
+        );
+        let again = pruned.parents();
+        assert_eq!(again.iter().filter(|p| p.is_none()).count(), 2);
+    }
+
+    #[test]
+    fn numbers_are_leb128() {
+        let mut out = Vec::new();
+        for value in [0, 127, 128, 300, u64::MAX] {
+            leb128(value, &mut out);
+        }
+        assert_eq!(out[..6], [0, 127, 0x80, 1, 0xac, 2]);
+        assert_eq!(out.len(), 16);
+        let (bytes, names) = tree().encode();
+        assert_eq!(names.len(), 4 + 2);
+        assert_eq!(bytes.iter().filter(|b| **b < 0x80).count(), 8 * 5);
+    }
+}

@@ -1,0 +1,235 @@
+//! JUnit XML, which continuous integration servers show: a test case for each gate and each suspect.
+//!
+//! A test case fails exactly when the run does for its sake (exit code 1). Suspects that no gate looks
+//! at, and known growth, are skipped, which servers show without failing; caches and warm-up pass.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use heapdiff_diff::{Report, Suspect};
+use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
+
+use crate::size::{Size, grouped, signed_size};
+use crate::text::printable;
+use crate::{is_grave, verdict};
+
+/// A gate that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// As on the command line: `--fail-on-growth 10MB`.
+    pub name: String,
+    /// Why it tripped, if it did.
+    pub tripped: Option<String>,
+}
+
+/// What fails and what is left out.
+pub struct Checks<'a> {
+    /// Gates that were asked for.
+    pub gates: &'a [Gate],
+    /// Whether a gate trips for the sake of this suspect.
+    pub fails: &'a dyn Fn(&Suspect) -> bool,
+    /// Suspects that are known, with what says so.
+    pub known: &'a [(Suspect, String)],
+}
+
+impl std::fmt::Debug for Checks<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Checks");
+        shown
+            .field("gates", &self.gates)
+            .field("known", &self.known);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// Writes test results. They bear no time, so that equal reports are equal files.
+///
+/// # Errors
+/// When the stream fails.
+pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut results = quick_junit::Report::new("heapdiff");
+    let mut suite = TestSuite::new("heapdiff");
+    for (i, snapshot) in report.snapshots.iter().enumerate() {
+        let path = printable(&snapshot.path);
+        suite.add_property(Property::new(format!("dump.{}", i + 1), &*path));
+    }
+    for gate in checks.gates {
+        let status = match &gate.tripped {
+            None => TestCaseStatus::success(),
+            Some(why) => failure("gate", &printable(why), ""),
+        };
+        let mut case = TestCase::new(gate.name.clone(), status);
+        case.set_classname("heapdiff.gates");
+        suite.add_test_case(case);
+    }
+    for suspect in &report.suspects {
+        suite.add_test_case(found(suspect, checks));
+    }
+    for (suspect, rule) in checks.known {
+        let mut status = TestCaseStatus::skipped();
+        let grown = signed_size(suspect.growth.retained_bytes);
+        status.set_message(&*printable(&format!("{grown}, known growth: {rule}")));
+        suite.add_test_case(case(suspect, status));
+    }
+    number_equals(&mut suite.test_cases);
+    if suite.test_cases.is_empty() {
+        // Servers take a file without test cases for a run that broke.
+        let mut case = TestCase::new("no growth worth a look", TestCaseStatus::success());
+        case.set_classname("heapdiff");
+        suite.add_test_case(case);
+    }
+    results.add_test_suite(suite);
+    results.serialize(out).map_err(io::Error::other)
+}
+
+fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    status.set_type(kind).set_message(message);
+    if !body.is_empty() {
+        status.set_description(body);
+    }
+    status
+}
+
+fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
+    let message = format!(
+        "{} grew by {}",
+        printable(&suspect.holder),
+        Size(suspect.growth.retained_bytes.max(0).unsigned_abs())
+    );
+    let body = described(suspect);
+    if (checks.fails)(suspect) {
+        return case(suspect, failure(verdict(suspect), &message, &body));
+    }
+    let mut case = match is_grave(suspect) {
+        true => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(format!("{message}; no gate looks at it"));
+            case(suspect, status)
+        }
+        false => case(suspect, TestCaseStatus::success()),
+    };
+    case.set_system_out(body);
+    case
+}
+
+/// Named after holder and content, so that servers know it again in the next run.
+fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
+    let (holder, class) = (printable(&suspect.holder), printable(&suspect.class));
+    let mut case = TestCase::new(format!("{holder} keeps {class}"), status);
+    case.set_classname("heapdiff.suspects");
+    case
+}
+
+/// Servers take test cases of one name for one.
+fn number_equals(cases: &mut [TestCase]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for case in cases {
+        let name = case.name.as_str().to_owned();
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            case.name = format!("{name} ({count})").into();
+        }
+    }
+}
+
+/// Stacks that are written of one suspect.
+const STACKS: usize = 3;
+
+/// A suspect in lines of text.
+fn described(suspect: &Suspect) -> String {
+    let series = |figures: &[u64], text: &dyn Fn(u64) -> String| {
+        let figures: Vec<String> = figures.iter().map(|&n| text(n)).collect();
+        figures.join(" -> ")
+    };
+    let mut lines = vec![
+        format!("verdict   {}", verdict(suspect)),
+        format!("holder    {}", suspect.holder),
+        format!("class     {}", suspect.class),
+        format!("objects   {}", series(&suspect.objects, &grouped)),
+        format!(
+            "retained  {}",
+            series(&suspect.retained_bytes, &|n| Size(n).to_string())
+        ),
+        format!("root      {}", suspect.root),
+    ];
+    lines.extend(suspect.path.iter().map(|step| format!("path      {step}")));
+    lines.extend(suspect.reasons.iter().map(|why| format!("why       {why}")));
+    for stack in suspect.stacks.iter().take(STACKS) {
+        let bytes = Size(stack.estimated_bytes);
+        lines.push(format!("allocated {bytes} of {} (estimated)", stack.class));
+        lines.extend(stack.frames.iter().map(|frame| format!("    at {frame}")));
+    }
+    let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::Verdict;
+
+    use super::*;
+    use crate::synthetic::{HOSTILE, report};
+    use crate::tests::suspect;
+
+    fn rendered(report: &Report, checks: &Checks<'_>) -> String {
+        let mut out = Vec::new();
+        render(report, checks, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn cases_end_as_the_run_does() {
+        let verdicts = [Verdict::Leak, Verdict::Cache, Verdict::Growth];
+        let suspects = (1..)
+            .zip(verdicts)
+            .map(|(i, v)| suspect(i, "a.B.c", v, 4096));
+        let report = report(suspects.collect(), 0);
+        let known = [(suspect(9, "k.K.k", Verdict::Leak, 8), "rule".to_owned())];
+        let gates = [Gate {
+            name: "--fail-on-suspect".to_owned(),
+            tripped: Some("a.B.c".to_owned()),
+        }];
+        let xml = rendered(
+            &report,
+            &Checks {
+                gates: &gates,
+                fails: &is_grave,
+                known: &known,
+            },
+        );
+        assert_eq!(xml.matches("<failure").count(), 3, "{xml}");
+        assert_eq!(xml.matches("<skipped").count(), 1, "{xml}");
+        for name in ["keeps com.acme.Entry\"", "keeps com.acme.Entry (3)\""] {
+            assert!(xml.contains(name), "{name}: {xml}");
+        }
+        let none = Checks {
+            gates: &[],
+            fails: &|_| false,
+            known: &[],
+        };
+        assert_eq!(rendered(&report, &none).matches("<skipped").count(), 2);
+        let empty = rendered(&crate::synthetic::report(Vec::new(), 0), &none);
+        assert!(empty.contains("no growth worth a look"), "{empty}");
+    }
+
+    #[test]
+    fn names_cannot_get_out() {
+        let mut hostile = suspect(1, HOSTILE, Verdict::Leak, 4096);
+        hostile.stacks[0]
+            .frames
+            .push(format!("{HOSTILE}\u{1}\u{ffff}\x1b[31m"));
+        let report = report(vec![hostile], 0);
+        let xml = rendered(
+            &report,
+            &Checks {
+                gates: &[],
+                fails: &|_| true,
+                known: &[],
+            },
+        );
+        assert!(!xml.contains("<script") && !xml.contains("<b>"), "{xml}");
+        assert!(!xml.contains(['\u{1}', '\u{ffff}', '\u{1b}', '\u{202e}']));
+    }
+}

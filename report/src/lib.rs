@@ -1,0 +1,57 @@
+//! Reports of growth in the formats that other programs show: web page, flame graph, profile, Markdown,
+//! JUnit results.
+//!
+//! A crate of its own because nothing here needs a dump or a command line: each renderer takes a
+//! [`Report`](heapdiff_diff::Report), or the [`Stacks`] of what was allocated, and gives the same
+//! bytes whenever it gets the same. Names come from a heap, which anybody may have written; each renderer
+//! escapes them as its format wants.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod collapsed;
+pub mod html;
+pub mod junit;
+pub mod markdown;
+pub mod pprof;
+pub mod size;
+mod stacks;
+pub mod svg;
+#[doc(hidden)]
+pub mod synthetic;
+pub mod text;
+
+use heapdiff_diff::{Report, Suspect, Verdict};
+
+pub use stacks::{Frame, Line, Live, Names, Stacks, focused};
+
+/// What a suspect is taken for, as people read it.
+#[must_use]
+pub fn verdict(suspect: &Suspect) -> &'static str {
+    match suspect.verdict {
+        Verdict::Leak => "leak",
+        Verdict::Growth => "growth",
+        Verdict::Cache => "cache",
+        Verdict::Warmup => "warm-up",
+    }
+}
+
+/// Whether a suspect is something to worry about: caches that fill and programs that warm up are not.
+#[must_use]
+pub fn is_grave(suspect: &Suspect) -> bool {
+    matches!(suspect.verdict, Verdict::Leak | Verdict::Growth)
+}
+
+/// The dumps that were compared, in one line.
+#[must_use]
+pub fn dumps(report: &Report) -> String {
+    let paths: Vec<_> = report
+        .snapshots
+        .iter()
+        .map(|s| text::printable(&s.path))
+        .collect();
+    paths.join(" to ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) use crate::synthetic::{allocated, stack, suspect};
+}

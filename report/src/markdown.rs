@@ -1,0 +1,323 @@
+//! Markdown for a pull request: a table of suspects, each one's details folded, classes in a table.
+//!
+//! What comes from the heap stands in code spans, in code blocks or in escaped HTML, so that `Map<K,V>`
+//! shows as it is and nothing in a name is markup or mentions somebody.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use heapdiff_diff::{ClassGrowth, Report, Shown, Suspect, folded};
+
+use crate::size::{Size, counted, grouped, signed, signed_size};
+use crate::stacks::less;
+use crate::text::{printable, shortened};
+use crate::verdict;
+
+/// Characters of one name.
+const NAME: usize = 200;
+/// Stacks of one suspect.
+const STACKS: usize = 3;
+/// Frames of one stack.
+const FRAMES: usize = 16;
+/// Bytes after which details are left out: a comment on GitHub may have 65,536 characters.
+const ENOUGH: usize = 50_000;
+
+/// What a report leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct More {
+    /// Suspects that are not listed.
+    pub suspects: bool,
+    /// Classes that are not listed.
+    pub classes: usize,
+    /// Suspects that are known growth.
+    pub known: usize,
+}
+
+/// Writes the report.
+///
+/// # Errors
+/// When the stream fails.
+pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = String::from("## Heap growth\n\n");
+    let delta = &report.delta;
+    let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
+    let changed = match (delta.objects, delta.shallow_bytes) {
+        (0, 0) => "The reachable heap is as large as it was".to_owned(),
+        _ => format!("The reachable heap changed by **{bytes}** ({objects} objects)"),
+    };
+    let paths: Vec<String> = report.snapshots.iter().map(|s| code(&s.path)).collect();
+    let _ = writeln!(text, "{changed}: {}.\n", paths.join(" → "));
+    if report.suspects.is_empty() && !more.suspects {
+        text += "No growth worth a look.\n\n";
+    }
+    if !report.suspects.is_empty() {
+        text += "| # | verdict | grew by | holder | content |\n|--:|---|--:|---|---|\n";
+        for suspect in &report.suspects {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                suspect.rank,
+                verdict(suspect),
+                signed_size(suspect.growth.retained_bytes),
+                cell(&suspect.holder),
+                cell(&suspect.class),
+            );
+        }
+        text.push('\n');
+    }
+    if more.suspects {
+        text += "More grew less (`--top N` shows more).\n\n";
+    }
+    if more.known > 0 {
+        let _ = writeln!(
+            text,
+            "{} left out as known growth.\n",
+            counted(more.known as u64, "suspect")
+        );
+    }
+    let mut left_out = 0;
+    for suspect in &report.suspects {
+        match text.len() < ENOUGH {
+            true => details(suspect, &mut text),
+            false => left_out += 1,
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(
+            text,
+            "Details of {} are in other formats.\n",
+            counted(left_out, "suspect")
+        );
+    }
+    classes(&report.classes, more.classes, &mut text);
+    while text.ends_with("\n\n") {
+        text.pop();
+    }
+    out.write_all(text.as_bytes())
+}
+
+fn details(suspect: &Suspect, text: &mut String) {
+    let holder = html(&suspect.holder);
+    let grown = signed_size(suspect.growth.retained_bytes);
+    let verdict = verdict(suspect);
+    let rank = suspect.rank;
+    let _ = writeln!(
+        text,
+        "<details><summary>{rank}. {verdict}: <code>{holder}</code> {grown}</summary>\n"
+    );
+    for reason in &suspect.reasons {
+        let _ = writeln!(text, "- {}", prose(reason));
+    }
+    let series = |figures: Vec<String>| figures.join(" → ");
+    let objects = series(suspect.objects.iter().map(|&n| grouped(n)).collect());
+    let retained = suspect.retained_bytes.iter().map(|&n| Size(n).to_string());
+    let _ = writeln!(
+        text,
+        "- objects {objects}, retained {}",
+        series(retained.collect())
+    );
+    let _ = writeln!(text, "- kept alive by {}", code(&suspect.root));
+    text.push('\n');
+    block(suspect.path.iter().map(|step| named(step)).collect(), text);
+    for stack in suspect.stacks.iter().take(STACKS) {
+        let _ = writeln!(
+            text,
+            "{} of {} allocated at (estimated from {}):\n",
+            Size(stack.estimated_bytes),
+            code(&stack.class),
+            counted(stack.samples, "sample"),
+        );
+        let shown = folded(&stack.frames);
+        let mut frames: Vec<String> = shown.iter().take(FRAMES).map(frame).collect();
+        if shown.len() > FRAMES {
+            frames.push(format!("… and {} more", shown.len() - FRAMES));
+        }
+        if shown.is_empty() {
+            frames.push("(the JVM told no stack)".to_owned());
+        }
+        block(frames, text);
+    }
+    let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
+    if more > 0 {
+        let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
+    }
+    text.push_str("</details>\n\n");
+}
+
+fn frame(shown: &Shown<'_>) -> String {
+    match shown {
+        Shown::Frame(frame) => named(frame),
+        Shown::Folded(1) => "… a frame of the runtime".to_owned(),
+        Shown::Folded(count) => format!("… {count} frames of the runtime"),
+    }
+}
+
+fn classes(classes: &[ClassGrowth], more: usize, text: &mut String) {
+    if classes.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "<details><summary>Classes, by growth of their own size</summary>\n\n\
+         | objects | shallow | retained | class |\n|--:|--:|--:|---|"
+    );
+    for class in classes {
+        let change = |figures: &[u64]| {
+            let ends = figures.first().zip(figures.last());
+            ends.map_or(0, |(&first, &last)| less(last, first))
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            signed(change(&class.objects)),
+            signed_size(change(&class.shallow_bytes)),
+            signed_size(change(&class.retained_bytes)),
+            cell(&class.class),
+        );
+    }
+    if more > 0 {
+        let _ = write!(
+            text,
+            "\nand {} that changed\n",
+            counted(more as u64, "more class")
+        );
+    }
+    text.push_str("\n</details>\n");
+}
+
+/// A name as it is, if it is not too long, on one line.
+fn named(name: &str) -> String {
+    shortened(&printable(name), NAME).into_owned()
+}
+
+/// The longest run of backticks.
+fn ticks(text: &str) -> usize {
+    let runs = text.split(|c| c != '`');
+    runs.map(str::len).max().unwrap_or(0)
+}
+
+/// A code span, fenced by more backticks than the text has.
+fn code(name: &str) -> String {
+    let name = named(name);
+    let fence = "`".repeat(ticks(&name) + 1);
+    match name.starts_with(['`', ' ']) || name.ends_with(['`', ' ']) {
+        true => format!("{fence} {name} {fence}"),
+        false if name.is_empty() => String::new(),
+        false => format!("{fence}{name}{fence}"),
+    }
+}
+
+/// A code span in a table, where a bar ends the cell even in code.
+fn cell(name: &str) -> String {
+    code(name).replace('|', "\\|")
+}
+
+/// A code block, fenced by more backticks than any line has.
+fn block(lines: Vec<String>, text: &mut String) {
+    let longest = lines.iter().map(|l| ticks(l)).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let _ = writeln!(text, "{fence}text\n{}\n{fence}\n", lines.join("\n"));
+}
+
+/// A name within HTML.
+fn html(name: &str) -> String {
+    let mut text = String::new();
+    for c in named(name).chars() {
+        match c {
+            '&' => text += "&amp;",
+            '<' => text += "&lt;",
+            '>' => text += "&gt;",
+            '"' => text += "&quot;",
+            '@' => text += "@<!-- -->",
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
+/// A sentence with names in it: no character of it is markup, and nobody is mentioned.
+fn prose(sentence: &str) -> String {
+    let mut text = String::new();
+    for c in printable(sentence).chars() {
+        match c {
+            '@' => text += "@<!-- -->",
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&'
+            | '!' => {
+                text.push('\\');
+                text.push(c);
+            }
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::Verdict;
+
+    use super::*;
+    use crate::synthetic::{HOSTILE, large, report};
+    use crate::tests::suspect;
+
+    fn rendered(report: &Report) -> String {
+        let mut out = Vec::new();
+        render(report, More::default(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn names_are_code() {
+        assert_eq!(code("Map<K,V>"), "`Map<K,V>`");
+        assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(code("`"), "`` ` ``");
+        assert_eq!(cell("a|b"), "`a\\|b`");
+        assert_eq!(prose("a_b <c>"), "a\\_b \\<c\\>");
+        assert_eq!(html("<@x>"), "&lt;@<!-- -->x&gt;");
+        let mut text = String::new();
+        block(vec!["```".into()], &mut text);
+        assert_eq!(text, "````text\n```\n````\n\n");
+    }
+
+    #[test]
+    fn hostile_names_stay_names() {
+        let mut suspect = suspect(1, HOSTILE, Verdict::Leak, 4096);
+        suspect
+            .reasons
+            .push(format!("held by {HOSTILE}\n<img src=x>"));
+        suspect.class = HOSTILE.into();
+        let text = rendered(&report(vec![suspect], 2));
+        // In code, `<script>` is text; elsewhere it must not stand.
+        let mut fenced = false;
+        for line in text.lines() {
+            if line.starts_with("```") {
+                fenced = !fenced;
+                continue;
+            }
+            if fenced {
+                continue;
+            }
+            // Spans of this name are fenced by two backticks.
+            let outside: String = line.split("``").step_by(2).collect();
+            assert!(!outside.replace("\\<", "").contains("<script"), "{line}");
+            assert!(!outside.replace("\\<", "").contains("<img"), "{line}");
+            assert!(!line.contains('\u{202e}'));
+        }
+        assert!(!fenced);
+        for row in text.lines().filter(|l| l.starts_with("| 1 ")) {
+            assert_eq!(row.replace("\\|", "").matches('|').count(), 6, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_comment_has_room_for_it() {
+        let (mut report, _) = large(10, 1);
+        report.classes.truncate(15);
+        for suspect in &mut report.suspects {
+            suspect.path = vec![format!("com.acme.{}.field", "x".repeat(500)); 30];
+        }
+        let text = rendered(&report);
+        assert!((ENOUGH..65_536).contains(&text.len()), "{}", text.len());
+        assert!(text.contains("are in other formats"));
+    }
+}

@@ -1,0 +1,116 @@
+//! The messages of pprof's `profile.proto`, written out: that file is stable, and so no compiler for it is
+//! needed. Strings are numbers in the string table, which begins with the empty one.
+
+/// Samples with what their numbers refer to.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Profile {
+    /// What each sample's values are, in their order.
+    #[prost(message, repeated, tag = "1")]
+    pub(super) sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) mapping: Vec<Mapping>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) function: Vec<Function>,
+    #[prost(string, repeated, tag = "6")]
+    pub(super) string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    pub(super) time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    pub(super) duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    pub(super) period_type: Option<ValueType>,
+    #[prost(int64, tag = "12")]
+    pub(super) period: i64,
+    #[prost(int64, repeated, tag = "13")]
+    pub(super) comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    pub(super) default_sample_type: i64,
+}
+
+/// What a value is: its name and unit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct ValueType {
+    #[prost(int64, tag = "1")]
+    pub(super) r#type: i64,
+    #[prost(int64, tag = "2")]
+    pub(super) unit: i64,
+}
+
+/// A stack with its values.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct Sample {
+    /// The leaf first.
+    #[prost(uint64, repeated, tag = "1")]
+    pub(super) location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    pub(super) value: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) label: Vec<Label>,
+}
+
+/// Something else that is known of a sample.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct Label {
+    #[prost(int64, tag = "1")]
+    pub(super) key: i64,
+    #[prost(int64, tag = "2")]
+    pub(super) str: i64,
+    #[prost(int64, tag = "3")]
+    pub(super) num: i64,
+    #[prost(int64, tag = "4")]
+    pub(super) num_unit: i64,
+}
+
+/// A binary; here only to say that names, files and lines are known already.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct Mapping {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(bool, tag = "7")]
+    pub(super) has_functions: bool,
+    #[prost(bool, tag = "8")]
+    pub(super) has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    pub(super) has_line_numbers: bool,
+}
+
+/// A place in the code.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct Location {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) address: u64,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) line: Vec<Line>,
+}
+
+/// A line of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct Line {
+    #[prost(uint64, tag = "1")]
+    pub(super) function_id: u64,
+    #[prost(int64, tag = "2")]
+    pub(super) line: i64,
+}
+
+/// A method.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+pub(super) struct Function {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(int64, tag = "2")]
+    pub(super) name: i64,
+    #[prost(int64, tag = "3")]
+    pub(super) system_name: i64,
+    #[prost(int64, tag = "4")]
+    pub(super) filename: i64,
+    #[prost(int64, tag = "5")]
+    pub(super) start_line: i64,
+}

@@ -1,0 +1,389 @@
+//! Stacks as flame graphs and profiles take them: root first, merged, in the focus that was asked for.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use heapdiff_diff::{Allocated, Stack};
+use regex::Regex;
+
+use crate::text::printable;
+
+/// What stands for a stack that the JVM did not tell.
+const UNKNOWN: &str = "(no stack)";
+
+/// A frame's parts: `com.acme.Foo.add(Foo.java:42)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Class and method.
+    pub function: &'a str,
+    /// The source file, or `Native Method`.
+    pub file: Option<&'a str>,
+    /// The line in it.
+    pub line: Option<u32>,
+}
+
+impl<'a> Frame<'a> {
+    /// Takes a frame's text apart. What is no place, as in `Foo.add (lambda)`, stays with the name.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Self {
+        let whole = Self {
+            function: text,
+            file: None,
+            line: None,
+        };
+        let Some(open) = text.strip_suffix(')').and_then(|t| t.rfind('(')) else {
+            return whole;
+        };
+        let (function, place) = (&text[..open], &text[open + 1..text.len() - 1]);
+        if function.is_empty() || function.ends_with(' ') {
+            return whole;
+        }
+        let line = place
+            .rsplit_once(':')
+            .and_then(|(file, line)| Some((file, line.parse().ok()?)));
+        Self {
+            function,
+            file: Some(line.map_or(place, |l| l.0)),
+            line: line.map(|l| l.1),
+        }
+    }
+}
+
+/// Objects and bytes that are alive, as estimated from samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What one stack allocated of one class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Frames among [`Stacks::names`], the root first.
+    pub frames: Vec<u32>,
+    /// The class among [`Stacks::classes`].
+    pub class: u32,
+    /// In the first dump; nothing where there is only one.
+    pub before: Live,
+    /// In the last dump.
+    pub after: Live,
+}
+
+impl Line {
+    /// Bytes that came less bytes that went.
+    #[must_use]
+    pub fn growth(&self) -> i64 {
+        less(self.after.bytes, self.before.bytes)
+    }
+}
+
+/// One figure less another.
+#[must_use]
+pub(crate) fn less(after: u64, before: u64) -> i64 {
+    let difference = i128::from(after) - i128::from(before);
+    i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
+}
+
+/// What frames are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Class and method: lines of one method are one frame.
+    Functions,
+    /// As they are, with file and line.
+    Frames,
+}
+
+/// Stacks, equal ones merged, in the order of their frames' names.
+#[derive(Clone, Debug, Default)]
+pub struct Stacks {
+    /// Names of frames.
+    pub names: Vec<String>,
+    /// Names of classes.
+    pub classes: Vec<String>,
+    /// Stacks with their figures.
+    pub lines: Vec<Line>,
+}
+
+impl Stacks {
+    /// Takes the stacks out of what was allocated. Names are [`printable`].
+    ///
+    /// With a focus, a stack begins with the first frame, counted from the root, that it matches, and
+    /// stacks without such a frame are dropped.
+    #[must_use]
+    pub fn new(allocated: &Allocated, focus: Option<&Regex>, names: Names) -> Self {
+        let mut table = Table::default();
+        let text = |frame: &'_ str| match names {
+            Names::Frames => printable(frame).into_owned(),
+            Names::Functions => printable(Frame::parse(frame).function).into_owned(),
+        };
+        let numbers: Vec<u32> = allocated
+            .frames
+            .iter()
+            .map(|f| table.number(text(f)))
+            .collect();
+        let entries: Option<Vec<bool>> =
+            focus.map(|re| allocated.frames.iter().map(|f| re.is_match(f)).collect());
+        let mut classes = Table::default();
+        let class_numbers: Vec<u32> = allocated
+            .classes
+            .iter()
+            .map(|c| classes.number(printable(c).into_owned()))
+            .collect();
+        let unknown = table.number(UNKNOWN.to_owned());
+        let mut merged: BTreeMap<(Vec<u32>, u32), (Live, Live)> = BTreeMap::new();
+        for line in &allocated.lines {
+            let from_root = line.frames.iter().rev().map(|&f| f as usize);
+            let mut frames: Vec<usize> = from_root.collect();
+            if let Some(entries) = &entries {
+                let entered = |&f: &usize| entries.get(f).copied().unwrap_or(false);
+                let Some(entry) = frames.iter().position(entered) else {
+                    continue;
+                };
+                frames.drain(..entry);
+            }
+            let mut frames: Vec<u32> = frames
+                .into_iter()
+                .map(|f| numbers.get(f).copied().unwrap_or(unknown))
+                .collect();
+            if frames.is_empty() {
+                frames.push(unknown);
+            }
+            let class = class_numbers.get(line.class as usize).copied().unwrap_or(0);
+            let (before, after) = merged.entry((frames, class)).or_default();
+            let figure = |figures: &[u64], at: usize| figures.get(at).copied().unwrap_or(0);
+            let last = line.bytes.len().saturating_sub(1);
+            for (live, at) in [(before, (last > 0).then_some(0)), (after, Some(last))] {
+                if let Some(at) = at {
+                    live.objects = live.objects.saturating_add(figure(&line.objects, at));
+                    live.bytes = live.bytes.saturating_add(figure(&line.bytes, at));
+                }
+            }
+        }
+        let lines = merged.into_iter();
+        let lines = lines.map(|((frames, class), (before, after))| Line {
+            frames,
+            class,
+            before,
+            after,
+        });
+        let mut stacks = Self {
+            lines: lines.collect(),
+            names: table.texts,
+            classes: classes.texts,
+        };
+        stacks.sort();
+        stacks
+    }
+
+    /// By name: numbers depend on the order in which names were met.
+    fn sort(&mut self) {
+        let rank = |texts: &[String]| {
+            let mut order: Vec<usize> = (0..texts.len()).collect();
+            order.sort_by_key(|&i| &texts[i]);
+            let mut ranks = vec![0_usize; texts.len()];
+            for (rank, at) in order.into_iter().enumerate() {
+                ranks[at] = rank;
+            }
+            ranks
+        };
+        let (names, classes) = (rank(&self.names), rank(&self.classes));
+        self.lines.sort_by_cached_key(|line| {
+            let frames: Vec<usize> = line.frames.iter().map(|&f| names[f as usize]).collect();
+            (frames, classes[line.class as usize])
+        });
+    }
+
+    /// A frame's name.
+    #[must_use]
+    pub fn name(&self, frame: u32) -> &str {
+        self.names.get(frame as usize).map_or("", |n| n)
+    }
+
+    /// A line's class.
+    #[must_use]
+    pub fn class(&self, line: &Line) -> &str {
+        self.classes.get(line.class as usize).map_or("", |c| c)
+    }
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Table {
+    texts: Vec<String>,
+    index: HashMap<String, u32>,
+}
+
+impl Table {
+    fn number(&mut self, text: String) -> u32 {
+        if let Some(&number) = self.index.get(&text) {
+            return number;
+        }
+        let number = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        self.texts.push(text.clone());
+        self.index.insert(text, number);
+        number
+    }
+}
+
+/// A suspect's stacks in a focus: cut as [`Stacks::new`] cuts them, equal ones merged.
+///
+/// Half-widths of intervals are added as those of independent estimates are; survival is the mean by
+/// samples.
+#[must_use]
+pub fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
+    let mut merged: Vec<Stack> = Vec::new();
+    let mut index: HashMap<(Vec<String>, String), usize> = HashMap::new();
+    for stack in stacks {
+        let Some(entry) = stack.frames.iter().rposition(|f| focus.is_match(f)) else {
+            continue;
+        };
+        let mut cut = stack.clone();
+        cut.frames.truncate(entry + 1);
+        match index.get(&(cut.frames.clone(), cut.class.clone())) {
+            Some(&at) => add(&mut merged[at], cut),
+            None => {
+                index.insert((cut.frames.clone(), cut.class.clone()), merged.len());
+                merged.push(cut);
+            }
+        }
+    }
+    merged.sort_by(|a, b| {
+        let order = b.estimated_bytes.cmp(&a.estimated_bytes);
+        order.then_with(|| (&a.frames, &a.class).cmp(&(&b.frames, &b.class)))
+    });
+    merged
+}
+
+fn add(sum: &mut Stack, other: Stack) {
+    let bytes = sum.estimated_bytes.saturating_add(other.estimated_bytes);
+    let half = |s: &Stack, side: usize| s.ci95[side].abs_diff(s.estimated_bytes);
+    let low = hypotenuse(half(sum, 0), half(&other, 0));
+    let high = hypotenuse(half(sum, 1), half(&other, 1));
+    sum.ci95 = [bytes.saturating_sub(low), bytes.saturating_add(high)];
+    sum.estimated_bytes = bytes;
+    sum.estimated_objects = sum
+        .estimated_objects
+        .saturating_add(other.estimated_objects);
+    let weighed = |s: &Stack| u128::from(s.survival_permille) * u128::from(s.samples);
+    let samples = u128::from(sum.samples) + u128::from(other.samples);
+    let survival = (weighed(sum) + weighed(&other)).checked_div(samples);
+    sum.survival_permille = survival.and_then(|s| u64::try_from(s).ok()).unwrap_or(1000);
+    sum.samples = sum.samples.saturating_add(other.samples);
+    for thread in other.threads {
+        if !sum.threads.contains(&thread) {
+            sum.threads.push(thread);
+        }
+    }
+}
+
+fn hypotenuse(a: u64, b: u64) -> u64 {
+    let square = |n: u64| u128::from(n) * u128::from(n);
+    let root = square(a).saturating_add(square(b)).isqrt();
+    u64::try_from(root).unwrap_or(u64::MAX)
+}
+
+/// A name in a line of `;`-separated frames.
+pub(crate) fn collapsible(name: &str) -> Cow<'_, str> {
+    match name.contains(';') {
+        true => name.replace(';', ":").into(),
+        false => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{allocated, stack};
+
+    #[test]
+    fn frames_are_taken_apart() {
+        let parts = |text| {
+            let Frame {
+                function,
+                file,
+                line,
+            } = Frame::parse(text);
+            (function, file, line)
+        };
+        assert_eq!(
+            parts("com.acme.Foo.add(Foo.java:42)"),
+            ("com.acme.Foo.add", Some("Foo.java"), Some(42))
+        );
+        assert_eq!(
+            parts("a.B.c (lambda)(B.java)"),
+            ("a.B.c (lambda)", Some("B.java"), None)
+        );
+        assert_eq!(
+            parts("a.B.c(Native Method)"),
+            ("a.B.c", Some("Native Method"), None)
+        );
+        for whole in [
+            "a.B.c (lambda)",
+            "(unknown method)",
+            "(proxy).close",
+            "",
+            ")",
+            "a:7",
+        ] {
+            assert_eq!(parts(whole), (whole, None, None));
+        }
+    }
+
+    #[test]
+    fn stacks_begin_where_the_focus_is_entered() {
+        let all = allocated(&[
+            (
+                "a.Main.main(M.java:1) x.Web.get(W.java:2) a.Foo.add(F.java:3)",
+                "X",
+                [1, 5],
+            ),
+            (
+                "a.Main.main(M.java:9) x.Web.get(W.java:2) a.Foo.add(F.java:4)",
+                "X",
+                [0, 7],
+            ),
+            ("java.lang.Thread.run", "Y", [3, 3]),
+        ]);
+        let shown = |focus: Option<&str>, names| -> Vec<(String, i64)> {
+            let focus = focus.map(|f| Regex::new(f).unwrap());
+            let stacks = Stacks::new(&all, focus.as_ref(), names);
+            let text = |l: &Line| {
+                let frames: Vec<&str> = l.frames.iter().map(|&f| stacks.name(f)).collect();
+                (frames.join(" ") + " " + stacks.class(l), l.growth())
+            };
+            stacks.lines.iter().map(text).collect()
+        };
+        assert_eq!(
+            shown(None, Names::Functions),
+            [
+                ("a.Main.main x.Web.get a.Foo.add X".to_owned(), 11),
+                ("java.lang.Thread.run Y".to_owned(), 0),
+            ]
+        );
+        assert_eq!(
+            shown(Some(r"^x\."), Names::Functions),
+            [("x.Web.get a.Foo.add X".to_owned(), 11)]
+        );
+        assert_eq!(shown(Some("Foo"), Names::Frames).len(), 2);
+        assert_eq!(shown(Some("nowhere"), Names::Frames), []);
+    }
+
+    #[test]
+    fn a_suspects_stacks_are_merged_in_focus() {
+        let one = stack("x.A.a q.B.b q.C.c", 100, 30);
+        let two = stack("x.A.a q.B.b q.D.d", 50, 40);
+        let cut = focused(&[one, two, stack("y", 9, 9)], &Regex::new("^q").unwrap());
+        assert_eq!(cut.len(), 2, "the entry is the root-most match: {cut:#?}");
+        let re = Regex::new("^q").unwrap();
+        let both = [
+            stack("x.A.a q.B.b c.C.c", 100, 30),
+            stack("y q.B.b c.C.c", 50, 40),
+        ];
+        let cut = focused(&both, &re);
+        assert_eq!(cut.len(), 1, "callers do not matter: {cut:#?}");
+        assert_eq!((cut[0].estimated_bytes, cut[0].ci95), (150, [100, 200]));
+        assert_eq!(cut[0].frames, ["c.C.c", "q.B.b"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Reports that no heap gave: for the tests here and in the browser, which need names that no compiler
+//! writes and more stacks than a small program has.
+
+use heapdiff_diff::{
+    Allocated, AllocatedLine, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report,
+    SnapshotInfo, Stack, Suspect, Verdict,
+};
+
+/// Names that try to get out of every format.
+pub const HOSTILE: &str =
+    "com.acme.</script><script>window.hacked=1</script>'\"&<b>|`x`\u{202e}]]>*_@all.Map<K,V>";
+
+fn number(list: &mut Vec<String>, text: &str) -> u32 {
+    let at = list.iter().position(|t| t == text);
+    let at = at.unwrap_or_else(|| {
+        list.push(text.to_owned());
+        list.len() - 1
+    });
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Lines of (frames from the root, parted by spaces before a letter; class; bytes before and after).
+#[must_use]
+pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
+    let mut all = Allocated::default();
+    for &(frames, class, bytes) in lines {
+        let frames: Vec<String> = parted(frames);
+        let line = AllocatedLine {
+            frames: frames
+                .iter()
+                .rev()
+                .map(|f| number(&mut all.frames, f))
+                .collect(),
+            class: number(&mut all.classes, class),
+            samples: bytes.map(|b| u64::from(b > 0)).to_vec(),
+            objects: bytes.map(|b| u64::from(b > 0)).to_vec(),
+            bytes: bytes.to_vec(),
+        };
+        all.lines.push(line);
+    }
+    all
+}
+
+/// Frames parted by spaces; ` (lambda)` stays with its frame.
+fn parted(frames: &str) -> Vec<String> {
+    let frames = frames.replace(" (", "\u{1}(");
+    frames.split(' ').map(|f| f.replace('\u{1}', " ")).collect()
+}
+
+/// A stack of frames from the root.
+#[must_use]
+pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
+    let mut frames = parted(frames);
+    frames.reverse();
+    Stack {
+        frames,
+        class: "com.acme.Entry".to_owned(),
+        samples: 10,
+        estimated_bytes: bytes,
+        ci95: [bytes - half, bytes + half],
+        estimated_objects: bytes / 8,
+        survival_permille: 900,
+        threads: vec!["main".to_owned()],
+    }
+}
+
+/// A suspect with one stack.
+#[must_use]
+pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect {
+    let bytes = u64::from(grown);
+    Suspect {
+        rank,
+        verdict,
+        reasons: vec!["more objects are held there, while what holds them stayed level".to_owned()],
+        root: "static com.acme.Registry".to_owned(),
+        path: vec![
+            holder.to_owned(),
+            "java.util.HashMap.table".to_owned(),
+            "java.util.HashMap$Node.value".to_owned(),
+        ],
+        holder: holder.to_owned(),
+        class: "com.acme.Entry".to_owned(),
+        objects: vec![10, 10 + bytes / 8],
+        shallow_bytes: vec![80, 80 + bytes],
+        retained_bytes: vec![100, 100 + bytes],
+        growth: Growth {
+            objects: i64::from(grown / 8),
+            shallow_bytes: grown.into(),
+            retained_bytes: grown.into(),
+        },
+        stacks: vec![stack(
+            "com.acme.Main.main(Main.java:7) com.acme.Web.put(Web.java:42)",
+            bytes,
+            0,
+        )],
+        coverage: Coverage {
+            samples: 10,
+            sampled_bytes: bytes,
+            growth_bytes: bytes,
+        },
+    }
+}
+
+fn snapshot(path: &str, bytes: u64) -> SnapshotInfo {
+    SnapshotInfo {
+        path: path.to_owned(),
+        bytes,
+        taken_ms: 1_700_000_000_000 + bytes,
+        id_size: 8,
+        jvm: Some("17.0.15+6".to_owned()),
+        layout: LayoutInfo {
+            reference: 4,
+            header: 12,
+            array_header: 16,
+            align: 8,
+            source: "addresses",
+        },
+        objects: bytes / 32,
+        reachable_objects: bytes / 40,
+        reachable_bytes: bytes,
+        unreachable_bytes: 0,
+        partial: false,
+        warnings: Vec::new(),
+        agent: None,
+    }
+}
+
+/// A report of these suspects.
+#[must_use]
+pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
+    let class = |i: u32| ClassGrowth {
+        class: match i {
+            0 => HOSTILE.to_owned(),
+            _ => format!("com.acme.module{}.Class{i}", i % 97),
+        },
+        loader: i.is_multiple_of(3).then(|| "com.acme.PluginLoader".to_owned()),
+        objects: vec![10, 10 + u64::from(i)],
+        shallow_bytes: vec![1000, 1000 + u64::from(classes - i) * 8],
+        retained_bytes: vec![2000, 2000 + u64::from(classes - i) * 16],
+    };
+    Report {
+        schema: "heapdiff.diff/1",
+        snapshots: vec![
+            snapshot("before.hprof", 9 << 20),
+            snapshot("after.hprof", 17 << 20),
+        ],
+        delta: Delta {
+            objects: 1000,
+            shallow_bytes: 8 << 20,
+        },
+        classes: (0..classes).map(class).collect(),
+        suspects,
+    }
+}
+
+/// A report and stacks as large as a page has to bear: suspects with fifty stacks each, and distinct
+/// stacks of up to sixty frames.
+#[must_use]
+pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
+    let verdicts = [
+        Verdict::Leak,
+        Verdict::Growth,
+        Verdict::Cache,
+        Verdict::Warmup,
+    ];
+    let suspect = |i: u32| {
+        let holder = match i {
+            1 => HOSTILE.to_owned(),
+            _ => format!("com.acme.module{}.Service{i}.entries", i % 31),
+        };
+        let verdict = verdicts[(i % 7 % 4) as usize];
+        let mut suspect = suspect(i, &holder, verdict, (suspects - i + 1) * 4096);
+        suspect.stacks = (0..50)
+            .map(|s| {
+                let frames = (0..24)
+                    .map(|d| format!("com.acme.layer{d}.Step{}.call(Step.java:{s})", i % 13 + s));
+                stack(&frames.collect::<Vec<_>>().join(" "), 4096, 512)
+            })
+            .collect();
+        suspect
+    };
+    let report = report((1..=suspects).map(suspect).collect(), 20_000);
+    let mut all = Allocated::default();
+    // A tree of calls, ten ways on at each of five places; beneath, methods that only pass on.
+    const WAYS: u32 = 10;
+    for level in 0..60 {
+        for way in 0..WAYS {
+            let frame = format!(
+                "com.acme.layer{level}.Handler{way}.handle(Handler.java:{})",
+                level + way
+            );
+            all.frames.push(frame);
+        }
+    }
+    all.frames[7] = format!("{HOSTILE}(Evil.java:1)");
+    all.classes = (0..40).map(|i| format!("com.acme.Data{i}")).collect();
+    all.lines = (0..stacks)
+        .map(|i| {
+            let depth = 12 + i % 49;
+            let mut rest = i;
+            let mut frames: Vec<u32> = (0..depth)
+                .map(|level| {
+                    let forks = level.is_multiple_of(3);
+                    let way = if forks { rest % WAYS } else { 0 };
+                    rest /= if forks { WAYS } else { 1 };
+                    level * WAYS + way
+                })
+                .collect();
+            frames.reverse();
+            let grown = u64::from(i % 1000) * 64 + 8;
+            AllocatedLine {
+                frames,
+                class: i % 40,
+                samples: vec![1, 2],
+                objects: vec![4, 4 + grown / 16],
+                bytes: vec![if i.is_multiple_of(5) { grown * 2 } else { 64 }, 64 + grown],
+            }
+        })
+        .collect();
+    (report, all)
+}

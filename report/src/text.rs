@@ -1,0 +1,79 @@
+//! Text from a heap, which anybody may have written, made fit to be shown.
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthChar;
+
+/// What steers a terminal or an editor: control characters, marks that turn the direction of what
+/// follows, and what XML and most fonts know no character for.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fdd0}'..='\u{fdef}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+        || c as u32 & 0xfffe == 0xfffe
+}
+
+/// A text without what would steer a terminal or change how the text around it reads.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().any(steers) {
+        let shown = text.chars();
+        shown
+            .map(|c| if steers(c) { '\u{fffd}' } else { c })
+            .collect()
+    } else {
+        text.into()
+    }
+}
+
+/// Columns that a character takes.
+fn columns(c: char) -> usize {
+    c.width().unwrap_or(1).max(1)
+}
+
+/// Cuts the middle out of what takes more than `room` columns; a name's end tells most.
+#[must_use]
+pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
+    if text.chars().map(columns).sum::<usize>() <= room {
+        return text.into();
+    }
+    let head = room.saturating_sub(1) / 3;
+    let tail = room.saturating_sub(head + 1);
+    let within = |room: usize, chars: &mut dyn Iterator<Item = char>| -> Vec<char> {
+        let mut used = 0;
+        chars
+            .take_while(|&c| {
+                used += columns(c);
+                used <= room
+            })
+            .collect()
+    };
+    let front = within(head, &mut text.chars());
+    let back = within(tail, &mut text.chars().rev());
+    let shown = front.into_iter().chain(['…']);
+    shown.chain(back.into_iter().rev()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("com.acme.Foo", 12), "com.acme.Foo");
+        assert_eq!(shortened("com.acme.impl.Foo", 10), "com…pl.Foo");
+        assert_eq!(shortened("abc", 1), "…");
+        // Each of these takes two columns.
+        assert_eq!(shortened("漢字漢字", 8), "漢字漢字");
+        assert_eq!(shortened("漢字漢字", 7), "漢…漢字");
+    }
+
+    #[test]
+    fn terminals_are_not_steered() {
+        assert_eq!(printable("a\x1b[2Jb"), "a\u{fffd}[2Jb");
+        assert_eq!(printable("a\u{202e}b\u{ffff}"), "a\u{fffd}b\u{fffd}");
+        assert!(matches!(printable("plain é 漢"), Cow::Borrowed(_)));
+    }
+}

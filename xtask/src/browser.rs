@@ -1,0 +1,433 @@
+//! The HTML report in a real browser: that it loads alone and does what it says.
+
+mod devtools;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::run::{cargo, root, run};
+use crate::tools;
+use devtools::Browser;
+
+/// What a page may take, however much is in it.
+const MOST_BYTES: u64 = 10_000_000;
+const MOST_TIME: Duration = Duration::from_secs(2);
+/// Loads that are timed; the median counts.
+const LOADS: usize = 3;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The browser: Chromium or what speaks its protocol [default: found, or installed]
+    #[arg(long, value_name = "FILE")]
+    browser: Option<PathBuf>,
+    /// Keep the pages and pictures of them in this folder
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+impl Options {
+    /// As CI runs it.
+    pub(crate) const fn plain() -> Self {
+        Self {
+            browser: None,
+            keep: None,
+        }
+    }
+}
+
+/// A real report, and one as large as can be.
+pub(crate) fn browser(options: &Options) -> Result<()> {
+    let program = match &options.browser {
+        Some(program) => program.clone(),
+        None => tools::ensure_chromium()?,
+    };
+    let temporary = tempfile::tempdir()?;
+    let folder = options.keep.as_deref().unwrap_or(temporary.path());
+    fs::create_dir_all(folder)?;
+    let folder = fs::canonicalize(folder)?;
+    let (small, large) = (folder.join("small.html"), folder.join("large.html"));
+    let dumps = ["before", "after"].map(|d| root().join(format!("testdata/sampled-{d}.hprof.gz")));
+    run(release("run")
+        .args(["--package", "heapdiff", "--"])
+        .args(&dumps)
+        .arg("-o")
+        .arg(&small))?;
+    run(release("run")
+        .args([
+            "--package",
+            "heapdiff-report",
+            "--example",
+            "page",
+            "--",
+            "1000",
+            "100000",
+        ])
+        .arg(&large))?;
+    let mut browser = Browser::start(&program)?;
+    for (file, find, shrank) in [(&small, "Orders", false), (&large, "Handler3", true)] {
+        println!("==> {}", file.file_name().unwrap_or_default().display());
+        let bytes = fs::metadata(file)?.len();
+        ensure!(bytes < MOST_BYTES, "the page has {bytes} bytes");
+        let mut times = Vec::new();
+        for _ in 0..LOADS {
+            times.push(load(&mut browser, file)?);
+        }
+        times.sort_unstable();
+        println!("{bytes} bytes, usable after {times:?}");
+        ensure!(
+            times[LOADS / 2] < MOST_TIME,
+            "the page takes {times:?} to load"
+        );
+        let mut page = Page {
+            browser: &mut browser,
+            find,
+            shrank,
+        };
+        page.check()?;
+        page.colours()?;
+        if options.keep.is_some() {
+            load(page.browser, file)?;
+            page.pictures(file)?;
+        }
+        page.browser.no_fault()?;
+    }
+    println!("both pages work");
+    Ok(())
+}
+
+/// Built as the tests are, so that nothing is built twice.
+fn release(what: &str) -> Command {
+    let mut command = cargo();
+    command.args([what, "--release", "--locked", "--quiet"]);
+    crate::ci::quick(&mut command);
+    command
+}
+
+/// Loads a page without any network, and waits until it has drawn itself.
+fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
+    let cut_off =
+        json!({"offline": true, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0});
+    browser.call("Network.emulateNetworkConditions", cut_off)?;
+    browser.call("Page.navigate", json!({"url": "about:blank"}))?;
+    browser.no_fault()?;
+    let start = Instant::now();
+    let url = format!("file://{}", page.display());
+    browser.call("Page.navigate", json!({"url": url}))?;
+    browser.wait("document.documentElement?.dataset.ready !== undefined && document.readyState === 'complete'")?;
+    // The frame after is painted.
+    browser.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")?;
+    Ok(start.elapsed())
+}
+
+impl Browser {
+    /// Nothing was thrown or complained of, and nothing was asked of a network.
+    fn no_fault(&mut self) -> Result<()> {
+        for event in self.events()? {
+            let params = &event["params"];
+            let is_fault = match event["method"].as_str().unwrap_or_default() {
+                "Runtime.exceptionThrown" => true,
+                "Runtime.consoleAPICalled" => {
+                    matches!(
+                        params["type"].as_str(),
+                        Some("error" | "warning" | "assert")
+                    )
+                }
+                "Log.entryAdded" => {
+                    matches!(params["entry"]["level"].as_str(), Some("error" | "warning"))
+                }
+                "Network.requestWillBeSent" => {
+                    let url = params["request"]["url"].as_str().unwrap_or_default();
+                    !["file:", "data:", "about:", "blob:"]
+                        .iter()
+                        .any(|s| url.starts_with(s))
+                }
+                _ => false,
+            };
+            ensure!(!is_fault, "the browser says: {event}");
+        }
+        Ok(())
+    }
+}
+
+struct Page<'a> {
+    browser: &'a mut Browser,
+    /// What there is in some frames' names.
+    find: &'a str,
+    /// Whether some stacks shrank.
+    shrank: bool,
+}
+
+impl Page<'_> {
+    fn check(&mut self) -> Result<()> {
+        let alone = "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
+        ensure!(
+            self.browser.eval(alone)? == 0,
+            "the page refers to other files"
+        );
+        self.suspects().context("suspects")?;
+        self.flame("flame-graph", "find-frame")
+            .context("flame graph")?;
+        self.modes().context("what the flame graph shows")?;
+        self.flame("held-graph", "find-holder").context("icicle")?;
+        self.classes().context("classes")?;
+        ensure!(
+            self.browser.eval("window.hacked")? == Value::Null,
+            "a name became a script"
+        );
+        self.browser.no_fault()
+    }
+
+    /// A number that an expression gives.
+    fn number(&mut self, expression: &str) -> Result<f64> {
+        let value = self.browser.eval(expression)?;
+        value
+            .as_f64()
+            .with_context(|| format!("{expression} is {value}"))
+    }
+
+    /// Types into a search field.
+    fn search(&mut self, field: &str, text: &str) -> Result<()> {
+        self.browser
+            .eval(&format!("document.getElementById('{field}').select()"))?;
+        self.browser
+            .eval(&format!("document.getElementById('{field}').focus()"))?;
+        self.browser
+            .call("Input.insertText", json!({"text": text}))?;
+        Ok(())
+    }
+
+    fn suspects(&mut self) -> Result<()> {
+        let rows = "[...document.querySelectorAll('.suspect')]";
+        let all = self.number(&format!("{rows}.length"))?;
+        ensure!(all > 0.0, "there are none");
+        // The first is open; the keyboard closes and opens it.
+        for open in ["false", "true"] {
+            self.browser
+                .eval(&format!("{rows}[0].querySelector('summary').focus()"))?;
+            self.browser.key("Enter")?;
+            self.browser.wait(&format!("{rows}[0].open === {open}"))?;
+        }
+        ensure!(self.number(&format!("{rows}[0].querySelectorAll('.path li').length"))? > 0.0);
+        ensure!(self.number(&format!("{rows}[0].querySelectorAll('.stack').length"))? > 0.0);
+        self.search("find-suspect", "nobody has this name")?;
+        self.browser
+            .wait(&format!("{rows}.every((r) => r.hidden)"))?;
+        self.browser.key("Escape")?;
+        self.browser.wait(&format!("!{rows}[0].hidden"))?;
+        // All of them are there when they are asked for.
+        let shown = self.number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
+        ensure!(
+            shown == all.min(25.0),
+            "{shown} of {all} are shown at first"
+        );
+        if shown < all {
+            self.browser
+                .eval("document.querySelector('#suspect-list > button').focus()")?;
+            self.browser.key("Enter")?;
+            self.browser
+                .wait(&format!("{rows}.every((r) => !r.hidden)"))?;
+        }
+        Ok(())
+    }
+
+    /// The middle of a row of frames, which has to be in sight.
+    fn place(&mut self, graph: &str, row: u32, share: f64) -> Result<(f64, f64)> {
+        let of = |side: &str| {
+            format!("document.querySelector('#{graph} canvas').getBoundingClientRect().{side}")
+        };
+        // Rows that come into sight get their height then, so it takes more than one go.
+        for _ in 0..3 {
+            self.browser.eval(&format!(
+                "document.getElementById('{graph}').scrollIntoView({{block: 'start'}}); scrollBy(0, -120); \
+                 new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            ))?;
+        }
+        let (left, top) = (self.number(&of("left"))?, self.number(&of("top"))?);
+        let width = self.number(&of("width"))?;
+        Ok((left + width * share, top + 20.0 * f64::from(row) + 10.0))
+    }
+
+    fn flame(&mut self, graph: &str, field: &str) -> Result<()> {
+        let data = |key: &str| format!("document.getElementById('{graph}').dataset.{key}");
+        let drawn = self.number(&format!("Number({})", data("drawn")))?;
+        ensure!((3.0..20_000.0).contains(&drawn), "{drawn} frames are drawn");
+        // Tooltip.
+        let (x, y) = self.place(graph, 2, 0.5)?;
+        self.browser.mouse(x, y, false)?;
+        let tip = format!("document.querySelector('#{graph} .tip')");
+        self.browser.wait(&format!(
+            "!{tip}.hidden && {tip}.textContent.includes(' % of all')"
+        ))?;
+        let fits = format!("{tip}.getBoundingClientRect().right <= innerWidth + 1");
+        ensure!(self.browser.eval(&fits)? == true, "the tooltip is cut");
+        // Zoom by click, and back by Escape.
+        self.browser.mouse(x, y, true)?;
+        self.browser.wait(&format!(
+            "({} ?? '').length > 0 && !{}.startsWith('all ')",
+            data("zoom"),
+            data("zoom")
+        ))?;
+        self.browser.eval(&format!(
+            "document.querySelector('#{graph} canvas').focus()"
+        ))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
+        // The keyboard alone: walk, zoom, reset.
+        for key in [
+            "ArrowDown",
+            "ArrowDown",
+            "ArrowRight",
+            "ArrowLeft",
+            "ArrowDown",
+        ] {
+            self.browser.key(key)?;
+        }
+        let chosen = self.browser.eval(&data("chosen"))?;
+        ensure!(
+            chosen.as_str().is_some_and(|c| !c.is_empty()),
+            "the keyboard chooses nothing"
+        );
+        let said = format!("document.querySelector('#{graph} .said').textContent.length > 0");
+        ensure!(self.browser.eval(&said)? == true, "nothing is said of it");
+        self.browser.key("Enter")?;
+        self.browser
+            .wait(&format!("{} === {chosen}", data("zoom")))?;
+        self.browser.key("ArrowUp")?;
+        self.browser
+            .wait(&format!("{} !== {chosen}", data("chosen")))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
+        // Search.
+        let find = if graph == "flame-graph" {
+            self.find
+        } else {
+            "."
+        };
+        self.search(field, find)?;
+        let took = self
+            .browser
+            .wait(&format!("Number({} ?? 0) > 0", data("matched")))?;
+        println!("{graph}: {drawn} frames drawn, search {took:?}");
+        let canvas = format!("document.querySelector('#{graph} canvas')");
+        let marked = format!(
+            "(() => {{ const c = {canvas}; const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; \
+             const m = getComputedStyle(c).getPropertyValue('--match').trim(); \
+             const [r, g, b] = [1, 3, 5].map((i) => parseInt(m.slice(i, i + 2), 16)); \
+             for (let i = 0; i < d.length; i += 4) if (d[i] === r && d[i+1] === g && d[i+2] === b) return true; \
+             return false; }})()"
+        );
+        ensure!(
+            self.browser.eval(&marked)? == true,
+            "nothing is highlighted"
+        );
+        self.browser
+            .eval(&format!("document.getElementById('{field}').focus()"))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{} === undefined", data("matched")))?;
+        Ok(())
+    }
+
+    /// Growth, what shrank, what is alive.
+    fn modes(&mut self) -> Result<()> {
+        for mode in ["shrunk", "after", "grown"] {
+            self.browser.eval(&format!(
+                "(() => {{ const s = document.getElementById('flame-mode'); s.value = '{mode}'; \
+                 s.dispatchEvent(new Event('change')); }})()"
+            ))?;
+            let drawn = "Number(document.getElementById('flame-graph').dataset.drawn)";
+            let any = mode != "shrunk" || self.shrank;
+            let drawn = self.number(drawn)?;
+            ensure!((drawn > 0.0) == any, "{drawn} frames are drawn as {mode}");
+        }
+        Ok(())
+    }
+
+    fn classes(&mut self) -> Result<()> {
+        let rows = "document.querySelectorAll('.room .row')";
+        let shown = self.number(&format!("{rows}.length"))?;
+        ensure!((1.0..200.0).contains(&shown), "{shown} rows exist");
+        let first = format!("{rows}[0].textContent");
+        let by_growth = self.browser.eval(&first)?;
+        let heading = "document.querySelector('.head .class')";
+        for sorted in ["ascending", "descending"] {
+            self.browser
+                .eval(&format!("{heading}.querySelector('button').focus()"))?;
+            self.browser.key("Enter")?;
+            self.browser.wait(&format!(
+                "{heading}.getAttribute('aria-sort') === '{sorted}'"
+            ))?;
+        }
+        ensure!(
+            self.browser.eval(&first)? != by_growth,
+            "sorting changes nothing"
+        );
+        self.search("find-class", "no class is called this")?;
+        self.browser.wait(&format!("{rows}.length === 0"))?;
+        self.browser.key("Escape")?;
+        self.browser.wait(&format!("{rows}.length > 0"))?;
+        // Scrolling makes other rows.
+        let grid = "document.querySelector('.grid')";
+        if self.number(&format!("{grid}.scrollHeight - {grid}.clientHeight"))? > 1000.0 {
+            let before = self.browser.eval(&first)?;
+            self.browser
+                .eval(&format!("{grid}.scrollTop = {grid}.scrollHeight / 2"))?;
+            self.browser.wait(&format!("{first} !== {before}"))?;
+        }
+        Ok(())
+    }
+
+    /// Light and dark, as the system wants it and as the button says.
+    fn colours(&mut self) -> Result<()> {
+        const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
+             .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
+        for (scheme, expected) in [("dark", false), ("light", true)] {
+            self.prefer(scheme)?;
+            self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
+        }
+        // The button goes from automatic to light, to dark, and back.
+        for expected in [true, false, true] {
+            self.browser
+                .eval("document.getElementById('theme').click()")?;
+            self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
+        }
+        Ok(())
+    }
+
+    fn prefer(&mut self, scheme: &str) -> Result<()> {
+        let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.browser.call("Emulation.setEmulatedMedia", features)?;
+        Ok(())
+    }
+
+    /// The whole page as a picture, light and dark, beside its file.
+    fn pictures(&mut self, file: &Path) -> Result<()> {
+        for scheme in ["light", "dark"] {
+            self.prefer(scheme)?;
+            let whole = json!({"captureBeyondViewport": true});
+            let taken = self.browser.call("Page.captureScreenshot", whole)?;
+            let picture = taken["data"].as_str().context("a picture")?;
+            fs::write(
+                file.with_extension(format!("{scheme}.png")),
+                decode(picture)?,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn decode(base64: &str) -> Result<Vec<u8>> {
+    use base64::Engine;
+    match base64::engine::general_purpose::STANDARD.decode(base64) {
+        Ok(bytes) => Ok(bytes),
+        Err(e) => bail!("the picture: {e}"),
+    }
+}

@@ -1,0 +1,220 @@
+//! A headless browser, spoken to in the DevTools protocol.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tungstenite::{Message, WebSocket};
+
+/// For the browser to start, and for it to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A browser with one page; ended when dropped.
+pub(crate) struct Browser {
+    child: Child,
+    socket: WebSocket<TcpStream>,
+    session: Option<String>,
+    last_id: u64,
+    /// Events that came while answers were waited for.
+    events: Vec<Value>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts the browser with a profile of its own.
+    pub(crate) fn start(program: &Path) -> Result<Self> {
+        let profile = tempfile::tempdir()?;
+        let child = Command::new(program)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+            ])
+            .args(["--no-first-run", "--disable-background-networking"])
+            .args(["--disable-component-update", "--disable-sync"])
+            .args(["--remote-debugging-port=0", "--window-size=1300,1000"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let mut child = Reaped(Some(child));
+        let (port, path) = address(profile.path(), &mut child)?;
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let (socket, _) = tungstenite::client(format!("ws://127.0.0.1:{port}{path}"), stream)
+            .map_err(|e| anyhow::anyhow!("no DevTools connection: {e}"))?;
+        let mut browser = Self {
+            child: child.0.take().context("the browser's process")?,
+            socket,
+            session: None,
+            last_id: 0,
+            events: Vec::new(),
+            _profile: profile,
+        };
+        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))?;
+        let wanted = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = browser.call("Target.attachToTarget", wanted)?;
+        browser.session = attached["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            browser.call(&format!("{domain}.enable"), json!({}))?;
+        }
+        Ok(browser)
+    }
+
+    /// Calls a method and waits for what it returns.
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value> {
+        self.last_id += 1;
+        let mut message = json!({"id": self.last_id, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.socket.send(Message::text(message.to_string()))?;
+        loop {
+            let mut answer = self.next().with_context(|| method.to_owned())?;
+            if answer["id"] != self.last_id {
+                self.events.push(answer);
+            } else if let Some(error) = answer.get("error") {
+                bail!("{method}: {error}");
+            } else {
+                return Ok(answer["result"].take());
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Value> {
+        loop {
+            if let Message::Text(text) = self.socket.read()? {
+                return Ok(serde_json::from_str(text.as_str())?);
+            }
+        }
+    }
+
+    /// Takes the events that came so far.
+    pub(crate) fn events(&mut self) -> Result<Vec<Value>> {
+        // Events are in order with answers.
+        self.call("Runtime.evaluate", json!({"expression": "0"}))?;
+        Ok(std::mem::take(&mut self.events))
+    }
+
+    /// The value of an expression.
+    pub(crate) fn eval(&mut self, expression: &str) -> Result<Value> {
+        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut answer = self.call("Runtime.evaluate", params)?;
+        if let Some(thrown) = answer.get("exceptionDetails") {
+            bail!("{expression}: {thrown}");
+        }
+        Ok(answer["result"]["value"].take())
+    }
+
+    /// Waits until an expression is true.
+    pub(crate) fn wait(&mut self, expression: &str) -> Result<Duration> {
+        let start = Instant::now();
+        while self.eval(expression)? != true {
+            if start.elapsed() > PATIENCE / 3 {
+                bail!("it does not become true: {expression}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(start.elapsed())
+    }
+
+    /// Moves the mouse, and clicks if that is wanted.
+    pub(crate) fn mouse(&mut self, x: f64, y: f64, click: bool) -> Result<()> {
+        let kinds: &[&str] = match click {
+            true => &["mouseMoved", "mousePressed", "mouseReleased"],
+            false => &["mouseMoved"],
+        };
+        for kind in kinds {
+            let button = if *kind == "mouseMoved" {
+                "none"
+            } else {
+                "left"
+            };
+            let params = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", params)?;
+        }
+        Ok(())
+    }
+
+    /// Presses a key by its name.
+    pub(crate) fn key(&mut self, key: &str) -> Result<()> {
+        let code = match key {
+            "Enter" => 13,
+            "Escape" => 27,
+            "Tab" => 9,
+            "ArrowLeft" => 37,
+            "ArrowUp" => 38,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
+            _ => bail!("the key {key} has no code here"),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let mut params =
+                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+            if key == "Enter" && kind == "keyDown" {
+                params["text"] = json!("\r");
+            }
+            self.call("Input.dispatchKeyEvent", params)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.session = None;
+        // It ends its own helpers then; a browser that does not answer is killed.
+        let closed = self.call("Browser.close", json!({})).is_ok();
+        let start = Instant::now();
+        while closed && start.elapsed() < Duration::from_secs(5) {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A process that does not outlive a failure to talk to it.
+struct Reaped(Option<Child>);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Where the browser listens: it writes a port and a path into its profile.
+fn address(profile: &Path, child: &mut Reaped) -> Result<(u16, String)> {
+    let file = profile.join("DevToolsActivePort");
+    let start = Instant::now();
+    loop {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        if let Some((port, path)) = text.split_once('\n')
+            && !path.is_empty()
+        {
+            return Ok((port.trim().parse()?, path.trim().to_owned()));
+        }
+        if let Some(Some(status)) = child.0.as_mut().map(|c| c.try_wait()).transpose()? {
+            bail!("the browser ended: {status}");
+        }
+        if start.elapsed() > PATIENCE {
+            bail!("the browser does not listen");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
