@@ -29,7 +29,96 @@ pub struct Control {
 pub const CONTROL_PHASES: u32 = 4;
 
 /// Every control.
-pub const CONTROLS: &[Control] = &[];
+pub const CONTROLS: &[Control] = &[
+    Control {
+        name: "lru_filling",
+        about: "a bounded cache is half full, then full for good",
+        main_class: "com.acme.control.LruService",
+        allowed: &["cache", "warmup"],
+        class: "com.acme.control.Quote",
+        instances: [10000, 20000, 20000, 20000],
+    },
+    Control {
+        name: "soft_cache",
+        about: "thumbnails behind soft references, which memory is ample for",
+        main_class: "com.acme.control.SoftCacheService",
+        allowed: &["cache"],
+        class: "com.acme.control.Thumbnail",
+        instances: [400, 800, 1200, 1600],
+    },
+    Control {
+        name: "weak_cache",
+        about: "a weak map whose keys come and go",
+        main_class: "com.acme.control.WeakCacheService",
+        allowed: &["cache"],
+        class: "com.acme.control.Layout",
+        instances: [3000, 3000, 3000, 3000],
+    },
+    Control {
+        name: "pool_to_its_cap",
+        about: "a pool of connections grows to its cap",
+        main_class: "com.acme.control.PoolService",
+        allowed: &["cache", "warmup"],
+        class: "com.acme.control.Connection",
+        instances: [25, 60, 60, 60],
+    },
+    Control {
+        name: "churn",
+        about: "as many sessions end as begin",
+        main_class: "com.acme.control.ChurnService",
+        allowed: &[],
+        class: "com.acme.control.LiveSession",
+        instances: [10000, 10000, 10000, 10000],
+    },
+    Control {
+        name: "class_loading",
+        about: "a start-up that loads 1,500 classes in two phases",
+        main_class: "com.acme.control.StartupService",
+        allowed: &["warmup"],
+        class: "com.acme.control.Feature",
+        instances: [500, 1500, 1500, 1500],
+    },
+    Control {
+        name: "warming_up",
+        about: "reflection, lambdas, interned strings and a dictionary, until all is known",
+        main_class: "com.acme.control.WarmService",
+        allowed: &["cache", "warmup"],
+        class: "com.acme.control.Word",
+        instances: [6000, 12000, 12000, 12000],
+    },
+    Control {
+        name: "table_loaded_once",
+        about: "a table is loaded when it is first asked for",
+        main_class: "com.acme.control.TableService",
+        allowed: &["cache", "warmup"],
+        class: "com.acme.control.Rate",
+        instances: [0, 20000, 20000, 20000],
+    },
+    Control {
+        name: "sawtooth",
+        about: "orders wait for a batch, are written and collect again",
+        main_class: "com.acme.control.BatchService",
+        allowed: &["cache", "warmup"],
+        class: "com.acme.control.WaitingOrder",
+        instances: [4000, 18000, 9000, 15000],
+    },
+    Control {
+        name: "thread_pool_to_its_cap",
+        about: "threads of a pool keep one buffer each, by intent",
+        main_class: "com.acme.control.WorkerPoolService",
+        allowed: &["cache", "warmup"],
+        class: "com.acme.control.Scratch",
+        instances: [4, 10, 10, 10],
+    },
+    Control {
+        name: "expiring_sessions",
+        about: "visits add up until the first expire",
+        main_class: "com.acme.control.SessionService",
+        allowed: &["cache", "warmup"],
+        class: "com.acme.control.Visit",
+        instances: [8000, 16000, 16000, 16000],
+    },
+];
 
 impl Control {
     /// The source file.
