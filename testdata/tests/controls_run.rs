@@ -15,28 +15,42 @@ fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
     Ok(histograms)
 }
 
-#[test]
-fn each_control_keeps_what_it_says() {
+fn check(name: &str) {
+    let control = CONTROLS.iter().find(|control| control.name == name);
+    let control = control.expect("the control is in the table");
     for jdk in Jdk::all_for_scenarios() {
-        for control in CONTROLS {
-            let told = format!("{} on JDK {}", control.name, jdk.version());
-            let histograms = run(control, &jdk).unwrap_or_else(|error| panic!("{told}: {error}"));
-            let found: Vec<u64> = histograms
-                .iter()
-                .map(|h| h.instances(control.class))
-                .collect();
-            assert_eq!(found.len(), control.instances.len(), "{told}");
-            for (found, expected) in found.iter().zip(control.instances) {
-                assert!(
-                    found.abs_diff(expected) <= expected / 20,
-                    "{told}: {found}, {expected}"
-                );
-            }
-            // What the class stands for is most of what changes in the heap.
-            let totals: Vec<u64> = histograms.iter().map(Histogram::total_bytes).collect();
-            let (half, last) = (totals[1], totals[3]);
-            let grows = control.instances[3] > control.instances[1];
-            assert!(grows || last <= half + half / 50, "{told}: heap {totals:?}");
+        let told = format!("{name} on JDK {}", jdk.version());
+        let histograms = run(control, &jdk).unwrap_or_else(|error| panic!("{told}: {error}"));
+        for (histogram, expected) in histograms.iter().zip(control.instances) {
+            let found = histogram.instances(control.class);
+            let is_right = found.abs_diff(expected) <= expected / 20;
+            assert!(is_right, "{told}: {found}, not {expected}");
         }
+        // Nothing else in the program adds up: where these are level, the heap is.
+        let (half, last) = (histograms[1].total_bytes(), histograms[3].total_bytes());
+        let is_level = control.instances[3] <= control.instances[1];
+        assert!(
+            !is_level || last <= half + half / 50,
+            "{told}: heap {half}, {last}"
+        );
     }
+}
+
+/// One test for each control, so that they run side by side and a failure has a name.
+macro_rules! controls {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+
+        #[test]
+        fn every_control_has_a_test() {
+            let tested = [$(stringify!($name)),*];
+            let table: Vec<&str> = CONTROLS.iter().map(|control| control.name).collect();
+            assert_eq!(tested[..], table[..]);
+        }
+    };
+}
+
+controls! {
+    lru_filling soft_cache weak_cache pool_to_its_cap churn class_loading warming_up table_loaded_once
+    sawtooth thread_pool_to_its_cap expiring_sessions
 }

@@ -74,5 +74,6 @@ scenarios! {
     captured_by_lambda tenant_map key_without_equals finalizer_backlog direct_buffers delete_on_exit
     growing_text tree_index queue_and_table weak_map_value_refers_to_key class_loader_thread_local
     cleaner_backlog timer_tasks cancelled_timeouts parked_virtual_threads buffer_slices sub_lists
-    own_trie two_leaks two_indexes list_per_tenant nested_maps
+    own_trie two_leaks two_indexes list_per_tenant nested_maps executor_queue pending_futures
+    kept_exceptions metric_labels mutable_key shutdown_hooks
 }

@@ -89,7 +89,7 @@ impl Options {
             "listeners",
             "tenant_map",
             "churn",
-            "table_loaded_once",
+            "weak_cache",
         ];
         let mut subjects = subject::all();
         if self.smoke {

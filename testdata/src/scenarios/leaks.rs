@@ -283,6 +283,7 @@ pub const ALL: &[Scenario] = &[
             "java.util.concurrent.locks.AbstractQueuedSynchronizer.head",
             "java.util.concurrent.locks.AbstractQueuedSynchronizer.tail",
             "jdk.internal.vm.ThreadContainers$RootContainer$TrackingRootContainer.THREADS",
+            "jdk.internal.vm.ThreadContainers$RootContainer$TrackingRootContainer.VTHREADS",
         ],
         classes: &[
             "java.lang.VirtualThread",
@@ -377,6 +378,83 @@ pub const ALL: &[Scenario] = &[
         classes: &["com.acme.telemetry.Reading"],
         allocator: "com.acme.telemetry.TelemetryServer.collect",
         growth: Growth::Instances(12000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "executor_queue",
+        leak: "the unbounded queue of an executor fills behind a task that hangs",
+        main_class: "com.acme.invoice.InvoiceMailer",
+        holders: &[
+            "com.acme.invoice.InvoiceMailer.sender",
+            "java.util.concurrent.ThreadPoolExecutor.workQueue",
+            "java.util.concurrent.LinkedBlockingQueue.head",
+            "java.util.concurrent.LinkedBlockingQueue.last",
+        ],
+        classes: &["com.acme.invoice.MailTask"],
+        allocator: "com.acme.invoice.InvoiceMailer.work",
+        detector: Some("queue"),
+        growth: Growth::Instances(11990),
+        ..PLAIN
+    },
+    Scenario {
+        name: "pending_futures",
+        leak: "what waits for a future that never completes hangs on it",
+        main_class: "com.acme.features.FeatureServer",
+        holders: &[
+            "com.acme.features.ConfigClient.next",
+            "java.util.concurrent.CompletableFuture.stack",
+        ],
+        classes: &[
+            "com.acme.features.Request",
+            "java.util.concurrent.CompletableFuture$UniAccept",
+            "com.acme.features.FeatureServer$$Lambda*",
+        ],
+        allocator: "com.acme.features.FeatureServer.serve",
+        growth: Growth::Instances(10000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "kept_exceptions",
+        leak: "a page of failures keeps every exception with its stack trace",
+        main_class: "com.acme.payments.PaymentServer",
+        holders: &["com.acme.payments.FailureLog.failures"],
+        classes: &["com.acme.payments.PaymentFailed"],
+        allocator: "com.acme.payments.PaymentServer.pay",
+        growth: Growth::Instances(3000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "metric_labels",
+        leak: "a counter for each path, with an order's number in every path",
+        main_class: "com.acme.metrics.ApiServer",
+        holders: &["com.acme.metrics.Metrics.counters"],
+        classes: &[
+            "java.util.concurrent.atomic.LongAdder",
+            "java.lang.String",
+            "java.util.concurrent.ConcurrentHashMap$Node",
+        ],
+        allocator: "com.acme.metrics.ApiServer.serve",
+        growth: Growth::Instances(10000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "mutable_key",
+        leak: "elements of a hash set change after they are added, so none is found again",
+        main_class: "com.acme.carts.CartServer",
+        holders: &["com.acme.carts.OpenCarts.carts"],
+        classes: &["com.acme.carts.Cart"],
+        allocator: "com.acme.carts.CartServer.shop",
+        growth: Growth::Instances(10000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "shutdown_hooks",
+        leak: "a shutdown hook for every import, none of which is taken back",
+        main_class: "com.acme.feeds.FeedImporter",
+        holders: &["java.lang.ApplicationShutdownHooks.hooks"],
+        classes: &["com.acme.feeds.CleanUp"],
+        allocator: "com.acme.feeds.FeedImporter.load",
+        growth: Growth::Instances(1500),
         ..PLAIN
     },
 ];
