@@ -7,16 +7,17 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** A pool of ten threads at most, each with a buffer in a thread local that it keeps by intent. */
+/** A pool that grows with its load to ten threads, each with a buffer in a thread local that it keeps by intent. */
 class WorkerPoolService {
     private static final int[] BUSY = {4, 10, 10, 10};
 
     private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
 
     private final ThreadPoolExecutor workers =
-            new ThreadPoolExecutor(10, 10, 1, TimeUnit.HOURS, new LinkedBlockingQueue<>());
+            new ThreadPoolExecutor(1, 10, 1, TimeUnit.HOURS, new LinkedBlockingQueue<>());
 
     private void serve(int busy) throws InterruptedException {
+        workers.setCorePoolSize(busy);
         for (int round = 0; round < 20; round++) {
             CountDownLatch all = new CountDownLatch(busy);
             CountDownLatch done = new CountDownLatch(busy);
