@@ -70,6 +70,8 @@ pub struct Scenario {
     pub detector: Option<&'static str>,
     /// A second leak, which has nothing to do with the first.
     pub second: Option<Expected>,
+    /// How many dumps it takes to tell: 2, or 3 where what is no leak grows more from the first to the second.
+    pub dumps: usize,
     /// The first major version of the JDK that can run it.
     pub since: u32,
     /// What each phase adds.
@@ -99,6 +101,7 @@ const PLAIN: Scenario = Scenario {
     allocator: "",
     detector: None,
     second: None,
+    dumps: 2,
     since: 17,
     growth: Growth::Instances(0),
 };

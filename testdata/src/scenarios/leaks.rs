@@ -457,4 +457,15 @@ pub const ALL: &[Scenario] = &[
         growth: Growth::Instances(1500),
         ..PLAIN
     },
+    Scenario {
+        name: "beside_a_filling_cache",
+        leak: "loans stay after the book is back, while a cache beside them fills and takes more",
+        main_class: "com.acme.library.LibraryServer",
+        holders: &["com.acme.library.LoanDesk.loans"],
+        classes: &["com.acme.library.Loan"],
+        allocator: "com.acme.library.LibraryServer.lend",
+        dumps: 3,
+        growth: Growth::Instances(6000),
+        ..PLAIN
+    },
 ];

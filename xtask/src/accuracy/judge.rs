@@ -36,12 +36,12 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) expected: Expected,
-    /// The expected holder's place among the suspects, from 1, in the worse of the two reports; other leaks of
-    /// the program that were expected too do not count.
+    /// The expected holder's place among the suspects, from 1, in the worst report; other leaks of the program
+    /// that were expected too do not count.
     pub(super) place: Option<usize>,
-    /// Whether the suspect with the expected holder has an expected class, in both reports.
+    /// Whether the suspect with the expected holder has an expected class, in all reports.
     pub(super) class: bool,
-    /// Whether its first stack is the expected one, in both reports.
+    /// Whether its first stack is the expected one, in all reports.
     pub(super) stack: bool,
     /// What three dumps were taken for.
     pub(super) verdict: Option<String>,
@@ -77,9 +77,11 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<J
             let twins = tools
                 .scenario(jdk, scenario, Mode::Fixed)
                 .with_context(context)?;
+            // The first of the two is of two dumps.
+            let judged = scenario.dumps - 2..;
             Outcome::Leak {
-                leaks: leaks(scenario, &reports),
-                twin: quiet(&twins, &[]),
+                leaks: leaks(scenario, &reports[judged.clone()]),
+                twin: quiet(&twins[judged], &["cache", "warmup"]),
             }
         }
         Subject::Control(control) => {
@@ -95,26 +97,38 @@ pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<J
     })
 }
 
-fn leaks(scenario: &Scenario, reports: &[Report; 2]) -> Vec<Found> {
+/// What a report of so many dumps has to say of one leak.
+#[derive(Debug)]
+struct Listed<'a> {
+    dumps: usize,
+    suspects: Vec<&'a Suspect>,
+}
+
+fn leaks(scenario: &Scenario, reports: &[Report]) -> Vec<Found> {
     let all: Vec<Expected> = scenario.expected().collect();
     let one = |at: usize| {
         let others = || all.iter().enumerate().filter(move |(i, _)| *i != at);
         let is_other = |suspect: &Suspect| others().any(|(_, e)| e.accepts_holder(&suspect.holder));
-        let lists = reports
-            .each_ref()
-            .map(|report| report.suspects.iter().filter(|s| !is_other(s)).collect());
+        let list = reports.iter().map(|report| Listed {
+            dumps: report.snapshots.len(),
+            suspects: report.suspects.iter().filter(|s| !is_other(s)).collect(),
+        });
+        let lists: Vec<Listed<'_>> = list.collect();
         found(&all[at], &lists)
     };
     (0..all.len()).map(one).collect()
 }
 
-/// How a leak was told by reports of two and of three dumps.
-fn found(expected: &Expected, reports: &[Vec<&Suspect>; 2]) -> Found {
+/// How a leak was told by reports, of the most dumps last. Of other leaks there is nothing left in `lists`.
+fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
-    let places = reports.each_ref().map(|list| list.iter().position(right));
+    let places: Vec<Option<usize>> = lists
+        .iter()
+        .map(|l| l.suspects.iter().position(right))
+        .collect();
     let told = |of: &dyn Fn(&Suspect) -> bool| {
-        reports.iter().zip(places).all(|(list, place)| {
-            let suspect = place.and_then(|at| list.get(at));
+        lists.iter().zip(&places).all(|(list, place)| {
+            let suspect = place.and_then(|at| list.suspects.get(at));
             suspect.is_some_and(|suspect| of(suspect))
         })
     };
@@ -122,22 +136,22 @@ fn found(expected: &Expected, reports: &[Vec<&Suspect>; 2]) -> Found {
         let first = suspect.stacks.first();
         first.is_some_and(|s| expected.accepts_stack(s.frames.iter().map(String::as_str)))
     };
-    let [_, three] = reports;
-    let last = places[1].and_then(|at| three.get(at));
+    let last = lists.last().map_or(&[][..], |list| &list.suspects);
+    let named = last.iter().find(|s| right(s));
+    let worst: Option<Vec<usize>> = places.iter().copied().collect();
     let mut found = Found {
         expected: *expected,
-        place: match places {
-            [Some(first), Some(second)] => Some(first.max(second) + 1),
-            _ => None,
-        },
+        place: worst
+            .and_then(|places| places.into_iter().max())
+            .map(|at| at + 1),
         class: told(&|s| expected.accepts_class(&s.class)),
         stack: told(&stack),
-        verdict: last.map(|s| s.verdict.clone()),
-        detector: last.and_then(|s| s.detector.clone()),
-        beside: three.iter().filter(|s| s.is_alarm() && !right(s)).count(),
+        verdict: named.map(|s| s.verdict.clone()),
+        detector: named.and_then(|s| s.detector.clone()),
+        beside: last.iter().filter(|s| s.is_alarm() && !right(s)).count(),
         faults: Vec::new(),
     };
-    found.faults = found.list_faults(reports);
+    found.faults = found.list_faults(lists);
     found
 }
 
@@ -161,7 +175,7 @@ impl Found {
         self.detector.as_deref() == self.expected.detector
     }
 
-    fn list_faults(&self, reports: &[Vec<&Suspect>; 2]) -> Vec<String> {
+    fn list_faults(&self, lists: &[Listed<'_>]) -> Vec<String> {
         let Expected {
             holders,
             classes,
@@ -170,8 +184,8 @@ impl Found {
         } = self.expected;
         let mut faults = Vec::new();
         if !self.is_first() {
-            for (dumps, list) in (2..).zip(reports) {
-                let suspects = list.iter().take(SHOWN).map(ToString::to_string);
+            for Listed { dumps, suspects } in lists {
+                let suspects = suspects.iter().take(SHOWN).map(ToString::to_string);
                 let suspects: Vec<String> = suspects.collect();
                 faults.push(format!(
                     "holder: expected {}; {dumps} dumps: {}",
@@ -181,7 +195,7 @@ impl Found {
             }
         }
         let right = || {
-            let all = reports.iter().flatten();
+            let all = lists.iter().flat_map(|list| &list.suspects);
             all.filter(|s| self.expected.accepts_holder(&s.holder))
         };
         if self.place.is_some() && !self.class {
@@ -212,21 +226,21 @@ impl Found {
 }
 
 /// What reports say where nothing leaks.
-fn quiet(reports: &[Report; 2], allowed: &[&str]) -> Quiet {
-    let of = |dumps: &str, s: &Suspect| format!("{dumps}: {s}");
+fn quiet(reports: &[Report], allowed: &[&str]) -> Quiet {
     let mut quiet = Quiet {
         alarms: Vec::new(),
         verdicts: Vec::new(),
         faults: Vec::new(),
     };
-    for (report, dumps) in reports.iter().zip(["all dumps but the last", "all dumps"]) {
-        quiet.alarms.extend(report.alarms().map(|s| of(dumps, s)));
+    for report in reports {
+        let told = |s: &Suspect| format!("{} dumps: {s}", report.snapshots.len());
+        quiet.alarms.extend(report.alarms().map(told));
         for suspect in report.suspects.iter().filter(|s| !s.is_alarm()) {
             if !quiet.verdicts.contains(&suspect.verdict) {
                 quiet.verdicts.push(suspect.verdict.clone());
             }
             if !allowed.contains(&&*suspect.verdict) {
-                quiet.faults.push(of(dumps, suspect));
+                quiet.faults.push(told(suspect));
             }
         }
     }
@@ -347,6 +361,7 @@ impl Totals {
 mod tests {
     use super::*;
     use crate::accuracy::report::Stack;
+    use serde::de::IgnoredAny;
     use testdata::scenarios::SESSION_REGISTRY;
 
     fn suspect(holder: &str, verdict: &str) -> Suspect {
@@ -364,8 +379,16 @@ mod tests {
 
     const RIGHT: &str = "com.acme.shop.SessionRegistry.sessions";
 
-    fn judged(reports: [Vec<Suspect>; 2]) -> Found {
-        let reports = reports.map(|suspects| Report { suspects });
+    fn reports(suspects: [Vec<Suspect>; 2]) -> Vec<Report> {
+        let of = |(suspects, dumps)| Report {
+            snapshots: vec![IgnoredAny; dumps],
+            suspects,
+        };
+        suspects.into_iter().zip(2..).map(of).collect()
+    }
+
+    fn judged(suspects: [Vec<Suspect>; 2]) -> Found {
+        let reports = reports(suspects);
         leaks(&SESSION_REGISTRY, &reports).remove(0)
     }
 
@@ -392,12 +415,14 @@ mod tests {
 
     #[test]
     fn an_alarm_is_a_leak_or_growth() {
-        let reports = [
-            vec![suspect("A.a", "cache")],
-            vec![suspect("A.a", "growth")],
-        ];
-        let quiet = quiet(&reports.map(|suspects| Report { suspects }), &["warmup"]);
-        assert_eq!((quiet.alarms.len(), quiet.faults.len()), (1, 1));
+        let cache = vec![suspect("A.a", "cache")];
+        let reports = reports([cache, vec![suspect("A.a", "growth")]]);
+        let quiet = quiet(&reports, &["warmup"]);
+        let [alarm] = &quiet.alarms[..] else {
+            panic!("{quiet:?}");
+        };
+        assert!(alarm.starts_with("3 dumps: growth A.a holds"), "{alarm}");
+        assert_eq!(quiet.faults.len(), 1);
     }
 
     #[test]

@@ -6,10 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A report.
 #[derive(Debug, Deserialize)]
 pub(super) struct Report {
+    /// One for each dump.
+    pub(super) snapshots: Vec<IgnoredAny>,
     pub(super) suspects: Vec<Suspect>,
 }
 

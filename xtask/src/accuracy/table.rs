@@ -12,10 +12,10 @@ pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Res
     let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
     let mut text = format!(
         "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, the agent at 4 KiB, G1.\n\n\
-         First, among three: the holder's place among the suspects, in the reports of two dumps and of three \
-         alike.\nVerdict and name are those of three dumps. Beside: other suspects of three dumps taken for leaks \
-         or\ngrowth. Alarms: suspects taken for leaks or growth where nothing leaks, in the fixed twin (two dumps, and\n\
-         three) or in a control (three dumps, and four).\n\n",
+         First, among three: the holder's place among the suspects, in the reports of two dumps and of three\n\
+         alike, or of three where it takes three to tell. Verdict and name are those of three dumps. Beside:\n\
+         other suspects of three dumps taken for leaks or growth. Alarms: suspects taken for leaks or growth\n\
+         where nothing leaks, in the fixed twin (two dumps, and three) or in a control (three dumps, and four).\n\n",
         versions.join(" and ")
     );
     sums(&mut text, totals)?;

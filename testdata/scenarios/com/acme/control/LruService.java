@@ -32,6 +32,7 @@ class LruService {
 }
 
 class QuoteCache extends LinkedHashMap<Integer, Quote> {
+    private static final long serialVersionUID = 1;
     private static final int LIMIT = 20_000;
 
     QuoteCache() {
