@@ -39,6 +39,9 @@ pub(super) struct Found {
     /// The expected holder's place among the suspects, from 1, in the worst report; other leaks of the program
     /// that were expected too do not count.
     pub(super) place: Option<usize>,
+    /// Whether that holder is the best of the expected ones, in all reports: mostly the application's own field,
+    /// where one of the JDK's would do.
+    pub(super) best: bool,
     /// Whether the suspect with the expected holder has an expected class, in all reports.
     pub(super) class: bool,
     /// Whether its first stack is the expected one, in all reports.
@@ -144,6 +147,7 @@ fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
         place: worst
             .and_then(|places| places.into_iter().max())
             .map(|at| at + 1),
+        best: told(&|s| expected.holders.first() == Some(&&*s.holder)),
         class: told(&|s| expected.accepts_class(&s.class)),
         stack: told(&stack),
         verdict: named.map(|s| s.verdict.clone()),
@@ -323,6 +327,7 @@ impl fmt::Display for Share {
 pub(super) struct Totals {
     pub(super) holder_first: Share,
     pub(super) holder_third: Share,
+    pub(super) best: Share,
     pub(super) class: Share,
     pub(super) stack_first: Share,
     pub(super) verdict: Share,
@@ -342,6 +347,7 @@ impl Totals {
                     for leak in leaks {
                         totals.holder_first.count(leak.is_first());
                         totals.holder_third.count(leak.is_among_three());
+                        totals.best.count(leak.best);
                         totals.class.count(leak.class);
                         totals.stack_first.count(leak.stack);
                         totals.verdict.count(leak.verdict_is_right());
@@ -395,7 +401,13 @@ mod tests {
     #[test]
     fn right_is_right_in_both_reports() {
         let found = judged([vec![suspect(RIGHT, "growth")], vec![suspect(RIGHT, "leak")]]);
-        assert!(found.is_first() && found.class && found.stack && found.verdict_is_right());
+        assert!(
+            found.is_first()
+                && found.best
+                && found.class
+                && found.stack
+                && found.verdict_is_right()
+        );
         assert!(found.faults.is_empty(), "{:?}", found.faults);
         assert_eq!(found.beside, 0);
     }

@@ -13,15 +13,16 @@ pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Res
     let mut text = format!(
         "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, the agent at 4 KiB, G1.\n\n\
          First, among three: the holder's place among the suspects, in the reports of two dumps and of three\n\
-         alike, or of three where it takes three to tell. Verdict and name are those of three dumps. Beside:\n\
-         other suspects of three dumps taken for leaks or growth. Alarms: suspects taken for leaks or growth\n\
-         where nothing leaks, in the fixed twin (two dumps, and three) or in a control (three dumps, and four).\n\n",
+         alike, or of three where it takes three to tell. Best holder: where several fields would be right, the\n\
+         one that helps most. Verdict and name are those of three dumps. Beside: other suspects of three dumps\n\
+         taken for leaks or growth. Alarms: suspects taken for leaks or growth where nothing leaks, in the\n\
+         fixed twin (two dumps, and three) or in a control (three dumps, and four).\n\n",
         versions.join(" and ")
     );
     sums(&mut text, totals)?;
     text.push_str(
-        "\n## Leaks\n\n| scenario | JDK | holder first | among three | class | stack first | verdict | name | beside | alarms |\n\
-         |---|---|---|---|---|---|---|---|---|---|\n",
+        "\n## Leaks\n\n| scenario | JDK | holder first | among three | best holder | class | stack first | verdict | name | beside | alarms |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for judgement in judgements {
         match &judgement.outcome {
@@ -36,7 +37,7 @@ pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Res
             }
             Outcome::NotApplicable(since) => writeln!(
                 text,
-                "| {} | {} | needs JDK {since} | | | | | | | |",
+                "| {} | {} | needs JDK {since} | | | | | | | | |",
                 judgement.name, judgement.jdk
             )?,
             Outcome::Control(_) => {}
@@ -68,6 +69,7 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
     for (what, share) in [
         ("holder first", totals.holder_first),
         ("holder among three", totals.holder_third),
+        ("best holder", totals.best),
         ("class", totals.class),
         ("stack first", totals.stack_first),
         ("verdict", totals.verdict),
@@ -94,9 +96,10 @@ fn row(text: &mut String, name: &str, jdk: u32, leak: &Found, twin: &Quiet) -> R
     };
     writeln!(
         text,
-        "| {name} | {jdk} | {} | {} | {} | {} | {verdict} | {detector} | {} | {} |",
+        "| {name} | {jdk} | {} | {} | {} | {} | {} | {verdict} | {detector} | {} | {} |",
         mark(leak.is_first()),
         mark(leak.is_among_three()),
+        mark(leak.best),
         mark(leak.class),
         mark(leak.stack),
         leak.beside,
