@@ -158,51 +158,27 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
         (None, None) => text(trie[StepId::ROOT].via),
     };
-    let mut path: Vec<Label> = labels[start.map_or(1, |i| i + 1).min(labels.len())..].to_vec();
-    let mut down_to_head = aligned.labels(candidate);
     let mut reasons = reasons(candidate);
-    // Where paths part, the trie ends; one of them is followed in the dump.
     // How many ways lead to the class whose static field it is does not matter.
-    let parting = steps
-        .iter()
-        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)
-        .filter(|&at| start.is_none_or(|class| at > class));
-    // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
-    // one of them hangs on says nothing of the others.
-    let is_one_kind = |step: StepId| {
-        trie[step].parent != StepId::ROOT
-            || !names::is_runtime_name(trie.names.text(trie[step].class))
-    };
-    if let Some(at) = parting
-        && is_one_kind(steps[at])
-        && let Some(&sample) = trie[steps[at]].samples.first()
-    {
-        let found = shared::paths(last, sample);
-        let is_own = |p: &[Label]| p.iter().any(|l| growth::is_application(l.1));
-        if let Some(best) = found.iter().find(|p| is_own(p)).or(found.first()) {
-            let spliced = |path: &[Label], at: usize| [&path[..at], best, &path[at + 1..]].concat();
-            if let Some(at) = down_to_head.iter().position(|l| l.1 == LabelKind::Shared) {
-                down_to_head = spliced(&down_to_head, at);
-            }
-            if let Some(at) = path.iter().position(|l| l.1 == LabelKind::Shared) {
-                path = spliced(&path, at);
-            } else {
-                path = [best, &path[..]].concat();
-            }
-            if let Some((first, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic)) =
-                path.first()
-                && let Some((class, _)) = first.rsplit_once('.')
-            {
-                root = format!("static {class}");
-            }
+    let partings: Vec<usize> = (0..steps.len())
+        .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
+        .filter(|&at| start.is_none_or(|class| at > class))
+        .collect();
+    let filled = Filled::new(aligned, &steps, &partings, last);
+    let begin = match (filled.at_static(), start) {
+        (Some((at, class)), _) => {
+            root = format!("static {class}");
+            at
         }
-        let ways: Vec<String> = found
-            .iter()
-            .filter_map(|p| p.first())
-            .map(|l| l.0.clone())
-            .collect();
-        reasons.push(match ways.len() {
-            0 | 1 => "several paths lead to these objects, so removing one would not free them"
+        (None, Some(class)) => class + 1,
+        (None, None) if filled.found.contains_key(&0) => 0,
+        (None, None) => 1.min(labels.len()),
+    };
+    let path = filled.path(&labels, begin);
+    let down_to_head = filled.path(&aligned.labels(candidate), 0);
+    if let Some(ways) = filled.ways() {
+        reasons.push(match ways {
+            [] | [_] => "several paths lead to these objects, so removing one would not free them"
                 .to_owned(),
             _ => format!(
                 "held on several paths, by {}: removing one would not free them",
@@ -210,7 +186,7 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
             ),
         });
     }
-    if parting.is_some() && reasons.len() == 1 {
+    if !partings.is_empty() && reasons.len() == 1 {
         reasons.push("no single object holds them; several paths lead to each".to_owned());
     }
     let growth = Growth {
@@ -246,6 +222,77 @@ fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Su
         },
     };
     (suspect, holder_class)
+}
+
+/// Where paths part, the trie ends; one of them is followed in the dump.
+struct Filled {
+    /// By the step's place in the path, what stands for it.
+    found: BTreeMap<usize, Vec<Label>>,
+    /// The references at which the uppermost paths part, if it was looked for them.
+    ways: Option<Vec<String>>,
+}
+
+/// So many partings of one path are looked into, from above.
+const PARTINGS: usize = 3;
+
+impl Filled {
+    fn new(aligned: &Aligned<'_>, steps: &[StepId], partings: &[usize], last: &Snapshot) -> Self {
+        let trie = aligned.last();
+        // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
+        // one of them hangs on says nothing of the others.
+        let is_one_kind = |step: StepId| {
+            trie[step].parent != StepId::ROOT
+                || !names::is_runtime_name(trie.names.text(trie[step].class))
+        };
+        let mut filled = Self {
+            found: BTreeMap::new(),
+            ways: None,
+        };
+        for &at in partings.iter().take(PARTINGS) {
+            if !is_one_kind(steps[at]) {
+                continue;
+            }
+            let paths = shared::paths(last, &trie[steps[at]].samples, trie[steps[at]].objects);
+            if filled.ways.is_none() {
+                let ways = paths.iter().filter_map(|p| p.first());
+                filled.ways = Some(ways.map(|l| l.0.clone()).collect());
+            }
+            let is_own = |p: &&Vec<Label>| p.iter().any(|l| growth::is_application(l.1));
+            if let Some(best) = paths.iter().find(is_own).or(paths.first()) {
+                filled.found.insert(at, best.clone());
+            }
+        }
+        filled
+    }
+
+    fn ways(&self) -> Option<&[String]> {
+        self.ways.as_deref()
+    }
+
+    /// The lowest parting whose path begins at a static field, and the class that declares the field.
+    fn at_static(&self) -> Option<(usize, &str)> {
+        self.found
+            .iter()
+            .rev()
+            .find_map(|(&at, path)| match path.first()? {
+                (field, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic) => {
+                    Some((at, field.rsplit_once('.')?.0))
+                }
+                _ => None,
+            })
+    }
+
+    /// The labels from one place on, with what was found in the place of the partings.
+    fn path(&self, labels: &[Label], begin: usize) -> Vec<Label> {
+        let mut path = Vec::new();
+        for (at, label) in labels.iter().enumerate().skip(begin) {
+            match self.found.get(&at) {
+                Some(found) if label.1 == LabelKind::Shared => path.extend_from_slice(found),
+                _ => path.push(label.clone()),
+            }
+        }
+        path
+    }
 }
 
 fn reasons(candidate: &Candidate) -> Vec<String> {

@@ -340,6 +340,17 @@ impl<'a> Aligned<'a> {
         let mut path = trie.path(candidate.at);
         // The head of a chain is held by a field of its own.
         path.extend(candidate.content.first());
+        // So is a tree's root: what the tree is made of, its own affair, comes again below.
+        if let Some(&head) = candidate.content.first() {
+            let again = trie.classes_below(head);
+            let is_node = |&s: &StepId| {
+                again.contains(&trie[s].class)
+                    && !names::is_runtime_name(trie.names.text(trie[s].class))
+            };
+            if let Some(root) = trie.path(candidate.at).iter().position(is_node) {
+                path.truncate(root + 1);
+            }
+        }
         path.iter()
             .map(|&s| {
                 (
