@@ -49,6 +49,11 @@ class Reminders {
 
     private final Timer timer = new Timer("reminders", true);
 
+    Reminders() {
+        // The first in the queue is the one that the timer's thread waits for and would take out if cancelled.
+        timer.schedule(new Reminder(0, "night audit"), DAY / 2);
+    }
+
     void later(Reminder reminder) {
         timer.schedule(reminder, DAY);
     }
