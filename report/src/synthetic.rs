@@ -97,6 +97,7 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
             samples: 10,
             sampled_bytes: bytes,
             growth_bytes: bytes,
+            unseen_bytes: 0,
         },
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use std::process::Command;
 
-use crate::{bench, browser, fuzz, java, overhead, run, tools};
+use crate::{accuracy, bench, browser, fuzz, java, overhead, run, tools};
 
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
@@ -27,7 +27,8 @@ pub(crate) fn ci() -> Result<()> {
     browser::browser(&browser::Options::plain())?;
     fuzz::fuzz(&fuzz::Options::smoke())?;
     bench::bench(&bench::Options::smoke())?;
-    overhead::overhead(&overhead::Options::smoke())
+    overhead::overhead(&overhead::Options::smoke())?;
+    accuracy::accuracy(&accuracy::Options::smoke())
 }
 
 /// All tests. Optimised, since some of them read heaps of millions of objects.

@@ -1,6 +1,7 @@
 //! The task runner: `cargo xtask ci` is what CI runs, the other tasks are its parts.
 #![allow(clippy::print_stdout, reason = "a task runner talks to its terminal")]
 
+mod accuracy;
 mod bench;
 mod browser;
 mod ci;
@@ -35,6 +36,8 @@ enum Task {
     Overhead(overhead::Options),
     /// The HTML report in a headless browser, found or installed
     Browser(browser::Options),
+    /// How often reports are right: leak scenarios, fixed twins and controls
+    Accuracy(accuracy::Options),
     /// Published programs that are made to leak, and what the reports on them say
     Real(real::Options),
     /// The agent's stress test, for a long time
@@ -51,6 +54,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
         Task::Browser(options) => browser::browser(&options),
+        Task::Accuracy(options) => accuracy::accuracy(&options),
         Task::Real(options) => real::real(&options),
         Task::Soak(options) => soak::soak(&options),
     }
