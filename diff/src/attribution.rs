@@ -220,7 +220,7 @@ impl Attribution {
     }
 
     /// Samples in these steps and below.
-    fn within<'a>(
+    pub(crate) fn within<'a>(
         &'a self,
         trie: &Trie,
         content: &[StepId],
@@ -239,7 +239,7 @@ impl Attribution {
     }
 
     /// How samples are chosen, if these are of the same JVM as an earlier dump's.
-    fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
+    pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
         same.then_some((own.sampling, own.first))

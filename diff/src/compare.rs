@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use hprof::Snapshot;
 
 use crate::attribution::Attribution;
-use crate::growth::{self, Aligned, Candidate, difference};
-use crate::names::{self, LabelKind};
-use crate::report::{ClassGrowth, Coverage, Delta, Growth, Report, Suspect, Verdict};
-use crate::shared::{self, Label};
+use crate::case::Case;
+use crate::growth::{Aligned, Candidate, difference};
+use crate::report::{ClassGrowth, Delta, Report, Suspect, Verdict};
 use crate::summary::{ClassFigures, ClassKey, Summary};
-use crate::trie::StepId;
+use crate::survival::Survival;
+use crate::suspect;
 
 /// Which classes a report speaks of.
 pub struct Filter<'a> {
@@ -102,32 +102,45 @@ impl Comparison {
         else {
             return Vec::new();
         };
-        let mut suspects: Vec<Suspect> = aligned
-            .candidates()
+        let candidates = aligned.candidates();
+        // A verdict can put a suspect behind others, so more are looked into than are reported.
+        let looked_into = filter.suspects.saturating_mul(2);
+        let mut suspects: Vec<(Suspect, (bool, u8, i64))> = candidates
             .iter()
             .map(|candidate| {
-                let (mut suspect, holder) = suspect(&aligned, candidate, last);
-                self.attribute(&mut suspect, &aligned, candidate);
-                (suspect, holder)
+                let case = Case::new(last, &self.summaries, &aligned, candidate);
+                let (mut suspect, holder) = suspect::of(&case);
+                let survival = self.attribute(&mut suspect, &aligned, candidate);
+                suspect::judge(&case, &mut suspect, survival);
+                (suspect, holder, candidate)
             })
-            .filter(|(s, holder)| (filter.classes)(&[&s.class, holder]))
-            .map(|(suspect, _)| suspect)
-            .take(filter.suspects)
+            .filter(|(s, holder, _)| (filter.classes)(&[&s.class, holder]))
+            .map(|(suspect, _, candidate)| {
+                let order = order(&suspect, candidate, aligned.weight(candidate));
+                (suspect, order)
+            })
+            .take(looked_into)
             .collect();
+        suspects.sort_by_key(|s| s.1);
+        let mut suspects: Vec<Suspect> = suspects.into_iter().map(|s| s.0).collect();
+        suspects.truncate(filter.suspects);
         for (suspect, rank) in suspects.iter_mut().zip(1..) {
             suspect.rank = rank;
         }
         suspects
     }
 
-    /// Adds the stacks that allocated what grew.
-    fn attribute(&self, suspect: &mut Suspect, aligned: &Aligned<'_>, candidate: &Candidate) {
+    /// Adds the stacks that allocated what grew; what their samples say of survival.
+    fn attribute(
+        &self,
+        suspect: &mut Suspect,
+        aligned: &Aligned<'_>,
+        candidate: &Candidate,
+    ) -> Option<Survival> {
         let [first, .., last] = &self.summaries[..] else {
-            return;
+            return None;
         };
-        let Some(allocated) = &last.allocated else {
-            return;
-        };
+        let allocated = last.allocated.as_ref()?;
         let content = [&candidate.content[..], &candidate.beside].concat();
         let before = Attribution::aligned(content.iter().map(|&step| aligned.first(step)));
         let before = first
@@ -136,135 +149,18 @@ impl Comparison {
             .map(|a| (a, &first.trie, &before[..]));
         let growth = suspect.coverage.growth_bytes;
         (suspect.stacks, suspect.coverage) = allocated.stacks(&last.trie, &content, before, growth);
+        allocated.survival(&last.trie, &content, before?, &suspect.stacks)
     }
 }
 
-/// A candidate as it is reported, not ranked yet, and the class that declares its holder.
-fn suspect(aligned: &Aligned<'_>, candidate: &Candidate, last: &Snapshot) -> (Suspect, String) {
-    let trie = aligned.last();
-    let text = |name| trie.names.text(name).to_owned();
-    let steps = trie.path(candidate.named);
-    let labels: Vec<Label> = steps
-        .iter()
-        .map(|&s| (text(trie[s].via), trie.names.kind(trie[s].via)))
-        .collect();
-    // What a person wants begins at the nearest class whose static field holds it, or else at the
-    // root.
-    let start = steps
-        .iter()
-        .rposition(|&s| text(trie[s].class).starts_with("class "));
-    let mut root = match (start, steps.first()) {
-        (Some(i), _) => text(trie[steps[i]].class).replacen("class ", "static ", 1),
-        (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
-        (None, None) => text(trie[StepId::ROOT].via),
+/// Leaks and growth before caches and warm-up, what grew at every step before the rest, then by size; a
+/// leak counts for more than what may be none.
+fn order(suspect: &Suspect, candidate: &Candidate, weight: i64) -> (bool, u8, i64) {
+    let harmless = matches!(suspect.verdict, Verdict::Cache | Verdict::Warmup);
+    let factor = match suspect.verdict {
+        Verdict::Leak => 2,
+        _ => 1,
     };
-    let mut path: Vec<Label> = labels[start.map_or(1, |i| i + 1).min(labels.len())..].to_vec();
-    let mut down_to_head = aligned.labels(candidate);
-    let mut reasons = reasons(candidate);
-    // Where paths part, the trie ends; one of them is followed in the dump.
-    // How many ways lead to the class whose static field it is does not matter.
-    let parting = steps
-        .iter()
-        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)
-        .filter(|&at| start.is_none_or(|class| at > class));
-    // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
-    // one of them hangs on says nothing of the others.
-    let is_one_kind = |step: StepId| {
-        trie[step].parent != StepId::ROOT
-            || !names::is_runtime_name(trie.names.text(trie[step].class))
-    };
-    if let Some(at) = parting
-        && is_one_kind(steps[at])
-        && let Some(&sample) = trie[steps[at]].samples.first()
-    {
-        let found = shared::paths(last, sample);
-        let is_own = |p: &[Label]| p.iter().any(|l| growth::is_application(l.1));
-        if let Some(best) = found.iter().find(|p| is_own(p)).or(found.first()) {
-            let spliced = |path: &[Label], at: usize| [&path[..at], best, &path[at + 1..]].concat();
-            if let Some(at) = down_to_head.iter().position(|l| l.1 == LabelKind::Shared) {
-                down_to_head = spliced(&down_to_head, at);
-            }
-            if let Some(at) = path.iter().position(|l| l.1 == LabelKind::Shared) {
-                path = spliced(&path, at);
-            } else {
-                path = [best, &path[..]].concat();
-            }
-            if let Some((first, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic)) =
-                path.first()
-                && let Some((class, _)) = first.rsplit_once('.')
-            {
-                root = format!("static {class}");
-            }
-        }
-        let ways: Vec<String> = found
-            .iter()
-            .filter_map(|p| p.first())
-            .map(|l| l.0.clone())
-            .collect();
-        reasons.push(match ways.len() {
-            0 | 1 => "several paths lead to these objects, so removing one would not free them"
-                .to_owned(),
-            _ => format!(
-                "held on several paths, by {}: removing one would not free them",
-                ways.join(" and ")
-            ),
-        });
-    }
-    if parting.is_some() && reasons.len() == 1 {
-        reasons.push("no single object holds them; several paths lead to each".to_owned());
-    }
-    let growth = Growth {
-        objects: difference(&candidate.objects),
-        shallow_bytes: difference(&candidate.shallow),
-        retained_bytes: candidate.growth(),
-    };
-    let field = growth::holder(&down_to_head);
-    let holder = field.clone().unwrap_or_else(|| match candidate.at {
-        StepId::ROOT => labels[0].0.clone(),
-        at => text(trie[at].class),
-    });
-    let declaring = field.as_ref().and_then(|f| f.rsplit_once('.'));
-    let holder_class = declaring.map_or(&*holder, |(class, _)| class);
-    let holder_class = holder_class.trim_start_matches("class ").to_owned();
-    let suspect = Suspect {
-        rank: 0,
-        verdict: Verdict::Growth,
-        reasons,
-        root,
-        holder,
-        path: path.into_iter().map(|l| l.0).collect(),
-        class: text(trie[candidate.named].class),
-        objects: candidate.objects.clone(),
-        shallow_bytes: candidate.shallow.clone(),
-        retained_bytes: candidate.retained.clone(),
-        growth,
-        stacks: Vec::new(),
-        coverage: Coverage {
-            samples: 0,
-            sampled_bytes: 0,
-            growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
-        },
-    };
-    (suspect, holder_class)
-}
-
-fn reasons(candidate: &Candidate) -> Vec<String> {
-    let mut reasons = Vec::new();
-    reasons.push(if candidate.in_place {
-        "it grew in place: the same number of objects, each larger".to_owned()
-    } else {
-        "more objects are held there, while what holds them stayed level in number".to_owned()
-    });
-    if candidate.retained.len() > 2 {
-        let rises = candidate
-            .retained
-            .windows(2)
-            .filter(|w| w[1] > w[0])
-            .count();
-        reasons.push(format!(
-            "it grew in {rises} of {} steps between dumps",
-            candidate.retained.len() - 1
-        ));
-    }
-    reasons
+    let weight = weight.saturating_mul(factor);
+    (harmless, candidate.tier(), weight.saturating_neg())
 }

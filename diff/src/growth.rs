@@ -1,8 +1,10 @@
 //! Where it accumulates: the deepest step that stays level in number while what it holds grows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::{self, LabelKind};
+use crate::facts::OffHeap;
+use crate::names::{self, LabelKind, Name};
+use crate::series::Trend;
 use crate::shared::Label;
 use crate::summary::Summary;
 use crate::trie::{Step, StepId, Trie};
@@ -29,11 +31,58 @@ pub(crate) struct Candidate {
     pub(crate) retained: Vec<u64>,
     pub(crate) objects: Vec<u64>,
     pub(crate) shallow: Vec<u64>,
+    /// Memory outside of the heap that direct buffers in the content own, in each dump.
+    pub(crate) off_heap: Vec<OffHeap>,
+    /// How it went from dump to dump.
+    pub(crate) trend: Trend,
+    /// Dumps in the middle in which other paths held the content, so that they have no figures of it.
+    pub(crate) elsewhere: Vec<usize>,
 }
 
 impl Candidate {
     pub(crate) fn growth(&self) -> i64 {
         difference(&self.retained)
+    }
+
+    /// Takes in what grows in another place that the same field holds; `same`: of the same class.
+    fn take_in(&mut self, other: Self, same: bool) {
+        self.beside.extend(other.content);
+        self.beside.extend(other.beside);
+        let add = |to: &mut Vec<u64>, from: Vec<u64>| {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = to.saturating_add(from);
+            }
+        };
+        add(&mut self.retained, other.retained);
+        if same {
+            add(&mut self.objects, other.objects);
+            add(&mut self.shallow, other.shallow);
+        }
+        for (to, from) in self.off_heap.iter_mut().zip(other.off_heap) {
+            to.buffers += from.buffers;
+            to.bytes = to.bytes.saturating_add(from.bytes);
+        }
+    }
+
+    /// Bytes in the heap and outside of it, in each dump.
+    fn bytes(&self) -> Vec<u64> {
+        let both = self.retained.iter().zip(&self.off_heap);
+        both.map(|(&heap, off)| heap.saturating_add(off.bytes))
+            .collect()
+    }
+
+    /// Growth in the heap and outside of it.
+    fn all_growth(&self) -> i64 {
+        difference(&self.bytes())
+    }
+
+    /// What is to be looked at before the others: what grew at every step, then what still grows.
+    pub(crate) const fn tier(&self) -> u8 {
+        match self.trend {
+            Trend::Steady => 0,
+            t if t.is_over() => 2,
+            _ => 1,
+        }
     }
 }
 
@@ -47,6 +96,7 @@ pub(crate) fn difference(figures: &[u64]) -> i64 {
 
 /// The tries of all dumps, walked together along the last one's.
 pub(crate) struct Aligned<'a> {
+    summaries: &'a [Summary],
     tries: Vec<&'a Trie>,
     /// For each step of the last trie the same step in each trie, itself last.
     same: Vec<Vec<Option<StepId>>>,
@@ -113,6 +163,7 @@ impl<'a> Aligned<'a> {
             }
         }
         Some(Self {
+            summaries,
             tries,
             same,
             instances,
@@ -175,22 +226,102 @@ impl<'a> Aligned<'a> {
                 found.push(self.candidate(step, more, false));
             }
         }
+        found.extend(self.outside(&found));
         self.combine(&mut found);
-        found.retain(|c| c.growth() >= self.least);
-        // The runtime's own lists (cleaners, finalizers) grow along with what the application keeps:
-        // of two that grow alike, the application's field is the one that a person can mend.
-        let weight = |c: &Candidate| {
-            let own = self.labels(c).iter().any(|l| is_application(l.1));
-            c.growth() * if own { 2 } else { 1 }
-        };
-        found.sort_by_cached_key(|c| (std::cmp::Reverse(weight(c)), c.at, c.named));
+        found.retain(|c| c.all_growth() >= self.least);
+        found.sort_by_cached_key(|c| (std::cmp::Reverse(self.weight(c)), c.at, c.named));
         let mut kept: Vec<Candidate> = Vec::new();
         for candidate in found {
             if !self.only_moved(&candidate, &kept) {
                 kept.push(candidate);
             }
         }
+        for candidate in &mut kept {
+            self.follow(candidate);
+        }
+        kept.sort_by_key(Candidate::tier);
         kept
+    }
+
+    /// What a candidate's growth counts for when candidates are ranked. The runtime's own lists
+    /// (cleaners, finalizers) grow along with what the application keeps: of two that grow alike, the
+    /// application's field is the one that a person can mend.
+    pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
+        let own = self.labels(candidate).iter().any(|l| is_application(l.1));
+        candidate
+            .all_growth()
+            .saturating_mul(if own { 2 } else { 1 })
+    }
+
+    /// Finds out how a candidate went from dump to dump.
+    fn follow(&self, candidate: &mut Candidate) {
+        let class = self.last().names.text(self.last()[candidate.named].class);
+        let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
+        let all = [&candidate.content[..], &candidate.beside].concat();
+        let count = self.tries.len();
+        let is_missing = |i: usize| all.iter().all(|s| self.same[s.0 as usize][i].is_none());
+        // The objects are there, so they are only held in another way.
+        let are_there = |i: usize| {
+            let known = |&j: &usize| !is_missing(j);
+            let before = (0..i).rev().find(known)?;
+            let after = (i + 1..count).find(known)?;
+            Some(instances[i] * 2 >= instances[before].min(instances[after]))
+        };
+        candidate.elsewhere = (1..count.saturating_sub(1))
+            .filter(|&i| is_missing(i) && are_there(i) == Some(true))
+            .collect();
+        let known: Vec<u64> = candidate
+            .bytes()
+            .into_iter()
+            .enumerate()
+            .filter(|(i, _)| !candidate.elsewhere.contains(i))
+            .map(|(_, bytes)| bytes)
+            .collect();
+        candidate.trend = Trend::of(&known, self.least.cast_unsigned());
+    }
+
+    /// Direct buffers that no candidate has, and whose memory outside of the heap grew.
+    fn outside(&self, found: &[Candidate]) -> Vec<Candidate> {
+        let trie = self.last();
+        let Some(last) = self.summaries.last() else {
+            return Vec::new();
+        };
+        let content: BTreeSet<StepId> = found.iter().flat_map(|c| &c.content).copied().collect();
+        let steps = last.facts.off_heap.keys().copied();
+        steps
+            .filter(|&s| s != StepId::ROOT)
+            .filter(|&s| trie.above(s).all(|a| !content.contains(&a)))
+            .map(|s| self.candidate(trie[s].parent, vec![s], false))
+            .filter(|c| c.all_growth() >= self.least)
+            .collect()
+    }
+
+    /// Memory outside of the heap that direct buffers in these steps and below own, in each dump.
+    fn off_heap(&self, steps: &[StepId]) -> Vec<OffHeap> {
+        let in_dump = |i: usize| {
+            let (facts, trie) = (&self.summaries[i].facts, self.tries[i]);
+            let mut sum = OffHeap::default();
+            if facts.off_heap.is_empty() {
+                return sum;
+            }
+            let row = |s: &StepId| self.same[s.0 as usize][i];
+            let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
+            // Where a step was too small to be kept, its buffers were counted for the step above.
+            let pooled: BTreeSet<StepId> = steps
+                .iter()
+                .filter(|s| row(s).is_none())
+                .filter_map(|&s| self.last().above(s).find_map(|a| row(&a)))
+                .filter(|&a| a != StepId::ROOT)
+                .collect();
+            for (&step, own) in &facts.off_heap {
+                if pooled.contains(&step) || trie.above(step).any(|a| inside.contains(&a)) {
+                    sum.buffers += own.buffers;
+                    sum.bytes = sum.bytes.saturating_add(own.bytes);
+                }
+            }
+            sum
+        };
+        (0..self.tries.len()).map(in_dump).collect()
     }
 
     /// Whether there are not more objects of the candidate's class, but more that several paths
@@ -268,6 +399,9 @@ impl<'a> Aligned<'a> {
             retained: sum(&content, &|s| s.retained_bytes),
             objects: self.figures(named, |s| s.objects),
             shallow: self.figures(named, |s| s.shallow_bytes),
+            off_heap: self.off_heap(&content),
+            trend: Trend::Level,
+            elsewhere: Vec::new(),
             content,
             beside: Vec::new(),
         }
@@ -297,41 +431,52 @@ impl<'a> Aligned<'a> {
         best
     }
 
-    /// Candidates of one holder that hold one class are one: a table's nodes of two kinds, say.
+    /// Candidates of one holder that hold one class are one: a table's nodes of two kinds, say. And all of
+    /// one field of the application's (or one static one) at one place are: a map's keys, its values, and its table.
     fn combine(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
-        let mut merged: BTreeMap<(String, String), Candidate> = BTreeMap::new();
+        found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
+        let mut merged: Vec<Candidate> = Vec::new();
+        let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
+        let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         for candidate in found.drain(..) {
-            let key = (
-                self.holder(&candidate),
-                trie.names.text(trie[candidate.named].class).to_owned(),
-            );
-            match merged.entry(key) {
-                std::collections::btree_map::Entry::Vacant(slot) => {
-                    slot.insert(candidate);
+            let class = trie[candidate.named].class;
+            let key = (self.holder(&candidate), class);
+            let field = self
+                .own_field(&candidate)
+                .or_else(|| self.innermost(&candidate, &|k| k == LabelKind::RuntimeStatic));
+            let known = by_class.get(&key);
+            let known = known.or_else(|| by_field.get(&field?)).copied();
+            let at = known.unwrap_or(merged.len());
+            by_class.entry(key).or_insert(at);
+            if let Some(field) = field {
+                by_field.entry(field).or_insert(at);
+            }
+            match known {
+                Some(at) => {
+                    let same = trie[merged[at].named].class == class;
+                    merged[at].take_in(candidate, same);
                 }
-                std::collections::btree_map::Entry::Occupied(mut slot) => {
-                    let known = slot.get_mut();
-                    let (mut larger, smaller) = if known.growth() >= candidate.growth() {
-                        (known.clone(), candidate)
-                    } else {
-                        (candidate, known.clone())
-                    };
-                    larger.beside.extend(&smaller.content);
-                    larger.beside.extend(&smaller.beside);
-                    let sums = [
-                        (&mut larger.retained, &smaller.retained),
-                        (&mut larger.objects, &smaller.objects),
-                        (&mut larger.shallow, &smaller.shallow),
-                    ];
-                    for (to, from) in sums {
-                        to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
-                    }
-                    *known = larger;
-                }
+                None => merged.push(candidate),
             }
         }
-        found.extend(merged.into_values());
+        *found = merged;
+    }
+
+    /// The innermost step through a field of the application's, down to the head of what grows.
+    pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
+        self.innermost(candidate, &is_application)
+    }
+
+    fn innermost(
+        &self,
+        candidate: &Candidate,
+        wanted: &dyn Fn(LabelKind) -> bool,
+    ) -> Option<StepId> {
+        let trie = self.last();
+        let head = candidate.content.first().copied();
+        let mut up = head.into_iter().chain(trie.above(candidate.at));
+        up.find(|&s| wanted(trie.names.kind(trie[s].via)))
     }
 
     /// The references from the root down to the head of what grows.

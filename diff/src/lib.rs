@@ -8,7 +8,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod attribution;
+mod bounds;
+mod case;
 mod compare;
+mod detect;
+mod facts;
+mod figures;
 mod frames;
 #[doc(hidden)]
 pub mod fuzz;
@@ -17,9 +22,13 @@ mod locate;
 mod names;
 mod report;
 pub mod samples;
+mod series;
 mod shared;
 mod summary;
+mod survival;
+mod suspect;
 mod trie;
+mod verdict;
 
 pub use attribution::{Estimate, by_site};
 pub use compare::{Comparison, Filter};

@@ -81,6 +81,19 @@ pub(crate) fn is_runtime_name(name: &str) -> bool {
     PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
+/// Classes that the runtime or a library makes while a program runs: hidden classes, lambdas, proxies,
+/// accessors.
+pub(crate) fn is_generated(name: &str) -> bool {
+    const PARTS: [&str; 5] = [
+        "/",
+        "$$",
+        "$Proxy",
+        "GeneratedConstructor",
+        "GeneratedMethod",
+    ];
+    PARTS.iter().any(|p| name.contains(p))
+}
+
 /// Classes that only store what is put into them: not what accumulates, but where.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);

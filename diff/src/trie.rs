@@ -153,6 +153,11 @@ impl Trie {
             .find(|&s| self[s].class == class && Some(self[s].via) == via)
     }
 
+    /// This step and those above it, up to the root.
+    pub(crate) fn above(&self, step: StepId) -> impl Iterator<Item = StepId> + '_ {
+        std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
+    }
+
     /// The steps from below the root down to this one.
     #[must_use]
     pub fn path(&self, step: StepId) -> Vec<StepId> {

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use crate::common::of_files;
-use heapdiff_diff::Report;
+use heapdiff_diff::{Report, Verdict};
 use testdata::jvm::{DumpOptions, Jdk};
 use testdata::scenarios::{self, Mode, Scenario};
 
@@ -24,11 +24,35 @@ fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
 fn describe(report: &Report) -> String {
     let lines = report.suspects.iter().take(4).map(|s| {
         format!(
-            "    {} | {} | {} | {:?} | {:?} {:+}\n",
-            s.holder, s.class, s.root, s.path, s.objects, s.growth.retained_bytes
+            "    {} | {} | {} | {:?} | {:?} {:+} | {:?} {:?} {:#?}\n",
+            s.holder,
+            s.class,
+            s.root,
+            s.path,
+            s.objects,
+            s.growth.retained_bytes,
+            s.verdict,
+            s.detector,
+            s.reasons
         )
     });
     lines.collect()
+}
+
+/// What a report is to call each leak that has a name.
+fn detector(scenario: &Scenario) -> Option<&'static str> {
+    Some(match scenario.name {
+        "slow_consumer" => return None, // A queue of its own making, which only its name tells.
+        "listeners" => "listener",
+        "thread_local" => "thread-local",
+        "class_loaders" => "class-loader",
+        "key_without_equals" => "hash-key",
+        "finalizer_backlog" => "finalizer",
+        "direct_buffers" => "direct-buffer",
+        "delete_on_exit" => "delete-on-exit",
+        "weak_map_value_refers_to_key" => "weak-map",
+        _ => return None,
+    })
 }
 
 /// Runs every scenario on every JDK; `wrong` says what is wrong with a report, if anything.
@@ -60,7 +84,16 @@ fn each_leak_is_named_with_its_holder() {
             scenario.accepts_holder(&s.holder) && scenario.accepts_class(&s.class)
         });
         let (holders, classes) = (scenario.holders, scenario.classes);
-        (!right).then(|| format!("expected {holders:?} holding {classes:?}"))
+        if !right {
+            return Some(format!("expected {holders:?} holding {classes:?}"));
+        }
+        if let Some(expected) = detector(scenario)
+            && report.suspects[0].detector != Some(expected)
+        {
+            return Some(format!("expected it to be called {expected}"));
+        }
+        let grave = matches!(report.suspects[0].verdict, Verdict::Leak | Verdict::Growth);
+        (!grave).then(|| "expected a verdict of leak or growth".to_owned())
     });
 }
 
