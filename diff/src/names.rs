@@ -94,6 +94,13 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
+/// Classes of the runtime that anything may use: what one of their objects hangs on says nothing of the
+/// others.
+pub(crate) fn is_of_all_kinds(name: &str) -> bool {
+    let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
+    is_runtime_name(name) && !special
+}
+
 /// Classes that only store what is put into them: not what accumulates, but where.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);

@@ -38,7 +38,11 @@ pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>>
     let wanted =
         |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
     let mut reached: Vec<Reached> = match tree.object(dominator) {
-        Some(object) => vec![Reached { object, from: None }],
+        Some(object) => defined_by(snapshot, object)
+            .into_iter()
+            .chain([object])
+            .map(|object| Reached { object, from: None })
+            .collect(),
         None => starts(snapshot)
             .into_iter()
             .map(|object| Reached { object, from: None })
@@ -77,6 +81,21 @@ pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>>
     }
     found.truncate(PATHS);
     found
+}
+
+/// The classes that a class loader defined: no field of the loader need lead to them.
+fn defined_by(snapshot: &Snapshot, loader: ObjectIndex) -> Vec<ObjectIndex> {
+    let classes = snapshot.classes();
+    let of_loaders = classes.by_name("java.lang.ClassLoader").first();
+    let is_loader = match (snapshot.class_of(loader), of_loaders) {
+        (Some(class), Some(&loaders)) => classes.is_subclass(class, loaders),
+        _ => false,
+    };
+    let all = classes.iter().take(classes.dumped());
+    all.filter(|(_, c)| is_loader && snapshot.find(c.loader) == Some(loader))
+        .map(|(i, _)| ObjectIndex(i.0))
+        .filter(|&o| snapshot.tree().is_reachable(o))
+        .collect()
 }
 
 /// Where paths begin when only the GC roots together dominate: classes, the application's first.

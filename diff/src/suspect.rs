@@ -43,11 +43,15 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
         .iter()
         .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class));
+    // That a virtual thread is a root tells how it was dumped, not what keeps it.
+    let is_virtual = steps
+        .first()
+        .is_some_and(|&s| case.is_kind(s, "java.lang.VirtualThread"));
+    let parting = parting.or(is_virtual.then_some(0));
     // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
     // one of them hangs on says nothing of the others.
     let is_one_kind = |step: StepId| {
-        trie[step].parent != StepId::ROOT
-            || !names::is_runtime_name(trie.names.text(trie[step].class))
+        trie[step].parent != StepId::ROOT || !names::is_of_all_kinds(case.class(step))
     };
     if let Some(at) = parting
         && is_one_kind(steps[at])
@@ -57,10 +61,12 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
         let is_own = |p: &[Label]| p.iter().any(|l| growth::is_application(l.1));
         if let Some(best) = found.iter().find(|p| is_own(p)).or(found.first()) {
             let spliced = |path: &[Label], at: usize| [&path[..at], best, &path[at + 1..]].concat();
-            if let Some(at) = down_to_head.iter().position(|l| l.1 == LabelKind::Shared) {
+            let shared = |l: &Label| l.1 == LabelKind::Shared;
+            let head = down_to_head.iter().position(shared);
+            if let Some(at) = head.or(is_virtual.then_some(0)) {
                 down_to_head = spliced(&down_to_head, at);
             }
-            if let Some(at) = path.iter().position(|l| l.1 == LabelKind::Shared) {
+            if let Some(at) = path.iter().position(shared) {
                 path = spliced(&path, at);
             } else {
                 path = [best, &path[..]].concat();

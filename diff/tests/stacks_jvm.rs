@@ -112,7 +112,7 @@ fn own_objects(report: &Report) -> Option<String> {
 fn each_leak_is_named_with_the_stack_that_allocated_it() {
     let mut failures = String::new();
     for jdk in jdks() {
-        for scenario in scenarios::ALL {
+        for scenario in scenarios::CORE {
             let dir = tempfile::tempdir().unwrap();
             let report = diff(&jdk, scenario, Mode::Leak, &["-XX:+UseG1GC"], dir.path());
             if let Some(fault) = fault(scenario, &report) {

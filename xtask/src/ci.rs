@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{bench, fuzz, java, overhead, run};
+use crate::{accuracy, bench, fuzz, java, overhead, run};
 
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
@@ -24,7 +24,8 @@ pub(crate) fn ci() -> Result<()> {
     test()?;
     fuzz::fuzz(&fuzz::Options::smoke())?;
     bench::bench(&bench::Options::smoke())?;
-    overhead::overhead(&overhead::Options::smoke())
+    overhead::overhead(&overhead::Options::smoke())?;
+    accuracy::accuracy(&accuracy::Options::smoke())
 }
 
 /// All tests. Optimised, since some of them read heaps of millions of objects.

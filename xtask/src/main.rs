@@ -1,6 +1,7 @@
 //! The task runner: `cargo xtask ci` is what CI runs, the other tasks are its parts.
 #![allow(clippy::print_stdout, reason = "a task runner talks to its terminal")]
 
+mod accuracy;
 mod bench;
 mod ci;
 mod fuzz;
@@ -27,6 +28,8 @@ enum Task {
     Bench(bench::Options),
     /// What the agent costs a program, beside other profilers
     Overhead(overhead::Options),
+    /// How often reports are right: leak scenarios, fixed twins and controls
+    Accuracy(accuracy::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<()> {
         Task::Dumps => ci::dumps(),
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
+        Task::Accuracy(options) => accuracy::accuracy(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }

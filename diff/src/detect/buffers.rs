@@ -6,10 +6,13 @@ use super::Finding;
 use crate::case::Case;
 use crate::figures::{bytes, changed, grouped};
 use crate::names;
+use crate::trie::StepId;
 
 const LOOKED_AT: usize = 256;
 /// A view is small if it covers less than this part of the array.
 const SMALL_PART: u64 = 8;
+/// A view of an `ArrayList`.
+const SUB_LIST: &str = "List$SubList";
 /// Arrays smaller than this are not worth a word.
 const LARGE: u32 = 256;
 
@@ -38,10 +41,13 @@ pub(super) fn slice(case: &Case<'_>) -> Option<Finding> {
     views
         .filter(|&s| {
             let class = case.class(s);
-            !class.ends_with("[]") && (!names::is_container(class) || class.contains("Buffer"))
+            !class.ends_with("[]") && (!names::is_container(class) || class.ends_with(SUB_LIST))
         })
         .find_map(|step| {
             let some = case.members(step, LOOKED_AT);
+            if case.class(step).ends_with(SUB_LIST) {
+                return sub_lists(case, step, &some);
+            }
             let (mut small, mut used, mut pinned) = (0, 0, 0);
             for record in case.read(&some) {
                 if let Content::Instance(fields) = &record.content
@@ -68,6 +74,33 @@ pub(super) fn slice(case: &Case<'_>) -> Option<Finding> {
         })
 }
 
+/// Views of lists.
+fn sub_lists(case: &Case<'_>, step: StepId, some: &[ObjectIndex]) -> Option<Finding> {
+    let roots = case.field(some, "root");
+    let views = some.iter().zip(roots);
+    let views = views.filter_map(|(&view, root)| Some((view, root?)));
+    let (views, lists): (Vec<ObjectIndex>, Vec<ObjectIndex>) = views.unzip();
+    let number = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
+    let sizes = case.number(&views, "size").into_iter();
+    let sizes = sizes.zip(case.number(&lists, "size"));
+    let sizes = sizes.filter_map(|(view, list)| Some((number(view)?, number(list)?)));
+    let is_small = |s: &(u64, u64)| s.0.saturating_mul(SMALL_PART) <= s.1;
+    let small: Vec<(u64, u64)> = sizes.filter(is_small).collect();
+    if small.len() < 8 || small.len() * 2 < some.len() {
+        return None;
+    }
+    let sentence = format!(
+        "slices that pin a large list: {} of {} objects of class {} looked at show {} of the {} elements that \
+         their lists have",
+        grouped(small.len() as u64),
+        grouped(some.len() as u64),
+        case.class(step),
+        grouped(small.iter().map(|s| s.0).sum()),
+        grouped(small.iter().map(|s| s.1).sum())
+    );
+    Some(Finding::new("slice", sentence))
+}
+
 /// How many bytes of its array an object uses, and how many there are, if it is a small view of it.
 fn view(case: &Case<'_>, fields: &[FieldValue<'_>]) -> Option<(u64, u64)> {
     let arrays = fields.iter().filter_map(|f| {
@@ -79,14 +112,12 @@ fn view(case: &Case<'_>, fields: &[FieldValue<'_>]) -> Option<(u64, u64)> {
     });
     let (len, size) = arrays.max_by_key(|&(len, size)| u64::from(len) * size)?;
     // A length, and a place to begin at: a buffer that is only not full has no such place.
-    let is_length =
-        |name: &str| ["len", "length", "size", "limit", "capacity", "count"].contains(&name);
-    let is_start = |name: &str| {
-        [
-            "off", "offset", "start", "begin", "from", "position", "pos", "index",
-        ]
-        .contains(&name)
-    };
+    const LENGTHS: [&str; 6] = ["len", "length", "size", "limit", "capacity", "count"];
+    const STARTS: [&str; 7] = [
+        "off", "offset", "start", "begin", "from", "position", "index",
+    ];
+    let is_length = |name: &str| LENGTHS.iter().any(|l| name.ends_with(l));
+    let is_start = |name: &str| STARTS.iter().any(|l| name.ends_with(l));
     let number = |wanted: &dyn Fn(&str) -> bool| {
         fields
             .iter()

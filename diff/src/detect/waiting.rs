@@ -58,27 +58,37 @@ pub(super) fn queue(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new("queue", sentence))
 }
 
-/// A class that is a queue by what the runtime says, or by its name.
+/// A class that is a queue by what the runtime says, by its name, or by its shape.
 fn is_queue(case: &Case<'_>, step: StepId) -> bool {
-    // `AbstractQueue` is above nearly all; the others are named.
-    const OTHERS: [&str; 4] = [
-        "java.util.ArrayDeque",
-        "java.util.concurrent.ConcurrentLinkedDeque",
-        "java.util.concurrent.LinkedBlockingDeque",
-        "java.util.concurrent.LinkedTransferQueue",
-    ];
     let class = case.class(step);
-    if OTHERS.contains(&class) || case.is_kind(step, "java.util.AbstractQueue") {
-        return true;
+    if names::is_runtime_name(class) {
+        // Those that threads share are queues; others serve as stacks and lists as well.
+        let is_shared = class.starts_with("java.util.concurrent.")
+            && (class.ends_with("Queue") || class.ends_with("Deque"));
+        let is_list = [
+            "java.util.ArrayDeque",
+            "java.util.LinkedList",
+            "java.util.PriorityQueue",
+        ];
+        return is_shared || is_list.contains(&class) && is_called_queue(case.via(step));
     }
-    let own = !names::is_runtime_name(class) && !class.ends_with("[]");
-    own && class.ends_with("Queue") || linked_list_as_queue(case, step)
+    !class.ends_with("[]") && (class.ends_with("Queue") || has_two_ends(case, step))
 }
 
-/// A linked list in a field that is called a queue.
-fn linked_list_as_queue(case: &Case<'_>, step: StepId) -> bool {
-    const WORDS: [&str; 5] = ["queue", "pending", "backlog", "inbox", "outbox"];
-    let field = case.via(step).to_ascii_lowercase();
-    let field = field.rsplit('.').next().unwrap_or_default();
-    case.class(step) == "java.util.LinkedList" && WORDS.iter().any(|w| field.contains(w))
+fn is_called_queue(field: &str) -> bool {
+    const WORDS: [&str; 5] = ["queue", "backlog", "inbox", "outbox", "mailbox"];
+    let field = field.rsplit('.').next().unwrap_or(field);
+    let field = field.to_ascii_lowercase();
+    WORDS.iter().any(|w| field.contains(w))
+}
+
+/// A linked queue of the application's own: one end to put in, one to take out.
+fn has_two_ends(case: &Case<'_>, step: StepId) -> bool {
+    const ENDS: [(&str, &str); 3] = [("head", "tail"), ("first", "last"), ("front", "rear")];
+    let Some(class) = case.class_index(step) else {
+        return false;
+    };
+    let fields = &case.snapshot.classes()[class].fields;
+    let has = |name: &str| fields.iter().any(|f| &*f.name == name);
+    ENDS.iter().any(|(a, b)| has(a) && has(b))
 }

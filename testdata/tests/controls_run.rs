@@ -1,0 +1,56 @@
+//! Each control on each JDK keeps in every phase what the table says, by the JVM's own histogram.
+
+use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
+use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control};
+
+/// The live histogram at every phase, and whether the program then ends well.
+fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
+    let mut target = control.start(jdk)?;
+    let mut histograms = vec![target.histogram(Selection::Live)?];
+    for phase in 2..=CONTROL_PHASES {
+        target.advance(phase)?;
+        histograms.push(target.histogram(Selection::Live)?);
+    }
+    assert!(target.finish()?, "{} ended badly", control.name);
+    Ok(histograms)
+}
+
+fn check(name: &str) {
+    let control = CONTROLS.iter().find(|control| control.name == name);
+    let control = control.expect("the control is in the table");
+    for jdk in Jdk::all_for_scenarios() {
+        let told = format!("{name} on JDK {}", jdk.version());
+        let histograms = run(control, &jdk).unwrap_or_else(|error| panic!("{told}: {error}"));
+        for (histogram, expected) in histograms.iter().zip(control.instances) {
+            let found = histogram.instances(control.class);
+            let is_right = found.abs_diff(expected) <= expected / 20;
+            assert!(is_right, "{told}: {found}, not {expected}");
+        }
+        // Nothing else in the program adds up: where these are level, the heap is.
+        let (half, last) = (histograms[1].total_bytes(), histograms[3].total_bytes());
+        let is_level = control.instances[3] <= control.instances[1];
+        assert!(
+            !is_level || last <= half + half / 50,
+            "{told}: heap {half}, {last}"
+        );
+    }
+}
+
+/// One test for each control, so that they run side by side and a failure has a name.
+macro_rules! controls {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+
+        #[test]
+        fn every_control_has_a_test() {
+            let tested = [$(stringify!($name)),*];
+            let table: Vec<&str> = CONTROLS.iter().map(|control| control.name).collect();
+            assert_eq!(tested[..], table[..]);
+        }
+    };
+}
+
+controls! {
+    lru_filling soft_cache weak_cache pool_to_its_cap churn class_loading warming_up table_loaded_once
+    sawtooth thread_pool_to_its_cap expiring_sessions
+}

@@ -1,0 +1,216 @@
+//! How often a report is right: every leak scenario, its fixed twin and every control, on each JDK, with the
+//! agent loaded, dumped and diffed as a user would.
+//!
+//! A leak's report is right where its first suspect has the expected holder, of two dumps and of three alike,
+//! and the first stack there goes through the method that allocates what leaks. A false alarm is a suspect
+//! taken for a leak or for growth where nothing leaks: in a fixed twin, of two dumps or of three; in a control,
+//! of three or of four.
+
+mod judge;
+mod report;
+mod subject;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result, bail, ensure};
+use testdata::jvm::Jdk;
+
+use self::judge::{Judgement, Totals};
+use self::subject::{Subject, Tools};
+use crate::{java, run};
+
+/// JVMs at a time.
+const WORKERS: usize = 2;
+
+/// What has to be reached, in per cent.
+const GOAL: u32 = 95;
+
+/// What `cargo xtask accuracy` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// A few scenarios and controls on one JDK
+    #[arg(long, conflicts_with_all = ["scenario", "jdk"])]
+    smoke: bool,
+    /// Only this JDK, by its major version; may be repeated
+    #[arg(long, value_name = "MAJOR")]
+    jdk: Vec<u32>,
+    /// Only this scenario or control; may be repeated
+    #[arg(long, value_name = "NAME")]
+    scenario: Vec<String>,
+    /// Leave the dumps and reports below target/accuracy
+    #[arg(long)]
+    keep: bool,
+    /// The heapdiff to judge; built, with the agent, if not given
+    #[arg(long, value_name = "FILE", requires = "agent")]
+    heapdiff: Option<PathBuf>,
+    /// The agent's library
+    #[arg(long, value_name = "FILE", requires = "heapdiff")]
+    agent: Option<PathBuf>,
+    /// Write the table to this file; notes/accuracy.md if nothing is left out
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Options {
+    /// What CI runs.
+    pub(crate) fn smoke() -> Self {
+        Self {
+            smoke: true,
+            jdk: Vec::new(),
+            scenario: Vec::new(),
+            keep: false,
+            heapdiff: None,
+            agent: None,
+            output: None,
+        }
+    }
+
+    fn jdks(&self) -> Result<Vec<Jdk>> {
+        java::ensure_jdk()?;
+        let asked = |jdk: &Jdk| self.jdk.is_empty() || self.jdk.contains(&jdk.major());
+        let mut jdks: Vec<Jdk> = Jdk::all_for_scenarios().into_iter().filter(asked).collect();
+        // Two JDKs of one major version would be told apart by nothing in the table.
+        jdks.dedup_by_key(|jdk| jdk.major());
+        if self.smoke {
+            jdks.truncate(1);
+        }
+        ensure!(!jdks.is_empty(), "no such JDK: {:?}", self.jdk);
+        Ok(jdks)
+    }
+
+    fn subjects(&self) -> Result<Vec<Subject>> {
+        const FEW: [&str; 5] = [
+            "session_registry",
+            "listeners",
+            "tenant_map",
+            "churn",
+            "weak_cache",
+        ];
+        let mut subjects = subject::all();
+        if self.smoke {
+            subjects.retain(|subject| FEW.contains(&subject.name()));
+        }
+        for name in &self.scenario {
+            let is_known = subjects.iter().any(|subject| subject.name() == name);
+            ensure!(is_known, "no such scenario: {name}");
+        }
+        if !self.scenario.is_empty() {
+            subjects.retain(|subject| self.scenario.iter().any(|n| n == subject.name()));
+        }
+        Ok(subjects)
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.smoke && self.jdk.is_empty() && self.scenario.is_empty()
+    }
+
+    fn tools(&self) -> Result<(PathBuf, PathBuf)> {
+        if let (Some(heapdiff), Some(agent)) = (&self.heapdiff, &self.agent) {
+            // The JVM wants an absolute path.
+            return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
+        }
+        let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
+        run::run(
+            run::cargo()
+                .args(["build", "--release", "--locked"])
+                .args(packages),
+        )?;
+        let folder = run::target_dir().join("release");
+        let program = format!("heapdiff{}", std::env::consts::EXE_SUFFIX);
+        Ok((
+            folder.join(program),
+            std::path::absolute(folder.join("libheapdiff_agent.so"))?,
+        ))
+    }
+}
+
+/// Runs what the options ask for, prints the table and fails where the goals are missed.
+pub(crate) fn accuracy(options: &Options) -> Result<()> {
+    let jdks = options.jdks()?;
+    let subjects = options.subjects()?;
+    let (heapdiff, agent) = options.tools()?;
+    let scratch = run::target_dir().join("accuracy");
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    let tools = Tools {
+        heapdiff: &heapdiff,
+        agent: &agent,
+        scratch: &scratch,
+        keep: options.keep,
+    };
+    let judgements = run_all(&jdks, &subjects, &tools)?;
+    let totals = Totals::of(&judgements);
+    let text = table::of(&jdks, &judgements, &totals)?;
+    println!("{text}");
+    let notes = run::root().join("notes/accuracy.md");
+    let output = options
+        .output
+        .as_deref()
+        .or(options.is_whole().then_some(&*notes));
+    if let Some(file) = output {
+        write(file, &text)?;
+    }
+    goals(&totals)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    let beside = file.with_extension("new");
+    fs::write(&beside, text).with_context(|| format!("cannot write {}", beside.display()))?;
+    fs::rename(&beside, file).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn goals(totals: &Totals) -> Result<()> {
+    let mut missed = Vec::new();
+    for (what, share) in [
+        ("holder first", totals.holder_first),
+        ("stack first", totals.stack_first),
+    ] {
+        if share.percent().is_some_and(|percent| percent < GOAL) {
+            missed.push(format!("{what} in {share}, the goal is {GOAL} %"));
+        }
+    }
+    if totals.alarms > 0 {
+        missed.push(format!("{} false alarms", totals.alarms));
+    }
+    if !missed.is_empty() {
+        bail!("{}", missed.join("; "));
+    }
+    Ok(())
+}
+
+/// What came of every subject on every JDK, in their order.
+fn run_all(jdks: &[Jdk], subjects: &[Subject], tools: &Tools<'_>) -> Result<Vec<Judgement>> {
+    let jobs: Vec<(&Jdk, &Subject)> = jdks
+        .iter()
+        .flat_map(|jdk| subjects.iter().map(move |subject| (jdk, subject)))
+        .collect();
+    let done: Mutex<Vec<(usize, Result<Judgement>)>> = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some((at, (jdk, subject))) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    jobs.get(at).map(|job| (at, job))
+                } {
+                    let judgement = judge::judge(jdk, subject, tools);
+                    match &judgement {
+                        Ok(judgement) => println!("  {judgement}"),
+                        Err(error) => println!("  {} failed: {error:#}", subject.name()),
+                    }
+                    let mut done = done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    done.push((at, judgement));
+                }
+            });
+        }
+    });
+    let mut done = done
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, judgement)| judgement).collect()
+}

@@ -1,0 +1,63 @@
+//! What is judged of a report of `heapdiff diff --format json`.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// A report.
+#[derive(Debug, Deserialize)]
+pub(super) struct Report {
+    pub(super) suspects: Vec<Suspect>,
+}
+
+/// A suspect.
+#[derive(Debug, Deserialize)]
+pub(super) struct Suspect {
+    pub(super) verdict: String,
+    pub(super) detector: Option<String>,
+    pub(super) holder: String,
+    pub(super) class: String,
+    pub(super) retained_bytes: Vec<u64>,
+    pub(super) stacks: Vec<Stack>,
+}
+
+/// An allocating stack.
+#[derive(Debug, Deserialize)]
+pub(super) struct Stack {
+    pub(super) frames: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn read(file: &Path) -> Result<Self> {
+        let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is no report", file.display()))
+    }
+
+    /// The suspects that are said to go on growing.
+    pub(super) fn alarms(&self) -> impl Iterator<Item = &Suspect> {
+        self.suspects.iter().filter(|suspect| suspect.is_alarm())
+    }
+}
+
+impl Suspect {
+    pub(super) fn is_alarm(&self) -> bool {
+        matches!(&*self.verdict, "leak" | "growth")
+    }
+}
+
+impl fmt::Display for Suspect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.verdict)?;
+        if let Some(detector) = &self.detector {
+            write!(f, "({detector}) ")?;
+        }
+        write!(
+            f,
+            "{} holds {} {:?}",
+            self.holder, self.class, self.retained_bytes
+        )
+    }
+}

@@ -1,0 +1,140 @@
+//! The table, as Markdown.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use testdata::jvm::Jdk;
+use testdata::scenarios::{CONTROLS, Scenario, by_name};
+
+use super::judge::{Found, Judgement, Outcome, Quiet, Totals};
+
+pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Result<String> {
+    let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
+    let mut text = format!(
+        "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, the agent at 4 KiB, G1.\n\n\
+         First, among three: the holder's place among the suspects, in the reports of two dumps and of three \
+         alike.\nVerdict and name are those of three dumps. Beside: other suspects of three dumps taken for leaks \
+         or\ngrowth. Alarms: suspects taken for leaks or growth where nothing leaks, in the fixed twin (two dumps, and\n\
+         three) or in a control (three dumps, and four).\n\n",
+        versions.join(" and ")
+    );
+    sums(&mut text, totals)?;
+    text.push_str(
+        "\n## Leaks\n\n| scenario | JDK | holder first | among three | class | stack first | verdict | name | beside | alarms |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for judgement in judgements {
+        match &judgement.outcome {
+            Outcome::Leak { leaks, twin } => {
+                for (number, leak) in (1..).zip(leaks) {
+                    let name = match number {
+                        1 => judgement.name.to_owned(),
+                        _ => format!("{} ({number})", judgement.name),
+                    };
+                    row(&mut text, &name, judgement.jdk, leak, twin)?;
+                }
+            }
+            Outcome::NotApplicable(since) => writeln!(
+                text,
+                "| {} | {} | needs JDK {since} | | | | | | | |",
+                judgement.name, judgement.jdk
+            )?,
+            Outcome::Control(_) => {}
+        }
+    }
+    text.push_str("\n## Controls\n\n| control | JDK | verdicts | alarms |\n|---|---|---|---|\n");
+    for judgement in judgements {
+        if let Outcome::Control(quiet) = &judgement.outcome {
+            writeln!(
+                text,
+                "| {} | {} | {} | {} |",
+                judgement.name,
+                judgement.jdk,
+                match &quiet.verdicts[..] {
+                    [] => "none".to_owned(),
+                    verdicts => verdicts.join(", "),
+                },
+                quiet.alarms.len()
+            )?;
+        }
+    }
+    faults(&mut text, judgements)?;
+    legend(&mut text, judgements)?;
+    Ok(text)
+}
+
+fn sums(text: &mut String, totals: &Totals) -> Result<()> {
+    text.push_str("| | |\n|---|---|\n");
+    for (what, share) in [
+        ("holder first", totals.holder_first),
+        ("holder among three", totals.holder_third),
+        ("class", totals.class),
+        ("stack first", totals.stack_first),
+        ("verdict", totals.verdict),
+        ("name", totals.detector),
+        ("fixed twins and controls without alarm", totals.quiet),
+    ] {
+        writeln!(text, "| {what} | {share} |")?;
+    }
+    writeln!(text, "| false alarms | {} |", totals.alarms)?;
+    Ok(())
+}
+
+fn row(text: &mut String, name: &str, jdk: u32, leak: &Found, twin: &Quiet) -> Result<()> {
+    let mark = |right: bool| if right { "yes" } else { "no" };
+    let verdict = leak.verdict.as_deref().unwrap_or("-");
+    let detector = match (&leak.detector, leak.expected.detector) {
+        (None, None) => String::new(),
+        (Some(found), Some(expected)) if found == expected => found.clone(),
+        (found, expected) => format!(
+            "{}, not {}",
+            found.as_deref().unwrap_or("none"),
+            expected.unwrap_or("none")
+        ),
+    };
+    writeln!(
+        text,
+        "| {name} | {jdk} | {} | {} | {} | {} | {verdict} | {detector} | {} | {} |",
+        mark(leak.is_first()),
+        mark(leak.is_among_three()),
+        mark(leak.class),
+        mark(leak.stack),
+        leak.beside,
+        twin.alarms.len()
+    )?;
+    Ok(())
+}
+
+fn faults(text: &mut String, judgements: &[Judgement]) -> Result<()> {
+    let mut title = "\n## What is not as expected\n\n";
+    for judgement in judgements {
+        let faults = judgement.faults();
+        if faults.is_empty() {
+            continue;
+        }
+        writeln!(text, "{title}{}, JDK {}:\n", judgement.name, judgement.jdk)?;
+        for fault in faults {
+            writeln!(text, "- {fault}")?;
+        }
+        title = "\n";
+    }
+    Ok(())
+}
+
+/// What the programs do.
+fn legend(text: &mut String, judgements: &[Judgement]) -> Result<()> {
+    text.push_str("\n## The programs\n\n| name | what it does |\n|---|---|\n");
+    let mut told = Vec::new();
+    for name in judgements.iter().map(|judgement| judgement.name) {
+        if told.contains(&name) {
+            continue;
+        }
+        told.push(name);
+        let leak = by_name(name).map(|Scenario { leak, .. }| *leak);
+        let control = CONTROLS.iter().find(|control| control.name == name);
+        if let Some(about) = leak.or(control.map(|control| control.about)) {
+            writeln!(text, "| {name} | {about} |")?;
+        }
+    }
+    Ok(())
+}
