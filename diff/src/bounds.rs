@@ -29,14 +29,15 @@ fn reference(case: &Case<'_>, step: StepId) -> Option<Reference> {
     Some(case.snapshot.classes()[class].reference)
 }
 
-/// Soft references above what is named.
+/// Soft references above what is named, whose referents it is.
 fn soft(case: &Case<'_>) -> Option<String> {
-    let named = case.candidate.named;
-    let is_soft = |&s: &StepId| s != named && reference(case, s) == Some(Reference::Soft);
-    let step = case.steps.iter().copied().find(is_soft)?;
+    let step = case.steps.windows(2).find(|w| {
+        reference(case, w[0]) == Some(Reference::Soft)
+            && case.via(w[1]) == "java.lang.ref.Reference.referent"
+    })?;
     Some(format!(
         "held by soft references only ({}): the JVM clears them before memory runs out",
-        case.class(step)
+        case.class(step[0])
     ))
 }
 
@@ -51,15 +52,11 @@ fn weak(case: &Case<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
-    let is_weak = |&s: &StepId| reference(case, s) == Some(Reference::Weak);
-    let content = case.candidate.content.iter().copied();
-    let step = case
-        .steps
-        .iter()
-        .copied()
-        .filter(|s| case.candidate.content.iter().any(|c| s >= c))
-        .chain(content)
-        .find(is_weak)?;
+    // Not those that hold something besides, as the entries of thread locals do.
+    let step = case.candidate.named;
+    if reference(case, step) != Some(Reference::Weak) {
+        return None;
+    }
     let some = case.members(step, 64);
     let referents = case.field(&some, "referent");
     let alive = referents.iter().flatten().count();

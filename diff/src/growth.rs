@@ -33,6 +33,9 @@ pub(crate) struct Candidate {
     pub(crate) shallow: Vec<u64>,
     /// Memory outside of the heap that direct buffers in the content own, in each dump.
     pub(crate) off_heap: Vec<OffHeap>,
+    /// Bytes in the heap and outside of it in each dump; where other paths held the content, in
+    /// proportion to the dumps before and after.
+    pub(crate) series: Vec<u64>,
     /// How it went from dump to dump.
     pub(crate) trend: Trend,
     /// Dumps in the middle in which other paths held the content, so that they have no figures of it.
@@ -92,6 +95,13 @@ pub(crate) fn difference(figures: &[u64]) -> i64 {
         [first, .., last] => last.cast_signed() - first.cast_signed(),
         _ => 0,
     }
+}
+
+/// The figure so many parts of the way from one to another.
+fn between(from: u64, to: u64, (part, all): (usize, usize)) -> u64 {
+    let (part, all) = (part as u128, (all as u128).max(1));
+    let rest = all.saturating_sub(part);
+    u64::try_from((u128::from(from) * rest + u128::from(to) * part) / all).unwrap_or(u64::MAX)
 }
 
 /// The tries of all dumps, walked together along the last one's.
@@ -270,14 +280,15 @@ impl<'a> Aligned<'a> {
         candidate.elsewhere = (1..count.saturating_sub(1))
             .filter(|&i| is_missing(i) && are_there(i) == Some(true))
             .collect();
-        let known: Vec<u64> = candidate
-            .bytes()
-            .into_iter()
-            .enumerate()
-            .filter(|(i, _)| !candidate.elsewhere.contains(i))
-            .map(|(_, bytes)| bytes)
-            .collect();
-        candidate.trend = Trend::of(&known, self.least.cast_unsigned());
+        candidate.series = candidate.bytes();
+        for &i in &candidate.elsewhere {
+            let known = |j: &usize| !candidate.elsewhere.contains(j);
+            let before = (0..i).rev().find(known).map_or(0, |j| j);
+            let after = (i + 1..count).find(known).map_or(0, |j| j);
+            let (from, to) = (candidate.series[before], candidate.series[after]);
+            candidate.series[i] = between(from, to, (i - before, after - before));
+        }
+        candidate.trend = Trend::of(&candidate.series, self.least.cast_unsigned());
     }
 
     /// Direct buffers that no candidate has, and whose memory outside of the heap grew.
@@ -331,10 +342,13 @@ impl<'a> Aligned<'a> {
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
-        if candidate.in_place || !candidate.content.iter().any(shared) {
+        let class = trie.names.text(trie[candidate.named].class);
+        // Or what several paths led to before is held by one alone now.
+        let is_new = candidate.objects.first() == Some(&0) && !names::is_runtime_name(class);
+        let is_shared = candidate.content.iter().any(shared);
+        if candidate.in_place || !(is_shared || is_new) {
             return false;
         }
-        let class = trie.names.text(trie[candidate.named].class);
         let Some(all) = self.instances.get(class) else {
             return false;
         };
@@ -400,6 +414,7 @@ impl<'a> Aligned<'a> {
             objects: self.figures(named, |s| s.objects),
             shallow: self.figures(named, |s| s.shallow_bytes),
             off_heap: self.off_heap(&content),
+            series: Vec::new(),
             trend: Trend::Level,
             elsewhere: Vec::new(),
             content,

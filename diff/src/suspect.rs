@@ -139,7 +139,7 @@ pub(crate) fn judge(case: &Case<'_>, suspect: &mut Suspect, survival: Option<Sur
     suspect.detector = finding.as_ref().map(|f| f.detector);
     let evidence = Evidence {
         trend: candidate.trend,
-        figures: &candidate.retained,
+        figures: &candidate.series,
         finding,
         bound: bounds::of(case),
         start: start(case),

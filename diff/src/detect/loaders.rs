@@ -11,31 +11,38 @@ const SEVERAL: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let trie = case.trie();
-    let grows = |step| {
-        let (first, last) = case.ends(step);
-        last > first && case.is_kind(step, "java.lang.ClassLoader")
-    };
-    let content = case.candidate.content.iter().chain(&case.candidate.beside);
-    let loader = case
-        .steps
-        .iter()
-        .chain(content)
-        .copied()
-        .find(|&s| grows(s))?;
-    let (first, last) = case.ends(loader);
-    let class = case.class(loader);
     let [before, .., after] = case.summaries else {
         return None;
     };
-    let duplicates = after.facts.defined_by.iter().map(|(name, &now)| {
-        let grown = now.saturating_sub(before.facts.loaders_of(name));
-        (grown, name, now)
-    });
-    let most = duplicates
-        .filter(|d| d.0 > 0)
-        .max_by_key(|&(grown, name, _)| (grown, std::cmp::Reverse(name)));
+    let more = |class: &str| {
+        let (then, now) = (
+            before.facts.loaders_of(class),
+            after.facts.loaders_of(class),
+        );
+        now.saturating_sub(then)
+    };
+    let content = case.candidate.content.iter().chain(&case.candidate.beside);
+    let steps = || case.steps.iter().chain(content.clone()).copied();
+    let grows = |step| {
+        let (first, last) = case.ends(step);
+        last > first
+    };
+    // The loaders themselves, or instances of a class that many of them define.
+    let loader = steps().find(|&s| grows(s) && case.is_kind(s, "java.lang.ClassLoader"));
+    let instance = || steps().find(|&s| grows(s) && more(case.class(s)) >= SEVERAL);
+    let step = loader.or_else(instance)?;
+    let (first, last) = case.ends(step);
+    let class = case.class(step);
+    let duplicates = after.facts.defined_by.iter();
+    let most = match loader {
+        Some(_) => duplicates
+            .map(|(name, &now)| (more(name), &**name, now))
+            .filter(|d| d.0 > 0)
+            .max_by_key(|&(grown, name, _)| (grown, std::cmp::Reverse(name))),
+        None => Some((more(class), class, after.facts.loaders_of(class))),
+    };
     let pin: Vec<Label> = trie
-        .path(loader)
+        .path(step)
         .into_iter()
         .map(|s| (case.via(s).to_owned(), trie.names.kind(trie[s].via)))
         .collect();
@@ -45,7 +52,10 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         Some((grown, name, now)) => {
             let sentence = format!(
                 "class loader leak: {name} is defined by {}",
-                changed(now - grown, now, &format!("loaders of class {class}"))
+                match loader {
+                    Some(_) => changed(now - grown, now, &format!("loaders of class {class}")),
+                    None => changed(now - grown, now, "loaders"),
+                }
             );
             let finding = Finding::new("class-loader", sentence).and(pinned);
             match grown >= SEVERAL {

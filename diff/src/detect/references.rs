@@ -1,5 +1,7 @@
 //! What the runtime keeps for later: finalizers, cleaners, files to delete on exit.
 
+use hprof::{StackFrame, Thread};
+
 use super::Finding;
 use crate::case::Case;
 use crate::figures::changed;
@@ -27,7 +29,10 @@ pub(super) fn finalizer(case: &Case<'_>) -> Option<Finding> {
         "objects wait for their finalizer: java.lang.ref.Finalizer holds each until it has run ({})",
         changed(first, last, "objects")
     );
-    Some(Finding::new("finalizer", sentence).and(where_is(case, "Finalizer")))
+    Some(
+        Finding::new("finalizer", sentence)
+            .and(stuck(case, |t| t.name.as_deref() == Some("Finalizer"))),
+    )
 }
 
 /// Cleaning actions that have not run.
@@ -52,14 +57,19 @@ pub(super) fn cleaner(case: &Case<'_>) -> Option<Finding> {
          run it ({})",
         changed(first, last, "actions")
     );
-    Some(Finding::new("cleaner", sentence).and(where_is(case, "Common-Cleaner")))
+    Some(Finding::new("cleaner", sentence).and(stuck(case, |t| {
+        let of_cleaner = |f: &StackFrame| f.frame.class == "jdk.internal.ref.CleanerImpl";
+        t.frames.iter().any(of_cleaner)
+    })))
 }
 
 /// Where a thread of the runtime is held up in the application's code.
-fn where_is(case: &Case<'_>, name: &str) -> Option<String> {
+fn stuck(case: &Case<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<String> {
     let threads = case.snapshot.threads();
-    let thread = threads.iter().find(|t| t.name.as_deref() == Some(name))?;
-    let own = |class: &str| !names::is_runtime_name(class);
-    let frame = thread.frames.iter().find(|f| own(&f.frame.class))?;
-    Some(format!("the thread {name} is in {}", frame.frame))
+    let own = |f: &&StackFrame| !names::is_runtime_name(&f.frame.class);
+    threads.iter().filter(|t| wanted(t)).find_map(|thread| {
+        let frame = &thread.frames.iter().find(own)?.frame;
+        let name = thread.name.as_deref().unwrap_or("of the runtime");
+        Some(format!("the thread {name} is in {frame}"))
+    })
 }
