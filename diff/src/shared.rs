@@ -6,7 +6,9 @@
 
 use std::collections::HashSet;
 
-use hprof::{ClassIndex, Content, Hold, Node, ObjectIndex, Record, Snapshot, Value};
+use hprof::{
+    ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Value,
+};
 
 use crate::names::{self, LabelKind};
 
@@ -136,9 +138,17 @@ fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Lab
             Hold::Field(class, place)
         })
     };
+    // What retains nothing is no path.
+    let of = record.class.map(|c| snapshot.classes()[c].reference);
+    let weak = matches!(of, Some(Reference::Weak | Reference::Phantom));
+    let retains = |f: &&FieldValue<'_>| {
+        let of_reference = || &*snapshot.classes()[f.class].name == "java.lang.ref.Reference";
+        !(weak && f.name == "referent" && of_reference())
+    };
     match &record.content {
         Content::Instance(fields) => fields
             .iter()
+            .filter(retains)
             .filter_map(|f| match f.value {
                 Some(Value::Object(_, Some(target))) => {
                     Some((target, field(f.class, f.place, false)))

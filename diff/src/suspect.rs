@@ -38,10 +38,16 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
     reasons.extend(spread(case));
     let mut also_held_by: Vec<String> = Vec::new();
     // Where paths part, the trie ends; one of them is followed in the dump.
-    // How many ways lead to the class whose static field it is does not matter.
-    let parting = steps
+    // How many ways lead to the class whose static field it is does not matter, nor to what else is
+    // far above.
+    let is_shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
+    let head = candidate.content.first();
+    let head = head.and_then(|head| steps.iter().position(|s| s == head));
+    let down = &steps[..head.map_or(steps.len(), |at| at + 1)];
+    let parting = down
         .iter()
-        .position(|&s| trie.names.kind(trie[s].via) == LabelKind::Shared)
+        .rposition(is_shared)
+        .or_else(|| steps.iter().position(is_shared))
         .filter(|&at| start.is_none_or(|class| at > class));
     // That a virtual thread is a root tells how it was dumped, not what keeps it.
     let is_virtual = steps
@@ -62,11 +68,11 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
         if let Some(best) = found.iter().find(|p| is_own(p)).or(found.first()) {
             let spliced = |path: &[Label], at: usize| [&path[..at], best, &path[at + 1..]].concat();
             let shared = |l: &Label| l.1 == LabelKind::Shared;
-            let head = down_to_head.iter().position(shared);
+            let head = down_to_head.iter().rposition(shared);
             if let Some(at) = head.or(is_virtual.then_some(0)) {
                 down_to_head = spliced(&down_to_head, at);
             }
-            if let Some(at) = path.iter().position(shared) {
+            if let Some(at) = path.iter().rposition(shared) {
                 path = spliced(&path, at);
             } else {
                 path = [best, &path[..]].concat();
