@@ -123,6 +123,7 @@ impl Comparison {
             .collect();
         suspects.sort_by_key(|s| s.1);
         let mut suspects: Vec<Suspect> = suspects.into_iter().map(|s| s.0).collect();
+        suspect::fold_collections(&mut suspects);
         suspects.truncate(filter.suspects);
         for (suspect, rank) in suspects.iter_mut().zip(1..) {
             suspect.rank = rank;

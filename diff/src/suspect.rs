@@ -3,7 +3,7 @@
 use crate::bounds;
 use crate::case::Case;
 use crate::detect;
-use crate::figures::grouped;
+use crate::figures::{bytes, grouped};
 use crate::growth::{self, Candidate, difference};
 use crate::names::{self, LabelKind};
 use crate::report::{Coverage, Growth, Suspect, Verdict};
@@ -163,6 +163,32 @@ pub(crate) fn judge(case: &Case<'_>, suspect: &mut Suspect, survival: Option<Sur
         ));
     }
     suspect.reasons = reasons;
+}
+
+/// Takes out suspects that are nothing but the collections (their nodes, keys and tables) through which
+/// several fields hold what a suspect before them says.
+pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
+    let mut kept: Vec<Suspect> = Vec::new();
+    for suspect in suspects.drain(..) {
+        let holds = |of: &&mut Suspect| {
+            let (own, all) = (suspect.growth, of.growth);
+            let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
+            // One node for each, more or less.
+            let as_many = own.objects.abs_diff(all.objects) <= all.objects.unsigned_abs() / 8;
+            let is_small = own.retained_bytes <= all.retained_bytes;
+            let many = of.growth.objects > 1;
+            is_held && as_many && is_small && many && names::is_runtime_name(&suspect.class)
+        };
+        match kept.iter_mut().find(holds) {
+            Some(of) => of.reasons.push(format!(
+                "the collection in {} grew with them, by {}",
+                suspect.holder,
+                bytes(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
+            )),
+            None => kept.push(suspect),
+        }
+    }
+    *suspects = kept;
 }
 
 /// What a program does when it starts: classes are loaded, and the tables that the runtime keeps of them

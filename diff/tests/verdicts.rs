@@ -303,6 +303,43 @@ fn the_referrers_that_grow_are_named() {
     assert!(!grew.contains("Slots.ring"), "{told}");
 }
 
+/// Customers in two indexes of nodes, neither of which dominates them.
+#[test]
+fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
+    let heap = |count: usize| {
+        let mut app = App::new();
+        let customer = app.class("com.acme.Customer", &[("payload", OBJECT)]);
+        let node = app.class("java.util.HashMap$Node", &[("value", OBJECT)]);
+        let all = app.entries(customer, count);
+        for (class, field) in [("com.acme.ByName", "index"), ("com.acme.ByMail", "index")] {
+            let holder = app.statics(class, &[(field, Value::NULL)]);
+            app.root(holder);
+            let nodes = all
+                .iter()
+                .map(|&c| app.heap.add_instance(node, &[c.into()]));
+            let nodes: Vec<Obj> = nodes.collect();
+            let table = app.array(nodes);
+            app.heap.set_static(holder, field, table);
+        }
+        app.done()
+    };
+    let report = report(vec![heap(2000), heap(6000)]);
+    assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
+    let s = &report.suspects[0];
+    assert_eq!((&*s.class, s.growth.objects), ("com.acme.Customer", 4000));
+    let mut both = vec![&*s.holder, &*s.also_held_by[0]];
+    both.sort_unstable();
+    assert_eq!(both, ["com.acme.ByMail.index", "com.acme.ByName.index"]);
+    assert!(says(
+        s,
+        "the collection in com.acme.ByMail.index grew with them"
+    ));
+    assert!(says(
+        s,
+        "the collection in com.acme.ByName.index grew with them"
+    ));
+}
+
 #[test]
 fn large_and_steady_is_no_suspect() {
     let heap = |leak| registry(&[("table", 50_000), ("leak", leak)]);
