@@ -1,7 +1,7 @@
 //! What keeps a collection from growing for ever: references that the JVM may clear, and bounds that
 //! the objects themselves state.
 
-use hprof::{ClassIndex, ObjectIndex, Reference, Value};
+use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
 use crate::case::Case;
 use crate::figures::grouped;
@@ -19,6 +19,7 @@ const LOOKED_AT: usize = 4;
 pub(crate) fn of(case: &Case<'_>) -> Option<String> {
     soft(case)
         .or_else(|| weak(case))
+        .or_else(|| slack(case))
         .or_else(|| eldest(case))
         .or_else(|| library(case))
         .or_else(|| stated(case))
@@ -65,6 +66,34 @@ fn weak(case: &Case<'_>) -> Option<String> {
         format!(
             "what it holds are weak references ({}), which keep nothing alive",
             case.class(step)
+        )
+    })
+}
+
+/// Arrays of references that grew with what they held at one time: they do not shrink.
+fn slack(case: &Case<'_>) -> Option<String> {
+    /// Elements looked at.
+    const ELEMENTS: u32 = 1 << 20;
+    let candidate = case.candidate;
+    if !candidate.in_place || !case.class(candidate.named).ends_with("[]") {
+        return None;
+    }
+    let some = case.members(candidate.named, LOOKED_AT);
+    let (mut slots, mut used) = (0_u64, 0_u64);
+    for record in case.read(&some) {
+        if let Content::Array(array) = &record.content
+            && array.kind == Kind::Object
+        {
+            let set = |v: &Value| v.object().is_some();
+            slots += u64::from(array.len.min(ELEMENTS));
+            used += array.elements(0..ELEMENTS).filter(set).count() as u64;
+        }
+    }
+    (used * 4 < slots).then(|| {
+        format!(
+            "{} of {} slots are empty: such an array keeps the size that it needed once",
+            grouped(slots - used),
+            grouped(slots)
         )
     })
 }

@@ -489,17 +489,35 @@ impl<'a> Aligned<'a> {
         wanted: &dyn Fn(LabelKind) -> bool,
     ) -> Option<StepId> {
         let trie = self.last();
-        let head = candidate.content.first().copied();
-        let mut up = head.into_iter().chain(trie.above(candidate.at));
+        let path = self.down_to_head(candidate);
+        let mut up = path.into_iter().rev();
         up.find(|&s| wanted(trie.names.kind(trie[s].via)))
+    }
+
+    /// The steps from below the root down to the head of what grows.
+    fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
+        let trie = self.last();
+        let mut path = trie.path(candidate.at);
+        // The head of a chain is held by a field of its own.
+        path.extend(candidate.content.first());
+        // So is a tree's root: what the tree is made of, its own affair, comes again below.
+        if let Some(&head) = candidate.content.first() {
+            let again = trie.classes_below(head);
+            let is_node = |&s: &StepId| {
+                again.contains(&trie[s].class)
+                    && !names::is_runtime_name(trie.names.text(trie[s].class))
+            };
+            if let Some(root) = trie.path(candidate.at).iter().position(is_node) {
+                path.truncate(root + 1);
+            }
+        }
+        path
     }
 
     /// The references from the root down to the head of what grows.
     pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
         let trie = self.last();
-        let mut path = trie.path(candidate.at);
-        // The head of a chain is held by a field of its own.
-        path.extend(candidate.content.first());
+        let path = self.down_to_head(candidate);
         path.iter()
             .map(|&s| {
                 (
@@ -536,7 +554,7 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
     };
     nearest(&|k, _| is_application(k))
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeStatic))
-        .or_else(|| nearest(&|k, t| k == LabelKind::RuntimeField && !names::is_container(t)))
+        .or_else(|| nearest(&|k, t| k == LabelKind::RuntimeField && !names::is_inside(t)))
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 

@@ -20,6 +20,7 @@ pub mod fuzz;
 mod growth;
 mod locate;
 mod names;
+mod partings;
 mod report;
 pub mod samples;
 mod series;

@@ -101,6 +101,33 @@ pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     is_runtime_name(name) && !special
 }
 
+/// Whether a class is of a library of collections. Its fields are its own affair, as those of
+/// `java.util.HashMap` are: what a reader looks for is the field that holds the collection.
+fn is_collection_library(name: &str) -> bool {
+    const PREFIXES: [&str; 12] = [
+        "cern.colt.",
+        "clojure.lang.",
+        "com.carrotsearch.hppc.",
+        "com.github.benmanes.caffeine.",
+        "com.google.common.cache.",
+        "gnu.trove.",
+        "io.netty.util.Recycler",
+        "it.unimi.dsi.",
+        "org.ehcache.",
+        "org.jctools.",
+        "org.pcollections.",
+        "org.roaringbitmap.",
+    ];
+    const PACKAGES: [&str; 4] = ["collect", "collection", "collections", "jctools"];
+    PREFIXES.iter().any(|p| name.starts_with(p))
+        || name.split('.').any(|part| PACKAGES.contains(&part))
+}
+
+/// A field inside a container, rather than one that a cleaner holds its list by.
+pub(crate) fn is_inside(field: &str) -> bool {
+    is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
+}
+
 /// Classes that only store what is put into them: not what accumulates, but where.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);
@@ -129,7 +156,8 @@ pub(crate) fn hold_label(
     let classes = snapshot.classes();
     match hold {
         Hold::Field(class, i) => {
-            let runtime = is_runtime(snapshot, class);
+            let class_name = &classes[class].name;
+            let runtime = is_runtime(snapshot, class) || is_collection_library(class_name);
             let class = &classes[class];
             let field = class.fields.get(usize::from(i)).map_or("?", |f| &f.name);
             let kind = if runtime {

@@ -18,8 +18,12 @@ pub(crate) type Label = (String, LabelKind);
 /// Objects read on one level, and levels.
 const WIDTH: usize = 1 << 14;
 const DEPTH: usize = 8;
+/// Levels where one of a few objects is wanted.
+const DEPTH_TO_FEW: usize = 16;
 /// Elements looked at of one array.
 const ELEMENTS: u32 = 256;
+/// The class that declares a referent.
+const REFERENCE: &str = "java.lang.ref.Reference";
 /// Paths that are told apart.
 const PATHS: usize = 4;
 
@@ -29,20 +33,33 @@ struct Reached {
     from: Option<(usize, Label)>,
 }
 
-/// Paths from `sample`'s dominator to objects of its class with the same dominator, one for each
-/// reference that leaves the dominator; those found first come first.
-pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>> {
+/// Of more objects than these, any will do.
+pub(crate) const FEW: u64 = 1000;
+
+/// Paths from the samples' dominator to one of them, or else to objects of their class with the same
+/// dominator, one for each reference that leaves the dominator; those found first come first.
+///
+/// The samples are the largest of `of` objects. A few objects of a class differ (a database has a map for
+/// each table), and the path to just any of them would mislead; of very many any will do, and is found
+/// sooner.
+pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec<Vec<Label>> {
     let tree = snapshot.tree();
+    let Some(&sample) = samples.first() else {
+        return Vec::new();
+    };
     let Some(dominator) = tree.dominator(sample) else {
         return Vec::new();
     };
     let class = snapshot.class_of(sample);
+    let largest = snapshot.retained_bytes(sample);
+    let is_large =
+        |&&o: &&ObjectIndex| snapshot.retained_bytes(o) >= largest.map(|bytes| bytes / 2);
+    let samples: Vec<ObjectIndex> = samples.iter().filter(is_large).copied().collect();
     let wanted =
         |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
     let mut reached: Vec<Reached> = match tree.object(dominator) {
-        Some(object) => defined_by(snapshot, object)
-            .into_iter()
-            .chain([object])
+        Some(object) => std::iter::once(object)
+            .chain(loaded_by(snapshot, object))
             .map(|object| Reached { object, from: None })
             .collect(),
         // What grows may be a root itself, as virtual threads are; that it refers to itself is no path.
@@ -53,9 +70,10 @@ pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>>
             .collect(),
     };
     let mut seen: HashSet<ObjectIndex> = reached.iter().map(|r| r.object).collect();
-    let mut found: Vec<Vec<Label>> = Vec::new();
+    let [mut found, mut to_others] = [const { Vec::<Vec<Label>>::new() }; 2];
     let mut level = 0..reached.len();
-    for _ in 0..DEPTH {
+    let depth = if of <= FEW { DEPTH_TO_FEW } else { DEPTH };
+    for _ in 0..depth {
         let objects: Vec<ObjectIndex> = reached[level.clone()]
             .iter()
             .take(WIDTH)
@@ -67,7 +85,12 @@ pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>>
                 let from = Some((level.start + i, label));
                 if wanted(target) {
                     let path = trace(&reached, from);
-                    if path.len() <= DEPTH && found.iter().all(|p| p.first() != path.first()) {
+                    let found = if of <= FEW && samples.contains(&target) {
+                        &mut found
+                    } else {
+                        &mut to_others
+                    };
+                    if path.len() <= depth && found.iter().all(|p| p.first() != path.first()) {
                         found.push(path);
                     }
                 } else if is_below(snapshot, dominator, target) && seen.insert(target) {
@@ -82,24 +105,15 @@ pub(crate) fn paths(snapshot: &Snapshot, sample: ObjectIndex) -> Vec<Vec<Label>>
         if level.is_empty() || found.len() >= PATHS {
             break;
         }
+        if of > FEW && to_others.len() >= PATHS {
+            break;
+        }
+    }
+    if found.is_empty() {
+        found = to_others;
     }
     found.truncate(PATHS);
     found
-}
-
-/// The classes that a class loader defined: no field of the loader need lead to them.
-fn defined_by(snapshot: &Snapshot, loader: ObjectIndex) -> Vec<ObjectIndex> {
-    let classes = snapshot.classes();
-    let of_loaders = classes.by_name("java.lang.ClassLoader").first();
-    let is_loader = match (snapshot.class_of(loader), of_loaders) {
-        (Some(class), Some(&loaders)) => classes.is_subclass(class, loaders),
-        _ => false,
-    };
-    let all = classes.iter().take(classes.dumped());
-    all.filter(|(_, c)| is_loader && snapshot.find(c.loader) == Some(loader))
-        .map(|(i, _)| ObjectIndex(i.0))
-        .filter(|&o| snapshot.tree().is_reachable(o))
-        .collect()
 }
 
 /// Where paths begin when only the GC roots together dominate: classes, the application's first.
@@ -122,14 +136,33 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     all
 }
 
+/// The classes of a class loader.
+fn loaded_by(snapshot: &Snapshot, loader: ObjectIndex) -> impl Iterator<Item = ObjectIndex> {
+    let id = snapshot.ids(&[loader]).first().copied().flatten();
+    snapshot
+        .classes()
+        .iter()
+        .take(snapshot.classes().dumped())
+        .filter(move |(_, class)| Some(class.loader) == id)
+        .map(|(i, _)| ObjectIndex(i.0))
+}
+
 fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
     let tree = snapshot.tree();
     tree.node(object)
         .is_some_and(|n| n > dominator && n < tree.end(dominator))
 }
 
-/// What an object refers to, with how it is called.
+/// What an object refers to, with how it is called. A weak or phantom reference keeps nothing alive.
 fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
+    let classes = snapshot.classes();
+    let strength = snapshot
+        .class_of(record.object)
+        .map(|class| classes[class].reference);
+    let keeps_referent = !matches!(strength, Some(Reference::Weak | Reference::Phantom));
+    let keeps = |f: &FieldValue<'_>| {
+        keeps_referent || f.name != "referent" || &*classes[f.class].name != REFERENCE
+    };
     let label = |hold| names::hold_label(snapshot, hold, Some(record.object));
     let field = |class: ClassIndex, place, is_static| {
         label(if is_static {
@@ -138,17 +171,10 @@ fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Lab
             Hold::Field(class, place)
         })
     };
-    // What retains nothing is no path.
-    let of = record.class.map(|c| snapshot.classes()[c].reference);
-    let weak = matches!(of, Some(Reference::Weak | Reference::Phantom));
-    let retains = |f: &&FieldValue<'_>| {
-        let of_reference = || &*snapshot.classes()[f.class].name == "java.lang.ref.Reference";
-        !(weak && f.name == "referent" && of_reference())
-    };
     match &record.content {
         Content::Instance(fields) => fields
             .iter()
-            .filter(retains)
+            .filter(|f| keeps(f))
             .filter_map(|f| match f.value {
                 Some(Value::Object(_, Some(target))) => {
                     Some((target, field(f.class, f.place, false)))

@@ -6,15 +6,16 @@ use crate::detect;
 use crate::figures::{bytes, grouped};
 use crate::growth::{self, Candidate, difference};
 use crate::names::{self, LabelKind};
+use crate::partings::Filled;
 use crate::report::{Coverage, Growth, Suspect, Verdict};
-use crate::shared::{self, Label};
+use crate::shared::Label;
 use crate::survival::Survival;
 use crate::trie::StepId;
 use crate::verdict::Evidence;
 
 /// A candidate's path and figures, and the class that declares its holder; not judged yet.
 pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
-    let (aligned, candidate, last) = (case.aligned, case.candidate, case.snapshot);
+    let (aligned, candidate) = (case.aligned, case.candidate);
     let trie = aligned.last();
     let text = |name| trie.names.text(name).to_owned();
     let steps = trie.path(candidate.named);
@@ -32,65 +33,39 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
         (None, None) => text(trie[StepId::ROOT].via),
     };
-    let mut path: Vec<Label> = labels[start.map_or(1, |i| i + 1).min(labels.len())..].to_vec();
-    let mut down_to_head = aligned.labels(candidate);
     let mut reasons = vec![structure(candidate)];
     reasons.extend(spread(case));
-    let mut also_held_by: Vec<String> = Vec::new();
-    // Where paths part, the trie ends; one of them is followed in the dump.
-    // How many ways lead to the class whose static field it is does not matter, nor to what else is
-    // far above.
-    let is_shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
-    let head = candidate.content.first();
-    let head = head.and_then(|head| steps.iter().position(|s| s == head));
-    let down = &steps[..head.map_or(steps.len(), |at| at + 1)];
-    let parting = down
-        .iter()
-        .rposition(is_shared)
-        .or_else(|| steps.iter().position(is_shared))
-        .filter(|&at| start.is_none_or(|class| at > class));
+    // How many ways lead to the class whose static field it is does not matter.
+    let mut partings: Vec<usize> = (0..steps.len())
+        .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
+        .filter(|&at| start.is_none_or(|class| at > class))
+        .collect();
     // That a virtual thread is a root tells how it was dumped, not what keeps it.
-    let is_virtual = steps
-        .first()
-        .is_some_and(|&s| case.is_kind(s, "java.lang.VirtualThread"));
-    let parting = parting.or(is_virtual.then_some(0));
-    // Below the roots together, objects of the runtime's classes are of all kinds and origins: what
-    // one of them hangs on says nothing of the others.
-    let is_one_kind = |step: StepId| {
-        trie[step].parent != StepId::ROOT || !names::is_of_all_kinds(case.class(step))
-    };
-    if let Some(at) = parting
-        && is_one_kind(steps[at])
-        && let Some(&sample) = trie[steps[at]].samples.first()
+    let first = steps.first();
+    if first.is_some_and(|&s| case.is_kind(s, "java.lang.VirtualThread")) && !partings.contains(&0)
     {
-        let found = shared::paths(last, sample);
-        let is_own = |p: &[Label]| p.iter().any(|l| growth::is_application(l.1));
-        if let Some(best) = found.iter().find(|p| is_own(p)).or(found.first()) {
-            let spliced = |path: &[Label], at: usize| [&path[..at], best, &path[at + 1..]].concat();
-            let shared = |l: &Label| l.1 == LabelKind::Shared;
-            let head = down_to_head.iter().rposition(shared);
-            if let Some(at) = head.or(is_virtual.then_some(0)) {
-                down_to_head = spliced(&down_to_head, at);
-            }
-            if let Some(at) = path.iter().rposition(shared) {
-                path = spliced(&path, at);
-            } else {
-                path = [best, &path[..]].concat();
-            }
-            if let Some((first, LabelKind::ApplicationStatic | LabelKind::RuntimeStatic)) =
-                path.first()
-                && let Some((class, _)) = first.rsplit_once('.')
-            {
-                root = format!("static {class}");
-            }
+        partings.insert(0, 0);
+    }
+    let filled = Filled::new(case, &steps, &partings);
+    let begin = match (filled.at_static(), start) {
+        (Some((at, class)), _) => {
+            root = format!("static {class}");
+            at
         }
-        let ways = ways(case, trie[steps[at]].parent, &found);
+        (None, Some(class)) => class + 1,
+        (None, None) if filled.covers_root() => 0,
+        (None, None) => 1.min(labels.len()),
+    };
+    let path = filled.path(&labels, begin);
+    let down_to_head = filled.path(&aligned.labels(candidate), 0);
+    let mut also_held_by: Vec<String> = Vec::new();
+    if let Some((parent, found)) = filled.ways() {
+        let ways = ways(case, parent, found);
         reasons.extend(several(&ways));
-        let mut names: Vec<String> = ways.into_iter().map(|w| w.name).collect();
-        names.sort();
-        names.dedup();
-        also_held_by = names;
-    } else if parting.is_some() {
+        also_held_by = ways.into_iter().map(|w| w.name).collect();
+        also_held_by.sort();
+        also_held_by.dedup();
+    } else if !partings.is_empty() {
         reasons.push("no single object holds them; several paths lead to each".to_owned());
     }
     let growth = Growth {

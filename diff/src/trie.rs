@@ -5,7 +5,7 @@
 //! Chains of one label (linked lists, tree nodes) fold into one step, branches too small to matter
 //! are pooled, and only the steps that are large are looked into.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use hprof::{ClassIndex, Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
 use rayon::prelude::*;
@@ -40,7 +40,7 @@ pub struct Step {
     pub retained_bytes: u64,
     /// The steps below, small ones excepted.
     pub children: Vec<StepId>,
-    /// Some of the objects.
+    /// Some of the objects, those that retain most.
     pub samples: Vec<ObjectIndex>,
     /// The class of the objects; of several classes of one name, one.
     of: Option<ClassIndex>,
@@ -93,6 +93,7 @@ impl Trie {
                 names: Names::default(),
             },
             pending: Vec::new(),
+            largest: Vec::new(),
             queue: VecDeque::new(),
             index: HashMap::new(),
             expand: (reachable / EXPAND_PART).max(EXPAND_BYTES),
@@ -108,7 +109,12 @@ impl Trie {
         while let Some(step) = builder.queue.pop_front() {
             builder.expand(step);
         }
-        let mut trie = builder.trie;
+        let Builder {
+            mut trie, largest, ..
+        } = builder;
+        for (step, largest) in trie.steps.iter_mut().zip(largest) {
+            step.samples = largest.0.into_iter().map(|(_, object)| object).collect();
+        }
         for i in 0..trie.steps.len() {
             let mut children = std::mem::take(&mut trie.steps[i].children);
             children.sort_by_key(|&c| (std::cmp::Reverse(trie[c].retained_bytes), c));
@@ -158,6 +164,20 @@ impl Trie {
         std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
     }
 
+    /// The classes of the steps below one, as far down as a structure of several classes repeats itself.
+    pub(crate) fn classes_below(&self, step: StepId) -> BTreeSet<Name> {
+        let mut classes = BTreeSet::new();
+        let mut level = vec![step];
+        for _ in 0..LONGEST_PERIOD {
+            level = level
+                .iter()
+                .flat_map(|&s| self[s].children.iter().copied())
+                .collect();
+            classes.extend(level.iter().map(|&s| self[s].class));
+        }
+        classes
+    }
+
     /// The steps from below the root down to this one.
     #[must_use]
     pub fn path(&self, step: StepId) -> Vec<StepId> {
@@ -177,6 +197,26 @@ struct Pending {
     nested: Vec<Node>,
 }
 
+/// The objects that retain most, and how much; of equals those of the lowest numbers.
+#[derive(Clone, Debug, Default)]
+struct Largest(Vec<(u64, ObjectIndex)>);
+
+impl Largest {
+    #[inline]
+    fn add(&mut self, retained: u64, object: ObjectIndex) {
+        let key = |&(retained, object): &(u64, ObjectIndex)| (std::cmp::Reverse(retained), object);
+        let new = (retained, object);
+        if let (Some(last), SAMPLES) = (self.0.last(), self.0.len())
+            && key(last) < key(&new)
+        {
+            return;
+        }
+        let at = self.0.partition_point(|known| key(known) < key(&new));
+        self.0.insert(at, new);
+        self.0.truncate(SAMPLES);
+    }
+}
+
 /// What a step's members hold by one label.
 #[derive(Debug, Default)]
 struct Group {
@@ -184,7 +224,7 @@ struct Group {
     shallow: u64,
     retained: u64,
     nodes: Vec<Node>,
-    samples: Vec<ObjectIndex>,
+    samples: Largest,
 }
 
 impl Group {
@@ -193,8 +233,9 @@ impl Group {
         self.shallow += other.shallow;
         self.retained += other.retained;
         self.nodes.append(&mut other.nodes);
-        self.samples.append(&mut other.samples);
-        self.samples.truncate(SAMPLES);
+        for &(retained, object) in &other.samples.0 {
+            self.samples.add(retained, object);
+        }
     }
 }
 
@@ -235,6 +276,7 @@ struct Builder<'a> {
     own: &'a Own,
     trie: Trie,
     pending: Vec<Pending>,
+    largest: Vec<Largest>,
     queue: VecDeque<StepId>,
     index: HashMap<(StepId, Name, Name), StepId>,
     expand: u64,
@@ -259,6 +301,7 @@ impl Builder<'_> {
             cyclic: false,
         });
         self.pending.push(Pending::default());
+        self.largest.push(Largest::default());
         self.index.insert((parent, via, class), id);
         if id != StepId::ROOT {
             self.trie.steps[parent.0 as usize].children.push(id);
@@ -304,9 +347,7 @@ impl Builder<'_> {
                     group.objects += 1;
                     group.shallow += child.shallow_bytes;
                     group.retained += child.retained_bytes;
-                    if group.samples.len() < SAMPLES {
-                        group.samples.push(child.object);
-                    }
+                    group.samples.add(child.retained_bytes, child.object);
                     group.nodes.extend(child.node);
                     false
                 });
@@ -339,7 +380,7 @@ impl Builder<'_> {
 
     /// Adds a group to the step below that its label names, or folds it into one above.
     fn place(&mut self, above: StepId, key: Key, group: Group, nested: bool) {
-        let Some(&sample) = group.samples.first() else {
+        let Some(&(_, sample)) = group.samples.0.first() else {
             return;
         };
         let (via, kind) = self.label(above, key, sample);
@@ -376,8 +417,10 @@ impl Builder<'_> {
         if !inside {
             step.retained_bytes += group.retained;
         }
-        step.samples.extend(group.samples);
-        step.samples.truncate(SAMPLES);
+        let samples = &mut self.largest[id.0 as usize];
+        for &(retained, object) in &group.samples.0 {
+            samples.add(retained, object);
+        }
         if step.retained_bytes >= self.expand {
             self.pend(id, group.nodes, inside);
         }

@@ -437,3 +437,25 @@ fn a_map_that_removes_its_eldest_is_a_cache() {
         );
     }
 }
+
+#[test]
+fn an_array_that_is_mostly_empty_is_no_leak() {
+    let heap = |slots: usize, used: usize| {
+        let mut app = App::new();
+        let ring = app.statics("com.acme.Ring", &[("slots", Value::NULL)]);
+        let one = app.bytes(8);
+        let object = app.object;
+        let array = app
+            .heap
+            .add_object_array(object, vec![writer::Ref::Null; slots]);
+        (0..used).for_each(|i| app.heap.set_element(array, i, one));
+        app.heap.set_static(ring, "slots", array);
+        app.done()
+    };
+    for (used, verdict) in [(1000, Verdict::Cache), (30_000, Verdict::Growth)] {
+        let report = report(vec![heap(8_000, 1000), heap(32_000, used)]);
+        let s = held_by(&report, "com.acme.Ring.slots");
+        assert_eq!(s.verdict, verdict, "{s:#?}");
+        assert_eq!(says(s, "31,000 of 32,000 slots are empty"), used == 1000);
+    }
+}

@@ -7,6 +7,7 @@ mod ci;
 mod fuzz;
 mod java;
 mod overhead;
+mod real;
 mod run;
 mod soak;
 
@@ -30,6 +31,8 @@ enum Task {
     Overhead(overhead::Options),
     /// How often reports are right: leak scenarios, fixed twins and controls
     Accuracy(accuracy::Options),
+    /// Published programs that are made to leak, and what the reports on them say
+    Real(real::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -43,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
         Task::Accuracy(options) => accuracy::accuracy(&options),
+        Task::Real(options) => real::real(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }

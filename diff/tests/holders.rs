@@ -1,0 +1,217 @@
+//! Which field is named as the holder, and which path leads there, in structures as published programs
+//! have them: a broker's queues, a database's tables.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use heapdiff_diff::Report;
+use hprof::Source;
+use testdata::writer::{
+    self, Boot, ClassId, Elements, FieldType, HeapBuilder, Obj, ReferenceKind, Root, Value,
+};
+
+const OBJECT: FieldType = FieldType::Object;
+
+/// A heap with a loader for the application's classes.
+struct App {
+    heap: HeapBuilder,
+    boot: Boot,
+    loader: Obj,
+}
+
+impl App {
+    fn new() -> Self {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+        let loader = heap.add_class_loader(class, "app");
+        heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
+        Self { heap, boot, loader }
+    }
+
+    fn class(&mut self, name: &str, fields: &[&str], statics: &[&str]) -> ClassId {
+        let fields: Vec<(&str, FieldType)> = fields.iter().map(|&f| (f, OBJECT)).collect();
+        let statics: Vec<(&str, Value)> = statics.iter().map(|&f| (f, Value::NULL)).collect();
+        let class = self
+            .heap
+            .add_class(name, Some(self.boot.object), &fields, &statics);
+        self.heap.set_loader(class, self.loader);
+        class
+    }
+
+    fn array(&mut self, of: Vec<Obj>) -> Obj {
+        self.heap.add_object_array(self.boot.object, of)
+    }
+
+    /// So many objects of a class with one field, each with a body of 200 bytes.
+    fn rows(&mut self, class: ClassId, count: usize) -> Vec<Obj> {
+        (0..count)
+            .map(|_| {
+                let body = self.heap.add_primitive_array(Elements::Byte(vec![1; 200]));
+                self.heap.add_instance(class, &[body.into()])
+            })
+            .collect()
+    }
+}
+
+fn report(dumps: [HeapBuilder; 2]) -> Report {
+    common::report(dumps.map(|heap| Source::from_bytes(heap.build())))
+}
+
+#[test]
+fn a_weak_reference_is_no_path() {
+    let heap = |messages: usize| {
+        let mut app = App::new();
+        let message = app.class("com.acme.Message", &["body"], &[]);
+        let queue = app.class("com.acme.Queue", &["messages"], &[]);
+        let server = app.class("com.acme.Server", &["queue"], &["instance"]);
+        let monitor = app.class("com.acme.Monitor", &["queue"], &["instance"]);
+        // Its name and its place come before the others.
+        let watch = app.class("com.acme.AWatch", &[], &["watched"]);
+        let rows = app.rows(message, messages);
+        let array = app.array(rows);
+        let queue = app.heap.add_instance(queue, &[array.into()]);
+        let weak = app.heap.add_reference(ReferenceKind::Weak, queue);
+        app.heap.set_static(watch, "watched", weak);
+        for class in [server, monitor] {
+            let holder = app.heap.add_instance(class, &[queue.into()]);
+            app.heap.set_static(class, "instance", holder);
+        }
+        app.heap
+    };
+    let report = report([heap(500), heap(2500)]);
+    let s = &report.suspects[0];
+    assert_eq!(
+        (&*s.root, &*s.holder, &*s.class),
+        (
+            "static com.acme.Server",
+            "com.acme.Queue.messages",
+            "com.acme.Message"
+        )
+    );
+    assert_eq!(
+        s.path,
+        [
+            "com.acme.Server.instance",
+            "com.acme.Server.queue",
+            "com.acme.Queue.messages",
+            "java.lang.Object[*]"
+        ]
+    );
+    let told = |r: &String| r.contains("com.acme.Server.instance and com.acme.Monitor.instance:");
+    assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
+    assert!(!s.reasons.iter().any(|r| r.contains("AWatch")));
+}
+
+#[test]
+fn the_path_leads_to_the_table_that_grew() {
+    let heap = |rows: usize| {
+        let mut app = App::new();
+        let row = app.class("com.acme.Row", &["body"], &[]);
+        let table = app.class("com.acme.Table", &["rows"], &[]);
+        let store = app.class("com.acme.Store", &["meta", "tables"], &["open"]);
+        let registry = app.class("com.acme.Registry", &["tables"], &["known"]);
+        let tables: Vec<Obj> = [5, rows, 7]
+            .map(|count| {
+                let rows = app.rows(row, count);
+                let array = app.array(rows);
+                app.heap.add_instance(table, &[array.into()])
+            })
+            .to_vec();
+        let all = app.array(tables.clone());
+        let open = app
+            .heap
+            .add_instance(store, &[tables[0].into(), all.into()]);
+        app.heap.set_static(store, "open", open);
+        let known = app.array(tables);
+        let known = app.heap.add_instance(registry, &[known.into()]);
+        app.heap.set_static(registry, "known", known);
+        app.heap
+    };
+    let report = report([heap(500), heap(2500)]);
+    let s = &report.suspects[0];
+    assert_eq!(
+        (&*s.holder, &*s.class),
+        ("com.acme.Table.rows", "com.acme.Row")
+    );
+    // `Store.meta` is nearer, and another table.
+    assert_eq!(
+        s.path,
+        [
+            "com.acme.Store.open",
+            "com.acme.Store.tables",
+            "java.lang.Object[*]",
+            "com.acme.Table.rows",
+            "java.lang.Object[*]"
+        ]
+    );
+}
+
+/// A B-tree: pages of references to pages.
+#[test]
+fn the_holder_of_a_tree_is_the_field_with_its_root() {
+    let heap = |leaves: usize| {
+        let mut app = App::new();
+        let row = app.class("com.acme.Row", &["body"], &[]);
+        let page = app.class("com.acme.Page", &["children"], &[]);
+        let reference = app.class("com.acme.PageReference", &["page"], &[]);
+        let table = app.class("com.acme.Table", &[], &["root"]);
+        let mut level: Vec<Obj> = (0..leaves)
+            .map(|_| {
+                let rows = app.rows(row, 10);
+                let array = app.array(rows);
+                app.heap.add_instance(page, &[array.into()])
+            })
+            .collect();
+        while level.len() > 1 {
+            let pages = level.chunks(8).map(<[Obj]>::to_vec).collect::<Vec<_>>();
+            level = pages
+                .into_iter()
+                .map(|pages| {
+                    let references = pages
+                        .into_iter()
+                        .map(|p| app.heap.add_instance(reference, &[p.into()]))
+                        .collect();
+                    let children = app.array(references);
+                    app.heap.add_instance(page, &[children.into()])
+                })
+                .collect();
+        }
+        app.heap.set_static(table, "root", level[0]);
+        app.heap
+    };
+    let report = report([heap(64), heap(512)]);
+    let s = &report.suspects[0];
+    assert_eq!(&*s.holder, "com.acme.Table.root", "{s:#?}");
+    assert_eq!(&*s.root, "static com.acme.Table");
+}
+
+#[test]
+fn the_holder_is_no_field_of_a_library_of_collections() {
+    let heap = |rows: usize| {
+        let mut app = App::new();
+        let row = app.class("com.acme.Row", &["body"], &[]);
+        let list = app.class("org.fast.collections.ArrayBag", &["items"], &[]);
+        let table = app.class("com.acme.Table", &["rows"], &["only"]);
+        let rows = app.rows(row, rows);
+        let array = app.array(rows);
+        let list = app.heap.add_instance(list, &[array.into()]);
+        let only = app.heap.add_instance(table, &[list.into()]);
+        app.heap.set_static(table, "only", only);
+        app.heap
+    };
+    let report = report([heap(500), heap(2500)]);
+    let s = &report.suspects[0];
+    assert_eq!(
+        (&*s.holder, &*s.class),
+        ("com.acme.Table.rows", "com.acme.Row")
+    );
+    let path = [
+        "com.acme.Table.only",
+        "com.acme.Table.rows",
+        "org.fast.collections.ArrayBag.items",
+        "java.lang.Object[*]",
+    ];
+    assert_eq!(s.path, path);
+}

@@ -1,0 +1,227 @@
+//! Published programs that are made to leak, and what the reports on them say.
+//!
+//! The drivers in `testdata/real` are one source file each, with the libraries that a `pom.xml` beside it
+//! names; Maven fetches them. Each runs in three phases, as the scenarios do, with the agent loaded.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use testdata::jvm::{DumpOptions, Jdk, Launch};
+
+use crate::{java, run};
+
+/// Which, and what becomes of the answer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only this program
+    name: Option<String>,
+    /// Only this JDK's major version
+    #[arg(long)]
+    jdk: Option<u32>,
+    /// Write the reports to this Markdown file instead of the terminal
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+}
+
+/// The plugin, of a stated version: what Maven takes without one changes.
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
+
+/// A published program and what a right report on it says.
+struct Program {
+    name: &'static str,
+    /// What it is, its version, and what it is made to do.
+    about: &'static str,
+    source: &'static str,
+    holder: &'static str,
+    class: &'static str,
+    /// A method of the program's in the stack that allocated most of the growth.
+    allocator: &'static str,
+    /// What someone who runs such a program takes from the report.
+    verdict: &'static str,
+}
+
+const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "tomcat",
+        about: "Apache Tomcat 10.1 embedded. Its sessions never expire, and its clients send no cookie: each \
+                request begins a session with a basket in it.",
+        source: "Shop.java",
+        holder: "org.apache.catalina.session.ManagerBase.sessions",
+        class: "org.apache.catalina.session.StandardSession",
+        allocator: "Shop$BasketServlet.doGet",
+        verdict: "The session manager of one web application holds one more session for each request, the stack \
+                  shows the servlet that asks for them: give the sessions a timeout, and do not begin \
+                  one for a client that does not come back.",
+    },
+    Program {
+        name: "artemis",
+        about: "Apache ActiveMQ Artemis 2.38 embedded, without persistence. Messages are sent to a queue that \
+                nobody reads.",
+        source: "Orders.java",
+        holder: "org.apache.activemq.artemis.core.server.impl.QueueImpl.messageReferences",
+        class: "org.apache.activemq.artemis.core.server.impl.MessageReferenceImpl",
+        allocator: "org.apache.activemq.artemis",
+        verdict: "A queue's backlog, held by the queue itself and counted in messages: look for the queue \
+                  without a consumer, and give its address a maximum size or let messages expire.",
+    },
+    Program {
+        name: "h2",
+        about: "H2 2.2, a database in memory. Rows are added to a table and never deleted.",
+        source: "Journal.java",
+        holder: "org.h2.mvstore.RootReference.root",
+        class: "org.h2.mvstore.Page$PageReference",
+        allocator: "Journal.work",
+        verdict: "One map of the database's store grows, page by page, and the stack ends in the application's \
+                  own insert statement: delete old rows, or do not keep the database in memory.",
+    },
+    Program {
+        name: "micrometer",
+        about: "Micrometer 1.14, a registry of metrics. Requests are counted by their whole path, in which a \
+                user's number stands: a tag without a bound.",
+        source: "Gateway.java",
+        holder: "io.micrometer.core.instrument.MeterRegistry.meterMap",
+        class: "io.micrometer.core.instrument.Meter$Id",
+        allocator: "Gateway.handle",
+        verdict: "The registry has a meter for each path, and the stack shows the line that names them: count by \
+                  the path's pattern.",
+    },
+];
+
+/// Runs the programs, and fails where a report's first suspect is another than it should be.
+pub(crate) fn real(options: &Options) -> Result<()> {
+    java::ensure_jdk()?;
+    let chosen: Vec<&Program> = PROGRAMS
+        .iter()
+        .filter(|p| options.name.as_deref().is_none_or(|name| name == p.name))
+        .collect();
+    let names = || PROGRAMS.map(|p| p.name).join(", ");
+    ensure!(
+        !chosen.is_empty(),
+        "there is no such program; there are {}",
+        names()
+    );
+    let mut jdks = Jdk::all_for_scenarios();
+    jdks.retain(|jdk| options.jdk.is_none_or(|major| jdk.major() == major));
+    ensure!(!jdks.is_empty(), "no such JDK found");
+    let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
+    run::run(
+        run::cargo()
+            .args(["build", "--release", "--locked"])
+            .args(packages),
+    )?;
+    let mut page = String::from(
+        "# Published programs that leak\n\n\
+         Made by `cargo xtask real -o notes/real-software.md`. Each program runs with the agent \
+         (interval 16 KiB); dumps are taken after each of three equal phases of work.\n",
+    );
+    let mut wrong = Vec::new();
+    for program in chosen {
+        let libraries = libraries(program)?;
+        write!(page, "\n## {}\n\n{}\n", program.name, program.about)?;
+        for jdk in &jdks {
+            let (text, fault) = one(program, jdk, &libraries)?;
+            write!(page, "\nOn JDK {}:\n\n```text\n{text}```\n", jdk.major())?;
+            if let Some(fault) = fault {
+                wrong.push(format!("{} on JDK {}: {fault}", program.name, jdk.major()));
+            }
+        }
+        write!(page, "\n{}\n", program.verdict)?;
+    }
+    match &options.output {
+        Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string())?,
+        None => println!("{page}"),
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+fn folder(program: &Program) -> PathBuf {
+    run::root().join("testdata/real").join(program.name)
+}
+
+/// Fetches what the program is made of; returns the folder.
+fn libraries(program: &Program) -> Result<PathBuf> {
+    let folder = folder(program);
+    let libraries = run::target_dir().join("real").join(program.name);
+    let mut maven = Command::new("mvn");
+    maven
+        .current_dir(&folder)
+        .args(["--quiet", "--batch-mode", COPY, "-DincludeScope=runtime"])
+        .arg(format!("-DoutputDirectory={}", libraries.display()));
+    if Command::new("mvn").arg("--version").output().is_err() {
+        bail!("Maven is missing, which fetches the programs: install the package maven");
+    }
+    run::run(&mut maven)?;
+    Ok(libraries)
+}
+
+/// The report's first lines, and what is wrong with it.
+fn one(program: &Program, jdk: &Jdk, libraries: &Path) -> Result<(String, Option<String>)> {
+    let library = run::target_dir().join("release/libheapdiff_agent.so");
+    let scratch = run::target_dir().join("real").join("dumps");
+    std::fs::create_dir_all(&scratch)?;
+    let mut target = Launch::source(jdk, folder(program).join(program.source))
+        .flag("-Xmx1g")
+        .flags(["-cp", &format!("{}/*", libraries.display())])
+        .agent(&library, "interval=16k")
+        .timeout(Duration::from_secs(120))
+        .start()?;
+    let mut dumps = Vec::new();
+    for phase in 1..=3 {
+        if phase == 1 {
+            target.wait_ready(1)?;
+        } else {
+            target.advance(phase)?;
+        }
+        let dump = scratch.join(format!("{}-{phase}.hprof", program.name));
+        // Of an earlier run; a JVM overwrites nothing.
+        let _ = std::fs::remove_file(&dump);
+        target.dump(&dump, DumpOptions::default())?;
+        dumps.push(dump);
+    }
+    drop(target);
+    let report = |format: &str| -> Result<String> {
+        let mut heapdiff = Command::new(run::target_dir().join("release/heapdiff"));
+        heapdiff
+            .current_dir(&scratch)
+            .args(dumps.iter().filter_map(|d| d.file_name()))
+            .args(["--top", "1", "--no-index", "--format", format]);
+        let done = heapdiff.output().context("cannot start heapdiff")?;
+        ensure!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        Ok(String::from_utf8(done.stdout)?)
+    };
+    let text = report("text")?;
+    let json: Value = serde_json::from_str(&report("json")?)?;
+    let fault = fault(program, &json["suspects"][0]);
+    for dump in dumps {
+        std::fs::remove_file(dump)?;
+    }
+    Ok((text, fault))
+}
+
+fn fault(program: &Program, suspect: &Value) -> Option<String> {
+    for (key, wanted) in [("holder", program.holder), ("class", program.class)] {
+        let found = suspect[key].as_str().unwrap_or("nothing");
+        if found != wanted {
+            return Some(format!("the {key} is {found}, not {wanted}"));
+        }
+    }
+    let frames = suspect["stacks"][0]["frames"].as_array();
+    let through = frames.into_iter().flatten().filter_map(Value::as_str);
+    let mut through = through.filter(|f| f.starts_with(program.allocator));
+    if through.next().is_none() {
+        return Some(format!("no frame of {}", program.allocator));
+    }
+    // Coverage: what the samples explain should be what grew, by and large.
+    let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
+    let permille = figure("sampled_bytes") * 1000 / figure("growth_bytes").max(1);
+    (!(700..1300).contains(&permille)).then(|| format!("the samples explain {permille}/1000"))
+}
