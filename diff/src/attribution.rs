@@ -266,7 +266,7 @@ impl Attribution {
     }
 
     /// Samples in these steps and below.
-    fn within<'a>(
+    pub(crate) fn within<'a>(
         &'a self,
         trie: &Trie,
         content: &[StepId],

@@ -1,8 +1,10 @@
 //! Where it accumulates: the deepest step that stays level in number while what it holds grows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::{self, LabelKind};
+use crate::facts::OffHeap;
+use crate::names::{self, LabelKind, Name};
+use crate::series::Trend;
 use crate::shared::Label;
 use crate::summary::Summary;
 use crate::trie::{Step, StepId, Trie};
@@ -29,11 +31,61 @@ pub(crate) struct Candidate {
     pub(crate) retained: Vec<u64>,
     pub(crate) objects: Vec<u64>,
     pub(crate) shallow: Vec<u64>,
+    /// Memory outside of the heap that direct buffers in the content own, in each dump.
+    pub(crate) off_heap: Vec<OffHeap>,
+    /// Bytes in the heap and outside of it in each dump; where other paths held the content, in
+    /// proportion to the dumps before and after.
+    pub(crate) series: Vec<u64>,
+    /// How it went from dump to dump.
+    pub(crate) trend: Trend,
+    /// Dumps in the middle in which other paths held the content, so that they have no figures of it.
+    pub(crate) elsewhere: Vec<usize>,
 }
 
 impl Candidate {
     pub(crate) fn growth(&self) -> i64 {
         difference(&self.retained)
+    }
+
+    /// Takes in what grows in another place that the same field holds; `same`: of the same class.
+    fn take_in(&mut self, other: Self, same: bool) {
+        self.beside.extend(other.content);
+        self.beside.extend(other.beside);
+        let add = |to: &mut Vec<u64>, from: Vec<u64>| {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = to.saturating_add(from);
+            }
+        };
+        add(&mut self.retained, other.retained);
+        if same {
+            add(&mut self.objects, other.objects);
+            add(&mut self.shallow, other.shallow);
+        }
+        for (to, from) in self.off_heap.iter_mut().zip(other.off_heap) {
+            to.buffers += from.buffers;
+            to.bytes = to.bytes.saturating_add(from.bytes);
+        }
+    }
+
+    /// Bytes in the heap and outside of it, in each dump.
+    fn bytes(&self) -> Vec<u64> {
+        let both = self.retained.iter().zip(&self.off_heap);
+        both.map(|(&heap, off)| heap.saturating_add(off.bytes))
+            .collect()
+    }
+
+    /// Growth in the heap and outside of it.
+    fn all_growth(&self) -> i64 {
+        difference(&self.bytes())
+    }
+
+    /// What is to be looked at before the others: what grew at every step, then what still grows.
+    pub(crate) const fn tier(&self) -> u8 {
+        match self.trend {
+            Trend::Steady => 0,
+            t if t.is_over() => 2,
+            _ => 1,
+        }
     }
 }
 
@@ -45,8 +97,16 @@ pub(crate) fn difference(figures: &[u64]) -> i64 {
     }
 }
 
+/// The figure so many parts of the way from one to another.
+fn between(from: u64, to: u64, (part, all): (usize, usize)) -> u64 {
+    let (part, all) = (part as u128, (all as u128).max(1));
+    let rest = all.saturating_sub(part);
+    u64::try_from((u128::from(from) * rest + u128::from(to) * part) / all).unwrap_or(u64::MAX)
+}
+
 /// The tries of all dumps, walked together along the last one's.
 pub(crate) struct Aligned<'a> {
+    summaries: &'a [Summary],
     tries: Vec<&'a Trie>,
     /// For each step of the last trie the same step in each trie, itself last.
     same: Vec<Vec<Option<StepId>>>,
@@ -113,6 +173,7 @@ impl<'a> Aligned<'a> {
             }
         }
         Some(Self {
+            summaries,
             tries,
             same,
             instances,
@@ -175,22 +236,103 @@ impl<'a> Aligned<'a> {
                 found.push(self.candidate(step, more, false));
             }
         }
+        found.extend(self.outside(&found));
         self.combine(&mut found);
-        found.retain(|c| c.growth() >= self.least);
-        // The runtime's own lists (cleaners, finalizers) grow along with what the application keeps:
-        // of two that grow alike, the application's field is the one that a person can mend.
-        let weight = |c: &Candidate| {
-            let own = self.labels(c).iter().any(|l| is_application(l.1));
-            c.growth() * if own { 2 } else { 1 }
-        };
-        found.sort_by_cached_key(|c| (std::cmp::Reverse(weight(c)), c.at, c.named));
+        found.retain(|c| c.all_growth() >= self.least);
+        found.sort_by_cached_key(|c| (std::cmp::Reverse(self.weight(c)), c.at, c.named));
         let mut kept: Vec<Candidate> = Vec::new();
         for candidate in found {
             if !self.only_moved(&candidate, &kept) {
                 kept.push(candidate);
             }
         }
+        for candidate in &mut kept {
+            self.follow(candidate);
+        }
+        kept.sort_by_key(Candidate::tier);
         kept
+    }
+
+    /// What a candidate's growth counts for when candidates are ranked. The runtime's own lists
+    /// (cleaners, finalizers) grow along with what the application keeps: of two that grow alike, the
+    /// application's field is the one that a person can mend.
+    pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
+        let own = self.labels(candidate).iter().any(|l| is_application(l.1));
+        candidate
+            .all_growth()
+            .saturating_mul(if own { 2 } else { 1 })
+    }
+
+    /// Finds out how a candidate went from dump to dump.
+    fn follow(&self, candidate: &mut Candidate) {
+        let class = self.last().names.text(self.last()[candidate.named].class);
+        let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
+        let all = [&candidate.content[..], &candidate.beside].concat();
+        let count = self.tries.len();
+        let is_missing = |i: usize| all.iter().all(|s| self.same[s.0 as usize][i].is_none());
+        // The objects are there, so they are only held in another way.
+        let are_there = |i: usize| {
+            let known = |&j: &usize| !is_missing(j);
+            let before = (0..i).rev().find(known)?;
+            let after = (i + 1..count).find(known)?;
+            Some(instances[i] * 2 >= instances[before].min(instances[after]))
+        };
+        candidate.elsewhere = (1..count.saturating_sub(1))
+            .filter(|&i| is_missing(i) && are_there(i) == Some(true))
+            .collect();
+        candidate.series = candidate.bytes();
+        for &i in &candidate.elsewhere {
+            let known = |j: &usize| !candidate.elsewhere.contains(j);
+            let before = (0..i).rev().find(known).map_or(0, |j| j);
+            let after = (i + 1..count).find(known).map_or(0, |j| j);
+            let (from, to) = (candidate.series[before], candidate.series[after]);
+            candidate.series[i] = between(from, to, (i - before, after - before));
+        }
+        candidate.trend = Trend::of(&candidate.series, self.least.cast_unsigned());
+    }
+
+    /// Direct buffers that no candidate has, and whose memory outside of the heap grew.
+    fn outside(&self, found: &[Candidate]) -> Vec<Candidate> {
+        let trie = self.last();
+        let Some(last) = self.summaries.last() else {
+            return Vec::new();
+        };
+        let content: BTreeSet<StepId> = found.iter().flat_map(|c| &c.content).copied().collect();
+        let steps = last.facts.off_heap.keys().copied();
+        steps
+            .filter(|&s| s != StepId::ROOT)
+            .filter(|&s| trie.above(s).all(|a| !content.contains(&a)))
+            .map(|s| self.candidate(trie[s].parent, vec![s], false))
+            .filter(|c| c.all_growth() >= self.least)
+            .collect()
+    }
+
+    /// Memory outside of the heap that direct buffers in these steps and below own, in each dump.
+    fn off_heap(&self, steps: &[StepId]) -> Vec<OffHeap> {
+        let in_dump = |i: usize| {
+            let (facts, trie) = (&self.summaries[i].facts, self.tries[i]);
+            let mut sum = OffHeap::default();
+            if facts.off_heap.is_empty() {
+                return sum;
+            }
+            let row = |s: &StepId| self.same[s.0 as usize][i];
+            let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
+            // Where a step was too small to be kept, its buffers were counted for the step above.
+            let pooled: BTreeSet<StepId> = steps
+                .iter()
+                .filter(|s| row(s).is_none())
+                .filter_map(|&s| self.last().above(s).find_map(|a| row(&a)))
+                .filter(|&a| a != StepId::ROOT)
+                .collect();
+            for (&step, own) in &facts.off_heap {
+                if pooled.contains(&step) || trie.above(step).any(|a| inside.contains(&a)) {
+                    sum.buffers += own.buffers;
+                    sum.bytes = sum.bytes.saturating_add(own.bytes);
+                }
+            }
+            sum
+        };
+        (0..self.tries.len()).map(in_dump).collect()
     }
 
     /// Whether there are not more objects of the candidate's class, but more that several paths
@@ -200,10 +342,13 @@ impl<'a> Aligned<'a> {
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
-        if candidate.in_place || !candidate.content.iter().any(shared) {
+        let class = trie.names.text(trie[candidate.named].class);
+        // Or what several paths led to before is held by one alone now.
+        let is_new = candidate.objects.first() == Some(&0) && !names::is_runtime_name(class);
+        let is_shared = candidate.content.iter().any(shared);
+        if candidate.in_place || !(is_shared || is_new) {
             return false;
         }
-        let class = trie.names.text(trie[candidate.named].class);
         let Some(all) = self.instances.get(class) else {
             return false;
         };
@@ -268,6 +413,10 @@ impl<'a> Aligned<'a> {
             retained: sum(&content, &|s| s.retained_bytes),
             objects: self.figures(named, |s| s.objects),
             shallow: self.figures(named, |s| s.shallow_bytes),
+            off_heap: self.off_heap(&content),
+            series: Vec::new(),
+            trend: Trend::Level,
+            elsewhere: Vec::new(),
             content,
             beside: Vec::new(),
         }
@@ -297,45 +446,56 @@ impl<'a> Aligned<'a> {
         best
     }
 
-    /// Candidates of one holder that hold one class are one: a table's nodes of two kinds, say.
+    /// Candidates of one holder that hold one class are one: a table's nodes of two kinds, say. And all of
+    /// one field of the application's (or one static one) at one place are: a map's keys, its values, and its table.
     fn combine(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
-        let mut merged: BTreeMap<(String, String), Candidate> = BTreeMap::new();
+        found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
+        let mut merged: Vec<Candidate> = Vec::new();
+        let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
+        let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         for candidate in found.drain(..) {
-            let key = (
-                self.holder(&candidate),
-                trie.names.text(trie[candidate.named].class).to_owned(),
-            );
-            match merged.entry(key) {
-                std::collections::btree_map::Entry::Vacant(slot) => {
-                    slot.insert(candidate);
+            let class = trie[candidate.named].class;
+            let key = (self.holder(&candidate), class);
+            let field = self
+                .own_field(&candidate)
+                .or_else(|| self.innermost(&candidate, &|k| k == LabelKind::RuntimeStatic));
+            let known = by_class.get(&key);
+            let known = known.or_else(|| by_field.get(&field?)).copied();
+            let at = known.unwrap_or(merged.len());
+            by_class.entry(key).or_insert(at);
+            if let Some(field) = field {
+                by_field.entry(field).or_insert(at);
+            }
+            match known {
+                Some(at) => {
+                    let same = trie[merged[at].named].class == class;
+                    merged[at].take_in(candidate, same);
                 }
-                std::collections::btree_map::Entry::Occupied(mut slot) => {
-                    let known = slot.get_mut();
-                    let (mut larger, smaller) = if known.growth() >= candidate.growth() {
-                        (known.clone(), candidate)
-                    } else {
-                        (candidate, known.clone())
-                    };
-                    larger.beside.extend(&smaller.content);
-                    larger.beside.extend(&smaller.beside);
-                    let sums = [
-                        (&mut larger.retained, &smaller.retained),
-                        (&mut larger.objects, &smaller.objects),
-                        (&mut larger.shallow, &smaller.shallow),
-                    ];
-                    for (to, from) in sums {
-                        to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
-                    }
-                    *known = larger;
-                }
+                None => merged.push(candidate),
             }
         }
-        found.extend(merged.into_values());
+        *found = merged;
     }
 
-    /// The references from the root down to the head of what grows.
-    pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
+    /// The innermost step through a field of the application's, down to the head of what grows.
+    pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
+        self.innermost(candidate, &is_application)
+    }
+
+    fn innermost(
+        &self,
+        candidate: &Candidate,
+        wanted: &dyn Fn(LabelKind) -> bool,
+    ) -> Option<StepId> {
+        let trie = self.last();
+        let path = self.down_to_head(candidate);
+        let mut up = path.into_iter().rev();
+        up.find(|&s| wanted(trie.names.kind(trie[s].via)))
+    }
+
+    /// The steps from below the root down to the head of what grows.
+    fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
         // The head of a chain is held by a field of its own.
@@ -351,6 +511,13 @@ impl<'a> Aligned<'a> {
                 path.truncate(root + 1);
             }
         }
+        path
+    }
+
+    /// The references from the root down to the head of what grows.
+    pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
+        let trie = self.last();
+        let path = self.down_to_head(candidate);
         path.iter()
             .map(|&s| {
                 (
@@ -387,7 +554,7 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
     };
     nearest(&|k, _| is_application(k))
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeStatic))
-        .or_else(|| nearest(&|k, t| k == LabelKind::RuntimeField && !names::is_container(t)))
+        .or_else(|| nearest(&|k, t| k == LabelKind::RuntimeField && !names::is_inside(t)))
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 

@@ -9,18 +9,28 @@
 
 mod allocated;
 mod attribution;
+mod bounds;
+mod case;
 mod compare;
+mod detect;
+mod facts;
+mod figures;
 mod frames;
 #[doc(hidden)]
 pub mod fuzz;
 mod growth;
 mod locate;
 mod names;
+mod partings;
 mod report;
 pub mod samples;
+mod series;
 mod shared;
 mod summary;
+mod survival;
+mod suspect;
 mod trie;
+mod verdict;
 
 pub use allocated::{Allocated, AllocatedLine};
 pub use attribution::{Estimate, Unseen, by_site};

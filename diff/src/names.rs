@@ -81,6 +81,26 @@ pub(crate) fn is_runtime_name(name: &str) -> bool {
     PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
+/// Classes that the runtime or a library makes while a program runs: hidden classes, lambdas, proxies,
+/// accessors.
+pub(crate) fn is_generated(name: &str) -> bool {
+    const PARTS: [&str; 5] = [
+        "/",
+        "$$",
+        "$Proxy",
+        "GeneratedConstructor",
+        "GeneratedMethod",
+    ];
+    PARTS.iter().any(|p| name.contains(p))
+}
+
+/// Classes of the runtime that anything may use: what one of their objects hangs on says nothing of the
+/// others.
+pub(crate) fn is_of_all_kinds(name: &str) -> bool {
+    let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
+    is_runtime_name(name) && !special
+}
+
 /// Whether a class is of a library of collections. Its fields are its own affair, as those of
 /// `java.util.HashMap` are: what a reader looks for is the field that holds the collection.
 fn is_collection_library(name: &str) -> bool {
@@ -101,6 +121,11 @@ fn is_collection_library(name: &str) -> bool {
     const PACKAGES: [&str; 4] = ["collect", "collection", "collections", "jctools"];
     PREFIXES.iter().any(|p| name.starts_with(p))
         || name.split('.').any(|part| PACKAGES.contains(&part))
+}
+
+/// A field inside a container, rather than one that a cleaner holds its list by.
+pub(crate) fn is_inside(field: &str) -> bool {
+    is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }
 
 /// Classes that only store what is put into them: not what accumulates, but where.

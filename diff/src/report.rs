@@ -159,6 +159,18 @@ pub struct Suspect {
     pub stacks: Vec<Stack>,
     /// How much of the growth the samples explain.
     pub coverage: Coverage,
+    /// The name of the detector that knows this kind of leak.
+    pub detector: Option<&'static str>,
+    /// How the retained bytes went from dump to dump: `steady`, `uneven`, `slowing`, `late`, `plateau`,
+    /// `warm-up`, `jump`, `sawtooth`, `rising-sawtooth`. Null for two dumps.
+    pub trend: Option<&'static str>,
+    /// Objects among which the growth is spread: 1 for one collection, more for one of each tenant, say.
+    pub holders: u64,
+    /// Other fields that hold the same objects: removing one reference would not free them.
+    pub also_held_by: Vec<String>,
+    /// Memory outside of the heap that direct buffers among the growing objects own, one figure for
+    /// each dump.
+    pub off_heap_bytes: Vec<u64>,
 }
 
 /// A suspect's growth.

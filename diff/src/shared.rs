@@ -62,8 +62,10 @@ pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Ve
             .chain(loaded_by(snapshot, object))
             .map(|object| Reached { object, from: None })
             .collect(),
+        // What grows may be a root itself, as virtual threads are; that it refers to itself is no path.
         None => starts(snapshot)
             .into_iter()
+            .filter(|&o| !wanted(o))
             .map(|object| Reached { object, from: None })
             .collect(),
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hprof::{Node, Snapshot, Total};
 
 use crate::attribution::Attribution;
+use crate::facts::Facts;
 use crate::report::SnapshotInfo;
 use crate::samples::{Own, Samples};
 use crate::trie::Trie;
@@ -29,9 +30,20 @@ pub struct Summary {
     pub trie: Trie,
     /// Where its samples are in the trie.
     pub(crate) allocated: Option<Attribution>,
+    pub(crate) facts: Facts,
 }
 
 impl Summary {
+    /// Reachable instances of the classes of this name.
+    pub(crate) fn instances(&self, class: &str) -> u64 {
+        let from = (class.to_owned(), None);
+        let lines = self.classes.range(from..);
+        lines
+            .take_while(|(key, _)| key.0 == class)
+            .map(|(_, figures)| figures.reachable.objects)
+            .sum()
+    }
+
     /// Reduces a dump. `path` is what the report calls it.
     ///
     /// Cost: one pass over the file and one over the dominator tree; two bytes an object meanwhile.
@@ -45,6 +57,7 @@ impl Summary {
         let (samples, fault) = Samples::of(snapshot, &own);
         let agent = samples.as_ref().and_then(Samples::info);
         let allocated = samples.map(|s| Attribution::new(snapshot, &holders, &trie, s));
+        let facts = Facts::new(snapshot, &holders, &trie);
         drop(holders);
         let mut classes: BTreeMap<ClassKey, ClassFigures> = BTreeMap::new();
         let mut all = Total::default();
@@ -99,6 +112,7 @@ impl Summary {
             classes,
             trie,
             allocated,
+            facts,
         })
     }
 }

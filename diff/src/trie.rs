@@ -159,6 +159,11 @@ impl Trie {
             .find(|&s| self[s].class == class && Some(self[s].via) == via)
     }
 
+    /// This step and those above it, up to the root.
+    pub(crate) fn above(&self, step: StepId) -> impl Iterator<Item = StepId> + '_ {
+        std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
+    }
+
     /// The classes of the steps below one, as far down as a structure of several classes repeats itself.
     pub(crate) fn classes_below(&self, step: StepId) -> BTreeSet<Name> {
         let mut classes = BTreeSet::new();

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use crate::common::of_files;
-use heapdiff_diff::Report;
+use heapdiff_diff::{Report, Verdict};
 use testdata::jvm::{DumpOptions, Jdk};
 use testdata::scenarios::{self, Mode, Scenario};
 
@@ -24,8 +24,16 @@ fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
 fn describe(report: &Report) -> String {
     let lines = report.suspects.iter().take(4).map(|s| {
         format!(
-            "    {} | {} | {} | {:?} | {:?} {:+}\n",
-            s.holder, s.class, s.root, s.path, s.objects, s.growth.retained_bytes
+            "    {} | {} | {} | {:?} | {:?} {:+} | {:?} {:?} {:#?}\n",
+            s.holder,
+            s.class,
+            s.root,
+            s.path,
+            s.objects,
+            s.growth.retained_bytes,
+            s.verdict,
+            s.detector,
+            s.reasons
         )
     });
     lines.collect()
@@ -60,7 +68,16 @@ fn each_leak_is_named_with_its_holder() {
             scenario.accepts_holder(&s.holder) && scenario.accepts_class(&s.class)
         });
         let (holders, classes) = (scenario.holders, scenario.classes);
-        (!right).then(|| format!("expected {holders:?} holding {classes:?}"))
+        if !right {
+            return Some(format!("expected {holders:?} holding {classes:?}"));
+        }
+        if let Some(expected) = scenario.detector
+            && report.suspects[0].detector != Some(expected)
+        {
+            return Some(format!("expected it to be called {expected}"));
+        }
+        let grave = matches!(report.suspects[0].verdict, Verdict::Leak | Verdict::Growth);
+        (!grave).then(|| "expected a verdict of leak or growth".to_owned())
     });
 }
 

@@ -373,7 +373,8 @@ impl Task {
 fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
     let mut tasks = Vec::new();
     let mut first = 1;
-    for last in long.iter().copied().chain([nodes - 1]) {
+    let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
+    for last in long.iter().copied().chain(rest) {
         for begin in (first..=last).step_by(SHARE) {
             tasks.push(Task::Members(begin..(begin + SHARE as u32).min(last + 1)));
         }
@@ -468,6 +469,8 @@ impl Walk<'_> {
         stack: &mut Vec<(Range<usize>, u32, u32)>,
         part: &mut Part,
     ) {
+        // What hangs on a part of a long row has no place above it yet.
+        let is_row = above == NONE;
         let level = self.level.get(q as usize).copied().unwrap_or(0);
         let checks = &self.checks.of_level[usize::from(level)];
         let mut soon = Soon::new(self.cells, self.targets);
@@ -509,8 +512,16 @@ impl Walk<'_> {
                     part.missing.push(object);
                 }
             } else if hangs(target) && self.cells.number(target) == object {
-                // A second reference from the same object is not followed.
-                self.cells.note(target).store(NONE, Ordering::Relaxed);
+                // A second reference from the same object is not followed. In a long row it can be
+                // another task's.
+                let note = self.cells.note(target);
+                if is_row && stack.is_empty() {
+                    if note.swap(NONE, Ordering::Relaxed) != object {
+                        continue;
+                    }
+                } else {
+                    note.store(NONE, Ordering::Relaxed);
+                }
                 let place = part.object.len() as u32;
                 part.object.push(target);
                 part.parent.push(above);

@@ -113,6 +113,11 @@ fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) 
     line("class", &suspect.class, style, out)?;
     line("objects", &objects.join(" -> "), style, out)?;
     line("retained", &retained.join(" -> "), style, out)?;
+    if !suspect.off_heap_bytes.is_empty() {
+        let outside = suspect.off_heap_bytes.iter();
+        let outside: Vec<String> = outside.map(|&n| Size(n).to_string()).collect();
+        line("off heap", &outside.join(" -> "), style, out)?;
+    }
     line("root", &suspect.root, style, out)?;
     path(&suspect.path, verbose, style, out)?;
     for (i, reason) in suspect.reasons.iter().enumerate() {

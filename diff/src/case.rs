@@ -1,0 +1,215 @@
+//! Something that grows, with what is needed to ask why: the dumps' summaries and the last dump, open.
+
+use hprof::{ClassIndex, Node, ObjectIndex, Record, Snapshot, Value};
+
+use crate::facts::OffHeap;
+use crate::growth::{Aligned, Candidate};
+use crate::summary::Summary;
+use crate::trie::{StepId, Trie};
+
+/// Objects gathered on each level on the way down to the members of a step.
+const GATHERED: usize = 1 << 14;
+
+/// A candidate in its surroundings.
+pub(crate) struct Case<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) summaries: &'a [Summary],
+    pub(crate) aligned: &'a Aligned<'a>,
+    pub(crate) candidate: &'a Candidate,
+    /// From below the root down to what is named.
+    pub(crate) steps: Vec<StepId>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        summaries: &'a [Summary],
+        aligned: &'a Aligned<'a>,
+        candidate: &'a Candidate,
+    ) -> Self {
+        Self {
+            snapshot,
+            summaries,
+            aligned,
+            candidate,
+            steps: aligned.last().path(candidate.named),
+        }
+    }
+
+    pub(crate) fn trie(&self) -> &'a Trie {
+        self.aligned.last()
+    }
+
+    /// The class of a step's objects, as text.
+    pub(crate) fn class(&self, step: StepId) -> &'a str {
+        let trie = self.trie();
+        trie.names.text(trie[step].class)
+    }
+
+    /// How a step's objects are held, as text.
+    pub(crate) fn via(&self, step: StepId) -> &'a str {
+        let trie = self.trie();
+        trie.names.text(trie[step].via)
+    }
+
+    /// The first step whose class is this.
+    pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
+        self.steps.iter().copied().find(|&s| wanted(self.class(s)))
+    }
+
+    /// The first step that is held through this.
+    pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
+        self.steps.iter().copied().find(|&s| wanted(self.via(s)))
+    }
+
+    /// The first step whose class is or extends the runtime's class of this name.
+    pub(crate) fn of_kind(&self, ancestor: &str) -> Option<StepId> {
+        self.steps
+            .iter()
+            .copied()
+            .find(|&s| self.is_kind(s, ancestor))
+    }
+
+    /// Whether a step's class is or extends the runtime's class of this name.
+    pub(crate) fn is_kind(&self, step: StepId, ancestor: &str) -> bool {
+        let classes = self.snapshot.classes();
+        let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
+        let ancestor = classes.by_name(ancestor).iter().find(of_boot);
+        match (self.class_index(step), ancestor) {
+            (Some(class), Some(&ancestor)) => classes.is_subclass(class, ancestor),
+            _ => false,
+        }
+    }
+
+    /// The class of a step's objects; none for class objects.
+    pub(crate) fn class_index(&self, step: StepId) -> Option<ClassIndex> {
+        let &sample = self.trie()[step].samples.first()?;
+        match self.snapshot.represents(sample) {
+            Some(_) => None,
+            None => self.snapshot.class_of(sample),
+        }
+    }
+
+    /// Objects of a step in each dump.
+    pub(crate) fn objects(&self, step: StepId) -> Vec<u64> {
+        self.aligned.figures(step, |s| s.objects)
+    }
+
+    /// First and last of a step's numbers of objects.
+    pub(crate) fn ends(&self, step: StepId) -> (u64, u64) {
+        let all = self.objects(step);
+        match (all.first(), all.last()) {
+            (Some(&first), Some(&last)) => (first, last),
+            _ => (0, 0),
+        }
+    }
+
+    /// The candidate's off-heap figures in the first dump and in the last.
+    pub(crate) fn off_heap(&self) -> (OffHeap, OffHeap) {
+        let all = &self.candidate.off_heap;
+        match (all.first(), all.last()) {
+            (Some(&first), Some(&last)) => (first, last),
+            _ => (OffHeap::default(), OffHeap::default()),
+        }
+    }
+
+    /// The innermost step through a field of the application's, counted from the root down to the head
+    /// of what grows.
+    pub(crate) fn own_field(&self) -> Option<StepId> {
+        self.aligned.own_field(self.candidate)
+    }
+
+    /// Some objects of a step, those with the smallest numbers of what is found: they were allocated
+    /// together and lie together in the file.
+    ///
+    /// Cost: looks at some ten thousand objects of the dominator tree, in memory.
+    pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
+        let trie = self.trie();
+        let path = trie.path(step);
+        // Where all objects of a step are known, it goes down from there.
+        let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
+        let from = path.iter().rposition(known);
+        let mut objects: Vec<ObjectIndex> = match from {
+            Some(at) => trie[path[at]].samples.clone(),
+            None => path
+                .first()
+                .map_or_else(Vec::new, |&s| trie[s].samples.clone()),
+        };
+        for &below in &path[from.map_or(1, |at| at + 1).min(path.len())..] {
+            let class = self.class_index(below);
+            objects = self.below(&objects, class);
+        }
+        if objects.is_empty() {
+            objects.clone_from(&trie[step].samples);
+        }
+        // A chain is one step, of which only the heads were found.
+        if objects.len() < limit {
+            objects = self.chained(objects, self.class_index(step));
+        }
+        objects.sort_unstable();
+        objects.dedup();
+        objects.truncate(limit);
+        objects
+    }
+
+    /// Objects of a class that these dominate.
+    fn below(&self, objects: &[ObjectIndex], class: Option<ClassIndex>) -> Vec<ObjectIndex> {
+        let tree = self.snapshot.tree();
+        let nodes = objects.iter().filter_map(|&o| tree.node(o));
+        let below = nodes.flat_map(|n| self.children(n));
+        let mut found: Vec<ObjectIndex> = below
+            .take(8 * GATHERED)
+            .filter(|&o| self.snapshot.class_of(o) == class)
+            .take(GATHERED)
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    fn children(&self, node: Node) -> impl Iterator<Item = ObjectIndex> + '_ {
+        let tree = self.snapshot.tree();
+        let inner = tree.children(node).filter_map(|n| tree.object(n));
+        inner.chain(tree.leaves(node))
+    }
+
+    fn chained(
+        &self,
+        mut objects: Vec<ObjectIndex>,
+        class: Option<ClassIndex>,
+    ) -> Vec<ObjectIndex> {
+        let mut at = 0;
+        while at < objects.len() && objects.len() < GATHERED {
+            let next = self.below(&objects[at..=at], class);
+            objects.extend(next);
+            at += 1;
+        }
+        objects
+    }
+
+    /// Reads objects.
+    pub(crate) fn read(&self, objects: &[ObjectIndex]) -> Vec<Record<'a>> {
+        self.snapshot
+            .read_all(objects)
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// A reference field of some objects, where it is set.
+    pub(crate) fn field(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<ObjectIndex>> {
+        let values = self.snapshot.field_values(objects, [name]);
+        values
+            .into_iter()
+            .map(|v| v?[0].and_then(Value::object))
+            .collect()
+    }
+
+    /// A whole number in a field of some objects.
+    pub(crate) fn number(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<i64>> {
+        let values = self.snapshot.field_values(objects, [name]);
+        values
+            .into_iter()
+            .map(|v| v?[0].and_then(Value::integer))
+            .collect()
+    }
+}

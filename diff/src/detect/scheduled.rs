@@ -1,0 +1,54 @@
+//! Tasks of timers and schedulers.
+
+use super::Finding;
+use crate::case::Case;
+use crate::figures::{changed, grouped};
+
+const LOOKED_AT: usize = 512;
+/// `java.util.TimerTask.state` and `java.util.concurrent.FutureTask.state` of a cancelled task.
+const CANCELLED_TIMER: i64 = 3;
+const CANCELLED_FUTURE: i64 = 4;
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let is_queue = |class: &str| {
+        class == "java.util.TaskQueue"
+            || class == "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue"
+    };
+    let queue = case.of_class(is_queue)?;
+    let at = case.steps.iter().position(|&s| s == queue)?;
+    let is_task = |&&s: &&_| {
+        case.is_kind(s, "java.util.TimerTask") || case.is_kind(s, "java.util.concurrent.FutureTask")
+    };
+    let task = case.steps[at + 1..]
+        .iter()
+        .find(is_task)
+        .or_else(|| case.candidate.content.iter().find(is_task))
+        .copied()
+        .unwrap_or(case.candidate.named);
+    let (first, last) = case.ends(task);
+    let sentence = format!(
+        "tasks pile up in a timer's queue ({})",
+        changed(first, last, "tasks")
+    );
+    let is_timer = case.is_kind(task, "java.util.TimerTask");
+    let cancelled = if is_timer {
+        CANCELLED_TIMER
+    } else {
+        CANCELLED_FUTURE
+    };
+    let remedy = match is_timer {
+        true => "Timer.purge() removes them",
+        false => "setRemoveOnCancelPolicy(true) removes them at once",
+    };
+    let some = case.members(task, LOOKED_AT);
+    let states = case.number(&some, "state");
+    let gone = states.iter().filter(|s| **s == Some(cancelled)).count() as u64;
+    let told = (gone > 0).then(|| {
+        format!(
+            "{} of {} tasks looked at are cancelled but stay until their time comes; {remedy}",
+            grouped(gone),
+            grouped(some.len() as u64)
+        )
+    });
+    Some(Finding::new("timer", sentence).and(told))
+}

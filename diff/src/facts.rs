@@ -1,0 +1,117 @@
+//! What a summary keeps of a dump besides its trie: small figures that need the dump to be open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hprof::{ClassIndex, Holders, ObjectIndex, Snapshot};
+
+use crate::locate::Locator;
+use crate::names;
+use crate::trie::{StepId, Trie};
+
+/// Objects read in one go.
+const BATCH: usize = 1 << 16;
+
+/// Facts of one dump.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// Reachable class objects.
+    pub(crate) classes: u64,
+    /// By how many loaders each class is defined, of those that more than one defines. Hidden and
+    /// generated classes, of which one loader may have many, are not counted.
+    pub(crate) defined_by: BTreeMap<String, u64>,
+    /// Memory outside of the heap that direct buffers own, by the deepest step that the buffer is in.
+    pub(crate) off_heap: BTreeMap<StepId, OffHeap>,
+}
+
+/// Direct buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OffHeap {
+    /// How many.
+    pub(crate) buffers: u64,
+    /// Their capacities together.
+    pub(crate) bytes: u64,
+}
+
+impl Facts {
+    /// Collects them.
+    ///
+    /// Cost: a look at each class; where there are direct buffers, one at each object's class and a
+    /// walk over the pieces of the file that hold a buffer.
+    pub(crate) fn new(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> Self {
+        let mut facts = Self {
+            off_heap: off_heap(snapshot, holders, trie),
+            ..Self::default()
+        };
+        let mut loaders: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+        let classes = snapshot.classes();
+        for (i, class) in classes.iter().take(classes.dumped()) {
+            if !snapshot.tree().is_reachable(ObjectIndex(i.0)) {
+                continue;
+            }
+            facts.classes += 1;
+            let counts = !class.loader.is_null() && !names::is_generated(&class.name);
+            if counts && class.element.is_none() {
+                loaders
+                    .entry(&class.name)
+                    .or_default()
+                    .insert(class.loader.0);
+            }
+        }
+        let several = loaders.into_iter().filter(|(_, l)| l.len() > 1);
+        facts.defined_by = several
+            .map(|(name, l)| (name.to_owned(), l.len() as u64))
+            .collect();
+        facts
+    }
+
+    /// By how many loaders a class is defined.
+    pub(crate) fn loaders_of(&self, class: &str) -> u64 {
+        self.defined_by.get(class).copied().unwrap_or(1)
+    }
+}
+
+/// Classes of buffers outside of the heap.
+pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
+    let classes = snapshot.classes();
+    let Some(&direct) = classes.by_name("java.nio.DirectByteBuffer").first() else {
+        return Vec::new();
+    };
+    classes
+        .iter()
+        .map(|(i, _)| i)
+        .filter(|&i| classes.is_subclass(i, direct))
+        .collect()
+}
+
+/// Buffers that own their memory have a cleaner; slices and duplicates of them do not.
+fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
+    let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
+    let classes = direct_buffer_classes(snapshot);
+    if classes.is_empty() {
+        return by_step;
+    }
+    let mut buffers = snapshot.instances(&classes);
+    buffers.retain(|&b| snapshot.tree().is_reachable(b));
+    if buffers.is_empty() {
+        return by_step;
+    }
+    let mut locator = Locator::new(snapshot, holders, trie);
+    for part in buffers.chunks(BATCH) {
+        let values = snapshot.field_values(part, ["capacity", "cleaner"]);
+        for (&buffer, values) in part.iter().zip(values) {
+            let Some([Some(capacity), Some(cleaner)]) = values else {
+                continue;
+            };
+            let bytes = capacity.integer().and_then(|c| u64::try_from(c).ok());
+            let (Some(bytes), Some(_)) = (bytes, cleaner.object()) else {
+                continue;
+            };
+            if let Some(step) = locator.step(buffer) {
+                let all = by_step.entry(step).or_default();
+                all.buffers += 1;
+                all.bytes += bytes;
+            }
+        }
+    }
+    by_step
+}

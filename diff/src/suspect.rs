@@ -1,0 +1,353 @@
+//! A candidate as a report tells it: its path, its figures, its verdict and why.
+
+use crate::bounds;
+use crate::case::Case;
+use crate::detect;
+use crate::figures::{bytes, grouped};
+use crate::growth::{self, Candidate, difference};
+use crate::names::{self, LabelKind};
+use crate::partings::Filled;
+use crate::report::{Coverage, Growth, Suspect, Verdict};
+use crate::shared::Label;
+use crate::survival::Survival;
+use crate::trie::StepId;
+use crate::verdict::Evidence;
+
+/// A candidate's path and figures, and the class that declares its holder; not judged yet.
+pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
+    let (aligned, candidate) = (case.aligned, case.candidate);
+    let trie = aligned.last();
+    let text = |name| trie.names.text(name).to_owned();
+    let steps = trie.path(candidate.named);
+    let labels: Vec<Label> = steps
+        .iter()
+        .map(|&s| (text(trie[s].via), trie.names.kind(trie[s].via)))
+        .collect();
+    // What a person wants begins at the nearest class whose static field holds it, or else at the
+    // root.
+    let start = steps
+        .iter()
+        .rposition(|&s| text(trie[s].class).starts_with("class "));
+    let mut root = match (start, steps.first()) {
+        (Some(i), _) => text(trie[steps[i]].class).replacen("class ", "static ", 1),
+        (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
+        (None, None) => text(trie[StepId::ROOT].via),
+    };
+    let mut reasons = vec![structure(candidate)];
+    reasons.extend(spread(case));
+    // How many ways lead to the class whose static field it is does not matter.
+    let mut partings: Vec<usize> = (0..steps.len())
+        .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
+        .filter(|&at| start.is_none_or(|class| at > class))
+        .collect();
+    // That a virtual thread is a root tells how it was dumped, not what keeps it.
+    let first = steps.first();
+    if first.is_some_and(|&s| case.is_kind(s, "java.lang.VirtualThread")) && !partings.contains(&0)
+    {
+        partings.insert(0, 0);
+    }
+    let filled = Filled::new(case, &steps, &partings);
+    let begin = match (filled.at_static(), start) {
+        (Some((at, class)), _) => {
+            root = format!("static {class}");
+            at
+        }
+        (None, Some(class)) => class + 1,
+        (None, None) if filled.covers_root() => 0,
+        (None, None) => 1.min(labels.len()),
+    };
+    let path = filled.path(&labels, begin);
+    let down_to_head = filled.path(&aligned.labels(candidate), 0);
+    let mut also_held_by: Vec<String> = Vec::new();
+    if let Some((parent, found)) = filled.ways() {
+        let ways = ways(case, parent, found);
+        reasons.extend(several(&ways));
+        also_held_by = ways.into_iter().map(|w| w.name).collect();
+        also_held_by.sort();
+        also_held_by.dedup();
+    } else if !partings.is_empty() {
+        reasons.push("no single object holds them; several paths lead to each".to_owned());
+    }
+    let growth = Growth {
+        objects: difference(&candidate.objects),
+        shallow_bytes: difference(&candidate.shallow),
+        retained_bytes: candidate.growth(),
+    };
+    let field = growth::holder(&down_to_head);
+    let holder = field.clone().unwrap_or_else(|| match candidate.at {
+        StepId::ROOT => labels[0].0.clone(),
+        at => text(trie[at].class),
+    });
+    let declaring = field.as_ref().and_then(|f| f.rsplit_once('.'));
+    let holder_class = declaring.map_or(&*holder, |(class, _)| class);
+    let holder_class = holder_class.trim_start_matches("class ").to_owned();
+    also_held_by.retain(|name| *name != holder);
+    let off_heap: Vec<u64> = candidate.off_heap.iter().map(|o| o.bytes).collect();
+    let suspect = Suspect {
+        rank: 0,
+        verdict: Verdict::Growth,
+        reasons,
+        root,
+        holder,
+        path: path.into_iter().map(|l| l.0).collect(),
+        class: text(trie[candidate.named].class),
+        objects: candidate.objects.clone(),
+        shallow_bytes: candidate.shallow.clone(),
+        retained_bytes: candidate.retained.clone(),
+        growth,
+        stacks: Vec::new(),
+        coverage: Coverage {
+            samples: 0,
+            sampled_bytes: 0,
+            growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
+            unseen_bytes: 0,
+        },
+        detector: None,
+        trend: (candidate.retained.len() > 2).then(|| candidate.trend.name()),
+        holders: holders(case),
+        also_held_by,
+        off_heap_bytes: match off_heap.iter().any(|&b| b > 0) {
+            true => off_heap,
+            false => Vec::new(),
+        },
+    };
+    (suspect, holder_class)
+}
+
+/// Gives the verdict, and puts the sentences that say why before what was said of its structure.
+pub(crate) fn judge(case: &Case<'_>, suspect: &mut Suspect, survival: Option<Survival>) {
+    let candidate = case.candidate;
+    let finding = detect::find(case);
+    suspect.detector = finding.as_ref().map(|f| f.detector);
+    let evidence = Evidence {
+        trend: candidate.trend,
+        figures: &candidate.series,
+        finding,
+        bound: bounds::of(case),
+        start: start(case),
+        survival,
+    };
+    suspect.verdict = evidence.verdict();
+    let mut reasons = evidence.reasons();
+    // The cause first, then how it is held, then what speaks for the verdict.
+    let cause = usize::from(suspect.detector.is_some());
+    reasons.splice(cause..cause, suspect.reasons.drain(..));
+    for &i in &candidate.elsewhere {
+        let dump = i + 1;
+        reasons.push(format!(
+            "in dump {dump} other paths held these objects: it has no figure of them"
+        ));
+    }
+    suspect.reasons = reasons;
+}
+
+/// Takes out suspects that are nothing but the collections (their nodes, keys and tables) through which
+/// several fields hold what a suspect before them says.
+pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
+    let mut kept: Vec<Suspect> = Vec::new();
+    for suspect in suspects.drain(..) {
+        let holds = |of: &&mut Suspect| {
+            let (own, all) = (suspect.growth, of.growth);
+            let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
+            // One node for each, more or less.
+            let as_many = own.objects.abs_diff(all.objects) <= all.objects.unsigned_abs() / 8;
+            let is_small = own.retained_bytes <= all.retained_bytes;
+            let many = of.growth.objects > 1;
+            is_held && as_many && is_small && many && names::is_runtime_name(&suspect.class)
+        };
+        match kept.iter_mut().find(holds) {
+            Some(of) => of.reasons.push(format!(
+                "the collection in {} grew with them, by {}",
+                suspect.holder,
+                bytes(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
+            )),
+            None => kept.push(suspect),
+        }
+    }
+    *suspects = kept;
+}
+
+/// What a program does when it starts: classes are loaded, and the tables that the runtime keeps of them
+/// grow.
+fn start(case: &Case<'_>) -> Option<String> {
+    let [first, .., last] = case.summaries else {
+        return None;
+    };
+    let (before, after) = (first.facts.classes, last.facts.classes);
+    let labels = case.aligned.labels(case.candidate);
+    let own = labels.iter().any(|l| growth::is_application(l.1));
+    let is_table = |step: StepId| {
+        let class = case.class(step);
+        let of_runtime = class.strip_prefix("class ").is_some_and(|c| {
+            const PLACES: [&str; 8] = [
+                "java.lang.Class",
+                "java.lang.invoke.",
+                "java.lang.reflect.",
+                "java.lang.Module",
+                "java.security.",
+                "java.util.ResourceBundle",
+                "jdk.internal.",
+                "sun.",
+            ];
+            PLACES.iter().any(|p| c.starts_with(p))
+        });
+        of_runtime || case.is_kind(step, "java.lang.ClassLoader")
+    };
+    let tables = case.steps.iter().any(|&s| is_table(s));
+    (!own && tables && after > before + before / 50).then(|| {
+        format!(
+            "{} classes were loaded between the dumps, and the runtime's own tables grow with them",
+            grouped(after - before)
+        )
+    })
+}
+
+/// A way to objects that several paths lead to.
+struct Way {
+    /// The field that stands for it.
+    name: String,
+    /// Whether what lies on it grew.
+    grew: bool,
+}
+
+/// What leads to shared objects below a step.
+fn ways(case: &Case<'_>, parent: StepId, found: &[Vec<Label>]) -> Vec<Way> {
+    // Ways through nothing but the inside of one collection (both ends of a linked list) are one.
+    let way = |path: &Vec<Label>| {
+        let is_told = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
+        path.iter().find(|l| is_told(l))?;
+        Some(Way {
+            name: growth::holder(path)?,
+            grew: grew(case, parent, path),
+        })
+    };
+    found.iter().filter_map(way).collect()
+}
+
+/// Whether there are more or larger objects on a way down from a step.
+fn grew(case: &Case<'_>, parent: StepId, path: &[Label]) -> bool {
+    let trie = case.trie();
+    let is_static = |kind| {
+        matches!(
+            kind,
+            LabelKind::ApplicationStatic | LabelKind::RuntimeStatic
+        )
+    };
+    let larger = |step: StepId| {
+        let shallow = case.aligned.figures(step, |s| s.shallow_bytes);
+        difference(&shallow) > 0
+    };
+    let mut level = vec![parent];
+    for (i, (text, kind)) in path.iter().enumerate() {
+        let is_this = |s: &StepId| case.via(*s) == text;
+        // A static field is found wherever its class hangs.
+        level = match i == 0 && is_static(*kind) {
+            true => (1..trie.len() as u32).map(StepId).filter(is_this).collect(),
+            false => {
+                let below = level.iter().flat_map(|&s| &trie[s].children).copied();
+                below.filter(is_this).collect()
+            }
+        };
+        if level.iter().any(|&s| larger(s)) {
+            return true;
+        }
+    }
+    false
+}
+
+fn several(ways: &[Way]) -> Option<String> {
+    let mut names: Vec<&str> = ways.iter().map(|w| &*w.name).collect();
+    let mut seen: Vec<&str> = Vec::new();
+    names.retain(|n| {
+        let new = !seen.contains(n);
+        seen.push(n);
+        new
+    });
+    if names.len() < 2 {
+        return None;
+    }
+    let grew: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|n| ways.iter().any(|w| w.name == *n && w.grew))
+        .collect();
+    let held = names.join(" and ");
+    Some(match grew.is_empty() || grew.len() == names.len() {
+        true => format!("held on several paths, by {held}: removing one would not free them"),
+        false => format!(
+            "held on several paths, by {held}: removing one would not free them; of these {} grew",
+            grew.join(" and ")
+        ),
+    })
+}
+
+/// Objects among which the growth is spread.
+fn holders(case: &Case<'_>) -> u64 {
+    let trie = case.trie();
+    let step = spread_over(case);
+    match step {
+        StepId::ROOT => 1,
+        step => trie[step].objects.max(1),
+    }
+}
+
+/// The step whose objects share the growth.
+fn spread_over(case: &Case<'_>) -> StepId {
+    match case.candidate.in_place {
+        true => case.candidate.content[0],
+        false => case.candidate.at,
+    }
+}
+
+/// How growth is spread over many holders, if it is.
+fn spread(case: &Case<'_>) -> Option<String> {
+    const MANY: u64 = 8;
+    const LOOKED_AT: usize = 1 << 12;
+    let trie = case.trie();
+    let at = spread_over(case);
+    let (before, count) = match at {
+        StepId::ROOT => (0, 1),
+        at => case.ends(at),
+    };
+    if count < MANY {
+        return None;
+    }
+    // Rather the list than its array.
+    let of = trie
+        .above(at)
+        .find(|&s| s == StepId::ROOT || !case.class(s).ends_with("[]"))
+        .filter(|&s| s != StepId::ROOT)
+        .unwrap_or(at);
+    let class = case.class(of);
+    let members = case.members(at, LOOKED_AT);
+    let sizes = members
+        .iter()
+        .filter_map(|&m| case.snapshot.retained_bytes(m));
+    let (all, largest) = sizes.fold((0_u64, 0_u64), |(sum, max), s| (sum + s, max.max(s)));
+    if largest > all / 2 {
+        return Some(format!(
+            "one of {} objects of class {class} holds most of it",
+            grouped(count)
+        ));
+    }
+    let [first, .., last] = &case.candidate.retained[..] else {
+        return None;
+    };
+    let mean = |bytes: u64, n: u64| bytes.checked_div(n).unwrap_or(0);
+    Some(format!(
+        "spread over {} holders of one kind ({class}): {} bytes in each on average, {} before",
+        grouped(count),
+        grouped(mean(*last, count)),
+        grouped(mean(*first, before))
+    ))
+}
+
+/// What grew, as to its structure.
+fn structure(candidate: &Candidate) -> String {
+    match candidate.in_place {
+        true => "it grew in place: the same number of objects, each larger".to_owned(),
+        false => {
+            "more objects are held there, while what holds them stayed level in number".to_owned()
+        }
+    }
+}

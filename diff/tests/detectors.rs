@@ -1,0 +1,303 @@
+//! Leaks that have a name, each beside a heap that looks like it and has none.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use heapdiff_diff::{Report, Suspect, Verdict};
+use hprof::Source;
+use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Value};
+
+const OBJECT: FieldType = FieldType::Object;
+const INT: FieldType = FieldType::Int;
+
+fn report(dumps: Vec<Vec<u8>>) -> Report {
+    common::report(dumps.into_iter().map(Source::from_bytes))
+}
+
+fn first(dumps: Vec<Vec<u8>>) -> Suspect {
+    let mut report = report(dumps);
+    assert!(!report.suspects.is_empty());
+    report.suspects.swap_remove(0)
+}
+
+/// A heap with one static field, `com.acme.App.held`, below an application's loader.
+fn held(build: impl FnOnce(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+    let loader = heap.add_class_loader(loader_class, "app");
+    heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+    let app = heap.add_class(
+        "com.acme.App",
+        Some(boot.object),
+        &[],
+        &[("held", Value::NULL)],
+    );
+    heap.set_loader(app, loader);
+    let object = build(&mut heap, loader);
+    heap.set_static(app, "held", object);
+    heap.build()
+}
+
+fn class(heap: &mut HeapBuilder, name: &str, fields: &[(&str, FieldType)]) -> ClassId {
+    let object = heap.boot().object;
+    heap.add_class(name, Some(object), fields, &[])
+}
+
+fn array(heap: &mut HeapBuilder, elements: Vec<Obj>) -> Obj {
+    let object = heap.boot().object;
+    heap.add_object_array(object, elements)
+}
+
+fn bytes(heap: &mut HeapBuilder, len: usize) -> Obj {
+    heap.add_primitive_array(Elements::Byte(vec![1; len]))
+}
+
+/// A table of a hash map with so many keys, of which so many differ in their fields.
+fn keys(count: usize, different: usize) -> Vec<u8> {
+    held(|heap, loader| {
+        let key = class(heap, "com.acme.Key", &[("name", OBJECT), ("zone", INT)]);
+        heap.set_loader(key, loader);
+        let map = class(heap, "java.util.HashMap", &[("table", OBJECT)]);
+        let node = class(
+            heap,
+            "java.util.HashMap$Node",
+            &[("hash", INT), ("key", OBJECT), ("value", OBJECT)],
+        );
+        let one = |i: usize| {
+            let name = heap.add_string(&format!("route {}", i % different));
+            let zone = i32::try_from(i % different % 7).unwrap();
+            let key = heap.add_instance(key, &[name.into(), Value::Int(zone)]);
+            let value = bytes(heap, 40);
+            let hash = i32::try_from(i).unwrap();
+            heap.add_instance(node, &[Value::Int(hash), key.into(), value.into()])
+        };
+        let nodes: Vec<Obj> = (0..count).map(one).collect();
+        let table = array(heap, nodes);
+        heap.add_instance(map, &[table.into()])
+    })
+}
+
+#[test]
+fn keys_that_are_equal_in_all_fields_are_told() {
+    let s = first(vec![keys(1000, 50), keys(2000, 50)]);
+    assert_eq!((s.detector, s.verdict), (Some("hash-key"), Verdict::Leak));
+    assert!(s.reasons[0].contains("com.acme.Key"), "{:?}", s.reasons);
+    let s = first(vec![keys(1000, 5000), keys(2000, 5000)]);
+    assert_eq!((s.detector, s.verdict), (None, Verdict::Growth));
+}
+
+/// A weak map with so many entries, whose values refer to their keys or do not.
+fn weak_map(count: usize, refer: bool) -> Vec<u8> {
+    held(|heap, _| {
+        let boot = heap.boot();
+        let map = class(heap, "java.util.WeakHashMap", &[("table", OBJECT)]);
+        let entry = heap.add_class(
+            "java.util.WeakHashMap$Entry",
+            Some(boot.weak_reference),
+            &[("value", OBJECT)],
+            &[],
+        );
+        let part = class(heap, "com.acme.Part", &[("owner", OBJECT)]);
+        let mut keys = Vec::new();
+        let entries: Vec<Obj> = (0..count)
+            .map(|_| {
+                let key = bytes(heap, 60);
+                keys.push(key);
+                let target = if refer { key } else { bytes(heap, 60) };
+                let inner = array(heap, vec![target]);
+                let value = heap.add_instance(part, &[inner.into()]);
+                let entry = heap.add_reference_of(entry, key);
+                heap.set_field(entry, "value", value);
+                entry
+            })
+            .collect();
+        let table = array(heap, entries);
+        let map = heap.add_instance(map, &[table.into()]);
+        // Something else holds the keys while they are in use.
+        let used = array(heap, if refer { Vec::new() } else { keys });
+        array(heap, vec![map, used])
+    })
+}
+
+#[test]
+fn values_that_hold_their_keys_are_told() {
+    let s = first(vec![weak_map(500, true), weak_map(1500, true)]);
+    assert_eq!((s.detector, s.verdict), (Some("weak-map"), Verdict::Leak));
+    let report = report(vec![weak_map(500, false), weak_map(1500, false)]);
+    let of_map = |s: &&Suspect| s.path.iter().any(|p| p.contains("WeakHashMap"));
+    let s = report.suspects.iter().find(of_map);
+    if let Some(s) = s {
+        assert_eq!((s.detector, s.verdict), (None, Verdict::Cache), "{s:#?}");
+    }
+    assert!(report.suspects.iter().all(|s| s.detector.is_none()));
+}
+
+/// Views of arrays: where each begins, how long it is, and how long its array is.
+fn views(count: usize, (start, len, all): (i32, i32, usize)) -> Vec<u8> {
+    held(|heap, loader| {
+        let view = class(
+            heap,
+            "com.acme.Header",
+            &[("data", OBJECT), ("offset", INT), ("length", INT)],
+        );
+        heap.set_loader(view, loader);
+        let one = |_| {
+            let data = bytes(heap, all);
+            heap.add_instance(view, &[data.into(), Value::Int(start), Value::Int(len)])
+        };
+        let views: Vec<Obj> = (0..count).map(one).collect();
+        array(heap, views)
+    })
+}
+
+#[test]
+fn small_views_of_large_arrays_are_told() {
+    let s = first(vec![views(20, (64, 16, 4000)), views(60, (64, 16, 4000))]);
+    assert_eq!(s.detector, Some("slice"));
+    assert!(s.reasons[0].contains("com.acme.Header"), "{:?}", s.reasons);
+    let s = first(vec![views(20, (0, 3900, 4000)), views(60, (0, 3900, 4000))]);
+    assert_eq!(s.detector, None);
+}
+
+/// Direct buffers of a mebibyte each; views of them own nothing.
+fn buffers(owners: usize, views: usize) -> Vec<u8> {
+    held(|heap, _| {
+        let boot = heap.boot();
+        let buffer = class(
+            heap,
+            "java.nio.Buffer",
+            &[("capacity", INT), ("address", FieldType::Long)],
+        );
+        let direct = heap.add_class(
+            "java.nio.DirectByteBuffer",
+            Some(buffer),
+            &[("cleaner", OBJECT), ("att", OBJECT)],
+            &[],
+        );
+        let cleaner = heap.add_class(
+            "jdk.internal.ref.Cleaner",
+            Some(boot.phantom_reference),
+            &[],
+            &[],
+        );
+        let mut all = Vec::new();
+        for i in 0..owners + views {
+            let one = heap.add_instance(direct, &[]);
+            heap.set_field(one, "capacity", 1_i32 << 20);
+            if i < owners {
+                let cleaner = heap.add_reference_of(cleaner, one);
+                heap.set_field(one, "cleaner", cleaner);
+            }
+            all.push(one);
+        }
+        let filler = bytes(heap, 4000);
+        all.push(filler);
+        array(heap, all)
+    })
+}
+
+#[test]
+fn memory_outside_of_the_heap_counts_however_small_its_buffers() {
+    let s = first(vec![buffers(20, 0), buffers(60, 0)]);
+    assert_eq!(
+        (s.detector, &*s.holder, &*s.class),
+        (
+            Some("direct-buffer"),
+            "com.acme.App.held",
+            "java.nio.DirectByteBuffer"
+        ),
+        "{s:#?}"
+    );
+    assert_eq!(s.off_heap_bytes, [20 << 20, 60 << 20]);
+    assert!(s.growth.retained_bytes < 16 << 10, "{s:?}");
+    assert!(
+        report(vec![buffers(20, 0), buffers(20, 40)])
+            .suspects
+            .is_empty()
+    );
+}
+
+/// A timer's queue with so many tasks, the first ones of them cancelled.
+fn timer(tasks: usize, cancelled: usize) -> Vec<u8> {
+    held(|heap, loader| {
+        let queue = class(
+            heap,
+            "java.util.TaskQueue",
+            &[("queue", OBJECT), ("size", INT)],
+        );
+        let task = class(heap, "java.util.TimerTask", &[("state", INT)]);
+        let own = heap.add_class("com.acme.Reminder", Some(task), &[("text", OBJECT)], &[]);
+        heap.set_loader(own, loader);
+        let one = |i: usize| {
+            let text = bytes(heap, 60);
+            let state = if i < cancelled { 3 } else { 1 };
+            let one = heap.add_instance(own, &[text.into()]);
+            heap.set_field(one, "state", state);
+            one
+        };
+        let all: Vec<Obj> = (0..tasks).map(one).collect();
+        let all = array(heap, all);
+        heap.add_instance(queue, &[all.into(), Value::Int(0)])
+    })
+}
+
+#[test]
+fn cancelled_tasks_that_a_timer_keeps_are_counted() {
+    let s = first(vec![timer(200, 150), timer(500, 450)]);
+    assert_eq!(
+        (s.detector, &*s.class),
+        (Some("timer"), "com.acme.Reminder")
+    );
+    let told = |r: &String| r.contains("450 of 500 tasks") && r.contains("purge");
+    assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
+    let s = first(vec![timer(200, 0), timer(500, 0)]);
+    assert!(s.reasons.iter().all(|r| !r.contains("cancelled")));
+}
+
+/// Deployments, each with a loader of its own and a class of one name, or all in one loader.
+fn deployments(count: usize, apart: bool) -> Vec<u8> {
+    held(|heap, app| {
+        let boot = heap.boot();
+        let loader_class = heap.add_class("com.acme.WebLoader", Some(boot.class_loader), &[], &[]);
+        heap.set_loader(loader_class, app);
+        let list = class(heap, "java.util.ArrayList", &[("elementData", OBJECT)]);
+        let one = |i: usize| {
+            let loader = heap.add_class_loader(loader_class, "web");
+            let data = bytes(heap, 2000);
+            let name = match apart {
+                true => "com.acme.web.Servlet".to_owned(),
+                false => format!("com.acme.web.Servlet{i}"),
+            };
+            let servlet = heap.add_class(&name, Some(boot.object), &[], &[("data", Value::NULL)]);
+            heap.set_loader(servlet, loader);
+            heap.set_static(servlet, "data", data);
+            loader
+        };
+        let all: Vec<Obj> = (0..count).map(one).collect();
+        let all = array(heap, all);
+        heap.add_instance(list, &[all.into()])
+    })
+}
+
+#[test]
+fn loaders_of_former_deployments_are_told() {
+    let s = first(vec![deployments(5, true), deployments(40, true)]);
+    assert_eq!(
+        (s.detector, s.verdict, &*s.class),
+        (Some("class-loader"), Verdict::Leak, "com.acme.WebLoader"),
+        "{s:#?}"
+    );
+    assert!(
+        s.reasons[0].contains("com.acme.web.Servlet is defined by 40 loaders"),
+        "{:?}",
+        s.reasons
+    );
+    assert!(s.reasons.iter().any(|r| r.contains("com.acme.App.held")));
+    let s = first(vec![deployments(5, false), deployments(40, false)]);
+    assert_eq!(
+        (s.detector, s.verdict),
+        (Some("class-loader"), Verdict::Growth)
+    );
+}

@@ -1,0 +1,461 @@
+//! Verdicts, and what is said of holders, on heaps that are known to the last object.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use heapdiff_diff::{Report, Suspect, Verdict};
+use hprof::Source;
+use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Value};
+
+const OBJECT: FieldType = FieldType::Object;
+
+fn report(dumps: Vec<Vec<u8>>) -> Report {
+    common::report(dumps.into_iter().map(Source::from_bytes))
+}
+
+/// The suspect with this holder.
+fn held_by<'a>(report: &'a Report, holder: &str) -> &'a Suspect {
+    let found = report.suspects.iter().find(|s| s.holder == holder);
+    found.unwrap_or_else(|| panic!("no {holder} in {:#?}", report.suspects))
+}
+
+fn says(suspect: &Suspect, part: &str) -> bool {
+    suspect.reasons.iter().any(|r| r.contains(part))
+}
+
+/// An application's heap under construction.
+struct App {
+    heap: HeapBuilder,
+    object: ClassId,
+    loader: Obj,
+    /// Global references so far.
+    globals: u64,
+}
+
+impl App {
+    fn new() -> Self {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+        let loader = heap.add_class_loader(loader_class, "app");
+        heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+        Self {
+            heap,
+            object: boot.object,
+            loader,
+            globals: 1,
+        }
+    }
+
+    fn class(&mut self, name: &str, fields: &[(&str, FieldType)]) -> ClassId {
+        let object = self.object;
+        self.extend(name, object, fields)
+    }
+
+    fn extend(&mut self, name: &str, above: ClassId, fields: &[(&str, FieldType)]) -> ClassId {
+        let class = self.heap.add_class(name, Some(above), fields, &[]);
+        if name.starts_with("com.") {
+            self.heap.set_loader(class, self.loader);
+        }
+        class
+    }
+
+    /// A class with static fields.
+    fn statics(&mut self, name: &str, statics: &[(&str, Value)]) -> ClassId {
+        let object = self.object;
+        let class = self.heap.add_class(name, Some(object), &[], statics);
+        if name.starts_with("com.") {
+            self.heap.set_loader(class, self.loader);
+        } else {
+            self.root(class);
+        }
+        class
+    }
+
+    fn root(&mut self, target: impl Into<Ref>) {
+        self.globals += 1;
+        let global_ref = self.globals;
+        self.heap
+            .add_root(writer::Root::JniGlobal { global_ref }, target);
+    }
+
+    fn bytes(&mut self, len: usize) -> Obj {
+        self.heap.add_primitive_array(Elements::Byte(vec![7; len]))
+    }
+
+    fn array(&mut self, elements: Vec<Obj>) -> Obj {
+        let object = self.object;
+        self.heap.add_object_array(object, elements)
+    }
+
+    /// So many objects of a class with a payload of a hundred bytes each.
+    fn entries(&mut self, class: ClassId, count: usize) -> Vec<Obj> {
+        let one = |_| {
+            let payload = self.bytes(100);
+            self.heap.add_instance(class, &[payload.into()])
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn done(self) -> Vec<u8> {
+        self.heap.build()
+    }
+}
+
+/// A registry whose static fields hold so many entries each.
+fn registry(counts: &[(&str, usize)]) -> Vec<u8> {
+    let mut app = App::new();
+    let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
+    let names: Vec<(&str, Value)> = counts.iter().map(|&(n, _)| (n, Value::NULL)).collect();
+    let registry = app.statics("com.acme.Registry", &names);
+    for &(name, count) in counts {
+        let all = app.entries(entry, count);
+        let all = app.array(all);
+        app.heap.set_static(registry, name, all);
+    }
+    app.done()
+}
+
+#[test]
+fn what_four_dumps_show_is_told_apart() {
+    // More than the leak, all of them.
+    let series = [
+        ("leak", [1000, 2000, 3000, 4000]),
+        ("filled", [1000, 6000, 9000, 9000]),
+        ("warm", [100, 7000, 7010, 7005]),
+        ("jumped", [500, 500, 8000, 8000]),
+        ("batch", [1000, 8000, 2000, 7500]),
+        ("steady", [9000, 9000, 9010, 9005]),
+        ("uneven", [1000, 1500, 1500, 2200]),
+    ];
+    let dump = |i: usize| registry(&series.map(|(name, counts)| (name, counts[i])));
+    let report = report((0..4).map(dump).collect());
+    let found: Vec<(&str, Verdict, Option<&str>)> = report
+        .suspects
+        .iter()
+        .map(|s| {
+            let field = s.holder.rsplit('.').next().unwrap();
+            (field, s.verdict, s.trend)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("leak", Verdict::Leak, Some("steady")),
+            ("uneven", Verdict::Growth, Some("uneven")),
+            ("filled", Verdict::Cache, Some("plateau")),
+            ("jumped", Verdict::Warmup, Some("jump")),
+            ("warm", Verdict::Warmup, Some("warm-up")),
+            ("batch", Verdict::Cache, Some("sawtooth")),
+        ]
+        .map(|f| f),
+        "{:#?}",
+        report.suspects
+    );
+    let leak = &report.suspects[0];
+    assert_eq!(leak.objects, [1000, 2000, 3000, 4000]);
+    assert!(says(leak, "3 of 3 steps"), "{:?}", leak.reasons);
+}
+
+#[test]
+fn two_dumps_of_a_filling_table_show_growth_only() {
+    let report = report(vec![
+        registry(&[("table", 1000)]),
+        registry(&[("table", 3000)]),
+    ]);
+    let s = &report.suspects[0];
+    assert_eq!((s.verdict, s.trend), (Verdict::Growth, None));
+    assert!(says(s, "two dumps cannot tell"), "{:?}", s.reasons);
+}
+
+#[test]
+fn what_other_paths_hold_in_one_dump_has_not_gone() {
+    // In the second dump a thread's variable holds the entries too: no field dominates them.
+    let heap = |count: usize, held: bool| {
+        let mut app = App::new();
+        let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
+        let registry = app.statics("com.acme.Registry", &[("entries", Value::NULL)]);
+        let all = app.entries(entry, count);
+        let all = app.array(all);
+        app.heap.set_static(registry, "entries", all);
+        let thread = app.heap.add_thread("main", &[]);
+        if held {
+            app.heap.add_local(thread, -1, all);
+        }
+        app.done()
+    };
+    let report = report(vec![
+        heap(1000, false),
+        heap(2000, true),
+        heap(3000, false),
+        heap(4000, false),
+    ]);
+    let s = held_by(&report, "com.acme.Registry.entries");
+    assert_eq!(
+        (s.verdict, s.trend),
+        (Verdict::Leak, Some("steady")),
+        "{s:#?}"
+    );
+    assert!(says(s, "in dump 2 other paths"), "{:?}", s.reasons);
+}
+
+/// Tenants with a list each, of so many entries.
+fn tenants(sizes: &[usize]) -> Vec<u8> {
+    let mut app = App::new();
+    let entry = app.class("com.acme.Order", &[("payload", OBJECT)]);
+    let tenant = app.class("com.acme.Tenant", &[("orders", OBJECT)]);
+    let list = app.extend(
+        "java.util.ArrayList",
+        app.object,
+        &[("elementData", OBJECT), ("size", FieldType::Int)],
+    );
+    let server = app.statics("com.acme.Server", &[("tenants", Value::NULL)]);
+    let one = |&size: &usize| {
+        let all = app.entries(entry, size);
+        let all = app.array(all);
+        let size = i32::try_from(size).unwrap();
+        let orders = app.heap.add_instance(list, &[all.into(), Value::Int(size)]);
+        app.heap.add_instance(tenant, &[orders.into()])
+    };
+    let all: Vec<Obj> = sizes.iter().map(one).collect();
+    let all = app.array(all);
+    app.heap.set_static(server, "tenants", all);
+    app.done()
+}
+
+#[test]
+fn growth_in_a_thousand_lists_is_one_pattern() {
+    let report = report(vec![tenants(&[4; 1000]), tenants(&[7; 1000])]);
+    assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
+    let s = &report.suspects[0];
+    assert_eq!(
+        (&*s.holder, &*s.class, s.holders, s.growth.objects),
+        ("com.acme.Tenant.orders", "com.acme.Order", 1000, 3000)
+    );
+    assert!(
+        says(
+            s,
+            "spread over 1,000 holders of one kind (java.util.ArrayList)"
+        ),
+        "{:?}",
+        s.reasons
+    );
+}
+
+#[test]
+fn growth_in_one_list_of_many_is_no_pattern() {
+    let mut after = [2; 100];
+    after[42] = 3000;
+    let report = report(vec![tenants(&[2; 100]), tenants(&after)]);
+    let s = &report.suspects[0];
+    assert!(says(s, "one of 100 objects"), "{:?}", s.reasons);
+    assert!(!says(s, "spread over"));
+}
+
+#[test]
+fn the_referrers_that_grow_are_named() {
+    // An index and a backlog grow with what they share; a table has always had room for it.
+    let heap = |count: usize| {
+        let mut app = App::new();
+        let message = app.class("com.acme.Message", &[("payload", OBJECT)]);
+        let all = app.entries(message, count);
+        let holders = [
+            ("com.acme.Index", "all", count),
+            ("com.acme.Backlog", "open", count),
+            ("com.acme.Slots", "ring", 8192),
+        ];
+        for (class, field, room) in holders {
+            let holder = app.statics(class, &[(field, Value::NULL)]);
+            app.root(holder);
+            let object = app.object;
+            let array = app
+                .heap
+                .add_object_array(object, vec![writer::Ref::Null; room]);
+            for (i, &one) in all.iter().enumerate() {
+                app.heap.set_element(array, i, one);
+            }
+            app.heap.set_static(holder, field, array);
+        }
+        app.done()
+    };
+    let report = report(vec![heap(2000), heap(7000)]);
+    let s = report
+        .suspects
+        .iter()
+        .find(|s| s.class == "com.acme.Message")
+        .unwrap();
+    let mut held: Vec<&str> = s.also_held_by.iter().map(|h| &**h).collect();
+    held.push(&s.holder);
+    held.sort_unstable();
+    assert_eq!(
+        held,
+        [
+            "com.acme.Backlog.open",
+            "com.acme.Index.all",
+            "com.acme.Slots.ring"
+        ],
+        "{s:#?}"
+    );
+    let told = s.reasons.iter().find(|r| r.contains("of these")).unwrap();
+    let (_, grew) = told.split_once("of these").unwrap();
+    assert!(grew.contains("Index.all") && grew.contains("Backlog.open"));
+    assert!(!grew.contains("Slots.ring"), "{told}");
+}
+
+/// Customers in two indexes of nodes, neither of which dominates them.
+#[test]
+fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
+    let heap = |count: usize| {
+        let mut app = App::new();
+        let customer = app.class("com.acme.Customer", &[("payload", OBJECT)]);
+        let node = app.class("java.util.HashMap$Node", &[("value", OBJECT)]);
+        let all = app.entries(customer, count);
+        for (class, field) in [("com.acme.ByName", "index"), ("com.acme.ByMail", "index")] {
+            let holder = app.statics(class, &[(field, Value::NULL)]);
+            app.root(holder);
+            let nodes = all
+                .iter()
+                .map(|&c| app.heap.add_instance(node, &[c.into()]));
+            let nodes: Vec<Obj> = nodes.collect();
+            let table = app.array(nodes);
+            app.heap.set_static(holder, field, table);
+        }
+        app.done()
+    };
+    let report = report(vec![heap(2000), heap(6000)]);
+    assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
+    let s = &report.suspects[0];
+    assert_eq!((&*s.class, s.growth.objects), ("com.acme.Customer", 4000));
+    let mut both = vec![&*s.holder, &*s.also_held_by[0]];
+    both.sort_unstable();
+    assert_eq!(both, ["com.acme.ByMail.index", "com.acme.ByName.index"]);
+    assert!(says(
+        s,
+        "the collection in com.acme.ByMail.index grew with them"
+    ));
+    assert!(says(
+        s,
+        "the collection in com.acme.ByName.index grew with them"
+    ));
+}
+
+#[test]
+fn large_and_steady_is_no_suspect() {
+    let heap = |leak| registry(&[("table", 50_000), ("leak", leak)]);
+    let report = report(vec![heap(1000), heap(2000), heap(3000)]);
+    let holders: Vec<&str> = report.suspects.iter().map(|s| &*s.holder).collect();
+    assert_eq!(holders, ["com.acme.Registry.leak"]);
+}
+
+/// A cache object with a bound in a field, and so many entries.
+fn bounded(field: &str, bound: i32, count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
+    let cache = app.class(
+        "com.acme.Cache",
+        &[("entries", OBJECT), (field, FieldType::Int)],
+    );
+    let server = app.statics("com.acme.Server", &[("cache", Value::NULL)]);
+    let all = app.entries(entry, count);
+    let all = app.array(all);
+    let cache = app
+        .heap
+        .add_instance(cache, &[all.into(), Value::Int(bound)]);
+    app.heap.set_static(server, "cache", cache);
+    app.done()
+}
+
+#[test]
+fn a_bound_that_is_kept_makes_a_cache() {
+    let verdict = |field: &str, bound| {
+        let report = report(vec![
+            bounded(field, bound, 1000),
+            bounded(field, bound, 3000),
+        ]);
+        let s = held_by(&report, "com.acme.Cache.entries");
+        (s.verdict, says(s, "com.acme.Cache.maxEntries is 4,000"))
+    };
+    assert_eq!(verdict("maxEntries", 4000), (Verdict::Cache, true));
+    // A bound that was passed long ago is none, and not every number is a bound.
+    assert_eq!(verdict("maxEntries", 2000), (Verdict::Growth, false));
+    assert_eq!(verdict("served", 4000), (Verdict::Growth, false));
+}
+
+#[test]
+fn soft_references_make_a_cache() {
+    let heap = |count: usize, soft: bool| {
+        let mut app = App::new();
+        let boot = app.heap.boot();
+        let image = app.class("com.acme.Image", &[("payload", OBJECT)]);
+        let cache = app.statics("com.acme.Images", &[("all", Value::NULL)]);
+        let all = app.entries(image, count);
+        let wrap = |one| match soft {
+            true => app.heap.add_reference_of(boot.soft_reference, one),
+            false => one,
+        };
+        let all: Vec<Obj> = all.into_iter().map(wrap).collect();
+        let all = app.array(all);
+        app.heap.set_static(cache, "all", all);
+        app.done()
+    };
+    for (soft, verdict) in [(true, Verdict::Cache), (false, Verdict::Leak)] {
+        let dumps = [1000, 2000, 3000].map(|n| heap(n, soft));
+        let report = report(dumps.to_vec());
+        let s = held_by(&report, "com.acme.Images.all");
+        assert_eq!(s.verdict, verdict, "{s:#?}");
+        assert_eq!(says(s, "soft references"), soft);
+    }
+}
+
+#[test]
+fn a_map_that_removes_its_eldest_is_a_cache() {
+    let heap = |count: usize, own: bool| {
+        let mut app = App::new();
+        let map = app.extend("java.util.HashMap", app.object, &[("table", OBJECT)]);
+        let linked = app.extend("java.util.LinkedHashMap", map, &[]);
+        let lru = app.extend("com.acme.Cache$1", linked, &[]);
+        let node = app.class("java.util.HashMap$Node", &[("value", OBJECT)]);
+        let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
+        let cache = app.statics("com.acme.Cache", &[("map", Value::NULL)]);
+        let all = app.entries(entry, count).into_iter();
+        let nodes = all.map(|e| app.heap.add_instance(node, &[e.into()]));
+        let nodes: Vec<Obj> = nodes.collect();
+        let table = app.array(nodes);
+        let of = if own { lru } else { linked };
+        let map = app.heap.add_instance(of, &[table.into()]);
+        app.heap.set_static(cache, "map", map);
+        app.done()
+    };
+    for (own, verdict) in [(true, Verdict::Cache), (false, Verdict::Growth)] {
+        let report = report(vec![heap(1000, own), heap(2000, own)]);
+        let s = held_by(&report, "com.acme.Cache.map");
+        assert_eq!(
+            (s.verdict, &*s.class),
+            (verdict, "com.acme.Entry"),
+            "{s:#?}"
+        );
+    }
+}
+
+#[test]
+fn an_array_that_is_mostly_empty_is_no_leak() {
+    let heap = |slots: usize, used: usize| {
+        let mut app = App::new();
+        let ring = app.statics("com.acme.Ring", &[("slots", Value::NULL)]);
+        let one = app.bytes(8);
+        let object = app.object;
+        let array = app
+            .heap
+            .add_object_array(object, vec![writer::Ref::Null; slots]);
+        (0..used).for_each(|i| app.heap.set_element(array, i, one));
+        app.heap.set_static(ring, "slots", array);
+        app.done()
+    };
+    for (used, verdict) in [(1000, Verdict::Cache), (30_000, Verdict::Growth)] {
+        let report = report(vec![heap(8_000, 1000), heap(32_000, used)]);
+        let s = held_by(&report, "com.acme.Ring.slots");
+        assert_eq!(s.verdict, verdict, "{s:#?}");
+        assert_eq!(says(s, "31,000 of 32,000 slots are empty"), used == 1000);
+    }
+}
