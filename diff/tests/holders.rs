@@ -99,7 +99,7 @@ fn a_weak_reference_is_no_path() {
             "java.lang.Object[*]"
         ]
     );
-    let told = |r: &String| r.contains("com.acme.Server.instance and com.acme.Monitor.instance:");
+    let told = |r: &String| r.contains("by com.acme.Server.queue and com.acme.Monitor.queue:");
     assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
     assert!(!s.reasons.iter().any(|r| r.contains("AWatch")));
 }
