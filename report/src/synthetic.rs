@@ -133,7 +133,9 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
             0 => HOSTILE.to_owned(),
             _ => format!("com.acme.module{}.Class{i}", i % 97),
         },
-        loader: i.is_multiple_of(3).then(|| "com.acme.PluginLoader".to_owned()),
+        loader: i
+            .is_multiple_of(3)
+            .then(|| "com.acme.PluginLoader".to_owned()),
         objects: vec![10, 10 + u64::from(i)],
         shallow_bytes: vec![1000, 1000 + u64::from(classes - i) * 8],
         retained_bytes: vec![2000, 2000 + u64::from(classes - i) * 16],
