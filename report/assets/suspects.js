@@ -37,10 +37,13 @@ const fact = (list, label, ...values) =>
 const suspectDetails = (suspect) => {
   const facts = element("dl");
   fact(facts, "why", ...suspect.reasons.map(printable));
-  for (const key of ["detector", "holders"]) {
-    const value = suspect[key];
-    if (typeof value === "string" || typeof value === "number") fact(facts, key, printable(String(value)));
+  // Keys that reports of some versions lack.
+  for (const key of ["detector", "trend"]) {
+    if (typeof suspect[key] === "string") fact(facts, key, printable(suspect[key]));
   }
+  if (suspect.holders > 1) fact(facts, "spread", `among ${grouped(suspect.holders)} holders`);
+  if (suspect.also_held_by?.length) fact(facts, "also held by", ...suspect.also_held_by.map((field) => name(field)));
+  if (suspect.off_heap_bytes?.length) fact(facts, "off heap", series(suspect.off_heap_bytes, size));
   fact(facts, "content", name(suspect.class));
   fact(facts, "objects", series(suspect.objects, grouped));
   fact(facts, "retained", series(suspect.retained_bytes, size));

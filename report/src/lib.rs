@@ -2,7 +2,7 @@
 //! JUnit results.
 //!
 //! A crate of its own because nothing here needs a dump or a command line: each renderer takes a
-//! [`Report`](heapdiff_diff::Report), or the [`Stacks`] of what was allocated, and gives the same
+//! [`Report`], or the [`Stacks`] of what was allocated, and gives the same
 //! bytes whenever it gets the same. Names come from a heap, which anybody may have written; each renderer
 //! escapes them as its format wants.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
