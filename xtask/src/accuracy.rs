@@ -84,12 +84,13 @@ impl Options {
     }
 
     fn subjects(&self) -> Result<Vec<Subject>> {
-        const FEW: [&str; 5] = [
+        const FEW: [&str; 6] = [
             "session_registry",
             "listeners",
             "tenant_map",
             "churn",
             "weak_cache",
+            "table_loaded_once",
         ];
         let mut subjects = subject::all();
         if self.smoke {

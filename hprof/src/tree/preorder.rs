@@ -370,11 +370,16 @@ impl Task {
     }
 }
 
+/// The last member of each run: those with long rows, and the very last, once.
+fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
+    let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
+    long.iter().copied().chain(rest)
+}
+
 fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
     let mut tasks = Vec::new();
     let mut first = 1;
-    let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
-    for last in long.iter().copied().chain(rest) {
+    for last in ends(long, nodes) {
         for begin in (first..=last).step_by(SHARE) {
             tasks.push(Task::Members(begin..(begin + SHARE as u32).min(last + 1)));
         }
@@ -535,5 +540,19 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+
+    #[test]
+    fn runs_end_once_each() {
+        let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
+        assert_eq!(all(&[], 10), [9]);
+        assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
+        // The last member's row can be long too.
+        assert_eq!(all(&[3, 9], 10), [3, 9]);
     }
 }
