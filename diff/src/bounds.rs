@@ -4,8 +4,8 @@
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
 use crate::case::Case;
-use crate::figures::grouped;
 use crate::names;
+use crate::size::grouped;
 use crate::trie::StepId;
 
 /// A bound so many times above what is held is none that matters.

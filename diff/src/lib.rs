@@ -26,6 +26,7 @@ mod report;
 pub mod samples;
 mod series;
 mod shared;
+pub mod size;
 mod summary;
 mod survival;
 mod suspect;

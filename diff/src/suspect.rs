@@ -3,12 +3,13 @@
 use crate::bounds;
 use crate::case::Case;
 use crate::detect;
-use crate::figures::{bytes, grouped};
+use crate::figures::grown;
 use crate::growth::{self, Candidate, difference};
 use crate::names::{self, LabelKind};
 use crate::partings::Filled;
 use crate::report::{Coverage, Growth, Suspect, Verdict};
 use crate::shared::Label;
+use crate::size::grouped;
 use crate::survival::Survival;
 use crate::trie::StepId;
 use crate::verdict::Evidence;
@@ -159,7 +160,7 @@ pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
             Some(of) => of.reasons.push(format!(
                 "the collection in {} grew with them, by {}",
                 suspect.holder,
-                bytes(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
+                grown(suspect.growth.retained_bytes)
             )),
             None => kept.push(suspect),
         }

@@ -12,7 +12,6 @@ pub mod html;
 pub mod junit;
 pub mod markdown;
 pub mod pprof;
-pub mod size;
 mod stacks;
 pub mod svg;
 #[doc(hidden)]
@@ -21,6 +20,7 @@ pub mod text;
 
 use heapdiff_diff::{Report, Suspect, Verdict};
 
+pub use heapdiff_diff::size;
 pub use stacks::{Frame, Line, Live, Names, Stacks, focused};
 
 /// What a suspect is taken for, as people read it.

@@ -89,9 +89,16 @@ pub(crate) fn run(folder: &Path, args: &[&str]) -> Done {
     heapdiff(folder, args).output().expect("a run").into()
 }
 
-/// Runs it in the background.
+/// Runs it in the background. The tests themselves may have been started with interrupts ignored (`nohup`, a
+/// job in the background), which is handed down: here they are not.
 pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
-    heapdiff(folder, args)
+    let plain = heapdiff(folder, args);
+    Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(folder)
+        .env_remove("HEAPDIFF_AGENT")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -4,8 +4,9 @@ use hprof::{Content, FieldValue, Kind, ObjectIndex, Value};
 
 use super::Finding;
 use crate::case::Case;
-use crate::figures::{bytes, changed, grouped};
+use crate::figures::changed;
 use crate::names;
+use crate::size::{Size, grouped};
 use crate::trie::StepId;
 
 const LOOKED_AT: usize = 256;
@@ -25,8 +26,8 @@ pub(super) fn direct(case: &Case<'_>) -> Option<Finding> {
     }
     let sentence = format!(
         "direct byte buffers: {} outside of the heap, up from {}, in {}",
-        bytes(last.bytes),
-        bytes(first.bytes),
+        Size(last.bytes),
+        Size(first.bytes),
         changed(first.buffers, last.buffers, "buffers")
     );
     Some(Finding::new("direct-buffer", sentence))
@@ -67,8 +68,8 @@ pub(super) fn slice(case: &Case<'_>) -> Option<Finding> {
                 grouped(small),
                 grouped(some.len() as u64),
                 case.class(step),
-                bytes(used),
-                bytes(pinned)
+                Size(used),
+                Size(pinned)
             );
             Some(Finding::new("slice", sentence))
         })

@@ -6,8 +6,8 @@ use hprof::{ClassIndex, Content, ObjectIndex, Value};
 
 use super::Finding;
 use crate::case::Case;
-use crate::figures::grouped;
 use crate::names;
+use crate::size::grouped;
 
 const LOOKED_AT: usize = 2048;
 /// Characters of a string that are compared.

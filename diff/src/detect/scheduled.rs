@@ -2,7 +2,8 @@
 
 use super::Finding;
 use crate::case::Case;
-use crate::figures::{changed, grouped};
+use crate::figures::changed;
+use crate::size::grouped;
 
 const LOOKED_AT: usize = 512;
 /// `java.util.TimerTask.state` and `java.util.concurrent.FutureTask.state` of a cancelled task.

@@ -7,7 +7,8 @@ use hprof::ObjectIndex;
 
 use super::Finding;
 use crate::case::Case;
-use crate::figures::{changed, grouped};
+use crate::figures::changed;
+use crate::size::grouped;
 use crate::trie::StepId;
 
 /// Threads that are named.

@@ -6,7 +6,7 @@ use hprof::{Content, ObjectIndex, Value};
 
 use super::Finding;
 use crate::case::Case;
-use crate::figures::grouped;
+use crate::size::grouped;
 
 const ENTRIES: usize = 64;
 /// Steps from a value on which its key is looked for, and objects.
