@@ -117,7 +117,8 @@ pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Ve
     found
 }
 
-/// Where paths begin when only the GC roots together dominate: classes, the application's first.
+/// Where paths begin when only the GC roots together dominate: classes, other roots, and what the stacks of
+/// threads hold; those of the application first.
 fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots().map(|(object, _)| object);
     let classes = snapshot
@@ -125,11 +126,15 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
         .iter()
         .take(snapshot.classes().dumped())
         .map(|(i, _)| ObjectIndex(i.0));
-    let mut all: Vec<ObjectIndex> = classes.chain(roots).collect();
+    let threads = snapshot.threads();
+    let locals = threads.iter().flat_map(|thread| {
+        let of_frames = thread.frames.iter().flat_map(|frame| &frame.locals);
+        of_frames.chain(&thread.other_locals).map(|l| l.object)
+    });
+    let mut all: Vec<ObjectIndex> = classes.chain(roots).chain(locals).collect();
     all.sort_by_key(|&o| {
-        let runtime = snapshot
-            .represents(o)
-            .is_none_or(|c| names::is_runtime(snapshot, c));
+        let class = snapshot.represents(o).or_else(|| snapshot.class_of(o));
+        let runtime = class.is_none_or(|c| names::is_runtime(snapshot, c));
         (runtime, o)
     });
     all.dedup();

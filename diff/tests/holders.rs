@@ -215,3 +215,35 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
     ];
     assert_eq!(s.path, path);
 }
+
+/// A thread pool: its worker's thread leads to it as well as the field of the object whose method runs.
+#[test]
+fn a_path_can_begin_at_a_local_variable() {
+    let heap = |tasks: usize| {
+        let mut app = App::new();
+        let task = app.class("com.acme.Task", &["body"], &[]);
+        let mailer = app.class("com.acme.Mailer", &["sender"], &[]);
+        // The runtime's own.
+        let [pool, worker] =
+            ["java.util.concurrent.Pool", "java.util.concurrent.Worker"].map(|name| {
+                let object = Some(app.boot.object);
+                app.heap.add_class(name, object, &[("of", OBJECT)], &[])
+            });
+        let rows = app.rows(task, tasks);
+        let array = app.array(rows);
+        let pool = app.heap.add_instance(pool, &[array.into()]);
+        let worker = app.heap.add_instance(worker, &[pool.into()]);
+        app.heap.add_root(Root::JniGlobal { global_ref: 2 }, worker);
+        let mailer = app.heap.add_instance(mailer, &[pool.into()]);
+        let thread = app.heap.add_thread("main", &[]);
+        app.heap.add_local(thread, -1, mailer);
+        app.heap
+    };
+    let report = report([heap(500), heap(2500)]);
+    let s = &report.suspects[0];
+    assert_eq!(
+        (&*s.holder, &*s.class),
+        ("com.acme.Mailer.sender", "com.acme.Task"),
+        "{s:#?}"
+    );
+}
