@@ -159,6 +159,13 @@ fn stated(case: &Case<'_>) -> Option<String> {
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let holders: u64 = trie[case.candidate.at].objects.max(1);
     let held = case.ends(case.candidate.content[0]).1 / holders;
+    // What grew by in the last step, while it may be near its bound: `maxActive` can be the most that there
+    // have been so far, which is just what there are now.
+    let late = match case.candidate.objects[..] {
+        [.., before, last] => last.saturating_sub(before) / holders,
+        _ => 0,
+    };
+    let is_mark = |bound: u64| (bound - held).saturating_mul(8) < late;
     let owner = at.checked_sub(1).map(|i| path[i]);
     owner
         .into_iter()
@@ -168,7 +175,8 @@ fn stated(case: &Case<'_>) -> Option<String> {
             let (name, bound) = match case.snapshot.represents(sample) {
                 Some(class) => static_bound(case, class, held),
                 None => own_bound(case, step, held),
-            }?;
+            }
+            .filter(|&(_, bound)| !is_mark(bound))?;
             let full = match bound {
                 b if b == held => "is full",
                 _ => "has room",

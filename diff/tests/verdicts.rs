@@ -382,6 +382,31 @@ fn a_bound_that_is_kept_makes_a_cache() {
     assert_eq!(verdict("served", 4000), (Verdict::Growth, false));
 }
 
+/// Tomcat's `maxActive` is the most sessions that there were at one time.
+#[test]
+fn the_most_so_far_is_no_bound() {
+    let verdict = |counts: [usize; 3], bounds: [i32; 3]| {
+        let dumps = counts
+            .iter()
+            .zip(bounds)
+            .map(|(&count, bound)| bounded("maxActive", bound, count));
+        held_by(&report(dumps.collect()), "com.acme.Cache.entries").verdict
+    };
+    assert_eq!(
+        verdict([1000, 2000, 3000], [1000, 2000, 3000]),
+        Verdict::Leak
+    );
+    assert_eq!(
+        verdict([1000, 2000, 3000], [1050, 2050, 3050]),
+        Verdict::Leak
+    );
+    // Where there is room still it is a bound.
+    assert_eq!(
+        verdict([1000, 2000, 3000], [5000, 5000, 5000]),
+        Verdict::Cache
+    );
+}
+
 #[test]
 fn soft_references_make_a_cache() {
     let heap = |count: usize, soft: bool| {

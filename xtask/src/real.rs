@@ -218,6 +218,9 @@ fn fault(program: &Program, suspect: &Value) -> Option<String> {
             return Some(format!("the {key} is {found}, not {}", wanted.join(" or ")));
         }
     }
+    if suspect["verdict"] != "leak" {
+        return Some(format!("the verdict is {}", suspect["verdict"]));
+    }
     let frames = suspect["stacks"][0]["frames"].as_array();
     let through = frames.into_iter().flatten().filter_map(Value::as_str);
     let mut through = through.filter(|f| f.starts_with(program.allocator));
