@@ -89,8 +89,8 @@ const PROGRAMS: [Program; 4] = [
             "io.micrometer.core.instrument.MeterRegistry.preFilterIdToMeterMap",
         ],
         class: "io.micrometer.core.instrument.Meter$Id",
-        allocator: "Gateway.handle",
-        verdict: "The registry's two maps have a meter for each path, and the stack shows the line that names them: count by \
+        allocator: "Gateway.work",
+        verdict: "The registry's two maps have a meter for each path, and the stack shows where the paths are made: count by \
                   the path's pattern.",
     },
 ];
