@@ -108,7 +108,10 @@ impl Snapshot {
             let resolved = statics.filter(|s| &*s.name == RESOLVED && s.kind == Kind::Object);
             arrays.extend(resolved.filter_map(|s| self.find(ObjectId(s.value))));
             // Other JVMs write constant pools.
-            let pool = owner.others.iter().filter_map(|&id| self.find(ObjectId(id)));
+            let pool = owner
+                .others
+                .iter()
+                .filter_map(|&id| self.find(ObjectId(id)));
             constants.extend(pool.filter(is_string));
         }
         arrays.sort_unstable();

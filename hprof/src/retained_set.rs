@@ -127,12 +127,7 @@ impl Search {
         }
     }
 
-    fn spread(
-        &mut self,
-        graph: &HeapGraph,
-        weaker: &[(u32, u32)],
-        passes: &impl Fn(u32) -> bool,
-    ) {
+    fn spread(&mut self, graph: &HeapGraph, weaker: &[(u32, u32)], passes: &impl Fn(u32) -> bool) {
         while let Some(object) = self.stack.pop() {
             if object < graph.split.inner {
                 for &target in graph.row(object) {
