@@ -15,7 +15,7 @@ use crate::flyweights::Flyweights;
 use crate::histogram::Total;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::mem::{self, Array};
-use crate::object::{Body, Numbering};
+use crate::object::{Body, Numbering, Raw};
 use crate::outline::Segment;
 use crate::paths::Bits;
 use crate::progress::Progress;
@@ -54,13 +54,13 @@ impl DeepOptions {
 /// The references that deep sizes follow, ready for walks: see [`Snapshot::deep`].
 #[derive(Debug)]
 pub struct Deep<'a> {
-    snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a Snapshot,
     rules: Rules,
     /// For each object with references, where its row begins; one more for the end of the last.
     offsets: Array<u32>,
     /// What rows refer to, without what is never followed.
     targets: Array<u32>,
-    /// Objects that the walk under way has come upon.
+    /// Objects that the walk under way has come upon; none between walks.
     seen: Bits,
 }
 
@@ -119,6 +119,38 @@ impl Rules {
             flyweights,
             follow_static: !options.skip_static,
         }
+    }
+
+    /// Each reference of a record that is followed. Class objects are not told apart here: which of a
+    /// record's targets are any takes a look at each target.
+    #[inline(always)]
+    fn each(
+        &self,
+        snapshot: &Snapshot,
+        class: ClassIndex,
+        body: Body<'_>,
+        mut f: impl FnMut(u32, Way),
+    ) {
+        let reference = snapshot.classes()[class].reference;
+        let follows_referent = match snapshot.options.refs {
+            Refs::All => true,
+            Refs::Soft => !matches!(reference, Reference::Weak | Reference::Phantom),
+            Refs::Strong => reference == Reference::No,
+        };
+        snapshot.each_in_record(body, |id, way| {
+            let follows = match way {
+                Way::Class => false,
+                Way::Referent => follows_referent,
+                _ => true,
+            };
+            if id == 0 || !follows {
+                return;
+            }
+            let target = snapshot.map.by_id(id, snapshot.split);
+            if target != NONE && !self.left_out.has(target) {
+                f(target, way);
+            }
+        });
     }
 }
 
@@ -220,30 +252,11 @@ impl Rows<'_> {
         let Some(class) = class.filter(|c| !rules.ends[c.index()]) else {
             return;
         };
-        let reference = snapshot.classes()[class].reference;
-        let follows_referent = match snapshot.options.refs {
-            Refs::All => true,
-            Refs::Soft => !matches!(reference, Reference::Weak | Reference::Phantom),
-            Refs::Strong => reference == Reference::No,
-        };
         if rules.left_out.has(number) {
             return;
         }
         let targets = &mut self.targets;
-        snapshot.each_in_record(body, |id, way| {
-            let follows = match way {
-                Way::Class => false,
-                Way::Referent => follows_referent,
-                _ => true,
-            };
-            if id == 0 || !follows {
-                return;
-            }
-            let target = snapshot.map.by_id(id, snapshot.split);
-            if target != NONE && !rules.left_out.has(target) {
-                targets.push(target);
-            }
-        });
+        rules.each(snapshot, class, body, |target, _| targets.push(target));
         self.ends.push((number, self.targets.len() as u32));
     }
 }
@@ -285,7 +298,6 @@ impl Deep<'_> {
             total: Total::default(),
             by_class: vec![Total::default(); snapshot.classes().len()],
         };
-        self.seen = Bits::new(snapshot.object_count() as usize);
         self.walk(objects, u64::MAX, |object| {
             let (class, bytes) = snapshot.class_and_size(ObjectIndex(object));
             let one = Total { objects: 1, bytes };
@@ -294,6 +306,7 @@ impl Deep<'_> {
                 size.by_class[class.index()] += one;
             }
         });
+        self.forget();
         size
     }
 
@@ -311,16 +324,20 @@ impl Deep<'_> {
                 bytes: snapshot.shallow_bytes(ObjectIndex(object)),
             };
         });
+        if !whole {
+            // What the walk came upon and did not visit is in no list.
+            self.forget();
+            return None;
+        }
         for object in reached {
             self.seen.take(object);
         }
-        whole.then_some(total)
+        Some(total)
     }
 
     /// Visits what objects reach, each object once; `false` when it is more than `most`.
     fn walk(&mut self, starts: &[ObjectIndex], most: u64, mut visit: impl FnMut(u32)) -> bool {
-        let (snapshot, classes) = (self.snapshot, self.snapshot.split.classes);
-        let inner = snapshot.split.inner;
+        let classes = self.snapshot.split.classes;
         let mut left = most;
         let mut stack: Vec<u32> = Vec::new();
         for start in starts {
@@ -335,47 +352,99 @@ impl Deep<'_> {
                     let row = soon.wrapping_sub(classes) as usize;
                     mem::prefetch(&self.offsets, row);
                 }
-                if object < classes {
-                    self.statics(ClassIndex(object), &mut stack);
-                } else if object < inner {
-                    let at = (object - classes) as usize;
-                    let row = self.offsets[at] as usize..self.offsets[at + 1] as usize;
-                    for target in row {
-                        let target = self.targets[target];
-                        if !self.seen.has(target) && !snapshot.is_mirror(target) {
-                            self.seen.set(target);
-                            stack.push(target);
-                        }
-                    }
-                }
+                self.step(object, &mut stack);
             }
         }
         true
     }
 
     /// Comes upon an object that the walk starts with.
-    fn reach(&mut self, object: u32, stack: &mut Vec<u32>) {
+    pub(crate) fn reach(&mut self, object: u32, found: &mut Vec<u32>) {
         let there = u64::from(object) < self.snapshot.object_count();
         if there && !self.seen.has(object) && !self.rules.left_out.has(object) {
             self.seen.set(object);
-            stack.push(object);
+            found.push(object);
         }
     }
 
-    /// Follows a class object's static fields.
-    fn statics(&mut self, class: ClassIndex, stack: &mut Vec<u32>) {
+    /// Comes upon an object that is referred to; `true` if it counts and was not seen before.
+    #[inline(always)]
+    pub(crate) fn comes_upon(&mut self, target: u32) -> bool {
+        let new = !self.seen.has(target) && !self.snapshot.is_mirror(target);
+        if new {
+            self.seen.set(target);
+        }
+        new
+    }
+
+    /// Comes upon what an object refers to.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, object: u32, found: &mut Vec<u32>) {
+        let split = self.snapshot.split;
+        if object < split.classes {
+            self.each_static(object, |deep, target, _| {
+                if deep.comes_upon(target) {
+                    found.push(target);
+                }
+            });
+        } else if object < split.inner {
+            let at = (object - split.classes) as usize;
+            for target in self.offsets[at] as usize..self.offsets[at + 1] as usize {
+                let target = self.targets[target];
+                if self.comes_upon(target) {
+                    found.push(target);
+                }
+            }
+        }
+    }
+
+    /// Each reference of an object that is followed, with the way it goes.
+    pub(crate) fn each_reference(
+        &mut self,
+        object: u32,
+        raw: Option<&Raw<'_>>,
+        mut f: impl FnMut(&mut Self, u32, Way),
+    ) {
+        let snapshot = self.snapshot;
+        if object < snapshot.split.classes {
+            self.each_static(object, f);
+        } else if let (Some(raw), Some(class)) = (raw, snapshot.class_of(ObjectIndex(object)))
+            && !self.rules.ends[class.index()]
+        {
+            let mut found = Vec::new();
+            let rules = &self.rules;
+            rules.each(snapshot, class, raw.body, |target, way| {
+                found.push((target, way))
+            });
+            found
+                .into_iter()
+                .for_each(|(target, way)| f(self, target, way));
+        }
+    }
+
+    /// What a class object's static fields refer to, if they are followed.
+    fn each_static(&mut self, object: u32, mut f: impl FnMut(&mut Self, u32, Way)) {
         let snapshot = self.snapshot;
         let ends = |c: ClassIndex| self.rules.ends[c.index()];
         if !self.rules.follow_static || snapshot.class_class().is_some_and(ends) {
             return;
         }
-        let fields = snapshot.classes()[class].statics.iter();
-        for field in fields.filter(|f| f.kind == Kind::Object && !is_hidden(&f.name)) {
+        let statics = snapshot.classes()[ClassIndex(object)].statics.iter();
+        for (field, place) in statics.zip(0..) {
+            let follows = field.kind == Kind::Object && field.value != 0 && !is_hidden(&field.name);
+            if !follows {
+                continue;
+            }
             let target = snapshot.map.by_id(field.value, snapshot.split);
-            if field.value != 0 && target != NONE && !snapshot.is_mirror(target) {
-                self.reach(target, stack);
+            if target != NONE && !self.rules.left_out.has(target) {
+                f(self, target, Way::Static(place));
             }
         }
+    }
+
+    /// Forgets what was seen.
+    pub(crate) fn forget(&mut self) {
+        self.seen = Bits::new(self.snapshot.object_count() as usize);
     }
 }
 

@@ -12,6 +12,7 @@ mod build;
 mod classes;
 mod columns;
 mod deep;
+mod deep_tree;
 mod dominators;
 mod error;
 mod fields;
@@ -51,6 +52,7 @@ mod walk;
 
 pub use classes::{Class, Classes, Field, Reference, Static};
 pub use deep::{Deep, DeepOptions, DeepSize};
+pub use deep_tree::DeepLine;
 pub use error::{Error, Result, Warning};
 pub use flyweights::Flyweights;
 pub use graph::HeapGraph;

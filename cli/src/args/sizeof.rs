@@ -22,6 +22,13 @@ pub(super) struct SizeofArgs {
     /// Also what the deep size is made of, class by class (always in JSON)
     #[arg(long)]
     by_class: bool,
+    /// Where the bytes are, field by field: each object at the first place where a breadth-first walk
+    /// comes upon it
+    #[arg(long)]
+    tree: bool,
+    /// References that --tree goes down
+    #[arg(long, value_name = "N", default_value_t = 4, requires = "tree")]
+    depth: u32,
     /// Leave out values that all of a program shares: enum constants, string constants, Boolean.TRUE and
     /// FALSE, and the boxes that valueOf caches
     #[arg(long, help_heading = "Deep size")]
@@ -46,6 +53,8 @@ pub(crate) struct SizeofJob {
     pub(crate) deep: DeepOptions,
     /// Whether text lists classes.
     pub(crate) by_class: bool,
+    /// How deep the tree is, if one is asked for.
+    pub(crate) tree: Option<u32>,
 }
 
 impl SizeofArgs {
@@ -61,6 +70,7 @@ impl SizeofArgs {
                 except: Vec::new(),
             },
             by_class: self.by_class,
+            tree: self.tree.then_some(self.depth),
         };
         let dump = self.dump;
         Ok((setup, Task::Sizeof { dump, job }))

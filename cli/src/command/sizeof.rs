@@ -1,24 +1,26 @@
 //! `heapdiff sizeof`: what objects cost, alone and together.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hprof::{Deep, DeepSize, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total};
+use hprof::{Deep, DeepLine, DeepSize, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total};
 use regex::Regex;
 
 use super::{Selection, open, select};
 use crate::args::{Setup, SizeofJob};
 use crate::failure::{Failure, Result};
 use crate::report::{
-    SizeofClass, SizeofFlyweights, SizeofObject, SizeofOptions, SizeofReport, SizeofSet,
-    SnapshotInfo,
+    SizeofClass, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions, SizeofReport,
+    SizeofSet, SnapshotInfo,
 };
 
 /// Objects that are listed of many.
 const OBJECTS: usize = 10;
 /// Classes that text lists.
 const CLASSES: usize = 20;
+/// Lines of the tree.
+const LINES: usize = 30;
 /// Objects that are looked at, at most, to measure the selected objects one by one: a few seconds' work.
 /// Those that retain most come first.
 const LOOKS: u64 = 50_000_000;
@@ -35,6 +37,10 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     meter.phase("measuring the selected", 0);
     let size = deep.of_set(objects);
     let measured = measure(&snapshot, &mut deep, objects);
+    let tree = job.tree.map(|depth| {
+        let lines = deep.tree(objects, depth);
+        tree(&snapshot, &lines, setup.top.unwrap_or(LINES).max(1))
+    });
     let flyweights = deep.flyweights().map(count);
     drop(deep);
     let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
@@ -72,6 +78,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         set,
         by_class,
         flyweights,
+        tree,
         shows_classes: job.by_class,
         more_classes,
     })
@@ -179,4 +186,40 @@ fn count(flyweights: &Flyweights) -> SizeofFlyweights {
         cached_boxes: flyweights.boxes.len() as u64,
         interned_strings: flyweights.interned.len() as u64,
     }
+}
+
+/// The lines with most bytes, each followed by those below it, the largest of these first.
+fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine> {
+    // A line has no more bytes than the one above, which comes before it: so what is taken hangs together.
+    let mut order: Vec<usize> = (0..lines.len()).collect();
+    order.sort_by_key(|&at| (Reverse(lines[at].all.bytes), at));
+    let taken: BTreeSet<usize> = order.iter().take(limit).copied().collect();
+    let mut below: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for &at in order.iter().rev() {
+        if let Some(above) = lines[at].above {
+            below.entry(above as usize).or_default().push(at);
+        }
+    }
+    let mut shown = Vec::new();
+    let mut todo = vec![0];
+    while let Some(at) = todo.pop() {
+        let line = &lines[at];
+        let children = below.get(&at).map_or(&[][..], Vec::as_slice);
+        let (listed, hidden): (Vec<usize>, Vec<usize>) =
+            children.iter().partition(|child| taken.contains(child));
+        shown.push(SizeofLine {
+            depth: line.depth,
+            via: line.via.map(|via| snapshot.via_name(via)),
+            class: line.class.map(|c| snapshot.classes()[c].name.to_string()),
+            objects: line.own.objects,
+            shallow_bytes: line.own.bytes,
+            deep_objects: line.all.objects,
+            deep_bytes: line.all.bytes,
+            hidden_lines: hidden.len() as u64,
+            hidden_bytes: hidden.iter().map(|&at| lines[at].all.bytes).sum(),
+        });
+        // The largest comes last, and is taken first.
+        todo.extend(listed);
+    }
+    shown
 }

@@ -26,7 +26,7 @@ pub(crate) use sites::{
     AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,
 };
 pub(crate) use sizeof::{
-    SizeofClass, SizeofFlyweights, SizeofObject, SizeofOptions, SizeofReport, SizeofSet,
+    SizeofClass, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions, SizeofReport, SizeofSet,
 };
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};

@@ -18,6 +18,8 @@ pub(crate) struct SizeofReport {
     pub(crate) by_class: Vec<SizeofClass>,
     /// What `--skip-flyweights` leaves out; `None` without it.
     pub(crate) flyweights: Option<SizeofFlyweights>,
+    /// Where the bytes are, with `--tree`: lines, each followed by those below it.
+    pub(crate) tree: Option<Vec<SizeofLine>>,
     /// Whether text shows the classes.
     #[serde(skip)]
     pub(crate) shows_classes: bool,
@@ -75,6 +77,25 @@ pub(crate) struct SizeofClass {
     pub(crate) class: String,
     pub(crate) objects: u64,
     pub(crate) shallow_bytes: u64,
+}
+
+/// Objects that are reached by the same fields, each object at the first place where a walk comes upon it.
+#[derive(Debug, Serialize)]
+pub(crate) struct SizeofLine {
+    pub(crate) depth: u32,
+    /// How the objects of the line above refer to these; `None` for the selected objects.
+    pub(crate) via: Option<String>,
+    /// `None` where they are of several classes.
+    pub(crate) class: Option<String>,
+    /// The objects at this place.
+    pub(crate) objects: u64,
+    pub(crate) shallow_bytes: u64,
+    /// The same with all that lies below.
+    pub(crate) deep_objects: u64,
+    pub(crate) deep_bytes: u64,
+    /// Lines right below that are not listed, and their deep bytes.
+    pub(crate) hidden_lines: u64,
+    pub(crate) hidden_bytes: u64,
 }
 
 /// Shared values in the dump.

@@ -121,6 +121,7 @@ fn sizeof_holds() {
             &["sizeof", "cut.hprof", selector, "--exclude", "List"],
         );
         hold("sizeof", &["sizeof", SAMPLED, selector, "--stop-at", "Map"]);
+        hold("sizeof", &["sizeof", BEFORE, selector, "--tree"]);
     }
 }
 

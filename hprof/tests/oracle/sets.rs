@@ -205,3 +205,55 @@ fn classes_are_left_out_or_ended_at_as_asked() {
     }
     assert!(mattered.iter().all(|&m| m > 5), "{mattered:?}");
 }
+
+/// What a tree must say: the objects on each level of a breadth-first walk, each once, by the way that leads to it.
+#[test]
+fn a_tree_has_each_object_where_it_is_first_reached() {
+    for refs in ALL_REFS {
+        for seed in 0..rounds(500) {
+            let plan = plan(9_000_000 + seed, 60);
+            let both = both(world::dump(&plan), refs);
+            let mut rng = Rng::new(seed);
+            let snapshot = &both.snapshot;
+            let mut deep = snapshot.deep(&DeepOptions::default(), &Silent).unwrap();
+            let set = some(&mut rng, both.heap.nodes.len(), 6);
+            let numbers = both.numbers_of(&set);
+            let total = deep.of_set(&numbers).total;
+            let mut levels: Vec<BTreeSet<usize>> = vec![set.clone()];
+            let mut seen = set.clone();
+            while levels.last().is_some_and(|l| !l.is_empty()) {
+                let level = levels.last().cloned().unwrap_or_default();
+                let next = both.reached_by(
+                    &level,
+                    refs,
+                    &|n| !seen.contains(&n) || level.contains(&n),
+                    &|n| level.contains(&n),
+                );
+                let next: BTreeSet<usize> = next.difference(&level).copied().collect();
+                seen.extend(&next);
+                levels.push(next);
+            }
+            for depth in 0..5 {
+                let lines = deep.tree(&numbers, depth);
+                assert_eq!(lines[0].all, total, "{plan:?}");
+                for (at, level) in levels.iter().enumerate().take(depth as usize + 1) {
+                    let mut found = Total::default();
+                    let here = lines.iter().filter(|l| l.depth as usize == at);
+                    here.for_each(|l| found += l.own);
+                    let expected = both.total(level.iter().copied());
+                    assert_eq!(found, expected, "{plan:?} {refs:?} level {at} of {depth}");
+                }
+                for (at, line) in lines.iter().enumerate() {
+                    let below = lines.iter().filter(|l| l.above == Some(at as u32));
+                    let mut sum = line.own;
+                    below.for_each(|l| sum += l.all);
+                    // What lies deeper than lines go is in the deepest.
+                    let whole = line.depth == depth || sum == line.all;
+                    assert!(whole && sum.bytes <= line.all.bytes, "{plan:?} {line:?}");
+                    assert!(line.above.is_none_or(|a| (a as usize) < at));
+                }
+            }
+            assert_eq!(deep.of_set(&numbers).total, total);
+        }
+    }
+}

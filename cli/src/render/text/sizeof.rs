@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::WIDTH;
 use super::snapshot;
 use super::table::{Align, Table, printable, shortened};
-use crate::report::{SizeofReport, SizeofSet};
+use crate::report::{SizeofLine, SizeofReport, SizeofSet};
 use crate::size::{Size, counted, grouped, percent};
 use crate::style::Style;
 
@@ -42,6 +42,10 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     if set.objects > 1 {
         writeln!(out)?;
         objects(report, style, out)?;
+    }
+    if let Some(lines) = &report.tree {
+        writeln!(out)?;
+        tree(lines, report.set.deep_bytes, style, out)?;
     }
     if report.shows_classes {
         writeln!(out)?;
@@ -184,6 +188,62 @@ fn objects(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Resu
         writeln!(out, "{}", style.dim(rest))?;
     }
     Ok(())
+}
+
+/// Field by field; what lies deeper than lines go is in the last line above it.
+fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&[
+        ("deep bytes", Align::Right),
+        ("of deep", Align::Right),
+        ("objects", Align::Right),
+        ("field", Align::Left),
+    ]);
+    // Lines that are not listed stand below those that are, deepest first.
+    let mut hidden: Vec<&SizeofLine> = Vec::new();
+    for at in 0..=lines.len() {
+        let depth = lines.get(at).map_or(0, |line| line.depth);
+        while let Some(above) = hidden.pop_if(|above| above.depth >= depth) {
+            if above.hidden_lines > 0 {
+                let indent = "  ".repeat(above.depth as usize + 1);
+                table.row(vec![
+                    grouped(above.hidden_bytes),
+                    percent(above.hidden_bytes, all),
+                    String::new(),
+                    format!(
+                        "{indent}{} (--top N)",
+                        counted(above.hidden_lines, "more field")
+                    ),
+                ]);
+            }
+        }
+        let Some(line) = lines.get(at) else {
+            break;
+        };
+        table.row(vec![
+            grouped(line.deep_bytes),
+            percent(line.deep_bytes, all),
+            grouped(line.objects),
+            place(line),
+        ]);
+        hidden.push(line);
+    }
+    table.print(style, out)
+}
+
+/// A line's field and class, indented.
+fn place(line: &SizeofLine) -> String {
+    let class = line.class.as_deref().unwrap_or(match line.objects {
+        0 => "(nothing)",
+        _ => "(several classes)",
+    });
+    let indent = "  ".repeat(line.depth as usize);
+    match line.via.as_deref() {
+        None => class.to_owned(),
+        Some(via) => match via.rsplit_once('.') {
+            Some((_, field)) => format!("{indent}.{field} = {class}"),
+            None => format!("{indent}{via} = {class}"),
+        },
+    }
 }
 
 fn classes(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
