@@ -10,7 +10,12 @@ fn open(heap: &HeapBuilder, refs: Refs) -> Snapshot {
         refs,
         ..Options::default()
     };
-    Snapshot::of(Source::from_bytes(heap.build()), &options, &Silent).unwrap()
+    Snapshot::of(
+        Source::from_bytes(heap.try_build().unwrap().bytes),
+        &options,
+        &Silent,
+    )
+    .unwrap()
 }
 
 fn at(heap: &HeapBuilder, snapshot: &Snapshot, target: impl Into<Ref>) -> ObjectIndex {
