@@ -88,7 +88,7 @@ fn some(rng: &mut Rng, of: usize, most: usize) -> BTreeSet<usize> {
 fn a_set_retains_what_its_removal_frees() {
     let (mut more, mut fewer) = (0, 0);
     for refs in ALL_REFS {
-        for seed in 0..rounds(1_000) {
+        for seed in 0..rounds(300) {
             let plan = plan(5_000_000 + seed, 40);
             let both = both(world::dump(&plan), refs);
             let field = Field::new(&both.heap, refs);
@@ -113,7 +113,7 @@ fn a_set_retains_what_its_removal_frees() {
         }
     }
     // Sums differ from the set both ways.
-    assert!(more > 20 && fewer > 20, "{more} {fewer}");
+    assert!(more > 10 && fewer > 10, "{more} {fewer}");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn one_object_retains_as_a_set_what_the_tree_says() {
 #[test]
 fn a_deep_size_is_what_a_walk_finds() {
     for refs in ALL_REFS {
-        for seed in 0..rounds(1_500) {
+        for seed in 0..rounds(400) {
             let plan = plan(7_000_000 + seed, 60);
             let both = both(world::dump(&plan), refs);
             let mut rng = Rng::new(seed);
@@ -172,7 +172,7 @@ fn a_deep_size_is_what_a_walk_finds() {
 #[test]
 fn classes_are_left_out_or_ended_at_as_asked() {
     let mut mattered = [0_u32; 2];
-    for seed in 0..rounds(1_500) {
+    for seed in 0..rounds(400) {
         let plan = plan(8_000_000 + seed, 60);
         let both = both(world::dump(&plan), Refs::Soft);
         let mut rng = Rng::new(seed);
@@ -210,7 +210,7 @@ fn classes_are_left_out_or_ended_at_as_asked() {
 #[test]
 fn a_tree_has_each_object_where_it_is_first_reached() {
     for refs in ALL_REFS {
-        for seed in 0..rounds(500) {
+        for seed in 0..rounds(200) {
             let plan = plan(9_000_000 + seed, 60);
             let both = both(world::dump(&plan), refs);
             let mut rng = Rng::new(seed);
