@@ -103,7 +103,7 @@ fn sums(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
         Some(sum) if sum == set.deep_bytes => {
             writeln!(
                 out,
-                "Deep sizes of the members add up to the set's: none reaches another's."
+                "Deep sizes of the members add up to the set's: no two of them reach the same object."
             )?;
         }
         Some(sum) => {
