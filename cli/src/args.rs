@@ -4,6 +4,7 @@ mod capture;
 mod common;
 mod diff;
 mod lead;
+mod sizeof;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,6 +26,8 @@ use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
 pub(crate) use diff::pattern;
+use sizeof::SizeofArgs;
+pub(crate) use sizeof::SizeofJob;
 
 /// What to do, checked.
 #[derive(Debug)]
@@ -92,6 +95,10 @@ pub(crate) enum Task {
     Paths {
         dump: PathBuf,
         selector: Selector,
+    },
+    Sizeof {
+        dump: PathBuf,
+        job: SizeofJob,
     },
     Threads {
         dump: PathBuf,
@@ -224,6 +231,8 @@ enum Command {
     Histo(HistoArgs),
     /// The objects that retain most, or what lies directly below one
     Top(TopArgs),
+    /// Shallow, deep and retained size of objects, alone and as a set
+    Sizeof(SizeofArgs),
     /// Objects with their fields, elements and what holds them
     Show(SelectArgs),
     /// Shortest paths from GC roots to objects, merged for many
@@ -335,6 +344,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
             common.setup(std::slice::from_ref(&dump))?,
             Task::Paths { dump, selector },
         ),
+        Some(Command::Sizeof(sizeof)) => sizeof.task()?,
         Some(Command::Show(SelectArgs {
             dump,
             selector,

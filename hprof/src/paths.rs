@@ -346,7 +346,7 @@ struct Field<'a> {
 }
 
 /// One bit an object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
@@ -364,13 +364,13 @@ impl Bits {
             .is_some_and(|w| w & 1 << (at % 64) != 0)
     }
     /// Those that are set, ascending.
-    fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().zip(0..).flat_map(|(&word, at)| {
             let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
             bits.map(move |bit| at * 64 + bit)
         })
     }
-    fn take(&mut self, at: u32) -> bool {
+    pub(crate) fn take(&mut self, at: u32) -> bool {
         let had = self.has(at);
         self.0[at as usize / 64] &= !(1 << (at % 64));
         had

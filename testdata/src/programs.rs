@@ -9,6 +9,12 @@ pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")
 }
 
+/// `DeepSizes.java`: objects of all kinds that the program measures itself, as the agent that
+/// `-javaagent` loads; reports, then is still at one `READY`. Main class `DeepSizes`.
+pub fn deep_sizes() -> PathBuf {
+    java("DeepSizes.java")
+}
+
 /// `Shelf.java [MEGABYTES]`: keeps 10,000 more boxes before each of three `READY`s. Main class `Shelf`.
 pub fn shelf() -> PathBuf {
     java("Shelf.java")

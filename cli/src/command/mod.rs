@@ -7,6 +7,7 @@ mod hunt;
 mod paths;
 mod show;
 mod sites;
+mod sizeof;
 mod threads;
 mod top;
 
@@ -36,6 +37,9 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         Task::Paths { dump, selector } => paths::run(setup, dump, selector).map(Report::Paths),
         Task::Sites { dump, focus } => {
             sites::run(setup, dump, focus.as_ref()).map(|r| Report::Sites(Box::new(r)))
+        }
+        Task::Sizeof { dump, job } => {
+            sizeof::run(setup, dump, job).map(|r| Report::Sizeof(Box::new(r)))
         }
         Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
     }

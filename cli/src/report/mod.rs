@@ -5,6 +5,7 @@ mod histo;
 mod paths;
 mod show;
 mod sites;
+mod sizeof;
 mod snapshot;
 mod threads;
 mod top;
@@ -24,6 +25,9 @@ pub(crate) use show::{
 pub(crate) use sites::{
     AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,
 };
+pub(crate) use sizeof::{
+    SizeofClass, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions, SizeofReport, SizeofSet,
+};
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub(crate) use top::{TopObject, TopReport, Under};
@@ -39,6 +43,7 @@ pub(crate) enum Report {
     Paths(PathsReport),
     Threads(ThreadsReport),
     Sites(Box<SitesReport>),
+    Sizeof(Box<SizeofReport>),
 }
 
 /// A diff, with what it leaves out.
@@ -94,6 +99,7 @@ impl Report {
             Self::Paths(r) => vec![r.snapshot.condition()],
             Self::Threads(r) => vec![r.snapshot.condition()],
             Self::Sites(r) => vec![r.snapshot.condition()],
+            Self::Sizeof(r) => vec![r.snapshot.condition()],
         }
     }
 }

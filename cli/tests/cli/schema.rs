@@ -113,10 +113,23 @@ fn show_holds() {
 }
 
 #[test]
+fn sizeof_holds() {
+    for selector in ["/./", "class java.lang.Thread", "java.lang.Integer"] {
+        hold("sizeof", &["sizeof", BEFORE, selector, "--skip-flyweights"]);
+        hold(
+            "sizeof",
+            &["sizeof", "cut.hprof", selector, "--exclude", "List"],
+        );
+        hold("sizeof", &["sizeof", SAMPLED, selector, "--stop-at", "Map"]);
+        hold("sizeof", &["sizeof", BEFORE, selector, "--tree"]);
+    }
+}
+
+#[test]
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
-    for name in ["diff", "top", "show", "paths", "threads", "sites"] {
+    for name in ["diff", "top", "show", "paths", "threads", "sites", "sizeof"] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }
 }

@@ -8,5 +8,6 @@ mod dominators;
 mod linked;
 mod naive;
 mod routes;
+mod sets;
 mod visit;
 mod world;

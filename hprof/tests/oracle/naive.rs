@@ -28,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) id: u64,
     pub(crate) kind: Kind,
     pub(crate) edges: Vec<(usize, Strength)>,
+    /// Those of fields, elements and statics.
+    pub(crate) fields: Vec<(usize, Strength)>,
 }
 
 /// A dump's objects and references.
@@ -43,6 +45,7 @@ struct ClassRecord {
     superclass: u64,
     loader: u64,
     refers: Vec<u64>,
+    statics: Vec<u64>,
     fields: Vec<(u64, u8)>,
 }
 
@@ -165,11 +168,12 @@ impl Raw {
                     let value = c.number(width(kind, c.id));
                     refers.extend((kind == 2).then_some(value));
                 }
+                let mut statics = Vec::new();
                 for _ in 0..c.number(2) {
                     c.id();
                     let kind = c.number(1) as u8;
                     let value = c.number(width(kind, c.id));
-                    refers.extend((kind == 2).then_some(value));
+                    statics.extend((kind == 2).then_some(value));
                 }
                 let fields = (0..c.number(2))
                     .map(|_| (c.id(), c.number(1) as u8))
@@ -178,6 +182,7 @@ impl Raw {
                     superclass,
                     loader,
                     refers,
+                    statics,
                     fields,
                 });
                 self.objects.push((id, Content::Class));
@@ -246,21 +251,23 @@ impl Raw {
                 id: *id,
                 kind,
                 edges: Vec::new(),
+                fields: Vec::new(),
             });
         }
         let number = |bytes: &[u8]| bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b));
         for (at, (id, content)) in self.objects.iter().enumerate() {
             let mut refers: Vec<(u64, Strength)> = Vec::new();
-            let mut strong = |id: u64| refers.push((id, Strength::Strong));
+            let mut others: Vec<u64> = Vec::new();
             match content {
                 Content::Class => {
                     let class = &self.classes[id];
-                    strong(class.superclass);
-                    strong(class.loader);
-                    class.refers.iter().copied().for_each(strong);
+                    others.extend([class.superclass, class.loader]);
+                    others.extend(&class.refers);
+                    let statics = class.statics.iter();
+                    refers.extend(statics.map(|&id| (id, Strength::Strong)));
                 }
                 Content::Instance(class, body) => {
-                    strong(*class);
+                    others.push(*class);
                     let mut rest = &body[..];
                     for c in self.chain(*class) {
                         for &(name, kind) in &self.classes[&c].fields {
@@ -279,14 +286,22 @@ impl Raw {
                     }
                 }
                 Content::Objects(class, body) => {
-                    strong(*class);
-                    body.chunks(id_size).map(number).for_each(strong);
+                    others.push(*class);
+                    let elements = body.chunks(id_size).map(number);
+                    refers.extend(elements.map(|id| (id, Strength::Strong)));
                 }
                 Content::Primitives(_) => {}
             }
-            let found = refers.into_iter().filter(|r| r.0 != 0);
-            let found = found.filter_map(|(id, s)| Some((*heap.by_id.get(&id)?, s)));
-            heap.nodes[at].edges = found.collect();
+            let found = |(id, s): (u64, Strength)| {
+                let at = Some(id).filter(|&id| id != 0);
+                Some((*heap.by_id.get(&at?)?, s))
+            };
+            let fields: Vec<_> = refers.into_iter().filter_map(found).collect();
+            let others = others.into_iter().map(|id| (id, Strength::Strong));
+            let mut edges: Vec<_> = others.filter_map(found).collect();
+            edges.extend(&fields);
+            heap.nodes[at].edges = edges;
+            heap.nodes[at].fields = fields;
         }
         self.link_rest(&mut heap);
         for class in self.classes.keys() {

@@ -5,6 +5,7 @@ mod histo;
 mod paths;
 mod show;
 mod sites;
+mod sizeof;
 mod snapshot;
 mod stacks;
 mod table;
@@ -28,5 +29,6 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Paths(report) => paths::render(report, style, out),
         Report::Threads(report) => threads::render(report, style, out),
         Report::Sites(report) => sites::render(report, style, out),
+        Report::Sizeof(report) => sizeof::render(report, style, out),
     }
 }

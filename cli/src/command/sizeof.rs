@@ -1,0 +1,225 @@
+//! `heapdiff sizeof`: what objects cost, alone and together.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use hprof::{Deep, DeepLine, DeepSize, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total};
+use regex::Regex;
+
+use super::{Selection, open, select};
+use crate::args::{Setup, SizeofJob};
+use crate::failure::{Failure, Result};
+use crate::report::{
+    SizeofClass, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions, SizeofReport,
+    SizeofSet, SnapshotInfo,
+};
+
+/// Objects that are listed of many.
+const OBJECTS: usize = 10;
+/// Classes that text lists.
+const CLASSES: usize = 20;
+/// Lines of the tree.
+const LINES: usize = 30;
+/// Objects that are looked at, at most, to measure the selected objects one by one: a few seconds' work.
+/// Those that retain most come first.
+const LOOKS: u64 = 50_000_000;
+
+pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofReport> {
+    let (snapshot, meter) = open(setup, dump)?;
+    meter.phase("reading the selected", 0);
+    let selection = select_all(&snapshot, dump, job)?;
+    let objects = &selection.objects;
+    let mut options = job.deep.clone();
+    options.except = selection.hidden().to_vec();
+    let failed = |e| Failure::input(dump, &e);
+    let mut deep = snapshot.deep(&options, &meter).map_err(failed)?;
+    meter.phase("measuring the selected", 0);
+    let size = deep.of_set(objects);
+    let measured = measure(&snapshot, &mut deep, objects);
+    let tree = job.tree.map(|depth| {
+        let lines = deep.tree(objects, depth);
+        tree(&snapshot, &lines, setup.top.unwrap_or(LINES).max(1))
+    });
+    let flyweights = deep.flyweights().map(count);
+    drop(deep);
+    let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
+    let sum_deep_bytes =
+        (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
+    let retained_of = |&o: &ObjectIndex| snapshot.retained_bytes(o);
+    let set = SizeofSet {
+        objects: objects.len() as u64,
+        shallow_bytes: objects.iter().map(|&o| snapshot.shallow_bytes(o)).sum(),
+        deep_bytes: size.total.bytes,
+        deep_objects: size.total.objects,
+        retained_bytes: retained.map(|r| r.bytes),
+        retained_objects: retained.map(|r| r.objects),
+        measured: measured.len() as u64,
+        sum_deep_bytes,
+        sum_retained_bytes: objects.iter().filter_map(retained_of).sum(),
+    };
+    let (by_class, more_classes) = by_class(&snapshot, &size, setup.rows(CLASSES));
+    Ok(SizeofReport {
+        schema: SizeofReport::SCHEMA,
+        snapshot: SnapshotInfo::of(&snapshot, &selection.own),
+        selectors: job.selectors.iter().map(ToString::to_string).collect(),
+        options: SizeofOptions {
+            skip_flyweights: options.skip_flyweights,
+            skip_static: options.skip_static,
+            exclude: patterns(&options.exclude),
+            stop_at: patterns(&options.stop_at),
+            refs: match setup.analysis.refs {
+                Refs::Strong => "strong",
+                Refs::Soft => "soft",
+                Refs::All => "all",
+            },
+        },
+        objects: listed(&snapshot, measured, setup.top.unwrap_or(OBJECTS)),
+        set,
+        by_class,
+        flyweights,
+        tree,
+        shows_classes: job.by_class,
+        more_classes,
+    })
+}
+
+fn patterns(list: &[Regex]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
+}
+
+/// What any of the selectors names.
+fn select_all(snapshot: &Snapshot, dump: &Path, job: &SizeofJob) -> Result<Selection> {
+    let mut all: Option<Selection> = None;
+    for selector in &job.selectors {
+        let more = select(snapshot, dump, selector)?;
+        match &mut all {
+            None => all = Some(more),
+            Some(all) => {
+                all.objects.extend(more.objects);
+                all.shows_own |= more.shows_own;
+            }
+        }
+    }
+    let mut all = all.ok_or_else(|| Failure::usage("no selector was given".to_owned()))?;
+    all.objects.sort_unstable();
+    all.objects.dedup();
+    Ok(all)
+}
+
+/// The deep size of each, those first that retain most, until so many objects were looked at.
+fn measure(
+    snapshot: &Snapshot,
+    deep: &mut Deep<'_>,
+    objects: &[ObjectIndex],
+) -> Vec<(ObjectIndex, Total)> {
+    let mut order: Vec<(Reverse<u64>, ObjectIndex)> = objects
+        .iter()
+        .map(|&o| (Reverse(snapshot.retained_bytes(o).unwrap_or(0)), o))
+        .collect();
+    order.sort_unstable();
+    let mut left = LOOKS.max(snapshot.object_count());
+    let mut measured = Vec::new();
+    for (_, object) in order {
+        let Some(total) = deep.of_one(object, left) else {
+            break;
+        };
+        left -= total.objects;
+        measured.push((object, total));
+    }
+    measured
+}
+
+/// The deepest of those that were measured; of equals the first in the dump.
+fn listed(
+    snapshot: &Snapshot,
+    mut measured: Vec<(ObjectIndex, Total)>,
+    limit: usize,
+) -> Vec<SizeofObject> {
+    measured.sort_unstable_by_key(|&(object, total)| (Reverse(total.bytes), object));
+    measured.truncate(limit);
+    let objects: Vec<ObjectIndex> = measured.iter().map(|m| m.0).collect();
+    let ids = snapshot.ids(&objects);
+    let rows = measured.into_iter().zip(ids);
+    rows.map(|((object, total), id)| SizeofObject {
+        id: id.unwrap_or_default().to_string(),
+        class: snapshot.name(object),
+        shallow_bytes: snapshot.shallow_bytes(object),
+        deep_bytes: total.bytes,
+        deep_objects: total.objects,
+        retained_bytes: snapshot.retained_bytes(object),
+        retained_objects: snapshot.retained_objects(object),
+    })
+    .collect()
+}
+
+/// Classes of one name together, whoever loaded them; how many more there are, with their objects and bytes.
+fn by_class(
+    snapshot: &Snapshot,
+    size: &DeepSize,
+    limit: usize,
+) -> (Vec<SizeofClass>, (u64, u64, u64)) {
+    let mut names: BTreeMap<&str, Total> = BTreeMap::new();
+    let classes = snapshot.classes().iter().zip(&size.by_class);
+    for ((_, class), &total) in classes.filter(|(_, total)| total.objects > 0) {
+        *names.entry(&*class.name).or_default() += total;
+    }
+    let mut rows: Vec<(&str, Total)> = names.into_iter().collect();
+    // The order of names decides among equals.
+    rows.sort_by_key(|(_, total)| Reverse((total.bytes, total.objects)));
+    let rest = rows.iter().skip(limit);
+    let more = rest.fold((0, 0, 0), |(classes, objects, bytes), (_, total)| {
+        (classes + 1, objects + total.objects, bytes + total.bytes)
+    });
+    let rows = rows.into_iter().take(limit);
+    let rows = rows.map(|(class, total)| SizeofClass {
+        class: class.to_owned(),
+        objects: total.objects,
+        shallow_bytes: total.bytes,
+    });
+    (rows.collect(), more)
+}
+
+fn count(flyweights: &Flyweights) -> SizeofFlyweights {
+    SizeofFlyweights {
+        enum_constants: flyweights.enums.len() as u64,
+        cached_boxes: flyweights.boxes.len() as u64,
+        interned_strings: flyweights.interned.len() as u64,
+    }
+}
+
+/// The lines with most bytes, each followed by those below it, the largest of these first.
+fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine> {
+    // A line has no more bytes than the one above, which comes before it: so what is taken hangs together.
+    let mut order: Vec<usize> = (0..lines.len()).collect();
+    order.sort_by_key(|&at| (Reverse(lines[at].all.bytes), at));
+    let taken: BTreeSet<usize> = order.iter().take(limit).copied().collect();
+    let mut below: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for &at in order.iter().rev() {
+        if let Some(above) = lines[at].above {
+            below.entry(above as usize).or_default().push(at);
+        }
+    }
+    let mut shown = Vec::new();
+    let mut todo = vec![0];
+    while let Some(at) = todo.pop() {
+        let line = &lines[at];
+        let children = below.get(&at).map_or(&[][..], Vec::as_slice);
+        let (listed, hidden): (Vec<usize>, Vec<usize>) =
+            children.iter().partition(|child| taken.contains(child));
+        shown.push(SizeofLine {
+            depth: line.depth,
+            via: line.via.map(|via| snapshot.via_name(via)),
+            class: line.class.map(|c| snapshot.classes()[c].name.to_string()),
+            objects: line.own.objects,
+            shallow_bytes: line.own.bytes,
+            deep_objects: line.all.objects,
+            deep_bytes: line.all.bytes,
+            hidden_lines: hidden.len() as u64,
+            hidden_bytes: hidden.iter().map(|&at| lines[at].all.bytes).sum(),
+        });
+        // The largest comes last, and is taken first.
+        todo.extend(listed);
+    }
+    shown
+}

@@ -1,0 +1,454 @@
+//! Deep sizes: an object, or a set of objects, with all that it reaches by its fields and elements,
+//! each object once.
+//!
+//! The rules are those of the SizeOf agent, which walks objects by reflection inside a JVM: fields and
+//! elements are followed and nothing else. An object's class is not part of it, nor is a class object that
+//! a field refers to; what threads hold on their stacks and what loaders have defined is in no field.
+
+use rayon::prelude::*;
+use regex::Regex;
+
+use crate::Refs;
+use crate::classes::Reference;
+use crate::error::{Error, Result};
+use crate::flyweights::Flyweights;
+use crate::histogram::Total;
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::mem::{self, Array};
+use crate::object::{Body, Numbering, Raw};
+use crate::outline::Segment;
+use crate::paths::Bits;
+use crate::progress::Progress;
+use crate::record::Kind;
+use crate::reference::Way;
+use crate::snapshot::Snapshot;
+use crate::walk::{self, Object, Visitor};
+
+/// Pieces of the file whose references are held twice at a time.
+const BATCH: usize = 128;
+
+/// What a deep size counts and follows. Which referents of `java.lang.ref` objects it follows is said when
+/// the dump is opened.
+#[derive(Clone, Debug, Default)]
+pub struct DeepOptions {
+    /// Leave out values that are shared by all of a program, and what only they reach: see
+    /// [`Flyweights`].
+    pub skip_flyweights: bool,
+    /// Do not follow static fields, from class objects that the walk starts with.
+    pub skip_static: bool,
+    /// Leave out objects whose class's name matches one of these, and what only they reach.
+    pub exclude: Vec<Regex>,
+    /// Count objects whose class's name matches one of these, but do not go on from them.
+    pub stop_at: Vec<Regex>,
+    /// Objects to take as not being there.
+    pub except: Vec<ObjectIndex>,
+}
+
+impl DeepOptions {
+    /// Whether some objects are left out.
+    fn leaves_out(&self) -> bool {
+        self.skip_flyweights || !self.exclude.is_empty() || !self.except.is_empty()
+    }
+}
+
+/// The references that deep sizes follow, ready for walks: see [`Snapshot::deep`].
+#[derive(Debug)]
+pub struct Deep<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    rules: Rules,
+    /// For each object with references, where its row begins; one more for the end of the last.
+    offsets: Array<u32>,
+    /// What rows refer to, without what is never followed.
+    targets: Array<u32>,
+    /// Objects that the walk under way has come upon; none between walks.
+    seen: Bits,
+}
+
+/// What objects reach, see [`Deep::of_set`].
+#[derive(Clone, Debug, Default)]
+pub struct DeepSize {
+    /// All of it, the objects themselves included.
+    pub total: Total,
+    /// The same by class; class objects are of `java.lang.Class`.
+    pub by_class: Vec<Total>,
+}
+
+/// What is not followed, class by class and object by object.
+#[derive(Debug)]
+struct Rules {
+    /// Classes whose objects have no references.
+    ends: Vec<bool>,
+    /// Objects that are not there.
+    left_out: Bits,
+    flyweights: Option<Flyweights>,
+    follow_static: bool,
+}
+
+impl Rules {
+    fn new(snapshot: &Snapshot, options: &DeepOptions) -> Self {
+        let classes = snapshot.classes();
+        let matching = |list: &[Regex]| -> Vec<bool> {
+            let matches = |name: &str| list.iter().any(|re| re.is_match(name));
+            classes.iter().map(|(_, c)| matches(&c.name)).collect()
+        };
+        let count = snapshot.object_count();
+        let mut left_out = Bits::new(if options.leaves_out() {
+            count as usize
+        } else {
+            0
+        });
+        let excluded = matching(&options.exclude);
+        let excluded: Vec<ClassIndex> = classes
+            .iter()
+            .map(|(i, _)| i)
+            .filter(|i| excluded[i.index()])
+            .collect();
+        if !excluded.is_empty() {
+            let instances = snapshot.instances(&excluded);
+            instances.iter().for_each(|o| left_out.set(o.0));
+        }
+        let except = options.except.iter().filter(|o| u64::from(o.0) < count);
+        except.for_each(|o| left_out.set(o.0));
+        let flyweights = options.skip_flyweights.then(|| snapshot.flyweights());
+        if let Some(flyweights) = &flyweights {
+            flyweights.objects().for_each(|o| left_out.set(o.0));
+        }
+        Self {
+            ends: matching(&options.stop_at),
+            left_out,
+            flyweights,
+            follow_static: !options.skip_static,
+        }
+    }
+
+    /// Each reference of a record that is followed. Class objects are not told apart here: which of a
+    /// record's targets are any takes a look at each target.
+    #[inline(always)]
+    fn each(
+        &self,
+        snapshot: &Snapshot,
+        class: ClassIndex,
+        body: Body<'_>,
+        mut f: impl FnMut(u32, Way),
+    ) {
+        let reference = snapshot.classes()[class].reference;
+        let follows_referent = match snapshot.options.refs {
+            Refs::All => true,
+            Refs::Soft => !matches!(reference, Reference::Weak | Reference::Phantom),
+            Refs::Strong => reference == Reference::No,
+        };
+        snapshot.each_in_record(body, |id, way| {
+            let follows = match way {
+                Way::Class => false,
+                Way::Referent => follows_referent,
+                _ => true,
+            };
+            if id == 0 || !follows {
+                return;
+            }
+            let target = snapshot.map.by_id(id, snapshot.split);
+            if target != NONE && !self.left_out.has(target) {
+                f(target, way);
+            }
+        });
+    }
+}
+
+impl Snapshot {
+    /// Makes deep sizes ready to be asked for.
+    ///
+    /// Cost: one pass over the file; four bytes for each reference and each object that has any.
+    ///
+    /// # Errors
+    /// When there is no memory for the references, or they are more than 32 bits number.
+    pub fn deep(&self, options: &DeepOptions, progress: &dyn Progress) -> Result<Deep<'_>> {
+        progress.phase("reading references", self.source().len() as u64);
+        let rules = Rules::new(self, options);
+        let rows = (self.split.inner - self.split.classes) as usize;
+        let mut offsets: Array<u32> = self.store.zeroed(rows + 1)?;
+        let mut targets: Array<u32> = self.store.zeroed(0)?;
+        for pieces in self.pieces.chunks(BATCH) {
+            let parts: Vec<Rows<'_>> = pieces
+                .par_iter()
+                .map(|piece| {
+                    let mut rows = Rows {
+                        snapshot: self,
+                        rules: &rules,
+                        numbering: Numbering::new(self, piece),
+                        next: self.split.classes + piece.first_inner,
+                        ends: Vec::new(),
+                        targets: Vec::new(),
+                    };
+                    let Segment { start, end } = piece.segment;
+                    self.source().will_read(start, end - start);
+                    let id_size = self.header().id_size;
+                    // Damage was reported when the dump was opened.
+                    let _ = walk::walk(self.source(), start, end, id_size, &mut rows);
+                    progress.advance((end - start) as u64);
+                    rows
+                })
+                .collect();
+            for part in parts {
+                let before = targets.len();
+                targets.extend(&part.targets)?;
+                if targets.len() >= NONE as usize {
+                    return Err(Error::Limit {
+                        what: "references",
+                        count: targets.len() as u64,
+                        limit: u64::from(NONE) - 1,
+                    });
+                }
+                for (object, end) in part.ends {
+                    let at = (object - self.split.classes) as usize;
+                    offsets[at + 1] = before as u32 + end;
+                }
+            }
+        }
+        // Objects without a row of their own have an empty one.
+        let mut last = 0;
+        for end in offsets.iter_mut() {
+            last = last.max(*end);
+            *end = last;
+        }
+        Ok(Deep {
+            snapshot: self,
+            rules,
+            offsets,
+            targets,
+            seen: Bits::new(self.object_count() as usize),
+        })
+    }
+
+    /// Whether an object stands for a class or a primitive type.
+    fn is_mirror(&self, object: u32) -> bool {
+        object < self.split.classes || {
+            let class = self.class_of(ObjectIndex(object));
+            class.is_some() && class == self.class_class()
+        }
+    }
+}
+
+/// The references of a piece's objects.
+struct Rows<'a> {
+    snapshot: &'a Snapshot,
+    rules: &'a Rules,
+    numbering: Numbering<'a>,
+    /// The least number that the next object can have: numbers follow the order of the file.
+    next: u32,
+    /// For each object with references, where they end in `targets`.
+    ends: Vec<(u32, u32)>,
+    targets: Vec<u32>,
+}
+
+impl Rows<'_> {
+    #[inline(always)]
+    fn object(&mut self, id: u64, class: Option<ClassIndex>, body: Body<'_>) {
+        let (snapshot, rules) = (self.snapshot, self.rules);
+        let number = self.numbering.of(id, body);
+        if number < self.next || number >= snapshot.split.inner {
+            return;
+        }
+        self.next = number + 1;
+        let Some(class) = class.filter(|c| !rules.ends[c.index()]) else {
+            return;
+        };
+        if rules.left_out.has(number) {
+            return;
+        }
+        let targets = &mut self.targets;
+        rules.each(snapshot, class, body, |target, _| targets.push(target));
+        self.ends.push((number, self.targets.len() as u32));
+    }
+}
+
+impl Visitor for Rows<'_> {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        let index = self.snapshot.classes().by_id(ObjectId(class));
+        self.object(object.id, index, Body::Instance(class, body));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+        let index = self.snapshot.classes().by_id(ObjectId(class));
+        self.object(object.id, index, Body::Objects(class, elements));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
+        // Never with references, but counted among the leaves.
+        self.numbering
+            .counted(object.id, Body::Primitives(kind, len, elements));
+    }
+}
+
+impl Deep<'_> {
+    /// What is taken for shared values; `None` where none are left out.
+    #[must_use]
+    pub fn flyweights(&self) -> Option<&Flyweights> {
+        self.rules.flyweights.as_ref()
+    }
+
+    /// The deep size of some objects taken as one set: all that any of them reaches, each object once.
+    /// An object that the options leave out counts nothing, even where it is one of them.
+    ///
+    /// Cost: one look at each object reached and each of its references, however many objects are given.
+    pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
+        let snapshot = self.snapshot;
+        let mirrors = snapshot.class_class();
+        let mut size = DeepSize {
+            total: Total::default(),
+            by_class: vec![Total::default(); snapshot.classes().len()],
+        };
+        self.walk(objects, u64::MAX, |object| {
+            let (class, bytes) = snapshot.class_and_size(ObjectIndex(object));
+            let one = Total { objects: 1, bytes };
+            size.total += one;
+            if let Some(class) = class.or(mirrors) {
+                size.by_class[class.index()] += one;
+            }
+        });
+        self.forget();
+        size
+    }
+
+    /// The deep size of one object, unless it reaches more than `most` objects.
+    ///
+    /// Cost: as [`Deep::of_set`] of the object, which ends at `most` objects.
+    pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
+        let snapshot = self.snapshot;
+        let mut total = Total::default();
+        let mut reached = Vec::new();
+        let whole = self.walk(&[object], most, |object| {
+            reached.push(object);
+            total += Total {
+                objects: 1,
+                bytes: snapshot.shallow_bytes(ObjectIndex(object)),
+            };
+        });
+        if !whole {
+            // What the walk came upon and did not visit is in no list.
+            self.forget();
+            return None;
+        }
+        for object in reached {
+            self.seen.take(object);
+        }
+        Some(total)
+    }
+
+    /// Visits what objects reach, each object once; `false` when it is more than `most`.
+    fn walk(&mut self, starts: &[ObjectIndex], most: u64, mut visit: impl FnMut(u32)) -> bool {
+        let classes = self.snapshot.split.classes;
+        let mut left = most;
+        let mut stack: Vec<u32> = Vec::new();
+        for start in starts {
+            self.reach(start.0, &mut stack);
+            while let Some(object) = stack.pop() {
+                visit(object);
+                if left == 0 {
+                    return false;
+                }
+                left -= 1;
+                if let Some(&soon) = stack.len().checked_sub(4).and_then(|at| stack.get(at)) {
+                    let row = soon.wrapping_sub(classes) as usize;
+                    mem::prefetch(&self.offsets, row);
+                }
+                self.step(object, &mut stack);
+            }
+        }
+        true
+    }
+
+    /// Comes upon an object that the walk starts with.
+    pub(crate) fn reach(&mut self, object: u32, found: &mut Vec<u32>) {
+        let there = u64::from(object) < self.snapshot.object_count();
+        if there && !self.seen.has(object) && !self.rules.left_out.has(object) {
+            self.seen.set(object);
+            found.push(object);
+        }
+    }
+
+    /// Comes upon an object that is referred to; `true` if it counts and was not seen before.
+    #[inline(always)]
+    pub(crate) fn comes_upon(&mut self, target: u32) -> bool {
+        let new = !self.seen.has(target) && !self.snapshot.is_mirror(target);
+        if new {
+            self.seen.set(target);
+        }
+        new
+    }
+
+    /// Comes upon what an object refers to.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, object: u32, found: &mut Vec<u32>) {
+        let split = self.snapshot.split;
+        if object < split.classes {
+            self.each_static(object, |deep, target, _| {
+                if deep.comes_upon(target) {
+                    found.push(target);
+                }
+            });
+        } else if object < split.inner {
+            let at = (object - split.classes) as usize;
+            for target in self.offsets[at] as usize..self.offsets[at + 1] as usize {
+                let target = self.targets[target];
+                if self.comes_upon(target) {
+                    found.push(target);
+                }
+            }
+        }
+    }
+
+    /// Each reference of an object that is followed, with the way it goes.
+    pub(crate) fn each_reference(
+        &mut self,
+        object: u32,
+        raw: Option<&Raw<'_>>,
+        mut f: impl FnMut(&mut Self, u32, Way),
+    ) {
+        let snapshot = self.snapshot;
+        if object < snapshot.split.classes {
+            self.each_static(object, f);
+        } else if let (Some(raw), Some(class)) = (raw, snapshot.class_of(ObjectIndex(object)))
+            && !self.rules.ends[class.index()]
+        {
+            let mut found = Vec::new();
+            let rules = &self.rules;
+            rules.each(snapshot, class, raw.body, |target, way| {
+                found.push((target, way))
+            });
+            found
+                .into_iter()
+                .for_each(|(target, way)| f(self, target, way));
+        }
+    }
+
+    /// What a class object's static fields refer to, if they are followed.
+    fn each_static(&mut self, object: u32, mut f: impl FnMut(&mut Self, u32, Way)) {
+        let snapshot = self.snapshot;
+        let ends = |c: ClassIndex| self.rules.ends[c.index()];
+        if !self.rules.follow_static || snapshot.class_class().is_some_and(ends) {
+            return;
+        }
+        let statics = snapshot.classes()[ClassIndex(object)].statics.iter();
+        for (field, place) in statics.zip(0..) {
+            let follows = field.kind == Kind::Object && field.value != 0 && !is_hidden(&field.name);
+            if !follows {
+                continue;
+            }
+            let target = snapshot.map.by_id(field.value, snapshot.split);
+            if target != NONE && !self.rules.left_out.has(target) {
+                f(self, target, Way::Static(place));
+            }
+        }
+    }
+
+    /// Forgets what was seen.
+    pub(crate) fn forget(&mut self) {
+        self.seen = Bits::new(self.snapshot.object_count() as usize);
+    }
+}
+
+/// Names like `<resolved_references>` are the JVM's own, for what is in no field of the class.
+fn is_hidden(field: &str) -> bool {
+    field.starts_with('<')
+}

@@ -1,0 +1,146 @@
+//! What objects retain together: what would be free if all of them were.
+//!
+//! That is more than the members' parts of the dominator tree: an object that two members refer to, and
+//! nobody else, is dominated by neither of them, and goes with both. (Eclipse Memory Analyzer calls this the
+//! retained set, and the union of the members' parts the minimum retained size.)
+
+use crate::error::Result;
+use crate::graph::HeapGraph;
+use crate::histogram::Total;
+use crate::ids::{NONE, ObjectIndex};
+use crate::paths::Bits;
+use crate::progress::Progress;
+use crate::snapshot::Snapshot;
+
+impl Snapshot {
+    /// What would be free if all these objects were, themselves included; `None` when none of them is
+    /// reachable.
+    ///
+    /// Stronger paths count before weaker ones as in the dominator tree: what a strong path reaches is
+    /// retained when no strong path leads past the set, whatever soft ones do. So for one object the figures
+    /// are those of [`Snapshot::retained_bytes`].
+    ///
+    /// Cost: for one object none. For more the heap graph is built once more and searched twice; four bits
+    /// an object besides the graph.
+    ///
+    /// # Errors
+    /// When there is no memory for the graph.
+    pub fn retained_by_all(
+        &self,
+        objects: &[ObjectIndex],
+        progress: &dyn Progress,
+    ) -> Result<Option<Total>> {
+        let reachable = |o: &&ObjectIndex| {
+            u64::from(o.0) < self.object_count() && self.tree().is_reachable(**o)
+        };
+        let members: Vec<ObjectIndex> = objects.iter().filter(reachable).copied().collect();
+        match members[..] {
+            [] => return Ok(None),
+            [one] => {
+                let bytes = self.retained_bytes(one);
+                let both = bytes.zip(self.retained_objects(one));
+                return Ok(both.map(|(bytes, objects)| Total { objects, bytes }));
+            }
+            _ => {}
+        }
+        let graph = self.graph(progress)?;
+        progress.phase("searching past the selected", 0);
+        let mut set = Bits::new(graph.object_count());
+        members.iter().for_each(|o| set.set(o.0));
+        let (all, kept) = reached(&graph, &set);
+        let mut freed = Total::default();
+        for object in all.iter().filter(|&o| !kept.has(o)) {
+            freed += Total {
+                objects: 1,
+                bytes: self.shallow_bytes(ObjectIndex(object)),
+            };
+        }
+        Ok(Some(freed))
+    }
+}
+
+/// The objects that roots reach, and those that they reach without going through the set.
+fn reached(graph: &HeapGraph, set: &Bits) -> (Bits, Bits) {
+    let count = graph.object_count();
+    let mut all = Search::new(count);
+    let mut kept = Search::new(count);
+    for level in 0..=graph.weaker.len() {
+        // What a stronger path reaches belongs to that path: weaker ones do not keep it.
+        let before = match level {
+            0 => Bits::new(0),
+            _ => all.seen.clone(),
+        };
+        let mut weaker: Vec<(u32, u32)> = graph.weaker[..level].concat();
+        weaker.sort_unstable();
+        all.extend(graph, &weaker, level, &|_| true);
+        let passes = |object| !set.has(object) && !before.has(object);
+        kept.extend(graph, &weaker, level, &passes);
+    }
+    (all.seen, kept.seen)
+}
+
+/// A search under way.
+struct Search {
+    seen: Bits,
+    stack: Vec<u32>,
+}
+
+impl Search {
+    fn new(objects: usize) -> Self {
+        Self {
+            seen: Bits::new(objects),
+            stack: Vec::new(),
+        }
+    }
+
+    /// Goes on to what references of this level lead to: strong ones, then soft, then final. `weaker` has
+    /// all that are not strong, up to this level.
+    fn extend(
+        &mut self,
+        graph: &HeapGraph,
+        weaker: &[(u32, u32)],
+        level: usize,
+        passes: &impl Fn(u32) -> bool,
+    ) {
+        match level.checked_sub(1) {
+            None => {
+                for &(root, _) in &graph.roots {
+                    self.visit(root, passes);
+                }
+            }
+            Some(kind) => {
+                for &(source, target) in &graph.weaker[kind] {
+                    if self.seen.has(source) {
+                        self.visit(target, passes);
+                        self.spread(graph, weaker, passes);
+                    }
+                }
+            }
+        }
+        self.spread(graph, weaker, passes);
+    }
+
+    fn visit(&mut self, object: u32, passes: &impl Fn(u32) -> bool) {
+        if object != NONE && !self.seen.has(object) && passes(object) {
+            self.seen.set(object);
+            self.stack.push(object);
+        }
+    }
+
+    fn spread(&mut self, graph: &HeapGraph, weaker: &[(u32, u32)], passes: &impl Fn(u32) -> bool) {
+        while let Some(object) = self.stack.pop() {
+            if object < graph.split.inner {
+                for &target in graph.row(object) {
+                    self.visit(target, passes);
+                }
+            }
+            if !weaker.is_empty() {
+                let first = weaker.partition_point(|e| e.0 < object);
+                let own = weaker[first..].iter().take_while(|e| e.0 == object);
+                for &(_, target) in own {
+                    self.visit(target, passes);
+                }
+            }
+        }
+    }
+}
