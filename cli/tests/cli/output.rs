@@ -144,7 +144,15 @@ fn a_signal_leaves_no_half_report() {
     let ignored = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
     for (signal, number) in [("TERM", 15), ("HUP", 1), ("INT", 2)] {
         let ends = ignored & (1 << (number - 1)) == 0;
-        let end = interrupted(folder.path(), "", signal);
+        // On a busy machine the signal can come when the report is complete: then once more.
+        let mut end = interrupted(folder.path(), "", signal);
+        for _ in 0..20 {
+            if !ends || end.signal().is_some() {
+                break;
+            }
+            fs::write(&report, "old").expect("a file");
+            end = interrupted(folder.path(), "", signal);
+        }
         assert_eq!(end.signal(), ends.then_some(number), "{signal}");
         assert_eq!(files(folder.path()), before, "{signal}");
         let kept = fs::read(&report).expect("the file") == b"old";
