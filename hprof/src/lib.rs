@@ -11,6 +11,7 @@ mod address;
 mod build;
 mod classes;
 mod columns;
+mod contents;
 mod dominators;
 mod error;
 mod fields;
@@ -47,6 +48,7 @@ mod tree;
 mod walk;
 
 pub use classes::{Class, Classes, Field, Reference, Static};
+pub use contents::{Bounds, Contents, ContentsKind, Entry};
 pub use error::{Error, Result, Warning};
 pub use graph::HeapGraph;
 pub use histogram::{ClassTotal, Histogram, Total};

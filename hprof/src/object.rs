@@ -681,6 +681,38 @@ impl Snapshot {
         }
     }
 
+    /// Characters of an array, in UTF-16 units within `byte[]` where `wide`: those after the first
+    /// `skip`, of `size` units, at most `limit` and then `…`.
+    pub(crate) fn characters(
+        &self,
+        array: ArrayView<'_>,
+        wide: bool,
+        (skip, size): (usize, usize),
+        limit: usize,
+    ) -> Option<String> {
+        let pair = array.bytes.chunks_exact(2);
+        let take = size.saturating_sub(skip);
+        match array.kind {
+            Kind::Byte if !wide => {
+                let units = array.bytes.iter().map(|&b| u16::from(b));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            Kind::Byte => {
+                let unit: fn([u8; 2]) -> u16 = match self.strings_are_big_endian() {
+                    true => u16::from_be_bytes,
+                    false => u16::from_le_bytes,
+                };
+                let units = pair.map(|b| unit([b[0], b[1]]));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            Kind::Char => {
+                let units = pair.map(|b| u16::from_be_bytes([b[0], b[1]]));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            _ => None,
+        }
+    }
+
     /// Two-byte characters within `byte[]` are in the order of the machine.
     fn strings_are_big_endian(&self) -> bool {
         let class = self.classes().by_name("java.lang.StringUTF16").first();

@@ -1,0 +1,168 @@
+//! What collections hold beside what they say of themselves: for every JDK found, each collection of
+//! `Contents.java` is read from a dump and compared with what its public methods told.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::ops::Range;
+
+use hprof::{Content, Contents, Entry, ObjectIndex, Options, Silent, Snapshot, Value};
+use testdata::jvm::{DumpOptions, Jdk, Launch};
+
+/// What the program says of a field.
+struct Said {
+    field: String,
+    kind: String,
+    size: u64,
+    elements: Vec<String>,
+}
+
+fn said(line: &str) -> Said {
+    let mut parts = line.split('\t').skip(1).map(str::to_owned);
+    let mut next = || parts.next().unwrap_or_default();
+    let (field, kind, size, elements) = (next(), next(), next(), next());
+    let split = |s: &String| !s.is_empty();
+    let elements = Some(elements)
+        .filter(split)
+        .map(|s| s.split('|').map(str::to_owned).collect());
+    Said {
+        field,
+        kind,
+        size: size.parse().unwrap(),
+        elements: elements.unwrap_or_default(),
+    }
+}
+
+/// As `String.valueOf` has it, of strings, boxed values, enum constants and records with a name.
+fn shown(snapshot: &Snapshot, value: Value) -> String {
+    let Value::Object(id, object) = value else {
+        return match value {
+            Value::Boolean(v) => v.to_string(),
+            _ => value.integer().unwrap().to_string(),
+        };
+    };
+    if id.is_null() {
+        return "null".to_owned();
+    }
+    let object = object.unwrap();
+    if let Some(text) = snapshot.string(object, 1000) {
+        return text;
+    }
+    let record = snapshot.read(object).unwrap();
+    let Content::Instance(fields) = record.content else {
+        panic!("{} is no value", snapshot.name(object));
+    };
+    let own = fields
+        .iter()
+        .find(|f| f.name == "value" || f.name == "name");
+    let value = own.and_then(|f| f.value);
+    shown(
+        snapshot,
+        value.unwrap_or_else(|| panic!("{} is no value", snapshot.name(object))),
+    )
+}
+
+fn elements(snapshot: &Snapshot, contents: &Contents) -> Vec<String> {
+    let one = |entry: &Entry| match entry.key {
+        Some(key) => format!("{}={}", shown(snapshot, key), shown(snapshot, entry.value)),
+        None => shown(snapshot, entry.value),
+    };
+    contents
+        .text
+        .clone()
+        .into_iter()
+        .chain(contents.entries.iter().map(one))
+        .collect()
+}
+
+fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
+    let label = format!("JDK {} {flag}", jdk.major());
+    let classes = jdk.compile(&testdata::programs::contents()).unwrap();
+    let mut target = Launch::class(jdk, classes, "Contents")
+        .flags([
+            "-Xmx128m",
+            "-Dfile.encoding=UTF-8",
+            "-Dstdout.encoding=UTF-8",
+            flag,
+        ])
+        .start()
+        .unwrap();
+    let mut list: Vec<Said> = Vec::new();
+    while list.last().is_none_or(|last| last.field != "buffer") {
+        list.push(said(&target.wait_line("HOLDS").unwrap()));
+    }
+    target.wait_ready(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("contents.hprof");
+
+    target.dump(&file, DumpOptions::default()).unwrap();
+    drop(target);
+    let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
+    let class = snapshot.classes().by_name("Contents")[0];
+    let mut failures = Vec::new();
+    for said in &list {
+        let field = &said.field;
+        let object: ObjectIndex = snapshot
+            .static_value(class, field)
+            .unwrap()
+            .object()
+            .unwrap();
+        let read = |range: Range<u64>| snapshot.contents(object, range);
+        let Some(all) = read(0..1000) else {
+            failures.push(format!("{label}: {field} is taken for no collection"));
+            continue;
+        };
+        let ours = (
+            all.kind.name(),
+            all.size.unwrap_or(u64::MAX),
+            elements(&snapshot, &all),
+        );
+        if (ours.0, ours.1, &ours.2) != (&*said.kind, said.size, &said.elements) || !all.whole {
+            let Said {
+                kind,
+                size,
+                elements,
+                ..
+            } = said;
+            failures.push(format!(
+                "{label}: {field}: {ours:?}, whole: {}; the JVM says {kind}, {size}, {elements:?}",
+                all.whole
+            ));
+            continue;
+        }
+        // A page shows the same as that part of the whole.
+        if all.text.is_none() {
+            for (start, end) in [(0, 1), (1, 3), (3, 50), (99, 100), (100, 101), (5, 5)] {
+                let page = read(start..end).unwrap();
+                let cut = |at: u64| all.entries.len().min(at as usize);
+                if page.entries != all.entries[cut(start)..cut(end)]
+                    || !page.whole
+                    || page.size != all.size && all.size != Some(end.min(said.size))
+                {
+                    failures.push(format!("{label}: {field} from {start} to {end}: {page:?}"));
+                }
+            }
+        }
+    }
+    println!("{label}: {} collections compared", list.len());
+    if list.len() < 80 {
+        failures.push(format!("{label}: only {} collections", list.len()));
+    }
+    failures
+}
+
+#[test]
+fn collections_hold_what_they_say() {
+    let jdks = Jdk::all_for_scenarios();
+    assert!(!jdks.is_empty(), "no JDK found");
+    let modes = jdks.iter().flat_map(|jdk| {
+        // Without compact strings every string is of two-byte characters.
+        [
+            "-XX:+UseSerialGC",
+            "-XX:-CompactStrings",
+            "-XX:-UseCompressedOops",
+        ]
+        .map(|flag| (jdk, flag))
+    });
+    let failures: Vec<String> = modes.flat_map(|(jdk, flag)| check(jdk, flag)).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
