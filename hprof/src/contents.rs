@@ -227,8 +227,8 @@ impl Snapshot {
     /// (unmodifiable, synchronized, sets of a map's keys) are looked through.
     ///
     /// Cost: for arrays and hash tables as [`Snapshot::ids`], a few times; in chains and trees a walk
-    /// over a piece of the file (a megabyte or so) for every element up to the end of the range,
-    /// and never more than 10,000 of them.
+    /// over every piece of the file (a megabyte or so) that has one of the nodes up to the end of the
+    /// range, again where they lie to and fro. No more than 10,000 nodes are followed.
     #[must_use]
     pub fn contents(&self, object: ObjectIndex, range: Range<u64>) -> Option<Contents> {
         self.contents_within(object, &range, VIEWS)

@@ -405,6 +405,26 @@ impl Snapshot {
         u32::try_from(after.checked_sub(1)?).ok()
     }
 
+    /// The piece that the record of an object with references is in; `None` for other objects.
+    pub(crate) fn linked_piece_of(&self, object: ObjectIndex) -> Option<u32> {
+        let linked = self.split.classes..self.split.inner;
+        linked
+            .contains(&object.0)
+            .then(|| self.piece_of(object.0))?
+    }
+
+    /// The objects with references of a piece, by number.
+    pub(crate) fn linked_objects_in(&self, piece: u32) -> Vec<(u32, Raw<'_>)> {
+        let at = piece as usize;
+        let all = self.split.inner - self.split.classes;
+        let first = self.pieces[at].first_inner;
+        let end = self.pieces.get(at + 1).map_or(all, |p| p.first_inner);
+        let numbers = (first..end).map(|n| n + self.split.classes);
+        let mut found = self.find_in(&self.pieces[at], &numbers.collect::<Vec<u32>>());
+        found.sort_unstable_by_key(|f| f.0);
+        found
+    }
+
     /// Whether a record is a leaf's; `next` is the leaf it would then be.
     fn is_leaf(&self, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;

@@ -5,10 +5,13 @@ use std::ops::Range;
 
 use super::Entry;
 use crate::ids::{ObjectId, ObjectIndex};
-use crate::object::{ArrayView, Value};
+use crate::object::{ArrayView, Raw, Value};
 use crate::snapshot::Snapshot;
 
-/// No more nodes are followed, one after the other: each costs a walk over a piece of the file.
+/// Pieces of the file whose objects are known at a time.
+const PIECES: usize = 8;
+
+/// No more nodes are followed, one after the other: each may cost a walk over a piece of the file.
 const NODES: u64 = 10_000;
 
 /// What was found in a structure of nodes.
@@ -81,10 +84,55 @@ impl Names {
     }
 }
 
+/// Reads nodes one after the other. Those made together mostly lie together: of each piece of the file
+/// that has been walked over, all objects are known.
+struct Nodes<'a> {
+    snapshot: &'a Snapshot,
+    pieces: Vec<(u32, Vec<(u32, Raw<'a>)>)>,
+}
+
+impl<'a> Nodes<'a> {
+    const fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            pieces: Vec::new(),
+        }
+    }
+
+    fn raw(&mut self, node: ObjectIndex) -> Option<Raw<'a>> {
+        let Some(piece) = self.snapshot.linked_piece_of(node) else {
+            return self.snapshot.raws(&[node]).pop().flatten();
+        };
+        let known = self.pieces.iter().position(|p| p.0 == piece);
+        let at = known.unwrap_or_else(|| {
+            if self.pieces.len() == PIECES {
+                self.pieces.remove(0);
+            }
+            let objects = self.snapshot.linked_objects_in(piece);
+            self.pieces.push((piece, objects));
+            self.pieces.len() - 1
+        });
+        let objects = &self.pieces[at].1;
+        let at = objects.binary_search_by_key(&node.0, |o| o.0).ok()?;
+        Some(objects[at].1)
+    }
+
+    /// The values of a node's fields; `None` where there is no object.
+    fn fields<const N: usize>(
+        &mut self,
+        node: ObjectIndex,
+        names: [&str; N],
+    ) -> Option<[Option<Value>; N]> {
+        let raw = self.raw(node)?;
+        Some(names.map(|name| self.snapshot.field_in(&raw, name)))
+    }
+}
+
 impl Snapshot {
     /// The nodes of a chain, until one refers to none or to itself.
     pub(super) fn chain(&self, first: Option<Value>, names: Names, range: &Range<u64>) -> Found {
         let mut found = Found::new();
+        let mut nodes = Nodes::new(self);
         let mut visited = HashSet::new();
         let mut at = first;
         for _ in 0..NODES {
@@ -98,7 +146,7 @@ impl Snapshot {
             };
             let fields = node
                 .filter(|node| visited.insert(*node))
-                .and_then(|node| self.field_values(&[node], names.list()).pop().flatten())
+                .and_then(|node| nodes.fields(node, names.list()))
                 .and_then(|fields| names.read(fields));
             let Some((entry, next)) = fields else {
                 found.whole = false;
@@ -188,6 +236,7 @@ impl Snapshot {
     pub(super) fn tree_entries(&self, root: Option<Value>, range: &Range<u64>) -> Found {
         let names = ["key", "value", "left", "right"];
         let mut found = Found::new();
+        let mut nodes = Nodes::new(self);
         let mut visited = HashSet::new();
         // Nodes whose left part is done or being done, with their entry and right part.
         let mut above: Vec<(Entry, Value)> = Vec::new();
@@ -210,7 +259,7 @@ impl Snapshot {
             };
             let fields = node
                 .filter(|node| visited.insert(*node))
-                .and_then(|node| self.field_values(&[node], names).pop().flatten());
+                .and_then(|node| nodes.fields(node, names));
             let Some([Some(key), Some(value), Some(left), Some(right)]) = fields else {
                 found.whole = false;
                 return found;
