@@ -82,7 +82,7 @@ pub struct Contents {
     /// The place of the first entry that is listed.
     pub first: u64,
     /// The elements or entries asked for, in the order in which Java iterates over them; heaps
-    /// (`PriorityQueue`) in the order of their array.
+    /// (`PriorityQueue`), `Hashtable`, `WeakHashMap` and immutable sets and maps in the order of their array.
     pub entries: Vec<Entry>,
     /// Whether what was read fits together. A collection that a thread was changing when the dump was
     /// taken may not.
@@ -183,8 +183,13 @@ impl<'a> Fields<'a> {
         let mut fields = self
             .snapshot
             .fields_in(ObjectId(class), body)
-            .skip_while(|f: &FieldValue<'_>| f.class != self.class);
+            .skip_while(|f: &FieldValue<'_>| self.is_below(f.class));
         fields.find(|f| f.name == name)?.value
+    }
+
+    /// Whether a class extends the known one.
+    fn is_below(&self, class: ClassIndex) -> bool {
+        class != self.class && self.snapshot.classes().is_subclass(class, self.class)
     }
 
     /// All fields, those of the object's own class first.

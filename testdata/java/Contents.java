@@ -135,7 +135,8 @@ public class Contents {
     static Map<String, Integer> skipListMap = put(new ConcurrentSkipListMap<>(), MANY);
     static Map<String, Integer> hashtable = put(new Hashtable<>(), 20);
     static Map<Object, Object> properties = properties();
-    static Map<String, Integer> weakMap = put(new WeakHashMap<>(), 20);
+    /** Whose keys another map keeps alive. */
+    static Map<String, Integer> weakMap = new WeakHashMap<>(concurrentMap);
     static Map<String, Integer> identityMap = withNull(new IdentityHashMap<>());
     static Map<Metal, String> enumMap = new EnumMap<>(Map.of(Metal.LEAD, "heavy", Metal.GOLD, "dear"));
     static Map<String, Integer> mapOf0 = Map.of();

@@ -81,46 +81,44 @@ fn show_all(
     let mentioned = mentioned.chain(entries.filter_map(Value::object));
     let mentions = Mentions::new(snapshot, mentioned.chain(referring));
     let texts = texts(snapshot, &read, TEXT);
-    let shown = |(((record, text), referrers), contents): (
-        ((&Record<'_>, Option<String>), &Referrers),
-        Option<Contents>,
-    )| ShownObject {
-        id: record.id.to_string(),
-        class: snapshot.name(record.object),
-        shallow_bytes: snapshot.shallow_bytes(record.object),
-        retained_bytes: snapshot.retained_bytes(record.object),
-        retained_objects: snapshot.retained_objects(record.object),
-        root: snapshot.tree().root_kind(record.object).map(|k| k.name()),
-        dominator: dominator(snapshot, record.object).and_then(|d| mentions.of(d)),
-        superclass: match &record.content {
-            Content::Class(class) => class.superclass.and_then(|s| mentions.of(s)),
-            _ => None,
-        },
-        loader: match &record.content {
-            Content::Class(class) => mentions.of_value(class.loader),
-            _ => None,
-        },
-        text,
-        fields: fields(snapshot, &record.content, &mentions),
-        array: match &record.content {
-            Content::Array(array) => Some(ShownArray {
-                length: array.len,
-                elements: array
-                    .elements(places(elements))
-                    .map(|v| shown_value(Some(v), &mentions))
-                    .collect(),
-                offset: elements.start,
-            }),
-            _ => None,
-        },
-        referrer_count: referrers.total,
-        referrers: referrers
-            .list
-            .iter()
-            .filter_map(|r| shown_referrer(snapshot, r, &mentions))
-            .collect(),
-        contents: contents.map(|c| shown_contents(c, &mentions)),
-    };
+    let shown =
+        |(((record, text), referrers), contents): (Read<'_>, Option<Contents>)| ShownObject {
+            id: record.id.to_string(),
+            class: snapshot.name(record.object),
+            shallow_bytes: snapshot.shallow_bytes(record.object),
+            retained_bytes: snapshot.retained_bytes(record.object),
+            retained_objects: snapshot.retained_objects(record.object),
+            root: snapshot.tree().root_kind(record.object).map(|k| k.name()),
+            dominator: dominator(snapshot, record.object).and_then(|d| mentions.of(d)),
+            superclass: match &record.content {
+                Content::Class(class) => class.superclass.and_then(|s| mentions.of(s)),
+                _ => None,
+            },
+            loader: match &record.content {
+                Content::Class(class) => mentions.of_value(class.loader),
+                _ => None,
+            },
+            text,
+            fields: fields(snapshot, &record.content, &mentions),
+            array: match &record.content {
+                Content::Array(array) => Some(ShownArray {
+                    length: array.len,
+                    elements: array
+                        .elements(places(elements))
+                        .map(|v| shown_value(Some(v), &mentions))
+                        .collect(),
+                    offset: elements.start,
+                }),
+                _ => None,
+            },
+            referrer_count: referrers.total,
+            referrers: referrers
+                .list
+                .iter()
+                .filter_map(|r| shown_referrer(snapshot, r, &mentions))
+                .collect(),
+            contents: contents.map(|c| shown_contents(c, &mentions)),
+        };
     records
         .iter()
         .zip(texts)
@@ -129,6 +127,9 @@ fn show_all(
         .map(shown)
         .collect()
 }
+
+/// An object with its text and what refers to it.
+type Read<'a> = ((&'a Record<'a>, Option<String>), &'a Referrers);
 
 /// What a collection holds; of text, its beginning.
 fn contents(snapshot: &Snapshot, object: ObjectIndex, elements: &Range<u64>) -> Option<Contents> {
