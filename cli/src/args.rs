@@ -91,6 +91,8 @@ pub(crate) enum Task {
     Show {
         dump: PathBuf,
         selector: Selector,
+        /// The first element that is shown of arrays and collections.
+        offset: u64,
     },
     Paths {
         dump: PathBuf,
@@ -234,7 +236,7 @@ enum Command {
     /// Shallow, deep and retained size of objects, alone and as a set
     Sizeof(SizeofArgs),
     /// Objects with their fields, elements and what holds them
-    Show(SelectArgs),
+    Show(ShowArgs),
     /// Shortest paths from GC roots to objects, merged for many
     Paths(SelectArgs),
     /// Threads, their frames and what their local variables retain
@@ -309,6 +311,15 @@ struct SelectArgs {
     common: CommonArgs,
 }
 
+#[derive(Debug, Args)]
+struct ShowArgs {
+    #[command(flatten)]
+    select: SelectArgs,
+    /// The first element that is shown of arrays and collections; --top says how many
+    #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
+    offset: u64,
+}
+
 /// Parses the arguments. Ends the process for `--help`, `--version` and what clap refuses.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
     let args = lead::lead_with_command(args.into_iter().collect())?;
@@ -345,14 +356,18 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
             Task::Paths { dump, selector },
         ),
         Some(Command::Sizeof(sizeof)) => sizeof.task()?,
-        Some(Command::Show(SelectArgs {
-            dump,
-            selector,
-            common,
-        })) => (
-            common.setup(std::slice::from_ref(&dump))?,
-            Task::Show { dump, selector },
-        ),
+        Some(Command::Show(ShowArgs { select, offset })) => {
+            let (dump, selector) = (select.dump, select.selector);
+            let setup = select.common.setup(std::slice::from_ref(&dump))?;
+            (
+                setup,
+                Task::Show {
+                    dump,
+                    selector,
+                    offset,
+                },
+            )
+        }
         Some(Command::Top(TopArgs {
             dump,
             under,

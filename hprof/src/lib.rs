@@ -11,6 +11,7 @@ mod address;
 mod build;
 mod classes;
 mod columns;
+mod contents;
 mod deep;
 mod deep_tree;
 mod dominators;
@@ -51,6 +52,7 @@ mod tree;
 mod walk;
 
 pub use classes::{Class, Classes, Field, Reference, Static};
+pub use contents::{Bounds, Contents, ContentsKind, Entry};
 pub use deep::{Deep, DeepOptions, DeepSize};
 pub use deep_tree::DeepLine;
 pub use error::{Error, Result, Warning};

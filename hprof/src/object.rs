@@ -405,6 +405,26 @@ impl Snapshot {
         u32::try_from(after.checked_sub(1)?).ok()
     }
 
+    /// The piece that the record of an object with references is in; `None` for other objects.
+    pub(crate) fn linked_piece_of(&self, object: ObjectIndex) -> Option<u32> {
+        let linked = self.split.classes..self.split.inner;
+        linked
+            .contains(&object.0)
+            .then(|| self.piece_of(object.0))?
+    }
+
+    /// The objects with references of a piece, by number.
+    pub(crate) fn linked_objects_in(&self, piece: u32) -> Vec<(u32, Raw<'_>)> {
+        let at = piece as usize;
+        let all = self.split.inner - self.split.classes;
+        let first = self.pieces[at].first_inner;
+        let end = self.pieces.get(at + 1).map_or(all, |p| p.first_inner);
+        let numbers = (first..end).map(|n| n + self.split.classes);
+        let mut found = self.find_in(&self.pieces[at], &numbers.collect::<Vec<u32>>());
+        found.sort_unstable_by_key(|f| f.0);
+        found
+    }
+
     /// Whether a record is a leaf's; `next` is the leaf it would then be.
     fn is_leaf(&self, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
@@ -675,6 +695,38 @@ impl Snapshot {
                     .zip(number("count"))
                     .unwrap_or((0, usize::MAX));
                 let units = units.map(|b| u16::from_be_bytes([b[0], b[1]]));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            _ => None,
+        }
+    }
+
+    /// Characters of an array, in UTF-16 units within `byte[]` where `wide`: those after the first
+    /// `skip`, of `size` units, at most `limit` and then `…`.
+    pub(crate) fn characters(
+        &self,
+        array: ArrayView<'_>,
+        wide: bool,
+        (skip, size): (usize, usize),
+        limit: usize,
+    ) -> Option<String> {
+        let pair = array.bytes.chunks_exact(2);
+        let take = size.saturating_sub(skip);
+        match array.kind {
+            Kind::Byte if !wide => {
+                let units = array.bytes.iter().map(|&b| u16::from(b));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            Kind::Byte => {
+                let unit: fn([u8; 2]) -> u16 = match self.strings_are_big_endian() {
+                    true => u16::from_be_bytes,
+                    false => u16::from_le_bytes,
+                };
+                let units = pair.map(|b| unit([b[0], b[1]]));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            Kind::Char => {
+                let units = pair.map(|b| u16::from_be_bytes([b[0], b[1]]));
                 Some(decoded(units.skip(skip).take(take), limit))
             }
             _ => None,

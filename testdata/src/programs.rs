@@ -15,6 +15,12 @@ pub fn deep_sizes() -> PathBuf {
     java("DeepSizes.java")
 }
 
+/// `Contents.java`: keeps collections of every kind in static fields, says what each holds in lines of
+/// `HOLDS field kind size elements`, and is still at one `READY`. Main class `Contents`.
+pub fn contents() -> PathBuf {
+    java("Contents.java")
+}
+
 /// `Shelf.java [MEGABYTES]`: keeps 10,000 more boxes before each of three `READY`s. Main class `Shelf`.
 pub fn shelf() -> PathBuf {
     java("Shelf.java")

@@ -33,7 +33,11 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
-        Task::Show { dump, selector } => show::run(setup, dump, selector).map(Report::Show),
+        Task::Show {
+            dump,
+            selector,
+            offset,
+        } => show::run(setup, dump, selector, *offset).map(Report::Show),
         Task::Paths { dump, selector } => paths::run(setup, dump, selector).map(Report::Paths),
         Task::Sites { dump, focus } => {
             sites::run(setup, dump, focus.as_ref()).map(|r| Report::Sites(Box::new(r)))

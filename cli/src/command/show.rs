@@ -1,11 +1,13 @@
 //! `heapdiff show`: objects with their fields, elements and what refers to them.
 
+use std::ops::Range;
 use std::path::Path;
 
 use hprof::{
-    Content, FieldValue, ObjectId, ObjectIndex, Progress, Record, Reference, Referrer, Referrers,
-    Selector, Snapshot, Value,
+    Content, Contents, ContentsKind, FieldValue, ObjectId, ObjectIndex, Progress, Record,
+    Reference, Referrer, Referrers, Selector, Snapshot, Value,
 };
+use rayon::prelude::*;
 
 use super::describe::{Mentions, literal, texts};
 use super::top::Best;
@@ -13,8 +15,8 @@ use super::{open, select};
 use crate::args::Setup;
 use crate::failure::Result;
 use crate::report::{
-    SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownReferrer, ShownValue,
-    SnapshotInfo,
+    SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField, ShownObject,
+    ShownReferrer, ShownValue, SnapshotInfo,
 };
 
 /// Objects that are shown of many.
@@ -23,7 +25,12 @@ const ELEMENTS: usize = 20;
 /// Characters of a string that is itself shown.
 const TEXT: usize = 2000;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<ShowReport> {
+pub(crate) fn run(
+    setup: &Setup,
+    dump: &Path,
+    selector: &Selector,
+    offset: u64,
+) -> Result<ShowReport> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected", 0);
     let selection = select(&snapshot, dump, selector)?;
@@ -37,36 +44,45 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Sho
         }
     }
     let shown = best.into_sorted();
-    let elements = u32::try_from(setup.top.unwrap_or(ELEMENTS)).unwrap_or(u32::MAX);
+    let elements = u64::try_from(setup.top.unwrap_or(ELEMENTS)).unwrap_or(u64::MAX);
+    let elements = offset..offset.saturating_add(elements);
     Ok(ShowReport {
         schema: ShowReport::SCHEMA,
         snapshot: SnapshotInfo::of(&snapshot, &selection.own),
         selector: selector.to_string(),
         selected,
-        objects: show_all(&snapshot, &shown, (elements, selection.hidden())),
+        objects: show_all(&snapshot, &shown, &elements, selection.hidden()),
     })
 }
 
-/// Shows so many elements of each, and no references from what is hidden.
+/// Shows these elements of each, as many references to it, and none of those from what is hidden.
 fn show_all(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],
-    (elements, hidden): (u32, &[ObjectIndex]),
+    elements: &Range<u64>,
+    hidden: &[ObjectIndex],
 ) -> Vec<ShownObject> {
     let records: Vec<Record<'_>> = snapshot.read_all(objects).into_iter().flatten().collect();
-    let limit = elements as usize;
+    let limit = usize::try_from(elements.end - elements.start).unwrap_or(usize::MAX);
     let read: Vec<ObjectIndex> = records.iter().map(|r| r.object).collect();
     let referrers: Vec<Referrers> = snapshot.referrers(&read, limit, hidden);
     let referring = referrers.iter().flat_map(|r| r.list.iter().map(|r| r.from));
+    let contents: Vec<Option<Contents>> = read
+        .par_iter()
+        .map(|&object| contents(snapshot, object, elements))
+        .collect();
     let mentioned = records.iter().flat_map(|record| {
         let dominator = dominator(snapshot, record.object);
         let held = values(&record.content, elements).into_iter();
         held.filter_map(Value::object).chain(dominator)
     });
+    let entries = contents.iter().flatten().flat_map(|c| &c.entries);
+    let entries = entries.flat_map(|e| e.key.into_iter().chain([e.value]));
+    let mentioned = mentioned.chain(entries.filter_map(Value::object));
     let mentions = Mentions::new(snapshot, mentioned.chain(referring));
     let texts = texts(snapshot, &read, TEXT);
     let shown =
-        |((record, text), referrers): ((&Record<'_>, Option<String>), &Referrers)| ShownObject {
+        |(((record, text), referrers), contents): (Read<'_>, Option<Contents>)| ShownObject {
             id: record.id.to_string(),
             class: snapshot.name(record.object),
             shallow_bytes: snapshot.shallow_bytes(record.object),
@@ -88,9 +104,10 @@ fn show_all(
                 Content::Array(array) => Some(ShownArray {
                     length: array.len,
                     elements: array
-                        .elements(0..elements)
+                        .elements(places(elements))
                         .map(|v| shown_value(Some(v), &mentions))
                         .collect(),
+                    offset: elements.start,
                 }),
                 _ => None,
             },
@@ -100,13 +117,51 @@ fn show_all(
                 .iter()
                 .filter_map(|r| shown_referrer(snapshot, r, &mentions))
                 .collect(),
+            contents: contents.map(|c| shown_contents(c, &mentions)),
         };
     records
         .iter()
         .zip(texts)
         .zip(&referrers)
+        .zip(contents)
         .map(shown)
         .collect()
+}
+
+/// An object with its text and what refers to it.
+type Read<'a> = ((&'a Record<'a>, Option<String>), &'a Referrers);
+
+/// What a collection holds; of text, its beginning.
+fn contents(snapshot: &Snapshot, object: ObjectIndex, elements: &Range<u64>) -> Option<Contents> {
+    let contents = snapshot.contents(object, elements.clone())?;
+    match contents.kind {
+        ContentsKind::Text => snapshot.contents(object, 0..TEXT as u64),
+        _ => Some(contents),
+    }
+}
+
+fn shown_contents(contents: Contents, mentions: &Mentions) -> ShownContents {
+    let entry = |entry: hprof::Entry| ShownEntry {
+        key: entry.key.map(|key| shown_value(Some(key), mentions)),
+        value: shown_value(Some(entry.value), mentions),
+    };
+    ShownContents {
+        kind: contents.kind.name(),
+        size: contents.size,
+        capacity: contents.capacity,
+        position: contents.bounds.map(|b| b.position),
+        limit: contents.bounds.map(|b| b.limit),
+        text: contents.text,
+        offset: contents.first,
+        entries: contents.entries.into_iter().map(entry).collect(),
+        whole: contents.whole,
+    }
+}
+
+/// The places of an array; those beyond the longest are none.
+fn places(elements: &Range<u64>) -> Range<u32> {
+    let place = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+    place(elements.start)..place(elements.end)
 }
 
 fn shown_referrer(
@@ -134,7 +189,7 @@ fn dominator(snapshot: &Snapshot, object: ObjectIndex) -> Option<ObjectIndex> {
 }
 
 /// Every value that is shown of an object.
-fn values(content: &Content<'_>, elements: u32) -> Vec<Value> {
+fn values(content: &Content<'_>, elements: &Range<u64>) -> Vec<Value> {
     let fields = |fields: &[FieldValue<'_>]| -> Vec<Value> {
         fields.iter().filter_map(|f| f.value).collect()
     };
@@ -147,7 +202,7 @@ fn values(content: &Content<'_>, elements: u32) -> Vec<Value> {
             let parts = superclass.into_iter().chain([class.loader]);
             fields(&class.statics).into_iter().chain(parts).collect()
         }
-        Content::Array(array) => array.elements(0..elements).collect(),
+        Content::Array(array) => array.elements(places(elements)).collect(),
     }
 }
 

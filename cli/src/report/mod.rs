@@ -19,8 +19,8 @@ use crate::args::Gates;
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
 pub(crate) use paths::{Hidden, PathLine, PathsReport};
 pub(crate) use show::{
-    ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownField, ShownObject, ShownReferrer,
-    ShownValue,
+    ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField,
+    ShownObject, ShownReferrer, ShownValue,
 };
 pub(crate) use sites::{
     AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,

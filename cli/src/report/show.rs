@@ -59,6 +59,8 @@ pub(crate) struct ShownObject {
     pub(crate) referrer_count: u64,
     /// The first of them.
     pub(crate) referrers: Vec<ShownReferrer>,
+    /// What a collection or the like holds; `None` for other objects.
+    pub(crate) contents: Option<ShownContents>,
 }
 
 /// A reference to an object.
@@ -87,6 +89,35 @@ pub(crate) struct ShownField {
 pub(crate) struct ShownArray {
     pub(crate) length: u32,
     pub(crate) elements: Vec<ShownValue>,
+    /// The place of the first of them.
+    pub(crate) offset: u64,
+}
+
+/// What a collection of the JDK's holds, as its users see it.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownContents {
+    /// `list`, `set`, `map`, `value`, `buffer` or `text`.
+    pub(crate) kind: &'static str,
+    pub(crate) size: Option<u64>,
+    pub(crate) capacity: Option<u64>,
+    /// Of buffers.
+    pub(crate) position: Option<u64>,
+    pub(crate) limit: Option<u64>,
+    /// Of a `StringBuilder`.
+    pub(crate) text: Option<String>,
+    /// The place of the first entry.
+    pub(crate) offset: u64,
+    pub(crate) entries: Vec<ShownEntry>,
+    /// Whether what was read fits together.
+    pub(crate) whole: bool,
+}
+
+/// An element, or a key with its value.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownEntry {
+    /// `None` but in maps.
+    pub(crate) key: Option<ShownValue>,
+    pub(crate) value: ShownValue,
 }
 
 /// A value: a number or such as text, or an object.

@@ -92,6 +92,7 @@ fn object(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result
         writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
     }
     array(object, out)?;
+    contents(object, style, out)?;
     referrers(object, style, out)
 }
 
@@ -99,9 +100,24 @@ fn array(object: &ShownObject, out: &mut dyn Write) -> io::Result<()> {
     let Some(array) = &object.array else {
         return Ok(());
     };
+    elements(
+        &array.elements.iter().collect::<Vec<_>>(),
+        array.offset,
+        out,
+    )?;
+    let rest = u64::from(array.length).saturating_sub(array.offset);
+    more(
+        rest.saturating_sub(array.elements.len() as u64),
+        "more element",
+        out,
+    )
+}
+
+/// Primitive values in rows, references one by one, nulls as a number.
+fn elements(elements: &[&ShownValue], offset: u64, out: &mut dyn Write) -> io::Result<()> {
     let mut row = String::from("   ");
     let mut nulls = 0;
-    for (i, element) in array.elements.iter().enumerate() {
+    for (i, element) in (offset..).zip(elements) {
         if element.kind == "Object" && element.object.is_none() {
             nulls += 1;
             continue;
@@ -122,14 +138,108 @@ fn array(object: &ShownObject, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{row}")?;
     }
     if nulls > 0 {
-        let of = array.elements.len();
-        writeln!(out, "    {nulls} of the first {of} elements are null")?;
-    }
-    let rest = u64::from(array.length).saturating_sub(array.elements.len() as u64);
-    if rest > 0 {
-        writeln!(out, "    and {}", counted(rest, "more element"))?;
+        let of = elements.len();
+        match offset {
+            0 => writeln!(out, "    {nulls} of the first {of} elements are null")?,
+            _ => writeln!(out, "    {nulls} of these {of} elements are null")?,
+        }
     }
     Ok(())
+}
+
+fn more(rest: u64, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    match rest {
+        0 => Ok(()),
+        _ => writeln!(out, "    and {}", counted(rest, what)),
+    }
+}
+
+/// What a collection holds, as whoever uses it sees it.
+fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let Some(contents) = &object.contents else {
+        return Ok(());
+    };
+    let (size, capacity) = (contents.size, contents.capacity);
+    let room = capacity.map_or(String::new(), |c| format!(", room for {}", grouped(c)));
+    let count = |what| size.map_or_else(|| "of unknown size".into(), |s| counted(s, what));
+    let mut summary = match contents.kind {
+        "value" => match contents.entries.first() {
+            Some(entry) => value(&entry.value),
+            None => "(empty)".to_owned(),
+        },
+        "buffer" => {
+            let number = |n: Option<u64>| n.map_or_else(|| "?".into(), grouped);
+            format!(
+                "position {}, limit {}, capacity {}",
+                number(contents.position),
+                number(contents.limit),
+                number(capacity)
+            )
+        }
+        "text" => count("character") + &room,
+        "map" => count("key") + &capacity.map_or(String::new(), buckets),
+        "set" => count("element") + &capacity.map_or(String::new(), buckets),
+        _ => count("element") + &room,
+    };
+    if !contents.whole {
+        summary += "; damaged, or being changed when the dump was taken";
+    }
+    line(contents.kind, &summary, style, out)?;
+    if let Some(text) = &contents.text {
+        let literal: Vec<char> = format!("{text:?}").chars().collect();
+        for part in literal.chunks(WIDTH - 4) {
+            let part: String = part.iter().collect();
+            writeln!(out, "    {}", printable(&part))?;
+        }
+        return Ok(());
+    }
+    if contents.kind == "value" {
+        return Ok(());
+    }
+    let maps = contents
+        .entries
+        .iter()
+        .filter_map(|e| Some((e.key.as_ref()?, &e.value)));
+    for (key, held) in maps {
+        let text = format!("    {} -> {}", short(key), value(held));
+        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+    }
+    let values = contents.entries.iter().filter(|e| e.key.is_none());
+    let values: Vec<&ShownValue> = values.map(|e| &e.value).collect();
+    elements(&values, contents.offset, out)?;
+    let shown = contents
+        .offset
+        .saturating_add(contents.entries.len() as u64);
+    // A direct buffer's elements are not in the heap.
+    let known = contents.kind != "buffer" || !contents.entries.is_empty();
+    let rest = size
+        .filter(|_| known)
+        .map_or(0, |s| s.saturating_sub(shown));
+    let what = if contents.kind == "map" {
+        "more key"
+    } else {
+        "more element"
+    };
+    more(rest, what, out)
+}
+
+fn buckets(capacity: u64) -> String {
+    format!(" in {}", counted(capacity, "bucket"))
+}
+
+/// A key: its text where it has one.
+fn short(key: &ShownValue) -> String {
+    match &key.object {
+        Some(ObjectRef {
+            text: Some(text),
+            class: Some(class),
+            ..
+        }) => match &**class {
+            "java.lang.String" => format!("{text:?}"),
+            _ => text.clone(),
+        },
+        _ => value(key),
+    }
 }
 
 fn referrers(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
