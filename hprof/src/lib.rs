@@ -17,6 +17,7 @@ mod deep_tree;
 mod dominators;
 mod error;
 mod fields;
+mod finals;
 mod flyweights;
 #[doc(hidden)]
 pub mod fuzz;
@@ -56,6 +57,7 @@ pub use contents::{Bounds, Contents, ContentsKind, Entry};
 pub use deep::{Deep, DeepOptions, DeepSize};
 pub use deep_tree::DeepLine;
 pub use error::{Error, Result, Warning};
+pub use finals::{DeclaredField, FinalFields};
 pub use flyweights::Flyweights;
 pub use graph::HeapGraph;
 pub use histogram::{ClassTotal, Histogram, Total};

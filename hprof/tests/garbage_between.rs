@@ -34,7 +34,9 @@ fn wrong(close: usize, apart: usize) -> Vec<String> {
     let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
     heap.objects()
         .filter_map(|object| {
-            let found = snapshot.find(hprof::ObjectId(heap.address(object))).unwrap();
+            let found = snapshot
+                .find(hprof::ObjectId(heap.address(object)))
+                .unwrap();
             let (ours, true_size) = (snapshot.shallow_bytes(found), heap.shallow_size(object));
             let name = heap.class_name(heap.class_of(object));
             (ours != true_size).then(|| format!("{name}: {ours}, not {true_size}"))

@@ -26,7 +26,8 @@ pub(crate) use sites::{
     AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,
 };
 pub(crate) use sizeof::{
-    SizeofClass, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions, SizeofReport, SizeofSet,
+    SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
+    SizeofReport, SizeofSet,
 };
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};

@@ -122,6 +122,7 @@ fn sizeof_holds() {
         );
         hold("sizeof", &["sizeof", SAMPLED, selector, "--stop-at", "Map"]);
         hold("sizeof", &["sizeof", BEFORE, selector, "--tree"]);
+        hold("sizeof", &["sizeof", BEFORE, selector, "--skip-final"]);
     }
 }
 
