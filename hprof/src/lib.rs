@@ -51,6 +51,7 @@ mod stats;
 mod threads;
 mod tree;
 mod walk;
+mod waste;
 
 pub use classes::{Class, Classes, Field, Reference, Static};
 pub use contents::{Bounds, Contents, ContentsKind, Entry};
@@ -78,6 +79,7 @@ pub use source::Source;
 pub use threads::{Frame, Line, Local, StackFrame, Thread, Traces};
 pub use tree::{DominatorTree, Node};
 pub use walk::{Root, RootKind};
+pub use waste::{Waste, WasteGroup, WasteHolder, WasteKind, WasteOf, WasteOptions, WasteTotal};
 
 /// Which reference objects (`java.lang.ref`) retain their referent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -131,7 +131,7 @@ pub enum SelectError {
         similar: Vec<String>,
     },
     /// The class is there but has no instances.
-    #[error("{class} has no instances in this dump{}", subclasses(.subclasses))]
+    #[error("{class} has no instances in this dump{}", those_below(.subclasses))]
     NoInstances {
         /// The class.
         class: String,
@@ -139,7 +139,7 @@ pub enum SelectError {
         subclasses: Vec<(String, u64)>,
     },
     /// Classes match the regular expression, but have no instances.
-    #[error("{} in this dump {}", matching(.names, *.count, .pattern), none_of(*.count))]
+    #[error("no instances in this dump of what /{pattern}/ matches: {}", first_of(.names, *.count))]
     NoneMatching {
         /// The regular expression.
         pattern: String,
@@ -211,7 +211,7 @@ fn alternatives(similar: &[String]) -> String {
     }
 }
 
-fn subclasses(list: &[(String, u64)]) -> String {
+fn those_below(list: &[(String, u64)]) -> String {
     let one = |(name, count): &(String, u64)| match count {
         1 => format!("{name} has 1"),
         _ => format!("{name} has {count}"),
@@ -225,24 +225,13 @@ fn subclasses(list: &[(String, u64)]) -> String {
     }
 }
 
-fn matching(names: &[String], count: u64, pattern: &str) -> String {
+fn first_of(names: &[String], count: u64) -> String {
     let more = if count > names.len() as u64 {
         ", …"
     } else {
         ""
     };
-    let word = if count == 1 { "class" } else { "classes" };
-    format!(
-        "the {word} that /{pattern}/ matches ({}{more})",
-        names.join(", ")
-    )
-}
-
-const fn none_of(count: u64) -> &'static str {
-    match count {
-        1 => "has no instances",
-        _ => "have no instances",
-    }
+    format!("{}{more}", names.join(", "))
 }
 
 /// What a selector means in a dump.
