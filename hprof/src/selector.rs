@@ -17,6 +17,8 @@ use crate::walk::{self, Object, Visitor};
 const CLASS: &str = "java.lang.Class";
 /// How many similar names an error lists.
 const SUGGESTIONS: usize = 5;
+/// How many subclasses it lists.
+const SUBCLASSES: usize = 3;
 /// Objects scanned by one task.
 const CHUNK: usize = 1 << 16;
 
@@ -427,7 +429,7 @@ impl Snapshot {
             .map(|(name, count)| (name.to_owned(), count))
             .collect();
         counts.sort_by_key(|c| std::cmp::Reverse(c.1));
-        counts.truncate(SUGGESTIONS);
+        counts.truncate(SUBCLASSES);
         SelectError::NoInstances {
             class: selector.to_string(),
             subclasses: counts,

@@ -11,8 +11,10 @@ use crate::record::Kind;
 pub(super) enum Use {
     /// From the first place on.
     List,
-    /// A table of buckets, as many as a power of two, of which three quarters are used at most.
+    /// A table of buckets, as many as a power of two, with three elements to four buckets at most.
     Table,
+    /// The same, of tables that grow before the last of these elements comes.
+    EarlyTable,
     /// The same, of any length.
     AnyTable,
     /// Keys and values in turn, at most two thirds of a power of two.
@@ -144,9 +146,9 @@ impl Place<'_> {
             "java.util.PriorityQueue" | "java.util.concurrent.PriorityBlockingQueue" => {
                 self.sized("size", "queue", Use::List)
             }
-            "java.util.HashMap" | "java.util.WeakHashMap" => {
-                self.sized("size", "table", Use::Table)
-            }
+            "java.util.HashMap" => self.sized("size", "table", Use::Table),
+            // So up to JDK 20.
+            "java.util.WeakHashMap" => self.sized("size", "table", Use::EarlyTable),
             "java.util.Hashtable" => self.sized("count", "table", Use::AnyTable),
             "java.util.IdentityHashMap" => self.sized("size", "table", Use::Pairs),
             "java.util.LinkedList" | "java.util.TreeMap" => self.chained(),
@@ -171,8 +173,9 @@ impl Use {
         match self {
             Self::List => size,
             Self::Table => (size * 4).div_ceil(3).next_power_of_two(),
+            Self::EarlyTable => (size * 4 / 3 + 1).next_power_of_two(),
             Self::AnyTable => (size * 4).div_ceil(3),
-            Self::Pairs => 2 * (size * 3).div_ceil(2).next_power_of_two(),
+            Self::Pairs => (size * 3).next_power_of_two().max(8),
             Self::Text => size << u32::from(wide),
             Self::Nothing => 0,
         }

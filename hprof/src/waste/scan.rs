@@ -63,9 +63,14 @@ pub(super) fn scan(
     let id_size = snapshot.header().id_size;
     let forms = forms::all(snapshot.classes(), id_size);
     let count = snapshot.object_count();
-    let mut left_out = Bits::new(if except.is_empty() { 0 } else { count as usize });
+    let mut left_out = Bits::new(count as usize);
     let except = except.iter().filter(|o| u64::from(o.0) < count);
     except.for_each(|o| left_out.set(o.0));
+    // What classes hold under names like `<init_lock>` is the JVM's own, and nobody's to save.
+    let statics = snapshot.classes().iter().flat_map(|(_, c)| &c.statics);
+    let hidden = statics.filter(|s| s.kind == Kind::Object && s.name.starts_with('<'));
+    let hidden = hidden.filter_map(|s| snapshot.find(ObjectId(s.value)));
+    hidden.for_each(|o| left_out.set(o.0));
     for pieces in snapshot.pieces.chunks(BATCH) {
         let parts: Vec<Part<'_>> = pieces
             .par_iter()
@@ -99,6 +104,8 @@ struct Part<'a> {
     forms: &'a [Option<Form>],
     left_out: &'a Bits,
     numbering: Numbering<'a>,
+    /// Bytes of a reference in the heap.
+    reference: usize,
     hashes: Vec<(u32, u64)>,
     strings: Vec<[u32; 3]>,
     boxes: Vec<[u64; 2]>,
@@ -118,6 +125,7 @@ impl<'a> Part<'a> {
             forms,
             left_out,
             numbering,
+            reference: snapshot.layout().reference as usize,
             hashes: Vec::new(),
             strings: Vec::new(),
             boxes: Vec::new(),
@@ -195,7 +203,7 @@ impl<'a> Part<'a> {
                 let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
                 // No table has more buckets than an array has places.
                 let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
-                let (array, need) = (object(array)?, Use::Table.need(used, false));
+                let (array, need) = (object(array)?, Use::EarlyTable.need(used, false));
                 self.collections.push(Collection {
                     object: number,
                     array,
@@ -239,16 +247,17 @@ fn used(bytes: &[u8], size: usize) -> usize {
     end.div_ceil(size)
 }
 
-/// The elements in use, if so many are not that it is worth a word.
-fn room(bytes: &[u8], size: usize) -> Option<u32> {
+/// The elements in use, if so many are not that it is worth a word. They are of `size` bytes in the file, and of
+/// `width` in the heap.
+fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
     let len = bytes.len() / size;
     let half = bytes.get(len.div_ceil(2) * size..)?;
     // Most arrays have something in their last word.
-    if (half.len() as u64) < LEAST_ROOM / 2 || half.iter().rev().take(8).any(|&b| b != 0) {
+    if half.iter().rev().take(8).any(|&b| b != 0) {
         return None;
     }
     let used = used(bytes, size);
-    let unused = (len - used) * size;
+    let unused = (len - used) * width;
     let worth = unused as u64 >= LEAST_ROOM && used <= len / 2;
     worth.then(|| u32::try_from(used).unwrap_or(u32::MAX))
 }
@@ -281,7 +290,7 @@ impl Visitor for Part<'_> {
     #[inline(always)]
     fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
         let content = Body::Objects(class, elements);
-        let Some(used) = room(elements, self.snapshot.header().id_size) else {
+        let Some(used) = room(elements, self.snapshot.header().id_size, self.reference) else {
             self.numbering.counted(object.id, content);
             return;
         };
@@ -302,7 +311,8 @@ impl Visitor for Part<'_> {
         if !told || (leaf as usize) >= self.snapshot.leaf_shapes.len() || !self.counts(number) {
             return;
         }
-        let used = room(elements, kind.size(8));
+        let size = kind.size(8);
+        let used = room(elements, size, size);
         if let Some(used) = used {
             self.room.push([number, used]);
         }
