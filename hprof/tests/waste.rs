@@ -51,6 +51,14 @@ impl World {
         let mut boxed = |name, kind| heap.add_class(name, Some(object), &[("value", kind)], &[]);
         let integer = boxed("java.lang.Integer", FieldType::Int);
         let long = boxed("java.lang.Long", FieldType::Long);
+        // Enough garbage for the distances to tell how objects are laid out.
+        for len in 0..100_u8 {
+            let array = heap.add_primitive_array(Elements::Byte(vec![1; len.into()]));
+            heap.add_instance(list, &[Value::Int(1), array.into()]);
+            heap.add_instance(integer, &[Value::Int(len.into())]);
+            heap.add_instance(long, &[Value::Long(len.into())]);
+            heap.add_object_array(object, vec![Ref::Object(array); len.into()]);
+        }
         Self {
             heap,
             list,

@@ -197,6 +197,15 @@ public class Waste {
             open.put(name, here);
         }
         instrumentation.redefineModule(base, Set.of(), Map.of(), open, Set.of(), Map.of());
+        build();
+        System.out.print(report);
+        System.out.println("READY 1");
+        new BufferedReader(new InputStreamReader(System.in)).readLine();
+        Reference.reachabilityFence(elements);
+    }
+
+    /** In a method of its own: what it has in variables is held by nothing else once it has returned. */
+    static void build() throws ReflectiveOperationException {
         Arrays.setAll(elements, i -> new Object());
 
         strings("strings", "one of many texts, number ", 1000, 50);
@@ -267,10 +276,5 @@ public class Waste {
         Object[] few = new Object[100];
         few[2] = elements[0];
         keep("long_arrays", "longObjectArrays", new Object[][] {few}, 1, size(few) - size(new Object[3]));
-
-        System.out.print(report);
-        System.out.println("READY 1");
-        new BufferedReader(new InputStreamReader(System.in)).readLine();
-        Reference.reachabilityFence(elements);
     }
 }
