@@ -5,6 +5,7 @@ mod common;
 mod diff;
 mod lead;
 mod sizeof;
+mod waste;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use diff::DiffArgs;
 pub(crate) use diff::pattern;
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
+use waste::WasteArgs;
 
 /// What to do, checked.
 #[derive(Debug)]
@@ -104,6 +106,10 @@ pub(crate) enum Task {
     },
     Threads {
         dump: PathBuf,
+    },
+    Waste {
+        /// One, or several to compare, oldest first.
+        dumps: Vec<PathBuf>,
     },
     Sites {
         dump: PathBuf,
@@ -239,6 +245,8 @@ enum Command {
     Show(ShowArgs),
     /// Shortest paths from GC roots to objects, merged for many
     Paths(SelectArgs),
+    /// Memory that the program could do without: duplicates, empty and sparse collections, unused room
+    Waste(WasteArgs),
     /// Threads, their frames and what their local variables retain
     Threads(DumpArgs),
     /// Live bytes by the stack that allocated them, in a dump taken with the agent loaded
@@ -356,6 +364,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
             Task::Paths { dump, selector },
         ),
         Some(Command::Sizeof(sizeof)) => sizeof.task()?,
+        Some(Command::Waste(waste)) => waste.task()?,
         Some(Command::Show(ShowArgs { select, offset })) => {
             let (dump, selector) = (select.dump, select.selector);
             let setup = select.common.setup(std::slice::from_ref(&dump))?;

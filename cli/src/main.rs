@@ -5,6 +5,7 @@
 
 mod args;
 mod capture;
+mod classpath;
 mod command;
 mod failure;
 mod gates;

@@ -45,6 +45,21 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
                 let _ = writeln!(out, "{label} {rule}");
             }
         }
+        if let Report::Sizeof(sizeof) = report
+            && let Some(finals) = sizeof.finals.as_ref().filter(|f| f.unknown_classes > 0)
+        {
+            let more = match finals.unknown_classes - finals.unknown.len() as u64 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let names = finals.unknown.join(", ");
+            let names = heapdiff_report::text::printable(&names);
+            let _ = writeln!(
+                out,
+                "{label} a dump does not say which fields are final, and --classpath has no class file that fits \
+                 {names}{more}: their final fields are followed"
+            );
+        }
         for (later, earlier) in out_of_order(report) {
             let _ = writeln!(
                 out,

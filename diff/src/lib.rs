@@ -31,7 +31,9 @@ mod summary;
 mod survival;
 mod suspect;
 mod trie;
+pub mod values;
 mod verdict;
+mod waste;
 
 pub use allocated::{Allocated, AllocatedLine};
 pub use attribution::{Estimate, Unseen, by_site};
@@ -43,3 +45,4 @@ pub use report::{
 };
 pub use summary::Summary;
 pub use trie::{Step, StepId, Trie};
+pub use waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary};

@@ -123,6 +123,12 @@ fn is_collection_library(name: &str) -> bool {
         || name.split('.').any(|part| PACKAGES.contains(&part))
 }
 
+/// Whether objects of a class only keep what others put into them: the runtime's and those of libraries of
+/// collections.
+pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
+    is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
+}
+
 /// A field inside a container, rather than one that a cleaner holds its list by.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")

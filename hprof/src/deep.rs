@@ -11,6 +11,7 @@ use regex::Regex;
 use crate::Refs;
 use crate::classes::Reference;
 use crate::error::{Error, Result};
+use crate::finals::FinalFields;
 use crate::flyweights::Flyweights;
 use crate::histogram::Total;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
@@ -36,6 +37,8 @@ pub struct DeepOptions {
     pub skip_flyweights: bool,
     /// Do not follow static fields, from class objects that the walk starts with.
     pub skip_static: bool,
+    /// Do not follow fields, static or not, that are known to be final. Elements of arrays are no fields.
+    pub skip_final: Option<FinalFields>,
     /// Leave out objects whose class's name matches one of these, and what only they reach.
     pub exclude: Vec<Regex>,
     /// Count objects whose class's name matches one of these, but do not go on from them.
@@ -82,6 +85,10 @@ struct Rules {
     left_out: Bits,
     flyweights: Option<Flyweights>,
     follow_static: bool,
+    finals: Option<FinalFields>,
+    /// For each class, which of its reference fields are final and not followed; none without
+    /// `skip_final`.
+    final_refs: Vec<Box<[bool]>>,
 }
 
 impl Rules {
@@ -118,6 +125,11 @@ impl Rules {
             left_out,
             flyweights,
             follow_static: !options.skip_static,
+            final_refs: match &options.skip_final {
+                Some(finals) => finals.by_reference(classes),
+                None => Vec::new(),
+            },
+            finals: options.skip_final.clone(),
         }
     }
 
@@ -137,10 +149,12 @@ impl Rules {
             Refs::Soft => !matches!(reference, Reference::Weak | Reference::Phantom),
             Refs::Strong => reference == Reference::No,
         };
+        let finals = self.final_refs.get(class.index()).map_or(&[][..], |f| f);
         snapshot.each_in_record(body, |id, way| {
             let follows = match way {
                 Way::Class => false,
                 Way::Referent => follows_referent,
+                Way::Field(n) => !finals.get(n as usize).is_some_and(|&is_final| is_final),
                 _ => true,
             };
             if id == 0 || !follows {
@@ -281,6 +295,31 @@ impl Visitor for Rows<'_> {
 }
 
 impl Deep<'_> {
+    /// Of the classes whose objects a deep size counts, those of which it is not known which fields are
+    /// final: their final fields are followed. Sorted; none where final fields are followed anyway.
+    #[must_use]
+    pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
+        let Some(finals) = &self.rules.finals else {
+            return Vec::new();
+        };
+        let classes = self.snapshot.classes();
+        let counted = |c: &ClassIndex| size.by_class[c.index()].objects > 0;
+        let all = classes.iter().map(|(index, _)| index);
+        let mut unknown: Vec<ClassIndex> = all
+            .filter(counted)
+            .filter(|&c| !self.rules.ends[c.index()])
+            .flat_map(|c| classes.chain(c))
+            .filter(|&c| !finals.knows_own(c))
+            .collect();
+        if self.rules.follow_static {
+            let started = starts.iter().filter_map(|&o| self.snapshot.represents(o));
+            unknown.extend(started.filter(|&c| !finals.knows_statics(c)));
+        }
+        unknown.sort_unstable();
+        unknown.dedup();
+        unknown
+    }
+
     /// What is taken for shared values; `None` where none are left out.
     #[must_use]
     pub fn flyweights(&self) -> Option<&Flyweights> {
@@ -429,10 +468,12 @@ impl Deep<'_> {
         if !self.rules.follow_static || snapshot.class_class().is_some_and(ends) {
             return;
         }
-        let statics = snapshot.classes()[ClassIndex(object)].statics.iter();
+        let class = ClassIndex(object);
+        let statics = snapshot.classes()[class].statics.iter();
         for (field, place) in statics.zip(0..) {
             let follows = field.kind == Kind::Object && field.value != 0 && !is_hidden(&field.name);
-            if !follows {
+            let finals = self.rules.finals.as_ref();
+            if !follows || finals.is_some_and(|f| f.has_static(class, place)) {
                 continue;
             }
             let target = snapshot.map.by_id(field.value, snapshot.split);

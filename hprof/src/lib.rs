@@ -17,6 +17,7 @@ mod deep_tree;
 mod dominators;
 mod error;
 mod fields;
+mod finals;
 mod flyweights;
 #[doc(hidden)]
 pub mod fuzz;
@@ -51,12 +52,14 @@ mod stats;
 mod threads;
 mod tree;
 mod walk;
+mod waste;
 
 pub use classes::{Class, Classes, Field, Reference, Static};
 pub use contents::{Bounds, Contents, ContentsKind, Entry};
 pub use deep::{Deep, DeepOptions, DeepSize};
 pub use deep_tree::DeepLine;
 pub use error::{Error, Result, Warning};
+pub use finals::{DeclaredField, FinalFields};
 pub use flyweights::Flyweights;
 pub use graph::HeapGraph;
 pub use histogram::{ClassTotal, Histogram, Total};
@@ -78,6 +81,7 @@ pub use source::Source;
 pub use threads::{Frame, Line, Local, StackFrame, Thread, Traces};
 pub use tree::{DominatorTree, Node};
 pub use walk::{Root, RootKind};
+pub use waste::{Waste, WasteGroup, WasteHolder, WasteKind, WasteOf, WasteOptions, WasteTotal};
 
 /// Which reference objects (`java.lang.ref`) retain their referent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -17,6 +17,8 @@ use crate::walk::{self, Object, Visitor};
 const CLASS: &str = "java.lang.Class";
 /// How many similar names an error lists.
 const SUGGESTIONS: usize = 5;
+/// How many subclasses it lists.
+const SUBCLASSES: usize = 3;
 /// Objects scanned by one task.
 const CHUNK: usize = 1 << 16;
 
@@ -123,11 +125,31 @@ pub enum SelectError {
         similar: Vec<String>,
     },
     /// No class matches the regular expression.
-    #[error("no class in this dump matches /{0}/")]
-    NoMatch(String),
+    #[error("no class in this dump matches /{pattern}/{}", alternatives(.similar))]
+    NoMatch {
+        /// The regular expression.
+        pattern: String,
+        /// Classes that match when case is ignored, or whose names are similar.
+        similar: Vec<String>,
+    },
     /// The class is there but has no instances.
-    #[error("{0} has no instances in this dump")]
-    NoInstances(String),
+    #[error("{class} has no instances in this dump{}", those_below(.subclasses))]
+    NoInstances {
+        /// The class.
+        class: String,
+        /// Its subclasses with most instances, with their number.
+        subclasses: Vec<(String, u64)>,
+    },
+    /// Classes match the regular expression, but have no instances.
+    #[error("no instances in this dump of what /{pattern}/ matches: {}", first_of(.names, *.count))]
+    NoneMatching {
+        /// The regular expression.
+        pattern: String,
+        /// How many classes match.
+        count: u64,
+        /// The first of them.
+        names: Vec<String>,
+    },
     /// The class has no such static field.
     #[error("{class} has no static field {field}{}", alternatives(.similar))]
     NoField {
@@ -191,6 +213,29 @@ fn alternatives(similar: &[String]) -> String {
     }
 }
 
+fn those_below(list: &[(String, u64)]) -> String {
+    let one = |(name, count): &(String, u64)| match count {
+        1 => format!("{name} has 1"),
+        _ => format!("{name} has {count}"),
+    };
+    match list {
+        [] => String::new(),
+        list => {
+            let list: Vec<String> = list.iter().map(one).collect();
+            format!("; of its subclasses {}", list.join(", "))
+        }
+    }
+}
+
+fn first_of(names: &[String], count: u64) -> String {
+    let more = if count > names.len() as u64 {
+        ", …"
+    } else {
+        ""
+    };
+    format!("{}{more}", names.join(", "))
+}
+
 /// What a selector means in a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
@@ -214,10 +259,7 @@ impl Snapshot {
             Selected::Classes(classes) => {
                 let objects = self.instances(&classes);
                 if objects.is_empty() {
-                    return Err(SelectError::NoInstances(match selector {
-                        Selector::Pattern(regex) => format!("no class that matches /{regex}/"),
-                        other => other.to_string(),
-                    }));
+                    return Err(self.no_instances(selector, &classes));
                 }
                 Ok(objects)
             }
@@ -250,7 +292,7 @@ impl Snapshot {
                     .map(|(i, _)| i)
                     .collect();
                 if matching.is_empty() {
-                    return Err(SelectError::NoMatch(regex.to_string()));
+                    return Err(self.no_match(regex));
                 }
                 Ok(Selected::Classes(matching))
             }
@@ -328,6 +370,69 @@ impl Snapshot {
         SelectError::NoClass {
             name: name.to_owned(),
             similar,
+        }
+    }
+
+    fn no_match(&self, regex: &Regex) -> SelectError {
+        let names = || self.classes().iter().map(|(_, c)| &*c.name);
+        let caseless = regex::RegexBuilder::new(regex.as_str())
+            .case_insensitive(true)
+            .build();
+        let mut found: Vec<String> = match caseless {
+            Ok(caseless) => names()
+                .filter(|name| caseless.is_match(name))
+                .map(str::to_owned)
+                .collect(),
+            Err(_) => Vec::new(),
+        };
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(SUGGESTIONS);
+        if found.is_empty() {
+            let literal = regex.as_str().trim_start_matches('^');
+            let literal = literal.trim_end_matches('$').replace('\\', "");
+            found = similar(&literal, names(), simple_name);
+        }
+        SelectError::NoMatch {
+            pattern: regex.to_string(),
+            similar: found,
+        }
+    }
+
+    fn no_instances(&self, selector: &Selector, wanted: &[ClassIndex]) -> SelectError {
+        let classes = self.classes();
+        if let Selector::Pattern(regex) = selector {
+            let mut names: Vec<String> = wanted
+                .iter()
+                .map(|&c| classes[c].name.to_string())
+                .collect();
+            names.sort_unstable();
+            names.dedup();
+            let count = names.len() as u64;
+            names.truncate(SUGGESTIONS);
+            return SelectError::NoneMatching {
+                pattern: regex.to_string(),
+                count,
+                names,
+            };
+        }
+        let below = |c: &ClassIndex| wanted.iter().any(|&w| classes.is_subclass(*c, w));
+        let below: Vec<ClassIndex> = classes.iter().map(|(i, _)| i).filter(below).collect();
+        let mut counts: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+        for object in self.instances(&below) {
+            if let Some(class) = self.class_of(object) {
+                *counts.entry(&*classes[class].name).or_default() += 1;
+            }
+        }
+        let mut counts: Vec<(String, u64)> = counts
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect();
+        counts.sort_by_key(|c| std::cmp::Reverse(c.1));
+        counts.truncate(SUBCLASSES);
+        SelectError::NoInstances {
+            class: selector.to_string(),
+            subclasses: counts,
         }
     }
 

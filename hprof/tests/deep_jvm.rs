@@ -160,11 +160,13 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
                     &[shallow, deep, deep],
                 );
             }
+            // It takes class files to tell: the command line's test does.
+            "FINAL" | "FINALSTATICS" => {}
             other => panic!("{other}"),
         }
     }
     println!("{label}: {} sizes compared", lines.len());
-    assert!(lines.len() > 75 && zoo.len() > 65, "{label}: {lines:?}");
+    assert!(lines.len() > 140 && zoo.len() > 65, "{label}: {lines:?}");
     measured.failures
 }
 

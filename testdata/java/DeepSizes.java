@@ -37,7 +37,8 @@ import java.util.function.Supplier;
  * Instrumentation, deep by a walk over fields and elements, with and without shared values. Prints
  * {@code SIZE field shallow deep unshared} for each, {@code SET shallow deep unshared} for all of them, and
  * {@code STATICS shallow deep} for a class object with what its static fields hold, {@code UNTOLD shallow deep
- * unshared} for a string that the program interned; then READY 1, and holds still.
+ * unshared} for a string that the program interned; {@code FINAL field deep} and {@code FINALSTATICS deep} for
+ * walks that follow no final fields; then READY 1, and holds still.
  */
 public class DeepSizes {
     static Instrumentation instrumentation;
@@ -304,12 +305,14 @@ public class DeepSizes {
     /** A walk over all that some objects reach by fields and elements. */
     static final class Walk {
         final boolean skipShared;
+        final boolean skipFinal;
         final Set<Object> seen = Collections.newSetFromMap(new IdentityHashMap<>());
         final ArrayDeque<Object> left = new ArrayDeque<>();
         static final Map<Class<?>, List<Field>> fields = new HashMap<>();
 
-        Walk(boolean skipShared) {
+        Walk(boolean skipShared, boolean skipFinal) {
             this.skipShared = skipShared;
+            this.skipFinal = skipFinal;
         }
 
         void reach(Object object) {
@@ -335,7 +338,8 @@ public class DeepSizes {
                             field.getDeclaringClass() == Reference.class
                                     && field.getName().equals("referent")
                                     && !(object instanceof SoftReference);
-                    if (!referent) {
+                    boolean skips = skipFinal && Modifier.isFinal(field.getModifiers());
+                    if (!referent && !skips) {
                         reach(field.get(object));
                     }
                 }
@@ -363,7 +367,14 @@ public class DeepSizes {
     }
 
     static long deep(boolean skipShared, Object... starts) throws IllegalAccessException {
-        Walk walk = new Walk(skipShared);
+        return walk(new Walk(skipShared, false), starts);
+    }
+
+    static long withoutFinal(Object... starts) throws IllegalAccessException {
+        return walk(new Walk(false, true), starts);
+    }
+
+    static long walk(Walk walk, Object... starts) throws IllegalAccessException {
         for (Object start : starts) {
             walk.reach(start);
         }
@@ -387,18 +398,26 @@ public class DeepSizes {
             report.append("SIZE ").append(field.getName()).append(' ').append(own);
             report.append(' ').append(deep(false, object));
             report.append(' ').append(deep(true, object)).append('\n');
+            report.append("FINAL ").append(field.getName());
+            report.append(' ').append(withoutFinal(object)).append('\n');
             shallow += all.add(object) ? own : 0;
         }
         report.append("SET ").append(shallow);
         report.append(' ').append(deep(false, all.toArray()));
         report.append(' ').append(deep(true, all.toArray())).append('\n');
         List<Object> statics = new ArrayList<>();
+        List<Object> variable = new ArrayList<>();
         for (Field field : HasStatics.class.getDeclaredFields()) {
             statics.add(field.get(null));
+            if (!Modifier.isFinal(field.getModifiers())) {
+                variable.add(field.get(null));
+            }
         }
         long mirror = instrumentation.getObjectSize(HasStatics.class);
         report.append("STATICS ").append(mirror);
         report.append(' ').append(mirror + deep(false, statics.toArray())).append('\n');
+        report.append("FINALSTATICS ");
+        report.append(mirror + withoutFinal(variable.toArray())).append('\n');
         Object untold = Untold.interned;
         report.append("UNTOLD ").append(instrumentation.getObjectSize(untold));
         report.append(' ').append(deep(false, untold));

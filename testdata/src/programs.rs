@@ -21,6 +21,12 @@ pub fn contents() -> PathBuf {
     java("Contents.java")
 }
 
+/// `Waste.java`: wastes memory in known ways, which it counts itself as the agent that `-javaagent` loads;
+/// reports, then is still at one `READY`. Main class `Waste`.
+pub fn waste() -> PathBuf {
+    java("Waste.java")
+}
+
 /// `Shelf.java [MEGABYTES]`: keeps 10,000 more boxes before each of three `READY`s. Main class `Shelf`.
 pub fn shelf() -> PathBuf {
     java("Shelf.java")

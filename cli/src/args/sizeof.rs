@@ -36,6 +36,20 @@ pub(super) struct SizeofArgs {
     /// Do not follow static fields (of class objects that are selected: no others are followed)
     #[arg(long, help_heading = "Deep size")]
     skip_static: bool,
+    /// Do not follow final fields, static or not, whose flags --classpath gives; without it those of records and
+    /// lambdas are known, and all others are followed
+    #[arg(long, help_heading = "Deep size")]
+    skip_final: bool,
+    /// Class files that say which fields are final, since no dump does: folders, jars, .jmod files, a JDK's home or
+    /// its lib/modules; several are separated as on Java's class path
+    #[arg(
+        long,
+        value_name = "PATH",
+        value_parser = paths,
+        requires = "skip_final",
+        help_heading = "Deep size"
+    )]
+    classpath: Vec<Paths>,
     /// Leave out objects of classes that match, and what only they reach
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Deep size")]
     exclude: Vec<Regex>,
@@ -46,11 +60,25 @@ pub(super) struct SizeofArgs {
     common: CommonArgs,
 }
 
+/// One value of `--classpath`.
+#[derive(Clone, Debug)]
+struct Paths(Vec<PathBuf>);
+
+fn paths(text: &str) -> Result<Paths, String> {
+    let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
+    match paths.collect::<Vec<PathBuf>>() {
+        paths if paths.is_empty() => Err("no path in it".to_owned()),
+        paths => Ok(Paths(paths)),
+    }
+}
+
 /// The objects whose size is asked for, and by which rules.
 #[derive(Debug)]
 pub(crate) struct SizeofJob {
     pub(crate) selectors: Vec<Selector>,
     pub(crate) deep: DeepOptions,
+    /// Where class files say which fields are final, if final fields are not to be followed.
+    pub(crate) skip_final: Option<Vec<PathBuf>>,
     /// Whether text lists classes.
     pub(crate) by_class: bool,
     /// How deep the tree is, if one is asked for.
@@ -65,10 +93,15 @@ impl SizeofArgs {
             deep: DeepOptions {
                 skip_flyweights: self.skip_flyweights,
                 skip_static: self.skip_static,
+                // Which fields those are is read when the dump's classes are known.
+                skip_final: None,
                 exclude: self.exclude,
                 stop_at: self.stop_at,
                 except: Vec::new(),
             },
+            skip_final: self
+                .skip_final
+                .then(|| self.classpath.into_iter().flat_map(|p| p.0).collect()),
             by_class: self.by_class,
             tree: self.tree.then_some(self.depth),
         };

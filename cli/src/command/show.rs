@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::path::Path;
 
+use heapdiff_diff::values::{literal, texts};
 use hprof::{
     Content, Contents, ContentsKind, FieldValue, ObjectId, ObjectIndex, Progress, Record,
     Reference, Referrer, Referrers, Selector, Snapshot, Value,
 };
 use rayon::prelude::*;
 
-use super::describe::{Mentions, literal, texts};
+use super::describe::Mentions;
 use super::top::Best;
 use super::{open, select};
 use crate::args::Setup;

@@ -2,23 +2,28 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use hprof::{Deep, DeepLine, DeepSize, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total};
+use hprof::{
+    Deep, DeepLine, DeepSize, FinalFields, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total,
+};
 use regex::Regex;
 
 use super::{Selection, open, select};
 use crate::args::{Setup, SizeofJob};
+use crate::classpath::Classpath;
 use crate::failure::{Failure, Result};
 use crate::report::{
-    SizeofClass, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions, SizeofReport,
-    SizeofSet, SnapshotInfo,
+    SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
+    SizeofReport, SizeofSet, SnapshotInfo,
 };
 
 /// Objects that are listed of many.
 const OBJECTS: usize = 10;
 /// Classes that text lists.
 const CLASSES: usize = 20;
+/// Classes that are named of those whose flags were not found.
+const UNKNOWN: usize = 5;
 /// Lines of the tree.
 const LINES: usize = 30;
 /// Objects that are looked at, at most, to measure the selected objects one by one: a few seconds' work.
@@ -32,6 +37,10 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     let objects = &selection.objects;
     let mut options = job.deep.clone();
     options.except = selection.hidden().to_vec();
+    if let Some(paths) = &job.skip_final {
+        meter.phase("reading class files", 0);
+        options.skip_final = Some(final_fields(&snapshot, paths)?);
+    }
     let failed = |e| Failure::input(dump, &e);
     let mut deep = snapshot.deep(&options, &meter).map_err(failed)?;
     meter.phase("measuring the selected", 0);
@@ -42,6 +51,10 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         tree(&snapshot, &lines, setup.top.unwrap_or(LINES).max(1))
     });
     let flyweights = deep.flyweights().map(count);
+    let finals = job
+        .skip_final
+        .is_some()
+        .then(|| finals(&snapshot, &deep, objects, &size));
     drop(deep);
     let retained = snapshot.retained_by_all(objects, &meter).map_err(failed)?;
     let sum_deep_bytes =
@@ -66,6 +79,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         options: SizeofOptions {
             skip_flyweights: options.skip_flyweights,
             skip_static: options.skip_static,
+            skip_final: job.skip_final.is_some(),
             exclude: patterns(&options.exclude),
             stop_at: patterns(&options.stop_at),
             refs: match setup.analysis.refs {
@@ -78,10 +92,46 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         set,
         by_class,
         flyweights,
+        finals,
         tree,
         shows_classes: job.by_class,
         more_classes,
     })
+}
+
+/// Which fields of the dump's classes class files say to be final.
+fn final_fields(snapshot: &Snapshot, paths: &[PathBuf]) -> Result<FinalFields> {
+    let mut classpath = Classpath::open(paths)?;
+    let mut failed = None;
+    let found = FinalFields::new(snapshot.classes(), |class| match classpath.fields(class) {
+        Ok(fields) => fields,
+        Err(failure) => {
+            failed.get_or_insert(failure);
+            None
+        }
+    });
+    match failed {
+        Some(failure) => Err(failure),
+        None => Ok(found),
+    }
+}
+
+/// The classes of which it is not known which fields are final.
+fn finals(
+    snapshot: &Snapshot,
+    deep: &Deep<'_>,
+    objects: &[ObjectIndex],
+    size: &DeepSize,
+) -> SizeofFinals {
+    let unknown = deep.unknown_finals(objects, size);
+    let names = unknown
+        .iter()
+        .map(|&c| snapshot.classes()[c].name.to_string());
+    let names: BTreeSet<String> = names.collect();
+    SizeofFinals {
+        unknown_classes: names.len() as u64,
+        unknown: names.into_iter().take(UNKNOWN).collect(),
+    }
 }
 
 fn patterns(list: &[Regex]) -> Vec<String> {

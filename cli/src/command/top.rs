@@ -9,7 +9,7 @@ use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 
 use super::{Selection, open, select};
 use crate::args::Setup;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report::{SnapshotInfo, TopObject, TopReport, Under};
 
 const ROWS: usize = 20;
@@ -29,7 +29,10 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
             let under = Under {
                 selector: selector.to_string(),
                 objects: objects.len() as u64,
-                retained_bytes: retained(&snapshot, objects),
+                retained_bytes: snapshot
+                    .retained_by_all(objects, &meter)
+                    .map_err(|e| Failure::input(dump, &e))?
+                    .map_or(0, |retained| retained.bytes),
             };
             let biggest = below(&snapshot, &selection, limit);
             (biggest, Some(under), selection.own)
@@ -114,28 +117,6 @@ fn below_node(
             best.push(bytes, leaf);
         }
     }
-}
-
-/// What objects retain together, those below others among them counted once.
-fn retained(snapshot: &Snapshot, objects: &[ObjectIndex]) -> u64 {
-    let tree = snapshot.tree();
-    let mut nodes: Vec<Node> = objects.iter().filter_map(|&o| tree.node(o)).collect();
-    nodes.sort_unstable();
-    let mut covered: Vec<(Node, Node)> = Vec::new();
-    let mut sum = 0;
-    for node in nodes {
-        if covered.last().is_none_or(|last| node >= last.1) {
-            sum += tree.retained_bytes(node);
-            covered.push((node, tree.end(node)));
-        }
-    }
-    let inside = |holder: Node| {
-        let at = covered.partition_point(|range| range.0 <= holder);
-        at > 0 && holder < covered[at - 1].1
-    };
-    let leaves = objects.iter().filter(|&&o| tree.node(o).is_none());
-    let alone = leaves.filter(|&&o| tree.dominator(o).is_some_and(|holder| !inside(holder)));
-    sum + alone.map(|&o| snapshot.shallow_bytes(o)).sum::<u64>()
 }
 
 /// The `limit` largest of what is pushed.

@@ -9,6 +9,7 @@ mod sizeof;
 mod snapshot;
 mod threads;
 mod top;
+mod waste;
 
 use heapdiff_report::collapsed::Columns;
 use regex::Regex;
@@ -26,11 +27,13 @@ pub(crate) use sites::{
     AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,
 };
 pub(crate) use sizeof::{
-    SizeofClass, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions, SizeofReport, SizeofSet,
+    SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
+    SizeofReport, SizeofSet,
 };
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub(crate) use top::{TopObject, TopReport, Under};
+pub(crate) use waste::WasteReport;
 
 /// One report.
 #[derive(Debug, Serialize)]
@@ -44,6 +47,7 @@ pub(crate) enum Report {
     Threads(ThreadsReport),
     Sites(Box<SitesReport>),
     Sizeof(Box<SizeofReport>),
+    Waste(Box<WasteReport>),
 }
 
 /// A diff, with what it leaves out.
@@ -100,6 +104,7 @@ impl Report {
             Self::Threads(r) => vec![r.snapshot.condition()],
             Self::Sites(r) => vec![r.snapshot.condition()],
             Self::Sizeof(r) => vec![r.snapshot.condition()],
+            Self::Waste(r) => r.snapshots.iter().map(SnapshotInfo::condition).collect(),
         }
     }
 }

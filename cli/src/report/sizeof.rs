@@ -18,6 +18,8 @@ pub(crate) struct SizeofReport {
     pub(crate) by_class: Vec<SizeofClass>,
     /// What `--skip-flyweights` leaves out; `None` without it.
     pub(crate) flyweights: Option<SizeofFlyweights>,
+    /// Of which classes `--skip-final` does not know the fields' flags; `None` without it.
+    pub(crate) finals: Option<SizeofFinals>,
     /// Where the bytes are, with `--tree`: lines, each followed by those below it.
     pub(crate) tree: Option<Vec<SizeofLine>>,
     /// Whether text shows the classes.
@@ -33,6 +35,7 @@ pub(crate) struct SizeofReport {
 pub(crate) struct SizeofOptions {
     pub(crate) skip_flyweights: bool,
     pub(crate) skip_static: bool,
+    pub(crate) skip_final: bool,
     /// Regular expressions on names of classes.
     pub(crate) exclude: Vec<String>,
     pub(crate) stop_at: Vec<String>,
@@ -105,6 +108,15 @@ pub(crate) struct SizeofFlyweights {
     pub(crate) cached_boxes: u64,
     /// Those that can be told.
     pub(crate) interned_strings: u64,
+}
+
+/// Classes in the deep size whose final fields are followed, because it is not known which these are.
+#[derive(Debug, Serialize)]
+pub(crate) struct SizeofFinals {
+    /// How many names of classes.
+    pub(crate) unknown_classes: u64,
+    /// The first few, in the order of names.
+    pub(crate) unknown: Vec<String>,
 }
 
 impl SizeofReport {

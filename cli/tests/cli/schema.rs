@@ -122,14 +122,28 @@ fn sizeof_holds() {
         );
         hold("sizeof", &["sizeof", SAMPLED, selector, "--stop-at", "Map"]);
         hold("sizeof", &["sizeof", BEFORE, selector, "--tree"]);
+        hold("sizeof", &["sizeof", BEFORE, selector, "--skip-final"]);
     }
+}
+
+#[test]
+fn waste_holds() {
+    hold("waste", &["waste", BEFORE]);
+    hold("waste", &["waste", "cut.hprof", "--top", "0"]);
+    hold(
+        "waste",
+        &["waste", BEFORE, "testdata/after.hprof.gz", "--top", "100"],
+    );
+    hold("waste", &["waste", SAMPLED]);
 }
 
 #[test]
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
-    for name in ["diff", "top", "show", "paths", "threads", "sites", "sizeof"] {
+    for name in [
+        "diff", "top", "show", "paths", "threads", "sites", "sizeof", "waste",
+    ] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }
 }

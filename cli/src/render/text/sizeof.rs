@@ -39,6 +39,17 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
             "a dump does not say which other strings are interned: those are counted"
         )?;
     }
+    if let Some(finals) = &report.finals {
+        writeln!(out)?;
+        match finals.unknown_classes {
+            0 => writeln!(out, "final fields are not followed")?,
+            _ => writeln!(
+                out,
+                "final fields are not followed, but those of {}",
+                named_few(finals.unknown_classes, &finals.unknown)
+            )?,
+        }
+    }
     if set.objects > 1 {
         writeln!(out)?;
         objects(report, style, out)?;
@@ -52,6 +63,15 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
         classes(report, style, out)?;
     }
     Ok(())
+}
+
+/// How many classes, and the first of them.
+fn named_few(count: u64, names: &[String]) -> String {
+    let word = if count == 1 { "class" } else { "classes" };
+    let first = printable(names.first().map_or("", |name| name));
+    let first = shortened(&first, 40);
+    let more = if count > 1 { ", …" } else { "" };
+    format!("{} {word} ({first}{more})", grouped(count))
 }
 
 /// The three sizes, and what each means.

@@ -1,0 +1,249 @@
+//! Class files, which tell what a dump leaves out: the flags of fields.
+//!
+//! A class path names folders, jars, `.jmod` files, a JDK's `lib/modules`, or a JDK. Only classes that are asked for
+//! are read, each once, from the first place that has it. What is read was written by anybody: no name leads
+//! out of its folder, no size is believed, and a file that cannot be read as what it seems is a
+//! failure that names it.
+
+mod image;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use hprof::{DeclaredField, Kind};
+use noak::AccessFlags;
+use noak::reader::Class;
+use zip::ZipArchive;
+
+use crate::failure::{Exit, Failure, Result, plain};
+use image::Image;
+
+/// No class file is longer; the largest that compilers write are a few megabytes.
+const LARGEST_CLASS: u64 = 16 << 20;
+/// Jars within jars are unpacked into memory up to this size.
+const LARGEST_JAR: u64 = 512 << 20;
+/// Where jars of applications and modules keep their classes.
+const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classes/"];
+/// Where they keep jars.
+const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
+
+/// The classes that some files have.
+pub(crate) struct Classpath {
+    places: Vec<Place>,
+}
+
+enum Place {
+    Folder(PathBuf),
+    Archive(PathBuf, Archive),
+    Image(PathBuf, Image),
+}
+
+/// A jar or a `.jmod` file: where each class is among its entries.
+struct Archive {
+    zip: Box<dyn Entries>,
+    classes: HashMap<String, usize>,
+}
+
+/// An archive, of whatever is read.
+trait Entries {
+    fn name(&self, at: usize) -> String;
+    /// An entry's content, if it is not longer than `most`.
+    fn content(&mut self, at: usize, most: u64) -> io::Result<Vec<u8>>;
+}
+
+impl<R: Read + Seek> Entries for ZipArchive<R> {
+    fn name(&self, at: usize) -> String {
+        let name = self.name_for_index(at).and_then(|name| name.ok());
+        name.unwrap_or_default().into_owned()
+    }
+
+    fn content(&mut self, at: usize, most: u64) -> io::Result<Vec<u8>> {
+        bounded(self.by_index(at)?, most)
+    }
+}
+
+/// All that is read, if it is not longer than `most`.
+fn bounded(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let message = format!("longer than {} MiB", most >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(bytes)
+}
+
+impl Archive {
+    fn new<R: Read + Seek + 'static>(file: R) -> io::Result<(Self, Vec<usize>)> {
+        let zip = ZipArchive::new(file)?;
+        let (mut classes, mut jars) = (HashMap::new(), Vec::new());
+        for at in 0..zip.len() {
+            let Some(Ok(name)) = zip.name_for_index(at) else {
+                continue;
+            };
+            if let Some(class) = name.strip_suffix(".class") {
+                // Of several folders the longest name says where the classes begin.
+                let folders = FOLDERS.iter().filter_map(|f| class.strip_prefix(f));
+                if let Some(class) = folders.min_by_key(|c| c.len()) {
+                    classes.entry(class.replace('/', ".")).or_insert(at);
+                }
+            } else if LIBRARIES.iter().any(|l| name.starts_with(l)) && name.ends_with(".jar") {
+                jars.push(at);
+            }
+        }
+        let zip = Box::new(zip);
+        Ok((Self { zip, classes }, jars))
+    }
+}
+
+fn failure(path: &Path, what: &str) -> Failure {
+    Failure {
+        exit: Exit::Input,
+        message: format!("--classpath: {}: {what}", path.display()),
+        hint: None,
+    }
+}
+
+impl Classpath {
+    /// Opens files and folders, the first of which has precedence. `folder/*` stands for all archives of a
+    /// folder, as on Java's own class path.
+    pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
+        let mut places = Vec::new();
+        for path in paths {
+            match path.file_name().is_some_and(|name| name == "*") {
+                true => archives_of(path.parent().unwrap_or(path), &mut places)?,
+                false => open(path, &mut places)?,
+            }
+        }
+        Ok(Self { places })
+    }
+
+    /// The fields that a class declares; `None` where no place has the class.
+    pub(crate) fn fields(&mut self, class: &str) -> Result<Option<Vec<DeclaredField>>> {
+        for place in &mut self.places {
+            let (path, found) = match place {
+                Place::Folder(path) => (&*path, in_folder(path, class)),
+                Place::Archive(path, archive) => {
+                    let entry = archive.classes.get(class);
+                    let found = entry.map(|&at| archive.zip.content(at, LARGEST_CLASS));
+                    (&*path, found.transpose())
+                }
+                Place::Image(path, image) => (&*path, image.class(class, LARGEST_CLASS)),
+            };
+            let wrong = |what: &str| failure(path, &format!("class {class}: {what}"));
+            if let Some(bytes) = found.map_err(|e| wrong(&plain(&e)))? {
+                let fields = declared(&bytes).map_err(|what| wrong(&what))?;
+                return Ok(Some(fields));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn open(path: &Path, places: &mut Vec<Place>) -> Result<()> {
+    let wrong = |e: &io::Error| failure(path, &plain(e));
+    let kind = fs::metadata(path).map_err(|e| wrong(&e))?;
+    if kind.is_dir() {
+        let modules = path.join("lib/modules");
+        if modules.is_file() {
+            return open(&modules, places);
+        }
+        places.push(Place::Folder(path.to_owned()));
+        return Ok(());
+    }
+    let mut file = File::open(path).map_err(|e| wrong(&e))?;
+    if let Some(image) = Image::open(&mut file).map_err(|e| wrong(&e))? {
+        places.push(Place::Image(path.to_owned(), image));
+        return Ok(());
+    }
+    let (mut archive, jars) = Archive::new(file).map_err(|e| {
+        let what = plain(&e);
+        failure(
+            path,
+            &format!("neither a jar nor a folder of classes: {what}"),
+        )
+    })?;
+    let mut inner = Vec::new();
+    for at in jars {
+        let path = path.join(archive.zip.name(at));
+        let wrong = |e: &io::Error| failure(&path, &plain(e));
+        let bytes = archive
+            .zip
+            .content(at, LARGEST_JAR)
+            .map_err(|e| wrong(&e))?;
+        let (archive, _) = Archive::new(Cursor::new(bytes)).map_err(|e| wrong(&e))?;
+        inner.push(Place::Archive(path, archive));
+    }
+    places.push(Place::Archive(path.to_owned(), archive));
+    places.append(&mut inner);
+    Ok(())
+}
+
+/// All jars and `.jmod` files of a folder, in the order of their names.
+fn archives_of(folder: &Path, places: &mut Vec<Place>) -> Result<()> {
+    let list = fs::read_dir(folder).map_err(|e| failure(folder, &plain(&e)))?;
+    let mut paths: Vec<PathBuf> = list.filter_map(|e| Some(e.ok()?.path())).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "jar" || e == "jmod"));
+    paths.sort();
+    paths.iter().try_for_each(|path| open(path, places))
+}
+
+/// A class's file below a folder.
+fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
+    // Names are the dump's: none of them may lead out of the folder.
+    let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
+    if !class.split('.').all(plain) {
+        return Ok(None);
+    }
+    let mut path = folder.to_owned();
+    path.extend(class.split('.'));
+    let mut name = path.into_os_string();
+    name.push(".class");
+    let path = PathBuf::from(name);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    bounded(File::open(path)?, LARGEST_CLASS).map(Some)
+}
+
+/// The fields of a class file.
+fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
+    let read = || -> Result<Vec<DeclaredField>, noak::error::DecodeError> {
+        let class = Class::new(bytes)?;
+        let mut fields = Vec::new();
+        for field in class.fields() {
+            let field = field?;
+            let flags = field.access_flags();
+            let name = class.pool().retrieve(field.name())?;
+            let descriptor = class.pool().retrieve(field.descriptor())?;
+            fields.push(DeclaredField {
+                name: name.display().to_string(),
+                kind: kind(descriptor.as_bytes()),
+                is_static: flags.contains(AccessFlags::STATIC),
+                is_final: flags.contains(AccessFlags::FINAL),
+            });
+        }
+        Ok(fields)
+    };
+    read().map_err(|e| format!("no class file: {e}"))
+}
+
+/// The type that a descriptor names.
+fn kind(descriptor: &[u8]) -> Kind {
+    match descriptor.first() {
+        Some(b'Z') => Kind::Boolean,
+        Some(b'C') => Kind::Char,
+        Some(b'F') => Kind::Float,
+        Some(b'D') => Kind::Double,
+        Some(b'B') => Kind::Byte,
+        Some(b'S') => Kind::Short,
+        Some(b'I') => Kind::Int,
+        Some(b'J') => Kind::Long,
+        _ => Kind::Object,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! A JDK's `lib/modules`, in which most JDKs since 9 keep their own classes: those of 24 and later often have
+//! no `.jmod` files.
+//!
+//! The layout is that of `jdk.internal.jimage` (`ImageHeader`, `ImageLocation`): a header, a table of
+//! places by hash, places, strings, and then the resources. All places are walked once; the hash is not used.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+const MAGIC: u32 = 0xcafe_dada;
+const HEADER: usize = 28;
+/// No index is longer: those of whole JDKs are three megabytes.
+const LARGEST_INDEX: u64 = 256 << 20;
+
+/// What an attribute of a place says, by its code.
+mod attribute {
+    pub(super) const END: u8 = 0;
+    pub(super) const PARENT: usize = 2;
+    pub(super) const BASE: usize = 3;
+    pub(super) const EXTENSION: usize = 4;
+    pub(super) const OFFSET: usize = 5;
+    pub(super) const COMPRESSED: usize = 6;
+    pub(super) const SIZE: usize = 7;
+    pub(super) const COUNT: usize = 8;
+}
+
+/// An open image.
+pub(super) struct Image {
+    file: File,
+    /// Where each class is in the file, how long it is, and whether it is compressed.
+    classes: HashMap<String, (u64, u64, bool)>,
+}
+
+impl Image {
+    /// Reads the index; `None` for files that are none of these.
+    pub(super) fn open(file: &mut File) -> io::Result<Option<Self>> {
+        let mut head = [0; HEADER];
+        let is_image = file.read_exact(&mut head).is_ok();
+        file.seek(SeekFrom::Start(0))?;
+        let word = |at: usize, little: bool| {
+            let bytes = head[4 * at..].first_chunk().copied().unwrap_or_default();
+            match little {
+                true => u32::from_le_bytes(bytes),
+                false => u32::from_be_bytes(bytes),
+            }
+        };
+        // In the order of the machine that it was made for.
+        let Some(little) = [true, false].into_iter().find(|&l| word(0, l) == MAGIC) else {
+            return Ok(None);
+        };
+        if !is_image {
+            return Ok(None);
+        }
+        let [entries, places, strings] = [4, 5, 6].map(|at| u64::from(word(at, little)));
+        let index = HEADER as u64 + 8 * entries + places + strings;
+        if index > LARGEST_INDEX.min(file.metadata()?.len()) {
+            return Err(damaged("its index is longer than the file"));
+        }
+        let mut bytes = Vec::new();
+        let mut file = file.try_clone()?;
+        (&mut file).take(index).read_to_end(&mut bytes)?;
+        let rest = bytes.get(HEADER..).unwrap_or_default();
+        // A table for the hash comes first, then where each place is described.
+        let (_, rest) = split(rest, 4 * entries)?;
+        let (offsets, rest) = split(rest, 4 * entries)?;
+        let (places, strings) = split(rest, places)?;
+        let mut classes = HashMap::new();
+        for offset in offsets.chunks_exact(4) {
+            let offset = offset.first_chunk().copied().unwrap_or_default();
+            let offset = match little {
+                true => u32::from_le_bytes(offset),
+                false => u32::from_be_bytes(offset),
+            };
+            let Some(place) = place(places, offset as usize) else {
+                return Err(damaged("a place lies beyond its index"));
+            };
+            let text = |at: usize| text(strings, place[at]);
+            if text(attribute::EXTENSION) != Some("class") {
+                continue;
+            }
+            let names = text(attribute::PARENT).zip(text(attribute::BASE));
+            let Some((parent, base)) = names.filter(|(parent, _)| !parent.is_empty()) else {
+                continue;
+            };
+            let (compressed, size) = (place[attribute::COMPRESSED], place[attribute::SIZE]);
+            let at = index.saturating_add(place[attribute::OFFSET]);
+            let name = format!("{}.{base}", parent.replace('/', "."));
+            classes.insert(name, (at, size, compressed != 0));
+        }
+        Ok(Some(Self { file, classes }))
+    }
+
+    /// A class's file, if the image has it and it is not longer than `most`.
+    pub(super) fn class(&mut self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let Some(&(at, size, compressed)) = self.classes.get(name) else {
+            return Ok(None);
+        };
+        if compressed {
+            let message = "compressed in this image (jlink --compress); give the .jmod files";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
+        if size > most {
+            return Err(damaged("a class is too long"));
+        }
+        self.file.seek(SeekFrom::Start(at))?;
+        let mut bytes = Vec::new();
+        (&mut self.file).take(size).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+}
+
+fn damaged(what: &str) -> io::Error {
+    let message = format!("a damaged image of modules: {what}");
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+fn split(bytes: &[u8], at: u64) -> io::Result<(&[u8], &[u8])> {
+    let at = usize::try_from(at).ok();
+    at.and_then(|at| bytes.split_at_checked(at))
+        .ok_or_else(|| damaged("its index is cut off"))
+}
+
+/// The attributes of a place: each a byte with its code and length, and a number of that length.
+fn place(places: &[u8], at: usize) -> Option<[u64; attribute::COUNT]> {
+    let mut found = [0; attribute::COUNT];
+    let mut rest = places.get(at..)?;
+    loop {
+        let (&head, after) = rest.split_first()?;
+        let (code, len) = (head >> 3, usize::from(head & 7) + 1);
+        if code == attribute::END {
+            return Some(found);
+        }
+        let (number, after) = after.split_at_checked(len)?;
+        let number = number.iter().fold(0, |n, &b| n << 8 | u64::from(b));
+        *found.get_mut(usize::from(code))? = number;
+        rest = after;
+    }
+}
+
+/// A string: up to the next zero.
+fn text(strings: &[u8], at: u64) -> Option<&str> {
+    let rest = strings.get(usize::try_from(at).ok()?..)?;
+    let end = rest.iter().position(|&b| b == 0)?;
+    std::str::from_utf8(&rest[..end]).ok()
+}

@@ -1,0 +1,157 @@
+//! Class paths of every kind beside what the compiler was given, and damage.
+
+use std::io::Write;
+use std::process::Command;
+
+use proptest::prelude::*;
+use testdata::jvm::Jdk;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use super::*;
+
+const SOURCE: &str = "package com.acme; public class Kept {
+    final String name = \"a\"; int count; Object any; static final Object ONE = new Object(); static Kept next;
+    record Pair(Object left, int right) {} }";
+
+/// Compiles [`SOURCE`]: the folder has `com/acme/Kept.class`.
+fn compiled(folder: &Path) -> Jdk {
+    let jdk = Jdk::all_for_scenarios().pop().expect("a JDK");
+    let source = folder.join("Kept.java");
+    fs::write(&source, SOURCE).unwrap();
+    let mut javac = Command::new(jdk.home().join("bin/javac"));
+    javac.args(["-d".as_ref(), folder.as_os_str(), source.as_os_str()]);
+    assert!(javac.status().unwrap().success());
+    jdk
+}
+
+fn flags(fields: &[DeclaredField]) -> Vec<(&str, bool, bool)> {
+    let flags = |f: &'_ DeclaredField| (f.is_static, f.is_final);
+    fields
+        .iter()
+        .map(|f| (&*f.name, flags(f).0, flags(f).1))
+        .collect()
+}
+
+const EXPECTED: [(&str, bool, bool); 5] = [
+    ("name", false, true),
+    ("count", false, false),
+    ("any", false, false),
+    ("ONE", true, true),
+    ("next", true, false),
+];
+
+/// A jar with the class at a place.
+fn jar(class: &[u8], name: &str) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    zip.start_file(name, SimpleFileOptions::default()).unwrap();
+    zip.write_all(class).unwrap();
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn folders_jars_modules_and_images_tell_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let jdk = compiled(folder.path());
+    let class = fs::read(folder.path().join("com/acme/Kept.class")).unwrap();
+    let (plain, boot, jmod, all) = (
+        folder.path().join("plain.jar"),
+        folder.path().join("boot.jar"),
+        folder.path().join("own.jmod"),
+        folder.path().join("*"),
+    );
+    let inner = jar(&class, "com/acme/Kept.class");
+    fs::write(&plain, &inner).unwrap();
+    fs::write(&boot, jar(&inner, "BOOT-INF/lib/inner.jar")).unwrap();
+    let packed = jar(&class, "classes/com/acme/Kept.class");
+    fs::write(&jmod, [b"JM\x01\0".as_slice(), &packed].concat()).unwrap();
+    for path in [folder.path(), &plain, &boot, &jmod, &all] {
+        let mut classpath = Classpath::open(&[path.to_owned()]).unwrap();
+        let found = classpath.fields("com.acme.Kept").unwrap();
+        let found = found.unwrap_or_else(|| panic!("{}", path.display()));
+        assert_eq!(flags(&found), EXPECTED, "{}", path.display());
+        assert_eq!(classpath.fields("com.acme.Other").unwrap(), None);
+        assert_eq!(classpath.fields("java.lang.String").unwrap(), None);
+    }
+    let mut image = Classpath::open(&[jdk.home().to_owned()]).unwrap();
+    let string = image.fields("java.lang.String").unwrap().unwrap();
+    let flag = |name| string.iter().find(|f| f.name == name).unwrap().is_final;
+    assert!(flag("value") && !flag("hash"), "{string:?}");
+    assert_eq!(image.fields("com.acme.Kept").unwrap(), None);
+}
+
+#[test]
+fn no_name_leads_out_of_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("classes");
+    fs::create_dir(&inside).unwrap();
+    fs::write(folder.path().join("Secret.class"), "no class file").unwrap();
+    let mut classpath = Classpath::open(&[inside]).unwrap();
+    let beside = folder.path().join("Secret").display().to_string();
+    for name in ["../Secret", "...Secret", "..", "", "a\0b", &*beside] {
+        assert_eq!(classpath.fields(name).unwrap(), None, "{name}");
+    }
+    let mut classpath = Classpath::open(&[folder.path().to_owned()]).unwrap();
+    let error = classpath.fields("Secret").unwrap_err();
+    assert!(
+        error.message.contains("class Secret: no class file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_no_class_path_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |bytes: &[u8]| {
+        let path = folder.path().join("file");
+        fs::write(&path, bytes).unwrap();
+        Classpath::open(&[path]).err().map(|e| e.message)
+    };
+    let text = open(b"Dear classes,").unwrap();
+    assert!(text.contains("neither a jar nor a folder"), "{text}");
+    // An image that says that its index is four gigabytes long.
+    let mut image = [0xff; 64];
+    image[..4].copy_from_slice(&MAGIC_LITTLE);
+    let text = open(&image).unwrap();
+    assert!(text.contains("longer than the file"), "{text}");
+    let missing = Classpath::open(&[folder.path().join("missing")])
+        .err()
+        .unwrap();
+    assert!(missing.message.contains("No such file"), "{missing}");
+}
+
+const MAGIC_LITTLE: [u8; 4] = [0xda, 0xda, 0xfe, 0xca];
+
+#[test]
+fn an_entry_is_no_longer_than_it_may_be() {
+    let zeros = vec![0; 100_000];
+    let packed = jar(&zeros, "A.class");
+    let mut archive = Archive::new(Cursor::new(packed)).unwrap().0;
+    assert!(archive.zip.content(0, 99_999).is_err());
+    assert_eq!(archive.zip.content(0, 100_000).unwrap(), zeros);
+}
+
+proptest! {
+    /// Whatever a class file's bytes are, reading them ends.
+    #[test]
+    fn damaged_class_files_are_refused_or_read(at in 0..1000_usize, byte: u8, cut in 0..2000_usize) {
+        use std::sync::OnceLock;
+        static CLASS: OnceLock<Vec<u8>> = OnceLock::new();
+        let class = CLASS.get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            compiled(folder.path());
+            fs::read(folder.path().join("com/acme/Kept.class")).unwrap()
+        });
+        let mut damaged = class.clone();
+        let at = at % damaged.len();
+        damaged[at] = byte;
+        damaged.truncate(cut.max(1));
+        let _ = declared(&damaged);
+        let len = class.len();
+        damaged.truncate(len);
+        prop_assert!(declared(class).is_ok());
+        if cut < len / 2 {
+            prop_assert!(declared(&class[..cut]).is_err());
+        }
+    }
+}

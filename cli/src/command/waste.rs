@@ -1,0 +1,35 @@
+//! `heapdiff waste`: memory that a program could do without, and who holds it.
+
+use std::path::PathBuf;
+
+use heapdiff_diff::WasteSummary;
+use heapdiff_diff::samples::Own;
+use hprof::Snapshot;
+
+use super::open_after;
+use crate::args::Setup;
+use crate::failure::{Failure, Result};
+use crate::report::{SnapshotInfo, WasteReport};
+
+/// Examples and holders of each kind.
+const ROWS: usize = 5;
+
+/// Each dump is reduced to its summary before the next is opened.
+pub(crate) fn run(setup: &Setup, dumps: &[PathBuf]) -> Result<WasteReport> {
+    let rows = setup.top.unwrap_or(ROWS);
+    let (mut snapshots, mut summaries) = (Vec::new(), Vec::new());
+    let mut previous: Option<Snapshot> = None;
+    for dump in dumps {
+        let (snapshot, meter) = open_after(previous.take(), setup, dump)?;
+        let own = Own::of(&snapshot);
+        let summary = WasteSummary::new(&snapshot, &own, rows, &meter);
+        summaries.push(summary.map_err(|e| Failure::input(dump, &e))?);
+        snapshots.push(SnapshotInfo::of(&snapshot, &own));
+        previous = Some(snapshot);
+    }
+    Ok(WasteReport {
+        schema: WasteReport::SCHEMA,
+        snapshots,
+        waste: WasteSummary::compared(&summaries, rows),
+    })
+}

@@ -1,0 +1,112 @@
+//! `sizeof --skip-final` beside what a program measures of its own objects without following final fields,
+//! as reflection has them: for every JDK found, equal to the byte.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
+
+/// A jar whose only entry says which class is the agent.
+fn agent(jdk: &Jdk, folder: &Path) -> std::path::PathBuf {
+    let manifest = folder.join("manifest.txt");
+    std::fs::write(&manifest, "Premain-Class: DeepSizes\n").expect("a written file");
+    let jar = folder.join(format!("agent-{}.jar", jdk.major()));
+    let mut command = Command::new(jdk.home().join("bin/jar"));
+    command.arg("cfm").args([&jar, &manifest]);
+    assert!(command.status().expect("jar").success());
+    jar
+}
+
+fn sizeof(dump: &Path, selector: &str, options: &[&str]) -> (Value, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapdiff"));
+    command.args(["sizeof", "--skip-final", "--format", "json", "--top", "0"]);
+    let done = command.arg(dump).arg(selector).args(options).output();
+    let done = done.expect("a run");
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    let report = serde_json::from_slice(&done.stdout);
+    (
+        report.unwrap_or_else(|e| panic!("{selector}: {e}: {stderr}")),
+        stderr,
+    )
+}
+
+fn check(jdk: &Jdk, folder: &Path) -> Vec<String> {
+    let classes = jdk
+        .compile(&testdata::programs::deep_sizes())
+        .expect("classes");
+    let mut target = Launch::class(jdk, &classes, "DeepSizes")
+        .flag("-Xmx256m")
+        .flag(format!("-javaagent:{}", agent(jdk, folder).display()))
+        .flag("-XX:+UnlockDiagnosticVMOptions")
+        .flag("-XX:DisableIntrinsic=_getObjectSize")
+        .start()
+        .expect("a JVM");
+    let mut lines = Vec::new();
+    loop {
+        let line = target.wait_line("").expect("a line");
+        if line.starts_with("READY") {
+            break;
+        }
+        lines.push(line);
+    }
+    let file = folder.join(format!("{}.hprof", jdk.major()));
+    let all = DumpOptions {
+        selection: Selection::All,
+        ..DumpOptions::default()
+    };
+    target.dump(&file, all).expect("a dump");
+    drop(target);
+    let classpath = std::env::join_paths([jdk.home(), classes.as_path()]).expect("paths");
+    let classpath = classpath.to_str().expect("a path in UTF-8");
+    let with_classes = ["--classpath", classpath];
+    let mut failures = Vec::new();
+    let mut compared = 0;
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (selector, expected) = match words[..] {
+            ["FINAL", field, bytes] => (format!("DeepSizes$Zoo.{field}"), bytes),
+            ["FINALSTATICS", bytes] => ("class DeepSizes$HasStatics".to_owned(), bytes),
+            _ => continue,
+        };
+        compared += 1;
+        let (report, stderr) = sizeof(&file, &selector, &with_classes);
+        let bytes = report["set"]["deep_bytes"].to_string();
+        let unknown = &report["finals"];
+        if bytes != expected || unknown["unknown_classes"] != 0 || !stderr.is_empty() {
+            let major = jdk.major();
+            failures.push(format!(
+                "JDK {major}: {selector}: {bytes}, the JVM says {expected}; {unknown}; {stderr}"
+            ));
+        }
+    }
+    assert!(compared > 70, "{lines:?}");
+    // Without class files records and lambdas are known, and no others.
+    let (record, stderr) = sizeof(&file, "DeepSizes$Zoo.record", &[]);
+    assert_eq!(record["set"]["deep_objects"], 1, "{record}");
+    assert_eq!(stderr, "");
+    let (lambda, _) = sizeof(&file, "DeepSizes$Zoo.capturing", &[]);
+    assert_eq!(lambda["set"]["deep_objects"], 1, "{lambda}");
+    let (list, stderr) = sizeof(&file, "DeepSizes$Zoo.immutableList", &[]);
+    let unknown = "java.util.ImmutableCollections$ListN";
+    assert_eq!(list["finals"]["unknown"], serde_json::json!([unknown]));
+    assert!(
+        stderr.contains("does not say which fields are final"),
+        "{stderr}"
+    );
+    assert!(stderr.contains(unknown), "{stderr}");
+    assert_ne!(list["set"]["deep_objects"], 1);
+    failures
+}
+
+#[test]
+fn sizes_without_final_fields_are_those_that_the_program_measures() {
+    let jdks = Jdk::all_for_scenarios();
+    assert!(!jdks.is_empty(), "no JDK found");
+    let folder = tempfile::tempdir().expect("a folder");
+    let failures: Vec<String> = jdks
+        .iter()
+        .flat_map(|jdk| check(jdk, folder.path()))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,236 @@
+//! Waste in words: what `hprof` finds, with names that mean the same in every dump of a program, and set
+//! side by side for several dumps.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use hprof::{ClassIndex, Progress, Snapshot, WasteHolder, WasteKind, WasteOptions, WasteTotal};
+use serde::Serialize;
+
+use crate::names::{hold_label, only_keeps};
+use crate::samples::Own;
+
+/// Characters of a text that is shown.
+const CHARACTERS: usize = 80;
+
+/// A dump's waste, without the dump.
+#[derive(Clone, Debug)]
+pub struct WasteSummary {
+    kinds: Vec<Kind>,
+}
+
+#[derive(Clone, Debug)]
+struct Kind {
+    kind: WasteKind,
+    total: WasteTotal,
+    groups: u64,
+    examples: Vec<WasteExample>,
+    /// By label: objects and bytes to be won.
+    holders: BTreeMap<String, (u64, u64)>,
+}
+
+/// Waste in one dump or several; figures are lists of one for each dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WasteGrowth {
+    /// All kinds together; no byte is in two kinds.
+    pub bytes_to_win: Vec<u64>,
+    /// By kind, first those with most to be won, or where there are several dumps those that grew most.
+    pub kinds: Vec<WasteRow>,
+}
+
+/// Waste of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WasteRow {
+    /// [`WasteKind::name`].
+    pub kind: &'static str,
+    /// Objects: of duplicates all that are equal to another.
+    pub objects: Vec<u64>,
+    /// What they take.
+    pub shallow_bytes: Vec<u64>,
+    /// What could be saved of that.
+    pub bytes_to_win: Vec<u64>,
+    /// How many different contents, or classes, they are of.
+    pub groups: Vec<u64>,
+    /// Groups of the last dump with most to be won.
+    pub examples: Vec<WasteExample>,
+    /// Who holds what could be spared, in the order of kinds.
+    pub holders: Vec<WasteHolderRow>,
+    /// Holders that are not listed.
+    #[serde(skip)]
+    pub more_holders: u64,
+}
+
+/// Objects of the same content, or of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WasteExample {
+    /// One of them: the first of equal ones, else the one with most to be won.
+    pub id: String,
+    /// Its class.
+    pub class: String,
+    /// Of arrays their length.
+    pub length: Option<u32>,
+    /// Of strings and boxes that are equal, what they say.
+    pub text: Option<String>,
+    /// All of them.
+    pub objects: u64,
+    /// What they take.
+    pub shallow_bytes: u64,
+    /// What could be saved of that.
+    pub bytes_to_win: u64,
+}
+
+/// What holds wasted objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WasteHolderRow {
+    /// The field, as `com.acme.Foo.name`.
+    pub holder: String,
+    /// Objects that could be spared, or be smaller.
+    pub objects: Vec<u64>,
+    /// Bytes to be won of them.
+    pub bytes_to_win: Vec<u64>,
+}
+
+impl WasteSummary {
+    /// Finds a dump's waste and keeps `examples` groups of each kind. The agent's objects are left out.
+    /// Holders are looked for above the runtime's classes and libraries of collections.
+    ///
+    /// Cost: that of [`Snapshot::waste`].
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn new(
+        snapshot: &Snapshot,
+        own: &Own,
+        examples: usize,
+        progress: &dyn Progress,
+    ) -> hprof::Result<Self> {
+        let passes = |class: ClassIndex| only_keeps(snapshot, class);
+        let options = WasteOptions {
+            groups: examples,
+            except: own.objects(),
+            passes: &passes,
+        };
+        let waste = snapshot.waste(&options, progress)?;
+        let kinds = waste.iter().map(|(kind, of)| {
+            let mut holders: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+            for holder in &of.holders {
+                let row = holders.entry(label(snapshot, holder)).or_default();
+                *row = (row.0 + holder.objects, row.1 + holder.bytes_to_win);
+            }
+            let objects: Vec<_> = of.largest.iter().map(|g| g.example).collect();
+            let texts = match kind.is_duplicate() {
+                true => crate::values::texts(snapshot, &objects, CHARACTERS),
+                false => vec![None; objects.len()],
+            };
+            let rows = of.largest.iter().zip(snapshot.ids(&objects)).zip(texts);
+            let examples = rows.map(|((group, id), text)| WasteExample {
+                id: id.unwrap_or_default().to_string(),
+                class: snapshot.name(group.example),
+                length: match kind {
+                    WasteKind::DuplicateArrays => snapshot.array_length(group.example),
+                    _ => None,
+                },
+                text,
+                objects: group.total.objects,
+                shallow_bytes: group.total.shallow_bytes,
+                bytes_to_win: group.total.bytes_to_win,
+            });
+            Kind {
+                kind,
+                total: of.total,
+                groups: of.groups,
+                examples: examples.collect(),
+                holders,
+            }
+        });
+        Ok(Self {
+            kinds: kinds.collect(),
+        })
+    }
+
+    /// Sets the waste of dumps, oldest first, side by side, with so many holders of each kind.
+    #[must_use]
+    pub fn compared(all: &[Self], holders: usize) -> WasteGrowth {
+        let kinds = WasteKind::ALL.into_iter().enumerate();
+        let mut rows: Vec<WasteRow> = kinds
+            .map(|(at, kind)| row(all, at, kind, holders))
+            .collect();
+        rows.sort_by_key(|row| Reverse(weight(&row.bytes_to_win)));
+        let sum = |dump: usize| rows.iter().map(|row| row.bytes_to_win[dump]).sum();
+        WasteGrowth {
+            bytes_to_win: (0..all.len()).map(sum).collect(),
+            kinds: rows,
+        }
+    }
+}
+
+/// What decides what comes first: growth, then size.
+fn weight(figures: &[u64]) -> (i128, u64) {
+    let (first, last) = (figures.first(), figures.last());
+    let last = last.copied().unwrap_or(0);
+    let first = first.copied().filter(|_| figures.len() > 1).unwrap_or(0);
+    (i128::from(last) - i128::from(first), last)
+}
+
+fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> WasteRow {
+    let of: Vec<&Kind> = all.iter().map(|summary| &summary.kinds[at]).collect();
+    let list = |figure: fn(&Kind) -> u64| of.iter().map(|k| figure(k)).collect();
+    let mut names: Vec<&String> = of.iter().flat_map(|k| k.holders.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let figures = |name: &String| {
+        of.iter()
+            .map(|k| k.holders.get(name).copied().unwrap_or_default())
+            .collect()
+    };
+    let mut holders: Vec<WasteHolderRow> = names
+        .into_iter()
+        .map(|name| {
+            let figures: Vec<(u64, u64)> = figures(name);
+            WasteHolderRow {
+                holder: name.clone(),
+                objects: figures.iter().map(|f| f.0).collect(),
+                bytes_to_win: figures.iter().map(|f| f.1).collect(),
+            }
+        })
+        .collect();
+    holders.sort_by_key(|h| Reverse(weight(&h.bytes_to_win)));
+    let more_holders = holders.len().saturating_sub(limit) as u64;
+    holders.truncate(limit);
+    debug_assert!(of.iter().all(|k| k.kind == kind));
+    WasteRow {
+        kind: kind.name(),
+        objects: list(|k| k.total.objects),
+        shallow_bytes: list(|k| k.total.shallow_bytes),
+        bytes_to_win: list(|k| k.total.bytes_to_win),
+        groups: list(|k| k.groups),
+        examples: of.last().map(|k| k.examples.clone()).unwrap_or_default(),
+        holders,
+        more_holders,
+    }
+}
+
+/// A holder as people know it.
+fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
+    use hprof::Hold;
+    let Some(class) = holder.class else {
+        return "GC roots".to_owned();
+    };
+    let name = &snapshot.classes()[class].name;
+    match holder.hold {
+        // A field of a superclass is told as one of the class whose objects have it.
+        Hold::Field(owner, place) => {
+            let fields = &snapshot.classes()[owner].fields;
+            let field = fields.get(usize::from(place)).map_or("?", |f| &f.name);
+            format!("{name}.{field}")
+        }
+        Hold::Element => {
+            let element = name.strip_suffix("[]").unwrap_or(name);
+            format!("{element}[*]")
+        }
+        Hold::Shared => format!("{name} (several paths)"),
+        Hold::Local => format!("{name} (local variable)"),
+        Hold::Static(..) => hold_label(snapshot, holder.hold, None).0,
+        hold => format!("{name} {}", hold_label(snapshot, hold, None).0),
+    }
+}

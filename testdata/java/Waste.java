@@ -1,0 +1,280 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.instrument.Instrumentation;
+import java.lang.ref.Reference;
+import java.lang.reflect.Array;
+import java.lang.reflect.Field;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Hashtable;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedList;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.Vector;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntFunction;
+
+/**
+ * Wastes memory in every way that is known, each in a static field of {@link Held}, and counts what could be
+ * saved, by Instrumentation and by what the JDK does itself: how long a table has to be is found by trying.
+ * Prints {@code WASTE kind field objects bytes} for each, then READY 1, and holds still.
+ */
+public class Waste {
+    static Instrumentation instrumentation;
+
+    public static void premain(String arguments, Instrumentation given) {
+        instrumentation = given;
+    }
+
+    /** What is wasted. */
+    static class Held {
+        static Object strings;
+        static Object wideStrings;
+        static Object sharedStrings;
+        static Object arrays;
+        static Object integers;
+        static Object longs;
+        static Object characters;
+        static Object doubles;
+        static Object emptyLists;
+        static Object untouchedLists;
+        static Object emptyMaps;
+        static Object emptyChains;
+        static Object emptyTrees;
+        static Object emptyBuilders;
+        static Object sparseLists;
+        static Object sparseVectors;
+        static Object sparseQueues;
+        static Object sparseDeques;
+        static Object sparseMaps;
+        static Object sparseLinkedMaps;
+        static Object sparseConcurrentMaps;
+        static Object sparseTables;
+        static Object sparseIdentityMaps;
+        static Object sparseWeakMaps;
+        static Object sparseBuilders;
+        static Object sparseWideBuilders;
+        static Object zeros;
+        static Object nulls;
+        static Object longArrays;
+        static Object longObjectArrays;
+    }
+
+    static final StringBuilder report = new StringBuilder();
+    /** Elements that are equal to nothing. */
+    static final Object[] elements = new Object[1000];
+
+    static long size(Object object) {
+        return instrumentation.getObjectSize(object);
+    }
+
+    static Object field(Object object, String name) throws ReflectiveOperationException {
+        for (Class<?> type = object.getClass(); ; type = type.getSuperclass()) {
+            try {
+                Field field = type.getDeclaredField(name);
+                field.setAccessible(true);
+                return field.get(object);
+            } catch (NoSuchFieldException e) {
+                if (type == Object.class) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    /** What an array of another length would take. */
+    static long sizeWith(Object array, int length) {
+        return size(Array.newInstance(array.getClass().getComponentType(), length));
+    }
+
+    static void keep(String kind, String name, Object what, long objects, long bytes)
+            throws ReflectiveOperationException {
+        Held.class.getDeclaredField(name).set(null, what);
+        report.append("WASTE ").append(kind).append(' ').append(name);
+        report.append(' ').append(objects).append(' ').append(bytes).append('\n');
+    }
+
+    /** {@code count} strings of {@code different} texts. */
+    static void strings(String name, String start, int count, int different)
+            throws ReflectiveOperationException {
+        String[] strings = new String[count];
+        long bytes = 0;
+        for (int i = 0; i < count; i++) {
+            strings[i] = new StringBuilder(start).append(i % different).toString();
+            if (i >= different) {
+                bytes += size(strings[i]) + size(field(strings[i], "value"));
+            }
+        }
+        keep("duplicate_strings", name, strings, count - different, bytes);
+    }
+
+    /** Strings that share the array of the first. */
+    static void sharedStrings() throws ReflectiveOperationException {
+        String first = new StringBuilder("shared by many").append(1).toString();
+        String[] strings = new String[100];
+        for (int i = 0; i < 100; i++) {
+            strings[i] = new String(first);
+        }
+        keep("duplicate_strings", "sharedStrings", strings, 99, 99 * size(first));
+    }
+
+    static void boxes(String name, int count, int different, IntFunction<Object> box)
+            throws ReflectiveOperationException {
+        Object[] boxes = new Object[count];
+        for (int i = 0; i < count; i++) {
+            boxes[i] = box.apply(i % different);
+        }
+        keep("duplicate_boxes", name, boxes, count - different, (count - different) * size(boxes[0]));
+    }
+
+    /** Things of which each is wasted with its array. */
+    static void empty(String name, String array, Object... things) throws ReflectiveOperationException {
+        long bytes = 0;
+        for (Object thing : things) {
+            bytes += size(thing);
+            Object within = array == null ? null : field(thing, array);
+            if (within != null && Array.getLength(within) > 0) {
+                bytes += size(within);
+            }
+        }
+        keep("empty_collections", name, things, things.length, bytes);
+    }
+
+    /** Things of which each has an array that is longer than needed. */
+    static void sparse(String name, String array, int need, Object... things)
+            throws ReflectiveOperationException {
+        long bytes = 0;
+        for (Object thing : things) {
+            Object within = field(thing, array);
+            bytes += size(within) - sizeWith(within, need);
+        }
+        keep("sparse_collections", name, things, things.length, bytes);
+    }
+
+    static <T extends Collection<Object>> T add(T collection, int count) {
+        collection.addAll(Arrays.asList(elements).subList(0, count));
+        return collection;
+    }
+
+    static <T extends Map<Object, Object>> T put(T map, int count) {
+        for (int i = 0; i < count; i++) {
+            map.put(elements[i], elements[i]);
+        }
+        return map;
+    }
+
+    /** The shortest table with so many entries, of all capacities that one may ask for. */
+    static int shortest(int count, IntFunction<? extends Map<Object, Object>> map)
+            throws ReflectiveOperationException {
+        int least = Integer.MAX_VALUE;
+        for (int capacity = 0; capacity < 100; capacity++) {
+            Object table = field(put(map.apply(capacity), count), "table");
+            least = Math.min(least, Array.getLength(table));
+        }
+        return least;
+    }
+
+    static void sparseMaps(String name, int count, IntFunction<? extends Map<Object, Object>> map)
+            throws ReflectiveOperationException {
+        int need = shortest(count, map);
+        sparse(name, "table", need, put(map.apply(500), count), put(map.apply(100), count));
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Module base = Object.class.getModule();
+        Set<Module> here = Set.of(Waste.class.getModule());
+        Map<String, Set<Module>> open = new HashMap<>();
+        for (String name : base.getPackages()) {
+            open.put(name, here);
+        }
+        instrumentation.redefineModule(base, Set.of(), Map.of(), open, Set.of(), Map.of());
+        build();
+        System.out.print(report);
+        System.out.println("READY 1");
+        new BufferedReader(new InputStreamReader(System.in)).readLine();
+        Reference.reachabilityFence(elements);
+    }
+
+    /** In a method of its own: what it has in variables is held by nothing else once it has returned. */
+    static void build() throws ReflectiveOperationException {
+        Arrays.setAll(elements, i -> new Object());
+
+        strings("strings", "one of many texts, number ", 1000, 50);
+        strings("wideStrings", "\u20ac ", 200, 20);
+        sharedStrings();
+        int[][] arrays = new int[300][];
+        Arrays.setAll(arrays, i -> new int[] {7, 77, 777, i % 30, 7777});
+        keep("duplicate_arrays", "arrays", arrays, 270, 270 * size(arrays[0]));
+        boxes("integers", 500, 20, i -> Integer.valueOf(1_000_000 + i));
+        boxes("longs", 400, 3, i -> Long.valueOf(1_000_000_000_000L + i));
+        boxes("characters", 50, 5, i -> Character.valueOf((char) (0x4e00 + i)));
+        boxes("doubles", 90, 30, i -> Double.valueOf(0.125 + i));
+
+        ArrayList<Object> cleared = add(new ArrayList<>(), 20);
+        cleared.clear();
+        empty("emptyLists", "elementData", new ArrayList<>(16), cleared);
+        empty("untouchedLists", "elementData", new ArrayList<>(), new ArrayList<>(), new ArrayList<>(0));
+        Map<Object, Object> removed = put(new HashMap<>(), 5);
+        removed.clear();
+        empty("emptyMaps", "table", new HashMap<>(), removed, new Hashtable<>(), new IdentityHashMap<>());
+        empty("emptyChains", null, new LinkedList<>(), new LinkedList<>());
+        empty("emptyTrees", null, new TreeMap<>());
+        empty("emptyBuilders", "value", new StringBuilder(), new StringBuffer(100));
+
+        sparse("sparseLists", "elementData", 10, add(new ArrayList<>(100), 10), add(new ArrayList<>(20), 10));
+        sparse("sparseVectors", "elementData", 1, add(new Vector<>(), 1));
+        // Elements that compare.
+        PriorityQueue<Object> queue = new PriorityQueue<>(50, (a, b) -> 0);
+        sparse("sparseQueues", "queue", 4, add(queue, 4));
+        ArrayDeque<Object> deque = add(new ArrayDeque<>(100), 60);
+        for (int i = 0; i < 55; i++) {
+            deque.removeFirst();
+        }
+        for (int i = 0; i < 50; i++) {
+            deque.addLast(elements[i]);
+            deque.removeFirst();
+        }
+        sparse("sparseDeques", "elements", 6, deque);
+        sparseMaps("sparseMaps", 3, HashMap::new);
+        sparseMaps("sparseLinkedMaps", 12, LinkedHashMap::new);
+        sparseMaps("sparseConcurrentMaps", 3, ConcurrentHashMap::new);
+        sparseMaps("sparseTables", 7, Hashtable::new);
+        sparseMaps("sparseIdentityMaps", 5, IdentityHashMap::new);
+        sparseMaps("sparseWeakMaps", 2, WeakHashMap::new);
+        StringBuilder text = new StringBuilder(1000).append("some text in a builder");
+        sparse("sparseBuilders", "value", 22, text);
+        StringBuilder wide = new StringBuilder(1000).append("\u20ac and more text");
+        sparse("sparseWideBuilders", "value", 2 * 15, wide);
+
+        Object[] zeros = new Object[10];
+        long bytes = 0;
+        for (int i = 0; i < 10; i++) {
+            zeros[i] = i % 2 == 0 ? new byte[1000 + i] : new long[4 + i];
+            bytes += size(zeros[i]);
+        }
+        keep("zero_arrays", "zeros", zeros, 10, bytes);
+        Object[][] nulls = {new Object[64], new String[32]};
+        keep("zero_arrays", "nulls", nulls, 2, size(nulls[0]) + size(nulls[1]));
+        Object[] filled = new Object[8];
+        bytes = 0;
+        for (int i = 0; i < 8; i++) {
+            short[] array = new short[100 + i];
+            array[10 + i] = 7;
+            filled[i] = array;
+            bytes += size(array) - size(new short[11 + i]);
+        }
+        keep("long_arrays", "longArrays", filled, 8, bytes);
+        Object[] few = new Object[100];
+        few[2] = elements[0];
+        keep("long_arrays", "longObjectArrays", new Object[][] {few}, 1, size(few) - size(new Object[3]));
+    }
+}
