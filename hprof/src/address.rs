@@ -12,14 +12,14 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::ids::NONE;
-use crate::mem::{self, Array, Store};
+use crate::mem::{self, Array, Column, Store};
 
 /// Bytes of heap for each bit.
 pub(crate) const GRAIN: u32 = 3;
 /// Words for each stretch of 64 possible starts: one for objects with references, one for leaves.
 const PAIR: usize = 2;
 /// Pairs that share one count; together with their four pairs they make a cache line.
-const LINE: usize = 4;
+pub(crate) const PAIRS_IN_LINE: usize = 4;
 
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct Marks {
 
 impl Marks {
     pub(crate) fn new(range: Range, store: &Store) -> Result<Self> {
-        let pairs = (range.slots().div_ceil(64) as usize).next_multiple_of(LINE);
+        let pairs = (range.slots().div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE);
         Ok(Self {
             range,
             bits: store.zeroed(pairs * PAIR)?,
@@ -65,17 +65,17 @@ impl Marks {
 
     /// Counts ranks. Cost: one pass over the bitmaps.
     pub(crate) fn seal(self, store: &Store) -> Result<Ranks> {
-        let lines = self.bits.len() / (PAIR * LINE);
+        let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
         let chunk = 1 << 14;
         let sums: Vec<[u32; 2]> = counts
             .par_chunks_mut(chunk * 2)
-            .zip(self.bits.par_chunks(chunk * PAIR * LINE))
+            .zip(self.bits.par_chunks(chunk * PAIR * PAIRS_IN_LINE))
             .map(|(counts, bits)| {
                 let mut sum = [0_u32; 2];
                 for (count, line) in counts
                     .chunks_exact_mut(2)
-                    .zip(bits.chunks_exact(PAIR * LINE))
+                    .zip(bits.chunks_exact(PAIR * PAIRS_IN_LINE))
                 {
                     let before = sum;
                     for pair in line.chunks_exact(PAIR) {
@@ -113,8 +113,8 @@ impl Marks {
             });
         Ok(Ranks {
             range: self.range,
-            bits: self.bits,
-            counts,
+            bits: self.bits.into(),
+            counts: counts.into(),
             marked: total,
         })
     }
@@ -162,8 +162,8 @@ impl MarkWriter<'_> {
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) range: Range,
-    bits: Array<u64>,
-    counts: Array<u32>,
+    pub(crate) bits: Column<u64>,
+    pub(crate) counts: Column<u32>,
     /// Marks of objects with references, and of leaves.
     pub(crate) marked: [u32; 2],
 }
@@ -173,11 +173,11 @@ impl Ranks {
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         let word = (slot >> 6) as usize;
-        let line = word / LINE;
+        let line = word / PAIRS_IN_LINE;
         let bits = self
             .bits
-            .get(line * LINE * PAIR..(line + 1) * LINE * PAIR)?;
-        let at = word % LINE;
+            .get(line * PAIRS_IN_LINE * PAIR..(line + 1) * PAIRS_IN_LINE * PAIR)?;
+        let at = word % PAIRS_IN_LINE;
         let bit = 1_u64 << (slot & 63);
         let leaf = if bits[at * PAIR] & bit != 0 {
             0
@@ -187,7 +187,7 @@ impl Ranks {
             return None;
         };
         let mut rank = self.counts[line * 2 + leaf];
-        for i in 0..LINE {
+        for i in 0..PAIRS_IN_LINE {
             let word = bits[i * PAIR + leaf];
             let mask = if i < at {
                 u64::MAX
@@ -202,14 +202,14 @@ impl Ranks {
     }
 
     fn lines(&self) -> usize {
-        self.bits.len() / (PAIR * LINE)
+        self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
     /// Visits the marked addresses of these lines: address, rank, whether a leaf's.
     fn in_order(&self, lines: std::ops::Range<usize>, mut visit: impl FnMut(u64, u32, bool)) {
         for line in lines {
             let mut ranks = [self.counts[line * 2], self.counts[line * 2 + 1]];
-            for word in line * LINE..(line + 1) * LINE {
+            for word in line * PAIRS_IN_LINE..(line + 1) * PAIRS_IN_LINE {
                 let pair = [self.bits[word * PAIR], self.bits[word * PAIR + 1]];
                 let mut both = pair[0] | pair[1];
                 while both != 0 {
@@ -235,13 +235,13 @@ pub(crate) enum AddressMap {
     /// It is not: ranks lead to numbers.
     Permuted {
         ranks: Ranks,
-        with_refs: Array<u32>,
-        leaves: Array<u32>,
+        with_refs: Column<u32>,
+        leaves: Column<u32>,
     },
     /// Ids that are no addresses: sorted, with the numbers beside them.
     Sorted {
-        ids: Array<u64>,
-        numbers: Array<u32>,
+        ids: Column<u64>,
+        numbers: Column<u32>,
     },
 }
 
@@ -294,8 +294,8 @@ impl AddressMap {
         if let Some(ranks) = self.ranks()
             && let Some(slot) = ranks.range.slot(id)
         {
-            let line = (slot >> 6) as usize / LINE;
-            mem::prefetch(&ranks.bits, line * LINE * PAIR);
+            let line = (slot >> 6) as usize / PAIRS_IN_LINE;
+            mem::prefetch(&ranks.bits, line * PAIRS_IN_LINE * PAIR);
             mem::prefetch(&ranks.counts, line * 2);
         }
     }
