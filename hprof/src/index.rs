@@ -66,3 +66,10 @@ impl IndexFault {
 pub fn is_index(first: &[u8]) -> bool {
     first.starts_with(format::MAGIC)
 }
+
+/// Whether so many bytes more leave the disk of a file a gigabyte, or a twentieth of it where that is less;
+/// where the system does not tell, they do.
+#[must_use]
+pub fn has_room(file: &std::fs::File, bytes: u64) -> bool {
+    crate::source::leaves_room(file, bytes)
+}

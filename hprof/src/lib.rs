@@ -62,7 +62,7 @@ pub use graph::HeapGraph;
 pub use histogram::{ClassTotal, Histogram, Total};
 pub use holders::{Dominated, Hold, Holders};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
-pub use index::{IndexFault, is_index};
+pub use index::{IndexFault, has_room, is_index};
 pub use layout::{Layout, LayoutSource};
 pub use merged::{Merge, PathNode, PathTree};
 pub use object::{ArrayView, ClassObject, Content, FieldValue, Record, Value};

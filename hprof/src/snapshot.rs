@@ -259,6 +259,12 @@ impl Snapshot {
         &self.dump.source
     }
 
+    /// Which reference objects retain their referent.
+    #[must_use]
+    pub const fn refs(&self) -> crate::Refs {
+        self.options.refs
+    }
+
     /// What was damaged or missing.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {

@@ -214,6 +214,13 @@ fn room(file: &File) -> Option<Room> {
     }
 }
 
+/// Whether so many bytes more leave a file's disk its reserve.
+pub(crate) fn leaves_room(file: &File, bytes: u64) -> bool {
+    room(file).is_none_or(|Room { free, total }| {
+        free >= RESERVE.min(total / RESERVE_PART).saturating_add(bytes)
+    })
+}
+
 impl Sink {
     fn new(path: &Path, expected: fn(&[u8]) -> bool) -> Self {
         Self {
