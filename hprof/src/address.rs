@@ -169,6 +169,9 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
+    /// Lines that are kept or left out together: of words, a page of memory.
+    const STRETCH: usize = 64;
+
     /// The rank of a marked slot, and whether it is a leaf's.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
@@ -201,6 +204,66 @@ impl Ranks {
         Some((rank, leaf == 1))
     }
 
+    /// Parts of the map that are not empty: their numbers, ascending, and their words and counts, one
+    /// after the other.
+    pub(crate) fn stretches(&self) -> (Vec<u32>, Vec<u64>, Vec<u32>) {
+        let words = Self::STRETCH * PAIR * PAIRS_IN_LINE;
+        let marked = |(_, words): &(usize, &[u64])| words.iter().any(|&w| w != 0);
+        let numbers: Vec<u32> = self
+            .bits
+            .par_chunks(words)
+            .enumerate()
+            .filter(marked)
+            .map(|(number, _)| number as u32)
+            .collect();
+        let part = |number: u32, of: usize| number as usize * of..(number as usize + 1) * of;
+        let bits = numbers.iter().flat_map(|&n| {
+            let end = self.bits.len();
+            let range = part(n, words);
+            &self.bits[range.start..range.end.min(end)]
+        });
+        let counts = numbers.iter().flat_map(|&n| {
+            let end = self.counts.len();
+            let range = part(n, Self::STRETCH * 2);
+            &self.counts[range.start..range.end.min(end)]
+        });
+        (
+            numbers.clone(),
+            bits.copied().collect(),
+            counts.copied().collect(),
+        )
+    }
+
+    /// The map with these stretches; `None` when they are not those of a map of this range. That counts
+    /// are right is not checked.
+    pub(crate) fn of_stretches(
+        range: Range,
+        marked: [u32; 2],
+        (numbers, bits, counts): (&[u32], &[u64], &[u32]),
+        store: &Store,
+    ) -> Option<Self> {
+        let mut all = Marks::new(range, store).ok()?.bits;
+        let lines = all.len() / (PAIR * PAIRS_IN_LINE);
+        let mut all_counts = store.zeroed::<u32>(lines * 2).ok()?;
+        let last = lines.div_ceil(Self::STRETCH) as u32;
+        if numbers.iter().any(|&n| n >= last) || !numbers.is_sorted_by(|a, b| a < b) {
+            return None;
+        }
+        place(
+            &mut all,
+            numbers,
+            bits,
+            Self::STRETCH * PAIR * PAIRS_IN_LINE,
+        )?;
+        place(&mut all_counts, numbers, counts, Self::STRETCH * 2)?;
+        Some(Self {
+            range,
+            bits: all.into(),
+            counts: all_counts.into(),
+            marked,
+        })
+    }
+
     fn lines(&self) -> usize {
         self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
@@ -225,6 +288,33 @@ impl Ranks {
             }
         }
     }
+}
+
+/// Copies stretches of a size to where their numbers say; only the last of all can be shorter.
+fn place<T: bytemuck::Pod + Send + Sync>(
+    all: &mut [T],
+    numbers: &[u32],
+    parts: &[T],
+    size: usize,
+) -> Option<()> {
+    let len = |number: &u32| size.min(all.len() - *number as usize * size);
+    if numbers.iter().map(len).sum::<usize>() != parts.len() {
+        return None;
+    }
+    // Tasks of many stretches: most of a sparse map is never touched.
+    all.par_chunks_mut(size << 6)
+        .enumerate()
+        .for_each(|(task, all)| {
+            let first = numbers.partition_point(|&n| (n as usize) < task << 6);
+            let own = numbers[first..].iter().enumerate();
+            for (at, &number) in own.take_while(|n| (*n.1 as usize) < (task + 1) << 6) {
+                let to = (number as usize - (task << 6)) * size;
+                let end = all.len().min(to + size);
+                let from = (first + at) * size;
+                all[to..end].copy_from_slice(&parts[from..from + end - to]);
+            }
+        });
+    Some(())
 }
 
 /// Maps ids to object numbers.

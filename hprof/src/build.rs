@@ -151,9 +151,13 @@ impl Plan {
 fn flat_range(low: u64, high: u64, file: usize) -> Option<Range> {
     let base = low & !63;
     let end = high.checked_next_multiple_of(64)?.max(base + 64);
+    (low.trailing_zeros() >= GRAIN && is_flat(base, end, file)).then_some(Range { base, end })
+}
+
+/// Whether a bitmap over a range is in proportion to the file.
+pub(crate) fn is_flat(base: u64, end: u64, file: usize) -> bool {
     let bitmap_bytes = (end - base) >> (GRAIN + 2);
-    (low.trailing_zeros() >= GRAIN && bitmap_bytes <= (file as u64) * 4 + (8 << 20))
-        .then_some(Range { base, end })
+    bitmap_bytes <= (file as u64) * 4 + (8 << 20)
 }
 
 /// Class records come first in nearly every dump: reads them up to the first object.

@@ -25,7 +25,7 @@ mod format;
 mod read;
 mod write;
 
-pub(crate) use format::Stamp;
+pub(crate) use format::{Stamp, seal};
 
 use std::io;
 

@@ -8,24 +8,40 @@ use rayon::prelude::*;
 
 use crate::ids::NONE;
 
+// Each looks at all of a part instead of ending at the first misfit: such loops the compiler turns into a
+// few instructions for many numbers, and next to always there is no misfit.
+
 /// Every number is below a limit.
 pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
-    move |all, part| all[part].iter().all(|&v| (v as usize) < limit)
+    move |all, part| {
+        let largest = all[part.clone()].iter().fold(0, |max, &v| v.max(max));
+        part.is_empty() || (largest as usize) < limit
+    }
 }
 
 /// Every number is in a range.
 pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
-    move |all, part| all[part].iter().all(|v| range.contains(v))
+    move |all, part| {
+        let ends = all[part.clone()].iter();
+        let (least, largest) = ends.fold((NONE, 0), |(min, max), &v| (v.min(min), v.max(max)));
+        part.is_empty() || (range.start <= least && largest < range.end)
+    }
 }
 
 /// Every number is below a limit, or none.
 pub(super) fn below_or_none(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
-    move |all, part| all[part].iter().all(|&v| (v as usize) < limit || v == NONE)
+    move |all, part| {
+        // One more, so that none is the least.
+        let numbers = all[part].iter().map(|v| v.wrapping_add(1));
+        numbers.fold(0, u32::max) as usize <= limit
+    }
 }
 
 /// Numbers ascend, each at least as large as the one before.
 pub(super) fn ascend<T: Ord>(all: &[T], part: Range<usize>) -> bool {
-    all[part.start.saturating_sub(1)..part.end].is_sorted()
+    let numbers = &all[part.start.saturating_sub(1)..part.end];
+    let pairs = numbers.iter().zip(numbers.iter().skip(1));
+    pairs.fold(true, |fits, (a, b)| fits & (a <= b))
 }
 
 /// The first is no object, each other one is.
@@ -33,24 +49,26 @@ pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Syn
     move |all, part| {
         let first = part.start.max(1);
         (part.start > 0 || all.first() == Some(&NONE))
-            && all[first..part.end].iter().all(|&v| v < inner)
+            && below(inner as usize)(all, first..part.end.max(first))
     }
 }
 
 /// Each node's parent comes before it; the first's is itself.
 pub(super) fn parents(all: &[u32], part: Range<usize>) -> bool {
-    let nodes = part.clone().zip(&all[part]);
-    nodes.fold(true, |fits, (node, &parent)| {
-        fits & ((parent as usize) < node.max(1))
-    })
+    let first = part.start.max(1);
+    let later = (first as u32..).zip(&all[first..part.end.max(first)]);
+    (part.start > 0 || all.first() == Some(&0))
+        && later.fold(true, |fits, (node, &parent)| fits & (parent < node))
 }
 
 /// Each node's subtree ends after the node and within the tree.
 pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
-    let nodes = part.clone().zip(&all[part]);
-    nodes.fold(true, |fits, (node, &end)| {
-        fits & (node < end as usize) & (end as usize <= all.len())
-    })
+    let nodes = (part.start as u32..).zip(&all[part.clone()]);
+    let limit = all.len() as u64;
+    let (after, largest) = nodes.fold((true, 0), |(fits, max), (node, &end)| {
+        (fits & (node < end), end.max(max))
+    });
+    after && u64::from(largest) <= limit
 }
 
 /// Sums in two parts never fall.
@@ -64,50 +82,50 @@ pub(super) fn sums(bases: &[u64], rest: &[u32], block: usize) -> bool {
     bases.len() == rest.len().div_ceil(block) && rest.par_chunks(block).enumerate().all(fits)
 }
 
-/// The counts of an address map are those of its bits, which come in lines of pairs; how many there are of
-/// each kind.
+/// The counts of an address map's lines that are not empty are those of its bits, of which there are
+/// `line` words to two counts; how many marks there are of each kind.
+///
+/// Cost: one parallel pass, and a short one after it.
 pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2]> {
-    const CHUNK: usize = 1 << 12;
-    if bits.len() % line != 0 || counts.len() != bits.len() / line * 2 {
+    const CHUNK: usize = 1 << 10;
+    if !bits.len().is_multiple_of(line) || counts.len() != bits.len() / line * 2 {
         return None;
     }
-    let marked = |line: &[u64]| {
-        line.chunks_exact(2).fold([0_u64; 2], |sum, pair| {
-            let ones = |word: u64| u64::from(word.count_ones());
-            [sum[0] + ones(pair[0]), sum[1] + ones(pair[1])]
-        })
+    // For each chunk the counts before its first mark, and its marks.
+    let chunk = |(bits, counts): (&[u64], &[u32])| -> Option<([u32; 2], [u32; 2])> {
+        let mut first = None;
+        let mut sum = [0_u32; 2];
+        for (bits, counts) in bits.chunks_exact(line).zip(counts.chunks_exact(2)) {
+            let mut own = [0; 2];
+            for pair in bits.chunks_exact(2) {
+                own[0] += pair[0].count_ones();
+                own[1] += pair[1].count_ones();
+            }
+            if own == [0, 0] {
+                continue;
+            }
+            let before = *first.get_or_insert([counts[0], counts[1]]);
+            let of_chunk = [0, 1].map(|kind| counts[kind].wrapping_sub(before[kind]));
+            if of_chunk != sum {
+                return None;
+            }
+            sum = [sum[0] + own[0], sum[1] + own[1]];
+        }
+        Some((first.unwrap_or_default(), sum))
     };
-    let add = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
-    let sums: Vec<[u64; 2]> = bits
-        .par_chunks(CHUNK * line)
-        .map(|chunk| chunk.chunks_exact(line).map(marked).fold([0; 2], add))
-        .collect();
-    let mut total = [0; 2];
-    let bases: Vec<[u64; 2]> = sums
-        .into_iter()
-        .map(|sum| {
-            let before = total;
-            total = add(total, sum);
-            before
-        })
-        .collect();
-    let fits = bits
+    let chunks: Option<Vec<_>> = bits
         .par_chunks(CHUNK * line)
         .zip(counts.par_chunks(CHUNK * 2))
-        .zip(bases)
-        .all(|((bits, counts), mut before)| {
-            let lines = bits.chunks_exact(line).zip(counts.chunks_exact(2));
-            for (bits, counts) in lines {
-                let own = marked(bits);
-                // Where nothing is marked nothing is counted.
-                if own != [0, 0] && before != [u64::from(counts[0]), u64::from(counts[1])] {
-                    return false;
-                }
-                before = add(before, own);
-            }
-            true
-        });
-    fits.then_some(total)
+        .map(chunk)
+        .collect();
+    let mut total = [0_u64; 2];
+    for (first, sum) in chunks? {
+        if sum != [0, 0] && first.map(u64::from) != total {
+            return None;
+        }
+        total = [0, 1].map(|kind| total[kind] + u64::from(sum[kind]));
+    }
+    Some(total)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::encode::Decoder;
 use super::format::{Section, Sections, hash};
 use super::write::{ORDERED, PERMUTED, ROOT_KINDS, SORTED};
 use super::{IndexFault, check};
-use crate::address::{AddressMap, GRAIN, PAIRS_IN_LINE, Range, Ranks, Split};
+use crate::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Split};
 use crate::build::{self, Learnt};
 use crate::classes::Classes;
 use crate::error::{Error, Warning};
@@ -270,9 +270,10 @@ impl Small {
             })
         })?;
         let holders = d.list(|d| Some((d.u32()?, kind(d)?)))?;
+        let is_flat = |range: Range| build::is_flat(range.base, range.end, file);
         let map = match (d.u32()?, d.option(range)?) {
-            (ORDERED, Some(range)) => MapKind::Ordered(range),
-            (PERMUTED, Some(range)) => MapKind::Permuted(range),
+            (ORDERED, Some(range)) if is_flat(range) => MapKind::Ordered(range),
+            (PERMUTED, Some(range)) if is_flat(range) => MapKind::Permuted(range),
             (SORTED, None) => MapKind::Sorted,
             _ => return None,
         };
@@ -348,7 +349,7 @@ fn kind(d: &mut Decoder<'_>) -> Option<RootKind> {
 
 fn range(d: &mut Decoder<'_>) -> Option<Range> {
     let (base, end) = (d.u64()?, d.u64()?);
-    (base <= end && (end - base) >> GRAIN <= 1 << 48).then_some(Range { base, end })
+    (base < end && base.is_multiple_of(64)).then_some(Range { base, end })
 }
 
 /// How ids become numbers.
@@ -409,20 +410,15 @@ fn whole<T: Pod + Sync>(sections: &Sections, section: Section) -> Checked<Column
 }
 
 fn ranks(sections: &Sections, range: Range) -> Checked<Ranks> {
+    let numbers: Column<u32> = whole(sections, Section::MapStretches)?;
     let bits: Column<u64> = whole(sections, Section::MapBits)?;
     let counts: Column<u32> = whole(sections, Section::MapCounts)?;
     let marked = check::ranks(&bits, &counts, PAIRS_IN_LINE * 2).ok_or(MISFIT)?;
-    let fits = bits.len() as u64 / 2 >= range.slots().div_ceil(64);
-    let marked = match marked.map(u32::try_from) {
-        [Ok(with_refs), Ok(leaves)] if fits => [with_refs, leaves],
-        _ => return Err(MISFIT),
+    let [Ok(with_refs), Ok(leaves)] = marked.map(u32::try_from) else {
+        return Err(MISFIT);
     };
-    Ok(Ranks {
-        range,
-        bits,
-        counts,
-        marked,
-    })
+    let stretches = (&numbers[..], &bits[..], &counts[..]);
+    Ranks::of_stretches(range, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
 }
 
 fn tree(

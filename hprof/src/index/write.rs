@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::encode::Encoder;
 use super::format::{self, ALIGN, SECTIONS, Section};
-use crate::address::AddressMap;
+use crate::address::{AddressMap, Ranks};
 use crate::error::Warning;
 use crate::histogram::{ClassTotal, Total};
 use crate::layout::LayoutSource;
@@ -68,7 +68,9 @@ impl Snapshot {
     /// Bytes that [`Snapshot::write_index`] will write, but for a few small things.
     #[must_use]
     pub fn index_bytes(&self) -> u64 {
-        self.columns().iter().map(|c| c.len() as u64).sum::<u64>() + (1 << 20)
+        let columns = self.columns().iter().map(|c| c.len() as u64).sum::<u64>();
+        // The address map takes two bits for each eight bytes of heap.
+        columns + self.source().len() as u64 / 16 + (1 << 20)
     }
 
     /// Writes an index, from which [`Snapshot::from_index`] makes this snapshot again.
@@ -85,6 +87,11 @@ impl Snapshot {
         let (small, longs, sites) = (self.small(), pairs(&self.shapes.longs), pairs(&self.sites));
         let mut sections = self.columns();
         sections[Section::Small as usize] = &small;
+        let stretches = self.map.ranks().map(Ranks::stretches);
+        let (numbers, bits, counts) = stretches.unwrap_or_default();
+        sections[Section::MapStretches as usize] = bytemuck::cast_slice(&numbers);
+        sections[Section::MapBits as usize] = bytemuck::cast_slice(&bits);
+        sections[Section::MapCounts as usize] = bytemuck::cast_slice(&counts);
         sections[Section::LongArrays as usize] = bytemuck::cast_slice(&longs);
         sections[Section::Sites as usize] = bytemuck::cast_slice(&sites);
         let (head, offsets) = format::head(stamp, self.options.refs, &sections);
@@ -116,10 +123,6 @@ impl Snapshot {
             bytemuck::cast_slice(&self.inner_shapes),
         );
         put(Section::LeafShapes, bytemuck::cast_slice(&self.leaf_shapes));
-        if let Some(ranks) = self.map.ranks() {
-            put(Section::MapBits, bytemuck::cast_slice(&ranks.bits));
-            put(Section::MapCounts, bytemuck::cast_slice(&ranks.counts));
-        }
         match &self.map {
             AddressMap::Ordered(_) => {}
             AddressMap::Permuted {
