@@ -27,6 +27,7 @@ const SMALLEST: u64 = 16 << 20;
 pub(crate) fn read<T>(
     setup: &Setup,
     dump: &Path,
+    meter: &Meter,
     open: impl Fn(&Path, &Path, &Options) -> Result<T, IndexFault>,
 ) -> Option<T> {
     if !setup.index {
@@ -44,6 +45,7 @@ pub(crate) fn read<T>(
             note(setup.progress, true, &place, what);
             continue;
         }
+        meter.phase("reading the index", 0);
         match open(dump, &place, &setup.analysis) {
             Ok(opened) => return Some(opened),
             Err(IndexFault::NoFile) => return None,

@@ -204,6 +204,32 @@ impl Ranks {
         Some((rank, leaf == 1))
     }
 
+    /// The address of this rank among the objects with references, or the leaves, by counting on from the
+    /// slot of an object that does not come after it.
+    pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
+        let kind = usize::from(leaf);
+        let first = (from >> 6) as usize / PAIRS_IN_LINE;
+        let mut before = *self.counts.get(first * 2 + kind)?;
+        let words = self.bits.get(first * PAIRS_IN_LINE * PAIR..)?;
+        for (pair, words) in words.chunks_exact(PAIR).enumerate() {
+            let mut word = words[kind];
+            let own = word.count_ones();
+            if rank < before {
+                return None;
+            }
+            if rank - before < own {
+                for _ in 0..rank - before {
+                    word &= word - 1;
+                }
+                let at = (first * PAIRS_IN_LINE + pair) as u64;
+                let slot = at << 6 | u64::from(word.trailing_zeros());
+                return Some(self.range.base + (slot << GRAIN));
+            }
+            before += own;
+        }
+        None
+    }
+
     /// Parts of the map that are not empty: their numbers, ascending, and their words and counts, one
     /// after the other.
     pub(crate) fn stretches(&self) -> (Vec<u32>, Vec<u64>, Vec<u32>) {
@@ -463,11 +489,17 @@ mod tests {
         assert_eq!(ranks.marked, seen);
         let mut starts = Vec::new();
         ranks.in_order(0..ranks.lines(), |id, rank, leaf| {
-            assert_eq!(ranks.rank((id - 0x1000) / 8), Some((rank, leaf)));
+            let slot = (id - 0x1000) / 8;
+            assert_eq!(ranks.rank(slot), Some((rank, leaf)));
+            for from in [0, slot / 2 / 7 * 7, slot] {
+                assert_eq!(ranks.address(rank, leaf, from), Some(id));
+            }
             starts.push((id - 0x1000) / 8);
         });
         assert_eq!(starts, slots);
         assert_eq!(ranks.rank(10_000_000), None);
+        assert_eq!(ranks.address(seen[0], false, 0), None);
+        assert_eq!(ranks.address(0, false, 9_996), None);
         assert_eq!(range.slot(0x1004), None);
         assert_eq!(range.slot(0xfff), None);
     }

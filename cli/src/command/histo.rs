@@ -26,7 +26,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
         return Ok(report(setup, info, snapshot.classes(), &totals));
     }
     let meter = Meter::new(setup.progress, dump);
-    let histogram = match index::read(setup, dump, Histogram::from_index) {
+    let histogram = match index::read(setup, dump, &meter, Histogram::from_index) {
         Some(histogram) => histogram,
         None => {
             let opened = Histogram::open(dump, &setup.analysis, &meter);

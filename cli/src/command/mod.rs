@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use heapdiff_diff::samples::Own;
 use heapdiff_sites::CLASS;
-use hprof::{ObjectIndex, Progress, Selector, Snapshot};
+use hprof::{ObjectIndex, Selector, Snapshot};
 
 use crate::args::{Job, Setup, Task};
 use crate::failure::{Failure, Result};
@@ -56,8 +56,7 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
 fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Meter)> {
     let meter = Meter::new(setup.progress, dump);
     let options = &setup.analysis;
-    meter.phase("reading the index", 0);
-    let (snapshot, indexed) = match index::read(setup, dump, Snapshot::from_index) {
+    let (snapshot, indexed) = match index::read(setup, dump, &meter, Snapshot::from_index) {
         Some(snapshot) => (snapshot, true),
         None => {
             let snapshot = Snapshot::open(dump, options, &meter);
@@ -100,8 +99,7 @@ impl Drop for Opened<'_> {
 fn open_after(previous: Option<Snapshot>, setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, dump);
     let options = &setup.analysis;
-    meter.phase("reading the index", 0);
-    if let Some(snapshot) = index::read(setup, dump, Snapshot::from_index) {
+    if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
         return Ok((snapshot, meter));
     }
     let snapshot = match previous {

@@ -76,7 +76,7 @@ impl Snapshot {
     /// Writes an index, from which [`Snapshot::from_index`] makes this snapshot again.
     ///
     /// Cost: works out what reports say of every dump, unless that was asked for before; one pass over the
-    /// arrays for their checksums, and writing them: about 21 bytes an object.
+    /// arrays for their checksums, and writing them: about 24 bytes an object.
     ///
     /// # Errors
     /// When writing fails, or the dump's file can have no index.
