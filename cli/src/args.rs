@@ -3,6 +3,7 @@
 mod capture;
 mod common;
 mod diff;
+mod index;
 mod lead;
 mod sizeof;
 mod waste;
@@ -27,6 +28,7 @@ use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
 pub(crate) use diff::pattern;
+use index::{IndexArgs, IndexCommand};
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
 use waste::WasteArgs;
@@ -171,6 +173,8 @@ pub(crate) struct Setup {
     pub(crate) analysis: hprof::Options,
     pub(crate) threads: Option<usize>,
     pub(crate) strict: bool,
+    /// Whether indexes are read and written.
+    pub(crate) index: bool,
 }
 
 impl Setup {
@@ -191,6 +195,8 @@ pub(crate) enum Asked {
     Job(Box<Job>),
     /// Something that ends in no report.
     Capture(Box<Capture>),
+    /// Deletes the indexes of dumps and in folders.
+    CleanIndexes(Vec<PathBuf>),
     Completions(Shell),
 }
 
@@ -257,6 +263,8 @@ enum Command {
     Dump(DumpJvmArgs),
     /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
     Hunt(HuntArgs),
+    /// The indexes that make the second command on a dump fast
+    Index(IndexArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -390,6 +398,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         }
         Some(Command::Dump(dump)) => return Ok(Asked::Capture(Box::new(dump.capture()))),
         Some(Command::Hunt(hunt)) => return Ok(Asked::Job(Box::new(hunt.job()?))),
+        Some(Command::Index(IndexArgs {
+            what: IndexCommand::Clean { paths },
+        })) => return Ok(Asked::CleanIndexes(paths)),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))

@@ -9,6 +9,7 @@ mod classpath;
 mod command;
 mod failure;
 mod gates;
+mod index;
 mod interrupt;
 mod known;
 mod notes;
@@ -34,12 +35,15 @@ fn main() -> ExitCode {
         .and_then(|asked| match asked {
             Asked::Job(job) => run(&job),
             Asked::Capture(capture) => capture::run(&capture),
+            Asked::CleanIndexes(paths) => index::clean(&paths),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {
             notes::error(&failure);
             failure.exit
         });
+    // The answer is out; the next is to come faster.
+    index::write_pending();
     ExitCode::from(exit as u8)
 }
 

@@ -187,8 +187,18 @@ fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
 pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, command_line, "heapdiff", &mut script);
-    match io::stdout().lock().write_all(&script) {
+    write_out(&script)?;
+    Ok(Exit::Done)
+}
+
+/// Writes text to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    write_out(text.as_bytes())
+}
+
+fn write_out(bytes: &[u8]) -> Result<()> {
+    match io::stdout().lock().write_all(bytes) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(failed("standard output", &e)),
-        _ => Ok(Exit::Done),
+        _ => Ok(()),
     }
 }

@@ -12,14 +12,14 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::ids::NONE;
-use crate::mem::{self, Array, Store};
+use crate::mem::{self, Array, Column, Store};
 
 /// Bytes of heap for each bit.
 pub(crate) const GRAIN: u32 = 3;
 /// Words for each stretch of 64 possible starts: one for objects with references, one for leaves.
 const PAIR: usize = 2;
 /// Pairs that share one count; together with their four pairs they make a cache line.
-const LINE: usize = 4;
+pub(crate) const PAIRS_IN_LINE: usize = 4;
 
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct Marks {
 
 impl Marks {
     pub(crate) fn new(range: Range, store: &Store) -> Result<Self> {
-        let pairs = (range.slots().div_ceil(64) as usize).next_multiple_of(LINE);
+        let pairs = (range.slots().div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE);
         Ok(Self {
             range,
             bits: store.zeroed(pairs * PAIR)?,
@@ -65,17 +65,17 @@ impl Marks {
 
     /// Counts ranks. Cost: one pass over the bitmaps.
     pub(crate) fn seal(self, store: &Store) -> Result<Ranks> {
-        let lines = self.bits.len() / (PAIR * LINE);
+        let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
         let chunk = 1 << 14;
         let sums: Vec<[u32; 2]> = counts
             .par_chunks_mut(chunk * 2)
-            .zip(self.bits.par_chunks(chunk * PAIR * LINE))
+            .zip(self.bits.par_chunks(chunk * PAIR * PAIRS_IN_LINE))
             .map(|(counts, bits)| {
                 let mut sum = [0_u32; 2];
                 for (count, line) in counts
                     .chunks_exact_mut(2)
-                    .zip(bits.chunks_exact(PAIR * LINE))
+                    .zip(bits.chunks_exact(PAIR * PAIRS_IN_LINE))
                 {
                     let before = sum;
                     for pair in line.chunks_exact(PAIR) {
@@ -113,8 +113,8 @@ impl Marks {
             });
         Ok(Ranks {
             range: self.range,
-            bits: self.bits,
-            counts,
+            bits: self.bits.into(),
+            counts: counts.into(),
             marked: total,
         })
     }
@@ -162,22 +162,25 @@ impl MarkWriter<'_> {
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) range: Range,
-    bits: Array<u64>,
-    counts: Array<u32>,
+    pub(crate) bits: Column<u64>,
+    pub(crate) counts: Column<u32>,
     /// Marks of objects with references, and of leaves.
     pub(crate) marked: [u32; 2],
 }
 
 impl Ranks {
+    /// Lines that are kept or left out together: of words, a page of memory.
+    const STRETCH: usize = 64;
+
     /// The rank of a marked slot, and whether it is a leaf's.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         let word = (slot >> 6) as usize;
-        let line = word / LINE;
+        let line = word / PAIRS_IN_LINE;
         let bits = self
             .bits
-            .get(line * LINE * PAIR..(line + 1) * LINE * PAIR)?;
-        let at = word % LINE;
+            .get(line * PAIRS_IN_LINE * PAIR..(line + 1) * PAIRS_IN_LINE * PAIR)?;
+        let at = word % PAIRS_IN_LINE;
         let bit = 1_u64 << (slot & 63);
         let leaf = if bits[at * PAIR] & bit != 0 {
             0
@@ -187,7 +190,7 @@ impl Ranks {
             return None;
         };
         let mut rank = self.counts[line * 2 + leaf];
-        for i in 0..LINE {
+        for i in 0..PAIRS_IN_LINE {
             let word = bits[i * PAIR + leaf];
             let mask = if i < at {
                 u64::MAX
@@ -201,15 +204,101 @@ impl Ranks {
         Some((rank, leaf == 1))
     }
 
+    /// The address of this rank among the objects with references, or the leaves, by counting on from the
+    /// slot of an object that does not come after it.
+    pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
+        let kind = usize::from(leaf);
+        let first = (from >> 6) as usize / PAIRS_IN_LINE;
+        let mut before = *self.counts.get(first * 2 + kind)?;
+        let words = self.bits.get(first * PAIRS_IN_LINE * PAIR..)?;
+        for (pair, words) in words.chunks_exact(PAIR).enumerate() {
+            let mut word = words[kind];
+            let own = word.count_ones();
+            if rank < before {
+                return None;
+            }
+            if rank - before < own {
+                for _ in 0..rank - before {
+                    word &= word - 1;
+                }
+                let at = (first * PAIRS_IN_LINE + pair) as u64;
+                let slot = at << 6 | u64::from(word.trailing_zeros());
+                return Some(self.range.base + (slot << GRAIN));
+            }
+            before += own;
+        }
+        None
+    }
+
+    /// Parts of the map that are not empty: their numbers, ascending, and their words and counts, one
+    /// after the other.
+    pub(crate) fn stretches(&self) -> (Vec<u32>, Vec<u64>, Vec<u32>) {
+        let words = Self::STRETCH * PAIR * PAIRS_IN_LINE;
+        let marked = |(_, words): &(usize, &[u64])| words.iter().any(|&w| w != 0);
+        let numbers: Vec<u32> = self
+            .bits
+            .par_chunks(words)
+            .enumerate()
+            .filter(marked)
+            .map(|(number, _)| number as u32)
+            .collect();
+        let part = |number: u32, of: usize| number as usize * of..(number as usize + 1) * of;
+        let bits = numbers.iter().flat_map(|&n| {
+            let end = self.bits.len();
+            let range = part(n, words);
+            &self.bits[range.start..range.end.min(end)]
+        });
+        let counts = numbers.iter().flat_map(|&n| {
+            let end = self.counts.len();
+            let range = part(n, Self::STRETCH * 2);
+            &self.counts[range.start..range.end.min(end)]
+        });
+        (
+            numbers.clone(),
+            bits.copied().collect(),
+            counts.copied().collect(),
+        )
+    }
+
+    /// The map with these stretches; `None` when they are not those of a map of this range. That counts
+    /// are right is not checked.
+    pub(crate) fn of_stretches(
+        range: Range,
+        marked: [u32; 2],
+        (numbers, bits, counts): (&[u32], &[u64], &[u32]),
+        store: &Store,
+    ) -> Option<Self> {
+        let mut all = Marks::new(range, store).ok()?.bits;
+        let lines = all.len() / (PAIR * PAIRS_IN_LINE);
+        let mut all_counts = store.zeroed::<u32>(lines * 2).ok()?;
+        let last = lines.div_ceil(Self::STRETCH) as u32;
+        if numbers.iter().any(|&n| n >= last) || !numbers.is_sorted_by(|a, b| a < b) {
+            return None;
+        }
+        place(
+            &mut all,
+            numbers,
+            bits,
+            Self::STRETCH * PAIR * PAIRS_IN_LINE,
+        )?;
+        place(&mut all_counts, numbers, counts, Self::STRETCH * 2)?;
+        Some(Self {
+            range,
+            bits: all.into(),
+            counts: all_counts.into(),
+            marked,
+        })
+    }
+
     fn lines(&self) -> usize {
-        self.bits.len() / (PAIR * LINE)
+        self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
     /// Visits the marked addresses of these lines: address, rank, whether a leaf's.
     fn in_order(&self, lines: std::ops::Range<usize>, mut visit: impl FnMut(u64, u32, bool)) {
         for line in lines {
             let mut ranks = [self.counts[line * 2], self.counts[line * 2 + 1]];
-            for word in line * LINE..(line + 1) * LINE {
+            for word in line * PAIRS_IN_LINE..(line + 1) * PAIRS_IN_LINE {
                 let pair = [self.bits[word * PAIR], self.bits[word * PAIR + 1]];
                 let mut both = pair[0] | pair[1];
                 while both != 0 {
@@ -227,6 +316,33 @@ impl Ranks {
     }
 }
 
+/// Copies stretches of a size to where their numbers say; only the last of all can be shorter.
+fn place<T: bytemuck::Pod + Send + Sync>(
+    all: &mut [T],
+    numbers: &[u32],
+    parts: &[T],
+    size: usize,
+) -> Option<()> {
+    let len = |number: &u32| size.min(all.len() - *number as usize * size);
+    if numbers.iter().map(len).sum::<usize>() != parts.len() {
+        return None;
+    }
+    // Tasks of many stretches: most of a sparse map is never touched.
+    all.par_chunks_mut(size << 6)
+        .enumerate()
+        .for_each(|(task, all)| {
+            let first = numbers.partition_point(|&n| (n as usize) < task << 6);
+            let own = numbers[first..].iter().enumerate();
+            for (at, &number) in own.take_while(|n| (*n.1 as usize) < (task + 1) << 6) {
+                let to = (number as usize - (task << 6)) * size;
+                let end = all.len().min(to + size);
+                let from = (first + at) * size;
+                all[to..end].copy_from_slice(&parts[from..from + end - to]);
+            }
+        });
+    Some(())
+}
+
 /// Maps ids to object numbers.
 #[derive(Debug)]
 pub(crate) enum AddressMap {
@@ -235,13 +351,13 @@ pub(crate) enum AddressMap {
     /// It is not: ranks lead to numbers.
     Permuted {
         ranks: Ranks,
-        with_refs: Array<u32>,
-        leaves: Array<u32>,
+        with_refs: Column<u32>,
+        leaves: Column<u32>,
     },
     /// Ids that are no addresses: sorted, with the numbers beside them.
     Sorted {
-        ids: Array<u64>,
-        numbers: Array<u32>,
+        ids: Column<u64>,
+        numbers: Column<u32>,
     },
 }
 
@@ -294,8 +410,8 @@ impl AddressMap {
         if let Some(ranks) = self.ranks()
             && let Some(slot) = ranks.range.slot(id)
         {
-            let line = (slot >> 6) as usize / LINE;
-            mem::prefetch(&ranks.bits, line * LINE * PAIR);
+            let line = (slot >> 6) as usize / PAIRS_IN_LINE;
+            mem::prefetch(&ranks.bits, line * PAIRS_IN_LINE * PAIR);
             mem::prefetch(&ranks.counts, line * 2);
         }
     }
@@ -373,11 +489,17 @@ mod tests {
         assert_eq!(ranks.marked, seen);
         let mut starts = Vec::new();
         ranks.in_order(0..ranks.lines(), |id, rank, leaf| {
-            assert_eq!(ranks.rank((id - 0x1000) / 8), Some((rank, leaf)));
+            let slot = (id - 0x1000) / 8;
+            assert_eq!(ranks.rank(slot), Some((rank, leaf)));
+            for from in [0, slot / 2 / 7 * 7, slot] {
+                assert_eq!(ranks.address(rank, leaf, from), Some(id));
+            }
             starts.push((id - 0x1000) / 8);
         });
         assert_eq!(starts, slots);
         assert_eq!(ranks.rank(10_000_000), None);
+        assert_eq!(ranks.address(seen[0], false, 0), None);
+        assert_eq!(ranks.address(0, false, 9_996), None);
         assert_eq!(range.slot(0x1004), None);
         assert_eq!(range.slot(0xfff), None);
     }

@@ -19,7 +19,7 @@ use crate::ids::{NONE, ObjectId};
 use crate::mem::{self, Array, Store};
 use crate::outline::{Outline, Segment};
 use crate::progress::Progress;
-use crate::record::{ClassDump, Header, Kind, sub};
+use crate::record::{self, ClassDump, Header, Kind, sub};
 use crate::scan::{self, Job, NoTargets, Numbers, Scanned, Slots, Targets};
 use crate::source::Source;
 use crate::walk::{self, Object, Root, RootKind, Visitor};
@@ -40,7 +40,18 @@ pub(crate) struct Plan {
     /// Whether the graph shall have references from objects to their classes: to those that are not
     /// certainly GC roots.
     pub(crate) class_references: bool,
+    pub(crate) learnt: Learnt,
     range: Option<Range>,
+}
+
+/// Classes that only the pass over the objects came upon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learnt {
+    /// Offsets of class records that come after objects.
+    pub(crate) late: Vec<usize>,
+    /// Ids of classes that have no record, and those of them that arrays name.
+    pub(crate) unknown: Vec<u64>,
+    pub(crate) arrays: Vec<u64>,
 }
 
 impl Plan {
@@ -69,6 +80,7 @@ impl Plan {
             classes_end,
             alignment: 8,
             class_references: false,
+            learnt: Learnt::default(),
             range: None,
         };
         plan.sample(source, id_size);
@@ -139,9 +151,13 @@ impl Plan {
 fn flat_range(low: u64, high: u64, file: usize) -> Option<Range> {
     let base = low & !63;
     let end = high.checked_next_multiple_of(64)?.max(base + 64);
+    (low.trailing_zeros() >= GRAIN && is_flat(base, end, file)).then_some(Range { base, end })
+}
+
+/// Whether a bitmap over a range is in proportion to the file.
+pub(crate) fn is_flat(base: u64, end: u64, file: usize) -> bool {
     let bitmap_bytes = (end - base) >> (GRAIN + 2);
-    (low.trailing_zeros() >= GRAIN && bitmap_bytes <= (file as u64) * 4 + (8 << 20))
-        .then_some(Range { base, end })
+    bitmap_bytes <= (file as u64) * 4 + (8 << 20)
 }
 
 /// Class records come first in nearly every dump: reads them up to the first object.
@@ -265,6 +281,7 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
         // The records are read again rather than moved: they are few, and `scanned` is dropped.
         let mut again = Late {
             dumps: Vec::new(),
+            places: Vec::new(),
             from: plan.classes_end,
         };
         for piece in &plan.pieces {
@@ -277,6 +294,7 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
             );
         }
         plan.dumps.append(&mut again.dumps);
+        plan.learnt.late.append(&mut again.places);
         plan.classes_end = usize::MAX;
         plan.classes = Classes::new(
             context.source,
@@ -296,12 +314,17 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
     if late > 0 {
         plan.cover_classes(context.source.len());
     }
+    plan.learnt.unknown.extend(&unknown);
+    plan.learnt.arrays.extend(&arrays);
+    plan.learnt.arrays.sort_unstable();
+    plan.learnt.arrays.dedup();
     plan.classes.with_unknown(unknown, &arrays);
     found
 }
 
 struct Late {
     dumps: Vec<ClassDump>,
+    places: Vec<usize>,
     from: usize,
 }
 
@@ -309,8 +332,31 @@ impl Visitor for Late {
     fn class_dump(&mut self, at: usize, class: ClassDump) {
         if at >= self.from {
             self.dumps.push(class);
+            self.places.push(at);
         }
     }
+}
+
+/// The classes of a dump of which it is known what a pass over the objects learnt of them; `None` when that
+/// cannot be of this dump.
+///
+/// Cost: reads the class records.
+pub(crate) fn classes_with(
+    source: &Source,
+    header: &Header,
+    outline: &Outline,
+    learnt: &Learnt,
+) -> Option<Classes> {
+    let id_size = header.id_size;
+    let (mut dumps, _) = leading_classes(source, id_size, &outline.segments);
+    for &at in &learnt.late {
+        let rest = source.get(at..)?.strip_prefix(&[sub::CLASS_DUMP])?;
+        dumps.push(record::class_dump(rest, id_size)?.0);
+    }
+    let mut classes = Classes::new(source, id_size, outline, &dumps);
+    let arrays = learnt.arrays.iter().copied().collect();
+    classes.with_unknown(learnt.unknown.iter().copied(), &arrays);
+    Some(classes)
 }
 
 /// Runs the passes that lead to the graph.
@@ -614,8 +660,8 @@ fn permute(
     });
     Ok(AddressMap::Permuted {
         ranks,
-        with_refs,
-        leaves,
+        with_refs: with_refs.into(),
+        leaves: leaves.into(),
     })
 }
 
@@ -632,7 +678,8 @@ fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(Addre
     pairs.par_sort_unstable();
     let before = pairs.len();
     pairs.dedup_by_key(|p| p.0);
-    let (mut ids, mut numbers) = (store.zeroed(pairs.len())?, store.zeroed(pairs.len())?);
+    let mut ids: Array<u64> = store.zeroed(pairs.len())?;
+    let mut numbers: Array<u32> = store.zeroed(pairs.len())?;
     ids.par_iter_mut()
         .zip(numbers.par_iter_mut())
         .zip(&pairs)
@@ -640,7 +687,10 @@ fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(Addre
             (*id, *number) = *pair;
         });
     Ok((
-        AddressMap::Sorted { ids, numbers },
+        AddressMap::Sorted {
+            ids: ids.into(),
+            numbers: numbers.into(),
+        },
         (before - pairs.len()) as u64,
     ))
 }

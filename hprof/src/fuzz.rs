@@ -115,3 +115,8 @@ fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
         assert!(lines <= 20, "{lines} lines");
     }
 }
+
+/// Gives an index whose content was changed the checksums that go with it.
+pub fn seal_index(bytes: &mut [u8]) {
+    crate::index::seal(bytes);
+}

@@ -50,8 +50,8 @@ pub struct ClassTotal {
 /// A histogram of a dump whose graph was not built.
 #[derive(Debug)]
 pub struct Histogram {
-    dump: Dump,
-    totals: Vec<ClassTotal>,
+    pub(crate) dump: Dump,
+    pub(crate) totals: Vec<ClassTotal>,
 }
 
 impl Histogram {
@@ -78,7 +78,7 @@ impl Histogram {
         if scanned.stats.out_of_order > 0 {
             // Neighbours in the file are no neighbours in the heap: sizes need the address map.
             let snapshot = Snapshot::of(source, options, progress)?;
-            let totals = snapshot.totals();
+            let totals = snapshot.totals;
             return Ok(Self {
                 dump: snapshot.dump,
                 totals,
@@ -93,10 +93,9 @@ impl Histogram {
             outline,
             classes: plan.classes,
             sizes,
-            stats,
             warnings: Vec::new(),
         };
-        dump.gather_warnings(scanned.warnings);
+        dump.gather_warnings(&stats, scanned.warnings);
         Ok(Self { dump, totals })
     }
 
@@ -138,7 +137,7 @@ impl Histogram {
 }
 
 /// All objects of the dump by class; class objects count as instances of `java.lang.Class`.
-fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
+pub(crate) fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
     let mut totals: Vec<ClassTotal> = stats
         .classes
         .iter()
@@ -170,10 +169,6 @@ fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
 }
 
 impl Snapshot {
-    fn totals(&self) -> Vec<ClassTotal> {
-        totals(self.classes(), &self.dump.sizes, &self.dump.stats)
-    }
-
     /// The histogram of all objects, of those reachable, and what each class retains.
     ///
     /// A class's retained bytes are the sum of the retained sizes of its top ancestors: those
@@ -184,10 +179,15 @@ impl Snapshot {
     /// what several of them hold together is retained by none. Class objects count as instances of
     /// `java.lang.Class`, not as their class's. The sums of several classes overlap.
     ///
-    /// Cost: one pass over the dominator tree.
+    /// Cost: one pass over the dominator tree, the first time.
     #[must_use]
     pub fn histogram(&self) -> Vec<ClassTotal> {
-        let mut totals = self.totals();
+        let known = self.known.histogram.get_or_init(|| self.summed());
+        known.clone()
+    }
+
+    fn summed(&self) -> Vec<ClassTotal> {
+        let mut totals = self.totals.clone();
         self.retained_by(&mut totals, |snapshot, shape| {
             match snapshot.shapes.decode(shape) {
                 Shape::Instance(class) | Shape::Array(class, _) => class.0,
@@ -212,7 +212,7 @@ impl Snapshot {
             .map(|(_, c)| ids.binary_search(&c.loader).map_or(NONE, |i| i as u32))
             .collect();
         let mut totals = vec![ClassTotal::default(); ids.len()];
-        for (own, &group) in self.totals().iter().zip(&group) {
+        for (own, &group) in self.totals.iter().zip(&group) {
             totals[group as usize].all += own.all;
         }
         self.retained_by(&mut totals, |snapshot, shape| {

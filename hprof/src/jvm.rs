@@ -15,9 +15,12 @@ const TELLS_COMPRESSION: u32 = 11;
 
 impl Snapshot {
     /// The JVM's version: its system property `java.vm.version`.
+    ///
+    /// Cost: as [`Snapshot::system_properties`], the first time.
     #[must_use]
     pub fn jvm(&self) -> Option<String> {
-        self.system_property("java.vm.version")
+        let read = || self.system_property("java.vm.version");
+        self.known.jvm.get_or_init(read).clone()
     }
 
     /// A system property, from `java.lang.System.props`; see [`Snapshot::system_properties`].
@@ -83,6 +86,10 @@ impl Snapshot {
     /// Cost: as [`Snapshot::system_properties`].
     #[must_use]
     pub fn layout_doubt(&self) -> Option<Warning> {
+        self.known.doubt.get_or_init(|| self.doubt()).clone()
+    }
+
+    fn doubt(&self) -> Option<Warning> {
         if self.header().id_size != 8 {
             return None;
         }

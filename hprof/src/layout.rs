@@ -54,13 +54,13 @@ const STACK: u32 = 16;
 pub(crate) struct Sizes {
     pub(crate) layout: Layout,
     /// For each class the size of an instance.
-    instance: Vec<u64>,
+    pub(crate) instance: Vec<u64>,
     /// For each class the size of its class object.
-    class_object: Vec<u64>,
+    pub(crate) class_object: Vec<u64>,
     /// For each array class, where the elements begin and what each takes; for the class of stack
     /// chunks, where the stack begins and [`STACK`].
-    arrays: Vec<(u32, u32)>,
-    align: u64,
+    pub(crate) arrays: Vec<(u32, u32)>,
+    pub(crate) align: u64,
 }
 
 impl Sizes {

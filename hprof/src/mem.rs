@@ -5,7 +5,7 @@
 //! truncates while it is mapped ends this process with SIGBUS.
 
 use std::fs::File;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -229,6 +229,8 @@ fn byte_len<T>(len: usize) -> Result<usize> {
 enum Memory {
     Pages(Pages),
     File(MmapMut),
+    /// Part of a file that is only read, of a [`Column`].
+    Part(Arc<Mmap>, Range<usize>),
 }
 
 impl Memory {
@@ -236,6 +238,7 @@ impl Memory {
         match self {
             Self::Pages(pages) => pages.bytes(),
             Self::File(map) => map,
+            Self::Part(map, range) => &map[range.start..range.end],
         }
     }
 
@@ -243,6 +246,8 @@ impl Memory {
         match self {
             Self::Pages(pages) => pages.bytes_mut(),
             Self::File(map) => map,
+            // A column is never written to.
+            Self::Part(..) => &mut [],
         }
     }
 }
@@ -295,7 +300,7 @@ impl<T: Pod> Array<T> {
                 self.store.keep(rest);
                 Ok(())
             }
-            Memory::File(_) => self.copy_to(bytes),
+            Memory::File(_) | Memory::Part(..) => self.copy_to(bytes),
         }
     }
 
@@ -365,6 +370,38 @@ impl<T: Pod> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         let bytes = self.len * size_of::<T>();
         bytemuck::cast_slice_mut(&mut self.memory.bytes_mut()[..bytes])
+    }
+}
+
+/// An array that is finished: read, and no longer changed. Its elements may be part of a mapped file.
+#[derive(Debug)]
+pub(crate) struct Column<T: Pod>(Array<T>);
+
+impl<T: Pod> Column<T> {
+    /// Elements that are part of a mapped file; `None` when the range is not within it, or not of whole
+    /// and aligned elements.
+    pub(crate) fn part(map: &Arc<Mmap>, range: Range<usize>, store: &Store) -> Option<Self> {
+        let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
+        Some(Self(Array {
+            len: elements.len(),
+            memory: Memory::Part(map.clone(), range),
+            store: store.clone(),
+            charged: 0,
+            _of: std::marker::PhantomData,
+        }))
+    }
+}
+
+impl<T: Pod> From<Array<T>> for Column<T> {
+    fn from(array: Array<T>) -> Self {
+        Self(array)
+    }
+}
+
+impl<T: Pod> Deref for Column<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
     }
 }
 

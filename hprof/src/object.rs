@@ -11,7 +11,7 @@ use crate::address::AddressMap;
 use crate::classes::{Class, Layout, Reference};
 use crate::error::{Error, Result};
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
-use crate::record::Kind;
+use crate::record::{Kind, sub};
 use crate::scan::Piece;
 use crate::snapshot::Snapshot;
 use crate::walk::{self, Object, Visitor, read_id};
@@ -290,15 +290,45 @@ impl Visitor for Finder<'_, '_> {
 impl Snapshot {
     /// The id of each object.
     ///
-    /// Cost: a walk over each piece of the file (a megabyte or so) that holds one of them.
+    /// Cost: none to speak of where the file is in address order, else a walk over each piece of the file
+    /// (a megabyte or so) that holds one of them.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
+        let addresses: Option<Vec<_>> = objects.iter().map(|&o| self.address_of(o)).collect();
+        if let Some(addresses) = addresses {
+            return addresses.into_iter().map(Some).collect();
+        }
         let raws = self.raws(objects);
         let own = |(&object, raw): (&ObjectIndex, Option<Raw<'_>>)| match self.represents(object) {
             Some(class) => Some(self.classes()[class].id),
             None => raw.map(|r| ObjectId(r.id)),
         };
         objects.iter().zip(raws).map(own).collect()
+    }
+
+    /// The id of an object, where the address map tells it.
+    fn address_of(&self, object: ObjectIndex) -> Option<ObjectId> {
+        if let Some(class) = self.represents(object) {
+            return Some(self.classes()[class].id);
+        }
+        let AddressMap::Ordered(ranks) = &self.map else {
+            return None;
+        };
+        let piece = self.pieces.get(self.piece_of(object.0)? as usize)?;
+        let id_size = self.header().id_size;
+        let first = self.source().get(piece.segment.start..)?;
+        let is_object = matches!(
+            first.first()?,
+            &(sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY)
+        );
+        let id = first.get(1..=id_size).filter(|_| is_object)?;
+        let id = id.iter().fold(0, |v, &b| v << 8 | u64::from(b));
+        let rank = match object.0.checked_sub(self.split.inner) {
+            Some(leaf) => (leaf, true),
+            None => (object.0 - self.split.classes, false),
+        };
+        let address = ranks.address(rank.0, rank.1, ranks.range.slot(id)?)?;
+        (self.map.by_id(address, self.split) == object.0).then_some(ObjectId(address))
     }
 
     /// The offset of each object's record in the (decompressed) file; `None` for class objects,

@@ -1,5 +1,6 @@
 //! Who refers to an object.
 
+use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::classes::Reference;
@@ -42,7 +43,8 @@ impl Snapshot {
     /// reachable and unreachable objects alike are listed, at most `limit` of each object. References by
     /// objects of `except` do not count.
     ///
-    /// Cost: one pass over the file, however many objects are asked for.
+    /// Cost: one pass over the file, however many objects are asked for. For a few objects only those pieces
+    /// are walked that hold the bytes of their ids.
     #[must_use]
     pub fn referrers(
         &self,
@@ -64,10 +66,16 @@ impl Snapshot {
         sorted.dedup();
         sorted.iter().for_each(|&target| wanted.set(target));
         let nothing = || Found::new(&sorted, limit, &passed);
+        let ids = self.plain_ids(&sorted);
+        let needles: Vec<memmem::Finder<'_>> = ids.iter().flatten().map(Needle::finder).collect();
         let found = self.pieces.par_iter().map(|piece| {
-            let mut finder = Finder::new(self, &wanted, piece, nothing());
             let Segment { start, end } = piece.segment;
             self.dump.source.will_read(start, end - start);
+            let bytes = &self.dump.source[start..end];
+            if ids.is_some() && needles.iter().all(|needle| needle.find(bytes).is_none()) {
+                return nothing();
+            }
+            let mut finder = Finder::new(self, &wanted, piece, nothing());
             // Damage was reported when the dump was opened.
             let id_size = self.dump.header.id_size;
             let _ = walk::walk(&self.dump.source, start, end, id_size, &mut finder);
@@ -112,6 +120,18 @@ impl Snapshot {
         targets.iter().map(of).collect()
     }
 
+    /// The ids of these objects, when they are few and every reference to them is by an id in a record:
+    /// what an object is an instance of its record need not say.
+    fn plain_ids(&self, objects: &[u32]) -> Option<Vec<Needle>> {
+        if objects.len() > NEEDLES || objects.iter().any(|&o| o < self.split.classes) {
+            return None;
+        }
+        let objects: Vec<ObjectIndex> = objects.iter().map(|&o| ObjectIndex(o)).collect();
+        let ids = self.ids(&objects).into_iter();
+        ids.map(|id| id.map(|id| Needle((id.0 as u32).to_be_bytes())))
+            .collect()
+    }
+
     /// The GC roots that hold an object: of each kind, with thread and frame.
     ///
     /// Cost: one look at each root.
@@ -121,6 +141,18 @@ impl Snapshot {
         roots
             .filter(|r| self.number_of(r.id.0) == object.0)
             .collect()
+    }
+}
+
+/// Objects whose ids are looked for byte by byte; for more, walking costs less.
+const NEEDLES: usize = 8;
+
+/// The low four bytes of an id. The high ones are alike in most ids.
+struct Needle([u8; 4]);
+
+impl Needle {
+    fn finder(&self) -> memmem::Finder<'_> {
+        memmem::Finder::new(&self.0)
     }
 }
 

@@ -1,16 +1,17 @@
 //! One dump, analysed: the pipeline from file to retained sizes, and what can be asked afterwards.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
 use crate::address::AddressMap;
-use crate::build::{self, Built, Plan};
+use crate::build::{self, Built, Learnt, Plan};
 use crate::classes::{Class, Classes};
 use crate::error::{Result, Warning};
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::layout::{Layout, Sizes};
-use crate::mem::{Array, Store};
+use crate::mem::{Column, Store};
 use crate::outline::Outline;
 use crate::progress::Progress;
 use crate::record::{self, Header};
@@ -21,7 +22,7 @@ use crate::source::Source;
 use crate::stats::Stats;
 use crate::tree::DominatorTree;
 use crate::walk::Root;
-use crate::{Options, gaps};
+use crate::{ClassTotal, Options, gaps, histogram};
 
 /// What is known of a dump without its graph.
 #[derive(Debug)]
@@ -31,15 +32,18 @@ pub(crate) struct Dump {
     pub(crate) outline: Outline,
     pub(crate) classes: Classes,
     pub(crate) sizes: Sizes,
-    pub(crate) stats: Stats,
     pub(crate) warnings: Vec<Warning>,
 }
 
 impl Dump {
     /// Warnings in file order, those of the dump as a whole last.
-    pub(crate) fn gather_warnings(&mut self, more: impl IntoIterator<Item = Warning>) {
+    pub(crate) fn gather_warnings(
+        &mut self,
+        stats: &Stats,
+        more: impl IntoIterator<Item = Warning>,
+    ) {
         let duplicates = self.classes.duplicates;
-        let (short, oversized) = (self.stats.short_bodies, self.classes.oversized);
+        let (short, oversized) = (stats.short_bodies, self.classes.oversized);
         let mut all: Vec<Warning> = self.source.warnings().to_vec();
         all.append(&mut self.outline.warnings);
         all.extend(more);
@@ -79,16 +83,35 @@ pub struct Snapshot {
     pub(crate) map: AddressMap,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) shapes: Shapes,
-    shape_sizes: ShapeSizes,
-    pub(crate) inner_shapes: Array<u32>,
-    pub(crate) leaf_shapes: Array<u32>,
+    pub(crate) shape_sizes: ShapeSizes,
+    pub(crate) inner_shapes: Column<u32>,
+    pub(crate) leaf_shapes: Column<u32>,
     pub(crate) split: crate::address::Split,
     pub(crate) roots: Vec<Root>,
     /// Objects whose allocation site the dump names: number and stack trace serial, sorted.
     pub(crate) sites: Vec<(u32, u32)>,
     pub(crate) options: Options,
     pub(crate) store: Store,
-    tree: DominatorTree,
+    pub(crate) tree: DominatorTree,
+    /// All objects of each class.
+    pub(crate) totals: Vec<ClassTotal>,
+    /// What else is known of the dump.
+    pub(crate) known: Known,
+}
+
+/// What an index keeps besides the arrays.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) learnt: Learnt,
+    /// The warnings that only linking the objects gave.
+    pub(crate) of_graph: Vec<Warning>,
+    /// Whether sizes rest on the address map, because neighbours in the file are none in the heap.
+    pub(crate) out_of_order: bool,
+    /// What is worked out when first asked for.
+    pub(crate) unreachable: OnceLock<u64>,
+    pub(crate) jvm: OnceLock<Option<String>>,
+    pub(crate) doubt: OnceLock<Option<Warning>>,
+    pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
 impl Snapshot {
@@ -148,7 +171,7 @@ impl Snapshot {
             mut scanned,
             pinned,
             roots,
-            warnings,
+            warnings: of_graph,
         } = built;
         if scanned.stats.out_of_order > 0 {
             let shape_of = |object: u32| match object.checked_sub(graph.split.inner) {
@@ -186,31 +209,41 @@ impl Snapshot {
         let mut sites: Vec<(u32, u32)> = scanned.sites.iter().map(numbered).collect();
         sites.sort_unstable();
         let scan_warnings = std::mem::take(&mut scanned.warnings);
-        let classes = plan.classes;
+        let (classes, stats) = (plan.classes, scanned.stats);
+        let totals = histogram::totals(&classes, &sizes, &stats);
         let mut dump = Dump {
             source,
             header,
             outline,
             classes,
             sizes,
-            stats: scanned.stats,
             warnings: Vec::new(),
         };
-        dump.gather_warnings(scan_warnings.into_iter().chain(warnings));
+        dump.gather_warnings(
+            &stats,
+            scan_warnings.into_iter().chain(of_graph.iter().cloned()),
+        );
         Ok(Self {
             dump,
             map,
             pieces: scanned.pieces,
             shapes: scanned.shapes,
             shape_sizes,
-            inner_shapes: scanned.inner_shapes,
-            leaf_shapes: scanned.leaf_shapes,
+            inner_shapes: scanned.inner_shapes.into(),
+            leaf_shapes: scanned.leaf_shapes.into(),
             split,
             roots,
             sites,
             options: options.clone(),
             store,
             tree,
+            totals,
+            known: Known {
+                learnt: plan.learnt,
+                of_graph,
+                out_of_order: stats.out_of_order > 0,
+                ..Known::default()
+            },
         })
     }
 
@@ -224,6 +257,12 @@ impl Snapshot {
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.dump.source
+    }
+
+    /// Which reference objects retain their referent.
+    #[must_use]
+    pub const fn refs(&self) -> crate::Refs {
+        self.options.refs
     }
 
     /// What was damaged or missing.
@@ -295,9 +334,13 @@ impl Snapshot {
 
     /// Bytes of all objects that no GC root reaches, by references that retain.
     ///
-    /// Cost: one parallel pass over the objects.
+    /// Cost: one parallel pass over the objects, the first time.
     #[must_use]
     pub fn unreachable_bytes(&self) -> u64 {
+        *self.known.unreachable.get_or_init(|| self.unreachable())
+    }
+
+    fn unreachable(&self) -> u64 {
         (0..self.object_count() as u32)
             .into_par_iter()
             .map(ObjectIndex)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 
 use crate::error::{Error, Result, Warning};
+use crate::index::Stamp;
 use crate::{gzip, mem};
 
 /// Decompressed dumps larger than this go to an unlinked temporary file.
@@ -29,6 +30,10 @@ pub struct Source {
     path: PathBuf,
     file_bytes: u64,
     warnings: Vec<Warning>,
+    /// Whether the file is compressed.
+    unpacked: bool,
+    /// Of an uncompressed file.
+    stamp: Option<Stamp>,
 }
 
 #[derive(Debug)]
@@ -72,7 +77,14 @@ impl Source {
             let copied = std::io::copy(&mut &file, &mut sink);
             sink.finish(copied)?.0
         };
-        Self::of(mapped, path.to_path_buf())
+        let mut source = Self::of(mapped, path.to_path_buf())?;
+        if let Bytes::Mapped(map) = &source.bytes
+            && meta.is_file()
+            && !source.unpacked
+        {
+            source.stamp = Stamp::new(&meta, map);
+        }
+        Ok(source)
     }
 
     /// A dump already in memory (tests, fuzzing).
@@ -88,6 +100,8 @@ impl Source {
                 path,
                 file_bytes: 0,
                 warnings: vec![Warning::damage(0, e.to_string())],
+                unpacked: false,
+                stamp: None,
             },
         }
     }
@@ -99,12 +113,15 @@ impl Source {
             bytes,
             path,
             warnings: Vec::new(),
+            unpacked: false,
+            stamp: None,
         };
         if gzip::is_gzip(&source) {
             let mut sink = Sink::new(&source.path, |first| first == MAGIC);
             let decompressed = gzip::decompress(&source, &mut sink);
             let (bytes, warning) = sink.finish(decompressed)?;
             source.bytes = bytes;
+            source.unpacked = true;
             source.warnings.extend(warning.flatten());
         }
         Ok(source)
@@ -120,6 +137,11 @@ impl Source {
     #[must_use]
     pub const fn file_bytes(&self) -> u64 {
         self.file_bytes
+    }
+
+    /// What tells the file from others; `None` for what is compressed, a pipe, or in memory.
+    pub(crate) const fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref()
     }
 
     pub(crate) fn warnings(&self) -> &[Warning] {
@@ -190,6 +212,13 @@ fn room(file: &File) -> Option<Room> {
         let _ = file;
         None
     }
+}
+
+/// Whether so many bytes more leave a file's disk its reserve.
+pub(crate) fn leaves_room(file: &File, bytes: u64) -> bool {
+    room(file).is_none_or(|Room { free, total }| {
+        free >= RESERVE.min(total / RESERVE_PART).saturating_add(bytes)
+    })
 }
 
 impl Sink {

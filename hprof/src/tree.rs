@@ -2,7 +2,7 @@
 //! a retained size is the difference of two prefix sums.
 
 mod preorder;
-mod ranges;
+pub(crate) mod ranges;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ use crate::dominators;
 use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
-use crate::mem::{self, Array, Store};
+use crate::mem::{self, Array, Column, Store};
 use crate::progress::Progress;
 use crate::search::core::{Core, Sampling};
 use crate::search::links::Links;
@@ -41,23 +41,23 @@ impl Node {
 #[derive(Debug)]
 pub struct DominatorTree {
     /// The object at each node; [`NONE`] at the root.
-    object: Array<u32>,
+    pub(crate) object: Column<u32>,
     /// The node that dominates each node.
-    parent: Array<u32>,
+    pub(crate) parent: Column<u32>,
     /// Where each node's subtree ends.
-    end: Array<u32>,
+    pub(crate) end: Column<u32>,
     /// Bytes of all nodes before this one and of the leaves on them; one more for the total.
-    bytes: Sums,
+    pub(crate) bytes: Sums,
     /// Number of leaves on all nodes before this one; one more for the total.
-    leaf_start: Array<u32>,
+    pub(crate) leaf_start: Column<u32>,
     /// Leaves in the order of the nodes they hang on.
-    leaves: Array<u32>,
+    pub(crate) leaves: Column<u32>,
     /// The node of each object with references, [`NONE`] when unreachable.
-    node_of: Array<u32>,
+    pub(crate) node_of: Column<u32>,
     /// The node that each leaf hangs on, [`NONE`] when unreachable.
-    leaf_parent: Array<u32>,
-    inner: u32,
-    roots: Vec<(u32, RootKind)>,
+    pub(crate) leaf_parent: Column<u32>,
+    pub(crate) inner: u32,
+    pub(crate) roots: Vec<(u32, RootKind)>,
 }
 
 const UNSEEN: u64 = (NONE as u64) << 32;
@@ -112,14 +112,14 @@ impl DominatorTree {
         let bytes = Sums::new(nodes, of_node, store)?;
         store.stop_keeping();
         Ok(Self {
-            object,
-            parent,
-            end,
+            object: object.into(),
+            parent: parent.into(),
+            end: end.into(),
             bytes,
-            leaf_start,
-            leaves,
-            node_of,
-            leaf_parent,
+            leaf_start: leaf_start.into(),
+            leaves: leaves.into(),
+            node_of: node_of.into(),
+            leaf_parent: leaf_parent.into(),
             inner,
             roots,
         })

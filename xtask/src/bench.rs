@@ -128,12 +128,10 @@ fn compare(options: &Options, scratch: &Path) -> Result<String> {
     };
     let mut jobs = Vec::new();
     if !options.peers_only {
-        jobs.extend(plan::heapdiff(
-            &heapdiff(options)?,
-            &before,
-            &after,
-            scratch,
-        ));
+        let heapdiff = heapdiff(options)?;
+        jobs.extend(plan::heapdiff(&heapdiff, &before, &after, scratch));
+        plan::write_index(&heapdiff, &before, options.limit())?;
+        jobs.extend(plan::indexed(&heapdiff, &before, scratch));
     }
     if !options.no_peers {
         let found = match options.smoke {

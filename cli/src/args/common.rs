@@ -46,7 +46,7 @@ pub(super) struct ReportArgs {
     /// Which java.lang.ref objects retain what they refer to; never weak ones but with `all`
     #[arg(long, value_enum, default_value_t, help_heading = "Analysis")]
     refs: Refs,
-    /// Neither read nor write an index beside a dump (this version has none: always so)
+    /// Neither read nor write an index (DUMP.hdx), which makes the second command on a dump fast
     #[arg(long, action = ArgAction::SetTrue, help_heading = "Analysis")]
     no_index: bool,
     /// Take a damaged dump for one that cannot be read
@@ -84,6 +84,7 @@ impl ReportArgs {
             },
             threads: self.threads.map(usize::from),
             strict: self.strict,
+            index: !self.no_index,
         })
     }
 }

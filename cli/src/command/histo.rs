@@ -9,6 +9,7 @@ use hprof::{ClassTotal, Classes, Histogram, Progress};
 use super::open;
 use crate::args::Setup;
 use crate::failure::{Failure, Result};
+use crate::index;
 use crate::progress::Meter;
 use crate::report::{ClassRow, HistoReport, HistoTotals, SnapshotInfo};
 
@@ -25,8 +26,13 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
         return Ok(report(setup, info, snapshot.classes(), &totals));
     }
     let meter = Meter::new(setup.progress, dump);
-    let opened = Histogram::open(dump, &setup.analysis, &meter);
-    let histogram = opened.map_err(|e| Failure::input(dump, &e))?;
+    let histogram = match index::read(setup, dump, &meter, Histogram::from_index) {
+        Some(histogram) => histogram,
+        None => {
+            let opened = Histogram::open(dump, &setup.analysis, &meter);
+            opened.map_err(|e| Failure::input(dump, &e))?
+        }
+    };
     let info = SnapshotInfo::of_histogram(&histogram);
     Ok(report(setup, info, histogram.classes(), histogram.totals()))
 }

@@ -12,7 +12,9 @@ mod threads;
 mod top;
 mod waste;
 
+use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 use heapdiff_diff::samples::Own;
 use heapdiff_sites::CLASS;
@@ -20,6 +22,7 @@ use hprof::{ObjectIndex, Selector, Snapshot};
 
 use crate::args::{Job, Setup, Task};
 use crate::failure::{Failure, Result};
+use crate::index;
 use crate::progress::Meter;
 use crate::report::Report;
 
@@ -52,14 +55,55 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
 }
 
 /// Opens and analyses one dump. Progress is shown until the meter is dropped.
-fn open(setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
-    open_after(None, setup, dump)
+fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Meter)> {
+    let meter = Meter::new(setup.progress, dump);
+    let options = &setup.analysis;
+    let (snapshot, indexed) = match index::read(setup, dump, &meter, Snapshot::from_index) {
+        Some(snapshot) => (snapshot, true),
+        None => {
+            let snapshot = Snapshot::open(dump, options, &meter);
+            (snapshot.map_err(|e| Failure::input(dump, &e))?, false)
+        }
+    };
+    let opened = Opened {
+        snapshot: Arc::new(snapshot),
+        setup,
+        indexed,
+    };
+    Ok((opened, meter))
 }
 
-/// As [`open`], in place of a snapshot that is no longer needed.
+/// A dump that a command asks.
+struct Opened<'a> {
+    snapshot: Arc<Snapshot>,
+    setup: &'a Setup,
+    /// Whether it comes from an index.
+    indexed: bool,
+}
+
+impl Deref for Opened<'_> {
+    type Target = Snapshot;
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+impl Drop for Opened<'_> {
+    /// What took long to work out is kept for the next command.
+    fn drop(&mut self) {
+        if !self.indexed {
+            index::write_later(self.snapshot.clone(), self.setup);
+        }
+    }
+}
+
+/// Opens a dump in place of a snapshot that is no longer needed; its index is read if it has one.
 fn open_after(previous: Option<Snapshot>, setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, dump);
     let options = &setup.analysis;
+    if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
+        return Ok((snapshot, meter));
+    }
     let snapshot = match previous {
         Some(previous) => Snapshot::open_after(previous, dump, options, &meter),
         None => Snapshot::open(dump, options, &meter),

@@ -2,6 +2,7 @@
 
 mod commands;
 mod formats;
+mod index;
 mod output;
 mod schema;
 mod support;

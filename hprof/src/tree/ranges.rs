@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::ids::NONE;
-use crate::mem::{self, Array, Store};
+use crate::mem::{self, Array, Column, Store};
 
 /// Minima of ranges: of blocks, and of blocks in number a power of two.
 pub(super) struct Minima<'a> {
@@ -68,15 +68,15 @@ fn smallest(values: &[u32]) -> u32 {
 /// Prefix sums in little memory: 32 bits each, relative to the first of their block. Where that is
 /// not enough (a block of more than 4 GB), 64 bits each.
 #[derive(Debug)]
-pub(super) struct Sums {
-    bases: Array<u64>,
-    rest: Array<u32>,
+pub(crate) struct Sums {
+    pub(crate) bases: Column<u64>,
+    pub(crate) rest: Column<u32>,
     /// Empty unless needed.
-    wide: Array<u64>,
+    pub(crate) wide: Column<u64>,
 }
 
 impl Sums {
-    const BLOCK: usize = 64;
+    pub(crate) const BLOCK: usize = 64;
     /// Elements handled by one task.
     const CHUNK: usize = Self::BLOCK << 8;
 
@@ -125,7 +125,11 @@ impl Sums {
                 sum += if i < len { amount(i) } else { 0 };
             }
         }
-        Ok(Self { bases, rest, wide })
+        Ok(Self {
+            bases: bases.into(),
+            rest: rest.into(),
+            wide: wide.into(),
+        })
     }
 
     #[inline(always)]

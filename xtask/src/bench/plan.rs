@@ -20,6 +20,8 @@ pub(super) enum Group {
     Retained,
     /// What changed between two dumps.
     Diff,
+    /// The same questions about one dump, asked again: answered from its index.
+    Indexed,
 }
 
 /// One measured command, or several one after another that do one thing together.
@@ -89,20 +91,18 @@ impl Job {
 }
 
 fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
-    let job = Job::new(format!("heapdiff {what}"), true, group, scratch);
-    let mut args: Vec<OsString> = vec![what.into()];
+    let indexed = group == Group::Indexed;
+    let suffix = if indexed { " (indexed)" } else { "" };
+    let job = Job::new(format!("heapdiff {what}{suffix}"), true, group, scratch);
+    let mut words = what.split(' ').map(OsString::from);
+    let mut args: Vec<OsString> = words.by_ref().take(1).collect();
     args.extend(dumps.iter().map(OsString::from));
-    args.extend(
-        [
-            "--format",
-            "json",
-            "--no-index",
-            "--progress",
-            "never",
-            "-o",
-        ]
-        .map(Into::into),
-    );
+    args.extend(words);
+    args.extend(["--format", "json", "--progress", "never"].map(Into::into));
+    if !indexed {
+        args.push("--no-index".into());
+    }
+    args.push("-o".into());
     args.push(job.report.clone().into());
     job.step(heapdiff, args)
 }
@@ -119,6 +119,32 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
         top(heapdiff, before, scratch),
         ours(heapdiff, "diff", Group::Diff, &[before, after], scratch),
     ]
+}
+
+/// Commands that an index answers, or helps to.
+const INDEXED: [&str; 8] = [
+    "histo",
+    "histo --retained",
+    "top",
+    "threads",
+    "show java.lang.System",
+    "show java.lang.System.props",
+    "sizeof java.lang.System.props",
+    "paths java.lang.System.props",
+];
+
+/// Writes the index of a dump, once.
+pub(super) fn write_index(heapdiff: &Path, dump: &Path, limit: Duration) -> Result<()> {
+    let scratch = dump.parent().unwrap_or(Path::new("."));
+    ours(heapdiff, "top", Group::Indexed, &[dump], scratch)
+        .measure(limit)
+        .map(|_| ())
+}
+
+/// Our commands on a dump that has an index.
+pub(super) fn indexed(heapdiff: &Path, dump: &Path, scratch: &Path) -> Vec<Job> {
+    let job = |what: &&str| ours(heapdiff, what, Group::Indexed, &[dump], scratch);
+    INDEXED.iter().map(job).collect()
 }
 
 /// What the peers offer for the same questions.

@@ -136,7 +136,8 @@ fn row(
 /// Each of our commands against each peer that answers the same question or a part of it.
 fn ratios(outcomes: &[Outcome]) -> Result<String> {
     let mut text = String::new();
-    for ours in outcomes.iter().filter(|outcome| outcome.job.ours) {
+    let cold = |outcome: &&Outcome| outcome.job.ours && outcome.job.group != Group::Indexed;
+    for ours in outcomes.iter().filter(cold) {
         for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
             let of_pair = |outcome: &Outcome| outcome.job.group == Group::Diff;
             if of_pair(ours) != of_pair(peer) {

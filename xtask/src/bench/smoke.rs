@@ -22,6 +22,7 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
             Group::Histogram => counted = Some(histogram(&report).context(name.clone())?),
             Group::Retained => retained(&report).context(name.clone())?,
             Group::Diff => diff(&report).context(name.clone())?,
+            Group::Indexed => indexed(outcome, &report, outcomes)?,
         }
     }
     if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(objects_of_slurp)) {
@@ -30,6 +31,16 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
             ours.abs_diff(theirs) < 20_000,
             "{ours} objects, but hprof-slurp counts {theirs}"
         );
+    }
+    Ok(())
+}
+
+/// From an index comes what comes from the dump, where both were asked.
+fn indexed(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
+    let name = outcome.job.name.strip_suffix(" (indexed)");
+    let twin = outcomes.iter().find(|o| Some(&*o.job.name) == name);
+    if let Some(expected) = twin.and_then(report) {
+        ensure!(*found == expected, "{}: another report", outcome.job.name);
     }
     Ok(())
 }

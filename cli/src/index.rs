@@ -1,0 +1,272 @@
+//! Where the index of a dump lies, and when it is read, written and deleted.
+//!
+//! It lies beside the dump, as `DUMP.hdx`, or under the user's cache folder where the dump's folder does not
+//! take it. Commands about one dump write it, after they have answered; comparisons only read it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use heapdiff_report::size::Size;
+use hprof::{IndexFault, Options, Progress, Refs, Snapshot};
+use twox_hash::XxHash3_64;
+
+use crate::args::Setup;
+use crate::failure::{Exit, Failure, Result, plain};
+use crate::interrupt::Unfinished;
+use crate::output;
+use crate::progress::{Meter, Wanted};
+
+const EXTENSION: &str = "hdx";
+/// Dumps smaller than this are read about as fast as an index is.
+const SMALLEST: u64 = 16 << 20;
+
+/// Tries the indexes that a dump may have, and says what is wrong with them.
+pub(crate) fn read<T>(
+    setup: &Setup,
+    dump: &Path,
+    meter: &Meter,
+    open: impl Fn(&Path, &Path, &Options) -> Result<T, IndexFault>,
+) -> Option<T> {
+    if !setup.index {
+        return None;
+    }
+    let refs = setup.analysis.refs;
+    let dump_meta = fs::metadata(dump).ok()?;
+    for place in places(dump, refs) {
+        // What is no plain file may never end, and what others wrote may say anything.
+        let Ok(meta) = fs::symlink_metadata(&place) else {
+            continue;
+        };
+        if !meta.is_file() || !is_trusted(&meta, &dump_meta) {
+            let what = "is not used: it is no file of this user's or of the dump's owner";
+            note(setup.progress, true, &place, what);
+            continue;
+        }
+        meter.phase("reading the index", 0);
+        match open(dump, &place, &setup.analysis) {
+            Ok(opened) => return Some(opened),
+            Err(IndexFault::NoFile) => return None,
+            Err(fault) => {
+                let what = format!("is not used ({fault}): the dump is read anew");
+                note(setup.progress, !fault.is_damage(), &place, &what);
+            }
+        }
+    }
+    None
+}
+
+/// A line on standard error; of what is as it should be only when more is asked for.
+fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
+    if wanted.verbose || !(usual || wanted.quiet) {
+        // Nothing can be done about a standard error that is closed.
+        let _ = writeln!(io::stderr(), "heapdiff: {} {what}", index.display());
+    }
+}
+
+/// Where an index may lie: beside the dump first. Links to a dump share its index.
+fn places(dump: &Path, refs: Refs) -> Vec<PathBuf> {
+    let Ok(dump) = fs::canonicalize(dump) else {
+        return Vec::new();
+    };
+    let beside = named(dump.clone().into_os_string(), refs);
+    let cached = cache().map(|cache| {
+        let mut name = dump.file_name().unwrap_or(OsStr::new("dump")).to_owned();
+        let path = XxHash3_64::oneshot(dump.as_os_str().as_encoded_bytes());
+        name.push(format!("-{path:016x}"));
+        cache.join(named(name, refs))
+    });
+    std::iter::once(beside.into()).chain(cached).collect()
+}
+
+/// The index's name: others for the other answers to which references retain.
+fn named(mut dump: OsString, refs: Refs) -> OsString {
+    dump.push(match refs {
+        Refs::Soft => ".",
+        Refs::Strong => ".strong.",
+        Refs::All => ".all.",
+    });
+    dump.push(EXTENSION);
+    dump
+}
+
+/// The folder for indexes that cannot lie beside their dumps.
+fn cache() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from);
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let cache = set("XDG_CACHE_HOME").filter(absolute);
+    let cache = cache.or_else(|| {
+        let home = set("HOME").or_else(|| set("LOCALAPPDATA"));
+        home.filter(absolute).map(|home| home.join(".cache"))
+    });
+    Some(cache?.join("heapdiff"))
+}
+
+/// Whether a file is of this user, of the one who owns the dump, or of the system's.
+fn is_trusted(index: &Metadata, dump: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        #[cfg(target_os = "linux")]
+        let own = rustix::process::geteuid().as_raw();
+        #[cfg(not(target_os = "linux"))]
+        let own = dump.uid();
+        [0, own, dump.uid()].contains(&index.uid())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (index, dump);
+        true
+    }
+}
+
+/// Snapshots whose index is still to be written.
+static PENDING: Mutex<Vec<(Arc<Snapshot>, Wanted)>> = Mutex::new(Vec::new());
+
+/// Has an index written once the report is out.
+pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
+    if setup.index && snapshot.source().file_bytes() >= SMALLEST && snapshot.can_be_indexed() {
+        let mut pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.push((snapshot, setup.progress));
+    }
+}
+
+/// Writes what [`write_later`] was given. That an index cannot be written is no failure.
+pub(crate) fn write_pending() {
+    let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
+    for (snapshot, wanted) in pending {
+        let dump = snapshot.source().path();
+        let meter = Meter::new(wanted, dump);
+        meter.phase("writing the index", snapshot.index_bytes());
+        let refs = snapshot.refs();
+        for place in places(dump, refs) {
+            match write(&snapshot, &place) {
+                Ok(()) => break,
+                Err(e) => note(
+                    wanted,
+                    true,
+                    &place,
+                    &format!("is not written: {}", plain(&e)),
+                ),
+            }
+        }
+    }
+}
+
+/// Writes an index beside its place, and gives it its name when it is whole.
+fn write(snapshot: &Snapshot, place: &Path) -> io::Result<()> {
+    let folder = place.parent().unwrap_or(Path::new("."));
+    if cache().as_deref() == Some(folder) {
+        fs::create_dir_all(folder)?;
+    }
+    let dump = fs::metadata(snapshot.source().path())?;
+    let (unfinished, mut file) = Unfinished::new(|| {
+        let file = tempfile::Builder::new()
+            .prefix(".heapdiff-")
+            .suffix(&format!(".{EXTENSION}"))
+            .tempfile_in(folder)?;
+        Ok((file.path().to_path_buf(), file))
+    })?;
+    if !hprof::has_room(file.as_file(), snapshot.index_bytes()) {
+        return Err(io::Error::new(
+            io::ErrorKind::StorageFull,
+            "there is too little room on its disk",
+        ));
+    }
+    snapshot.write_index(file.as_file_mut())?;
+    // Who may read the dump may read what is known of it, and nobody else.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = dump.permissions().mode() & 0o666 | 0o600;
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    let _ = dump;
+    if !snapshot.can_be_indexed() {
+        return Err(io::Error::other("the dump has changed meanwhile"));
+    }
+    unfinished.finish(|_| file.persist(place).map_err(|e| e.error))?;
+    Ok(())
+}
+
+/// Deletes the indexes of these dumps, and all in these folders; without any, those in the folder for what
+/// cannot lie beside its dump.
+pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
+    let mut removed = (0_u64, 0_u64);
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            found.extend(in_folder(path)?);
+        } else {
+            let all = [Refs::Soft, Refs::Strong, Refs::All].into_iter();
+            let of_dump: Vec<PathBuf> = all
+                .flat_map(|refs| places_of_any(path, refs))
+                .filter(|place| is_ours(place))
+                .collect();
+            if of_dump.is_empty() && !path.exists() {
+                let message = format!("{}: no such file or folder", path.display());
+                return Err(Failure::usage(message));
+            }
+            found.extend(of_dump);
+        }
+    }
+    if paths.is_empty()
+        && let Some(cache) = cache().filter(|cache| cache.is_dir())
+    {
+        found.extend(in_folder(&cache)?);
+    }
+    found.sort();
+    found.dedup();
+    let mut text = String::new();
+    for index in found {
+        let bytes = fs::symlink_metadata(&index).map_or(0, |meta| meta.len());
+        fs::remove_file(&index)
+            .map_err(|e| Failure::usage(format!("{}: {}", index.display(), plain(&e))))?;
+        removed = (removed.0 + 1, removed.1 + bytes);
+        text += &format!("removed {}  {}\n", index.display(), Size(bytes));
+    }
+    text += &match removed {
+        (0, _) => "no index found\n".to_owned(),
+        (1, _) => String::new(),
+        (files, bytes) => format!("{files} files, {}\n", Size(bytes)),
+    };
+    output::print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// As [`places`], also of a dump that is gone, and of an index itself.
+fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
+    let places = places(path, refs);
+    if path.extension() == Some(OsStr::new(EXTENSION)) {
+        return vec![path.to_path_buf()];
+    }
+    match places.is_empty() {
+        true => vec![named(path.as_os_str().to_owned(), refs).into()],
+        false => places,
+    }
+}
+
+/// The indexes in a folder, and what a killed run left of one.
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |e: io::Error| Failure::usage(format!("{}: {}", folder.display(), plain(&e)));
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension() == Some(OsStr::new(EXTENSION)) && is_ours(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a file begins as an index does.
+fn is_ours(path: &Path) -> bool {
+    let mut first = [0; 64];
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+        && fs::File::open(path)
+            .and_then(|mut file| file.read(&mut first))
+            .is_ok_and(|read| hprof::is_index(&first[..read]))
+}

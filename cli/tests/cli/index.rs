@@ -1,0 +1,308 @@
+//! The index beside a dump: what it changes is the time, and nothing else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use testdata::writer::graph::{self, NodeKind};
+use testdata::writer::{Elements, FieldType, Options, Rng, Root};
+
+/// A folder with a dump large enough for an index, and one for what lies elsewhere.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+const DUMP: &str = "heap.hprof";
+
+impl Place {
+    fn new() -> Self {
+        let mut rng = Rng::new(11);
+        let nodes = 300;
+        let edges: Vec<(usize, usize)> = (0..700)
+            .map(|_| (rng.below(nodes), rng.below(nodes)))
+            .collect();
+        let (mut heap, _) = graph::heap(
+            nodes,
+            &edges,
+            &[1, 40, 80],
+            NodeKind::Mixed,
+            Options::default(),
+        );
+        heap.set_system_properties(&[("java.vm.version", "17.0.15+6")]);
+        let large = heap.add_primitive_array(Elements::Zeros(FieldType::Long, 5 << 19));
+        heap.add_root(Root::JniGlobal { global_ref: 5 }, large);
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join(DUMP), heap.build()).expect("a dump");
+        Self { folder }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = crate::support::heapdiff(self.folder.path(), args);
+        command.env("XDG_CACHE_HOME", self.at("cache"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("a run")
+    }
+
+    /// What a run that succeeds prints, and what it says on standard error.
+    #[track_caller]
+    fn answer(&self, args: &[&str]) -> (String, String) {
+        let done = self.run(args);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let stderr = text(&done.stderr);
+        assert!(done.status.success(), "{args:?}: {stderr}");
+        (text(&done.stdout), stderr)
+    }
+
+    /// Names of all files, those elsewhere included.
+    fn files(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for folder in [self.folder.path().to_path_buf(), self.at("cache/heapdiff")] {
+            let entries = fs::read_dir(folder).into_iter().flatten();
+            let files = entries.map(|e| e.expect("an entry"));
+            let files = files.filter(|e| e.path().is_file());
+            names.extend(files.map(|e| e.file_name().to_string_lossy().into_owned()));
+        }
+        names.sort();
+        names
+    }
+}
+
+const COMMANDS: [&[&str]; 12] = [
+    &["histo", DUMP],
+    &["histo", DUMP, "--retained"],
+    &["top", DUMP],
+    &["top", DUMP, "--under", "/Object/"],
+    &["show", DUMP, "java.lang.String"],
+    &["show", DUMP, "class java.lang.Object"],
+    &["paths", DUMP, "java.lang.Object[]"],
+    &["paths", DUMP, "/./", "--refs", "all"],
+    &["sizeof", DUMP, "java.lang.Object[]", "--tree"],
+    &["threads", DUMP],
+    &["top", DUMP, "--refs", "strong"],
+    &["diff", DUMP, DUMP],
+];
+
+/// All answers, as JSON.
+fn answers(place: &Place, more: &[&str]) -> Vec<String> {
+    let json = ["--format", "json"];
+    let each = |command: &&[&str]| place.answer(&[command, &json[..], more].concat()).0;
+    COMMANDS.iter().map(each).collect()
+}
+
+#[test]
+fn answers_are_the_same_with_an_index_and_without() {
+    let place = Place::new();
+    let expected = answers(&place, &["--no-index"]);
+    assert_eq!(place.files(), [DUMP], "no index is written");
+    assert_eq!(answers(&place, &[]), expected);
+    let all = [
+        DUMP,
+        "heap.hprof.all.hdx",
+        "heap.hprof.hdx",
+        "heap.hprof.strong.hdx",
+    ];
+    assert_eq!(place.files(), all);
+    // Now each comes from an index, a comparison twice.
+    for command in COMMANDS {
+        let (_, said) = place.answer(&[command, &["-v"]].concat());
+        assert!(said.contains("reading the index"), "{command:?}: {said}");
+        assert!(!said.contains("writing"), "{command:?}: {said}");
+        // Paths and sets are searched for in the graph, which no index has.
+        let searches = ["paths", "sizeof"].contains(&command[0]);
+        assert!(searches || !said.contains("linking"), "{command:?}: {said}");
+    }
+    assert_eq!(answers(&place, &[]), expected);
+    let index = fs::read(place.at("heap.hprof.hdx")).expect("the index");
+    for at in [20, 100, 700, index.len() / 2, index.len() - 100] {
+        let mut damaged = index.clone();
+        damaged[at] ^= 4;
+        fs::write(place.at("heap.hprof.hdx"), &damaged).expect("a damaged index");
+        let (top, said) = place.answer(&["top", DUMP, "--format", "json", "-v"]);
+        assert_eq!(top, expected[2], "byte {at}");
+        let told = said.contains("heap.hprof.hdx is not used (");
+        assert!(
+            told && said.contains("writing the index"),
+            "byte {at}: {said}"
+        );
+        let again = fs::read(place.at("heap.hprof.hdx")).expect("the index");
+        assert!(again == index, "it is written anew");
+    }
+}
+
+#[test]
+fn damage_is_told_in_one_line_and_change_is_expected() {
+    let place = Place::new();
+    let said = |args: &[&str]| place.answer(args).1;
+    assert_eq!(said(&["top", DUMP]), "");
+    assert_eq!(said(&["top", DUMP]), "");
+    let index = place.at("heap.hprof.hdx");
+    let whole = fs::read(&index).expect("the index");
+    fs::write(&index, &whole[..whole.len() / 2]).expect("half an index");
+    let line = said(&["histo", DUMP]);
+    assert!(line.ends_with("is not used (damaged: it is cut off): the dump is read anew\n"));
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert_eq!(said(&["histo", DUMP, "-q"]), "");
+    fs::write(&index, &whole).expect("the index");
+    // The dump is replaced: no fault of anybody's.
+    let mut other = fs::read(place.at(DUMP)).expect("the dump");
+    other.truncate(other.len() - 1);
+    fs::write(place.at(DUMP), other).expect("another dump");
+    let line = said(&["top", DUMP, "-v"]);
+    assert!(
+        line.contains("written for another dump, or for this one before"),
+        "{line}"
+    );
+    assert!(!said(&["top", DUMP]).contains("hdx"));
+    // What was found damaged stays so.
+    let strict = place.run(&["top", DUMP, "--strict"]);
+    assert_eq!(strict.status.code(), Some(3));
+    let (json, _) = place.answer(&["top", DUMP, "--format", "json"]);
+    assert!(json.contains("\"partial\": true") || json.contains("\"partial\":true"));
+}
+
+#[test]
+fn where_the_folder_takes_no_index_the_cache_does() {
+    let place = Place::new();
+    // Not even the system's administrator can put a file there.
+    fs::create_dir_all(place.at("heap.hprof.hdx/taken")).expect("a folder");
+    let (first, said) = place.answer(&["top", DUMP, "-v"]);
+    assert!(said.contains("heap.hprof.hdx is not written: "), "{said}");
+    let files = place.files();
+    assert_eq!(files.len(), 2, "{files:?}");
+    let cached = files
+        .iter()
+        .find(|f| f.ends_with(".hdx"))
+        .expect("an index");
+    assert!(cached.starts_with("heap.hprof-"), "{cached}");
+    let (second, said) = place.answer(&["top", DUMP, "-v"]);
+    assert!(!said.contains("linking"), "{said}");
+    assert_eq!(first, second);
+    let (cleaned, _) = place.answer(&["index", "clean"]);
+    assert!(cleaned.contains(cached.as_str()), "{cleaned}");
+    assert_eq!(place.files(), [DUMP]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_share_the_index_of_what_they_lead_to() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let (dump, link) = (place.at(DUMP), place.at("cache/link"));
+    fs::create_dir_all(place.at("cache")).expect("a folder");
+    std::os::unix::fs::symlink(&dump, &link).expect("a link");
+    fs::set_permissions(&dump, fs::Permissions::from_mode(0o640)).expect("permissions");
+    place.answer(&["top", "cache/link"]);
+    assert_eq!(place.files(), [DUMP, "heap.hprof.hdx"]);
+    let meta = fs::metadata(place.at("heap.hprof.hdx")).expect("the index");
+    assert_eq!(meta.permissions().mode() & 0o777, 0o640, "as the dump");
+    let (_, said) = place.answer(&["top", DUMP, "-v"]);
+    assert!(!said.contains("linking"), "{said}");
+    // A link in the index's place is not followed.
+    fs::rename(place.at("heap.hprof.hdx"), place.at("moved")).expect("a renamed file");
+    std::os::unix::fs::symlink(place.at("moved"), place.at("heap.hprof.hdx")).expect("a link");
+    let (_, said) = place.answer(&["top", DUMP, "-v"]);
+    assert!(said.contains("linking"), "{said}");
+}
+
+#[test]
+fn small_and_compressed_dumps_get_none() {
+    let place = Place::new();
+    crate::support::prepare(place.folder.path());
+    let before = place.files();
+    place.answer(&["top", "cut.hprof"]);
+    place.answer(&["top", "testdata/before.hprof.gz"]);
+    assert_eq!(place.files(), before);
+}
+
+#[test]
+fn two_that_write_at_once_leave_one_whole_index() {
+    let place = Place::new();
+    let runs: Vec<_> = (0..4)
+        .map(|_| {
+            let mut command = place.command(&["top", DUMP, "-q"]);
+            command.stdout(std::process::Stdio::null());
+            command.spawn().expect("a run")
+        })
+        .collect();
+    for mut run in runs {
+        assert!(run.wait().expect("its end").success());
+    }
+    assert_eq!(place.files(), [DUMP, "heap.hprof.hdx"]);
+    let (_, said) = place.answer(&["top", DUMP, "-v"]);
+    assert!(!said.contains("linking"), "{said}");
+}
+
+/// Whether a file that is being written lies in a folder.
+#[cfg(target_os = "linux")]
+fn is_being_written(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).expect("the folder");
+    let mut names = entries.map(|e| e.expect("an entry").file_name());
+    names.any(|name| name.to_string_lossy().starts_with(".heapdiff-"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_interrupted_leaves_no_half_index() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let place = Place::new();
+    let mut caught = 0;
+    for _ in 0..200 {
+        let mut command = place.command(&["top", DUMP, "-q"]);
+        command.stdout(std::process::Stdio::null());
+        let mut run = command.spawn().expect("a run");
+        while run.try_wait().expect("its state").is_none() {
+            if is_being_written(place.folder.path()) {
+                let pid = Pid::from_child(&run);
+                // It may have ended just now.
+                let _ = kill_process(pid, Signal::TERM);
+                break;
+            }
+        }
+        let end = run.wait().expect("its end");
+        let files = place.files();
+        let index = files.iter().any(|f| f == "heap.hprof.hdx");
+        assert_eq!(files.len(), 1 + usize::from(index), "{files:?}");
+        if index {
+            let (_, said) = place.answer(&["top", DUMP, "-v"]);
+            assert!(!said.contains("linking"), "{said}");
+            fs::remove_file(place.at("heap.hprof.hdx")).expect("a removed file");
+        }
+        caught += usize::from(!end.success() && !index);
+        if caught == 3 {
+            return;
+        }
+    }
+    panic!("no run was interrupted while it wrote");
+}
+
+#[test]
+fn clean_deletes_indexes_and_nothing_else() {
+    let place = Place::new();
+    place.answer(&["top", DUMP]);
+    place.answer(&["top", DUMP, "--refs", "all"]);
+    fs::write(place.at("mine.hdx"), "my own file").expect("a file");
+    fs::write(place.at("half.hdx"), "").expect("a file");
+    let (said, _) = place.answer(&["index", "clean", "mine.hdx"]);
+    assert_eq!(said, "no index found\n");
+    let (said, _) = place.answer(&["index", "clean", DUMP]);
+    assert_eq!(said.lines().count(), 3, "{said}");
+    assert_eq!(place.files(), ["half.hdx", DUMP, "mine.hdx"]);
+    place.answer(&["top", DUMP]);
+    fs::remove_file(place.at(DUMP)).expect("a removed dump");
+    // What a killed run left behind.
+    fs::copy(place.at("heap.hprof.hdx"), place.at(".heapdiff-x.hdx")).expect("a copy");
+    let (said, _) = place.answer(&["index", "clean", "."]);
+    assert!(said.starts_with("removed ./.heapdiff-x.hdx  "), "{said}");
+    assert_eq!(place.files(), ["half.hdx", "mine.hdx"]);
+    let (said, _) = place.answer(&["index", "clean"]);
+    assert_eq!(said, "no index found\n");
+    let none = place.run(&["index", "clean", "nowhere.hprof"]);
+    assert_eq!(none.status.code(), Some(2));
+}

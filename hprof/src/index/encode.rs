@@ -1,0 +1,135 @@
+//! Small things as bytes: numbers little-endian, texts and lists after their length.
+
+/// Takes what is encoded.
+#[derive(Debug, Default)]
+pub(super) struct Encoder(pub(super) Vec<u8>);
+
+impl Encoder {
+    pub(super) fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(super) fn u32(&mut self, value: u32) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(super) fn flag(&mut self, value: bool) {
+        self.0.push(u8::from(value));
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.u64(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn option<T>(&mut self, value: Option<T>, mut one: impl FnMut(&mut Self, T)) {
+        self.flag(value.is_some());
+        if let Some(value) = value {
+            one(self, value);
+        }
+    }
+
+    pub(super) fn list<T>(&mut self, list: &[T], mut one: impl FnMut(&mut Self, &T)) {
+        self.u64(list.len() as u64);
+        for item in list {
+            one(self, item);
+        }
+    }
+}
+
+/// Gives it back; `None` where the bytes are of something else.
+#[derive(Debug)]
+pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
+
+impl<'a> Decoder<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.take(8)?.first_chunk()?))
+    }
+
+    pub(super) fn usize(&mut self) -> Option<usize> {
+        usize::try_from(self.u64()?).ok()
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.take(4)?.first_chunk()?))
+    }
+
+    pub(super) fn flag(&mut self) -> Option<bool> {
+        match self.take(1)? {
+            [0] => Some(false),
+            [1] => Some(true),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&mut self) -> Option<String> {
+        let len = self.usize()?;
+        String::from_utf8(self.take(len)?.to_vec()).ok()
+    }
+
+    #[allow(
+        clippy::option_option,
+        reason = "the outer one tells of damage, the inner one is the value"
+    )]
+    pub(super) fn option<T>(
+        &mut self,
+        one: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<Option<T>> {
+        match self.flag()? {
+            true => one(self).map(Some),
+            false => Some(None),
+        }
+    }
+
+    /// A list; no more is reserved for it than its bytes can hold.
+    pub(super) fn list<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let len = self.usize()?;
+        let mut list = Vec::with_capacity(len.min(self.0.len()) / size_of::<T>().max(1));
+        for _ in 0..len {
+            list.push(one(self)?);
+        }
+        Some(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_comes_back_and_what_is_cut_off_does_not() {
+        let mut encoder = Encoder::default();
+        encoder.u64(7);
+        encoder.text("größer");
+        encoder.option(Some(3), Encoder::u32);
+        encoder.option(None, Encoder::u32);
+        encoder.list(&[1, 2, 3], |e, &v| e.u32(v));
+        let decoded = |bytes: &[u8]| {
+            let mut decoder = Decoder(bytes);
+            Some((
+                decoder.u64()?,
+                decoder.text()?,
+                decoder.option(Decoder::u32)?,
+                decoder.option(Decoder::u32)?,
+                decoder.list(Decoder::u32)?,
+            ))
+        };
+        let whole = (7, "größer".to_owned(), Some(3), None, vec![1, 2, 3]);
+        assert_eq!(decoded(&encoder.0), Some(whole));
+        for cut in 0..encoder.0.len() {
+            assert_eq!(decoded(&encoder.0[..cut]), None);
+        }
+        let mut endless = vec![0xff; 8];
+        endless[7] = 0;
+        assert_eq!(Decoder(&endless).list(Decoder::u64), None);
+    }
+}

@@ -1,0 +1,294 @@
+//! Header, table and checksums.
+
+use std::fs::{File, Metadata};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use bytemuck::Pod;
+use memmap2::Mmap;
+use rayon::prelude::*;
+use twox_hash::XxHash3_64;
+
+use super::IndexFault;
+use crate::Refs;
+use crate::mem::{self, Column, Store};
+
+pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
+/// Goes up with every change of what sections hold or mean.
+const VERSION: u32 = 1;
+/// Bytes of the header; its checksum, which covers the table as well, is the last word.
+const HEADER: usize = 128;
+const ENTRY: usize = 24;
+/// Sections begin at multiples of this.
+pub(super) const ALIGN: usize = 64;
+/// Bytes that are hashed and checked at a time.
+const BLOCK: usize = 1 << 18;
+/// Bytes at either end of a dump that tell it from others.
+const END: usize = 64 << 10;
+
+/// The sections, in the order of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Small,
+    InnerShapes,
+    LeafShapes,
+    /// Class and length of each array whose shape does not tell them.
+    LongArrays,
+    /// Object and stack trace serial.
+    Sites,
+    /// Which stretches of the address map have marks; then their words, then their counts.
+    MapStretches,
+    MapBits,
+    MapCounts,
+    /// Numbers by rank of objects with references; of all objects where ids are no addresses.
+    MapNumbers,
+    MapLeaves,
+    MapIds,
+    NodeObject,
+    NodeParent,
+    NodeEnd,
+    NodeBases,
+    NodeBytes,
+    NodeWideBytes,
+    NodeLeaves,
+    Leaves,
+    NodeOf,
+    LeafParent,
+}
+
+pub(super) const SECTIONS: usize = Section::LeafParent as usize + 1;
+
+/// What tells a dump's file from others and from what it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    bytes: u64,
+    /// Seconds and nanoseconds since 1970.
+    modified: (u64, u32),
+    /// A hash of the first and the last bytes.
+    ends: u64,
+}
+
+impl Stamp {
+    /// `None` where the system does not tell when the file was changed.
+    pub(crate) fn new(meta: &Metadata, content: &[u8]) -> Option<Self> {
+        let first = &content[..content.len().min(END)];
+        let last = &content[content.len().saturating_sub(END)..];
+        let ends = [hash(first), hash(last)];
+        Some(Self {
+            bytes: content.len() as u64,
+            modified: modified(meta)?,
+            ends: hash(bytemuck::cast_slice(&ends)),
+        })
+    }
+
+    /// Whether a file is, as far as its entry in the folder tells, still the one this was made of.
+    pub(crate) fn agrees(&self, meta: &Metadata) -> bool {
+        meta.len() == self.bytes && modified(meta) == Some(self.modified)
+    }
+}
+
+fn modified(meta: &Metadata) -> Option<(u64, u32)> {
+    let since = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some((since.as_secs(), since.subsec_nanos()))
+}
+
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    XxHash3_64::oneshot(bytes)
+}
+
+/// The checksum of a section: a hash of its blocks' hashes.
+///
+/// Cost: one parallel pass.
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
+    let sums: Vec<u64> = bytes.par_chunks(BLOCK).map(hash).collect();
+    hash(bytemuck::cast_slice(&sums))
+}
+
+/// Where a section is, and its checksum.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    offset: u64,
+    bytes: u64,
+    sum: u64,
+}
+
+/// The header and the table of an index with these sections, and where each of them begins.
+pub(super) fn head(stamp: &Stamp, refs: Refs, sections: &[&[u8]; SECTIONS]) -> (Vec<u8>, Vec<u64>) {
+    let mut at = (HEADER + SECTIONS * ENTRY).next_multiple_of(ALIGN) as u64;
+    let mut offsets = Vec::with_capacity(SECTIONS);
+    let mut table = Vec::with_capacity(SECTIONS * ENTRY);
+    for section in sections {
+        offsets.push(at);
+        for word in [at, section.len() as u64, checksum(section)] {
+            table.extend_from_slice(&word.to_le_bytes());
+        }
+        at = (at + section.len() as u64).next_multiple_of(ALIGN as u64);
+    }
+    let mut head = header(stamp, refs, at);
+    head.extend_from_slice(&[0; 8]);
+    head.extend_from_slice(&table);
+    let sum = head_sum(&head);
+    head[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
+    (head, offsets)
+}
+
+/// All of the header but its checksum.
+fn header(stamp: &Stamp, refs: Refs, len: u64) -> Vec<u8> {
+    let mut header = MAGIC.to_vec();
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&(refs as u32).to_le_bytes());
+    for word in [
+        program(),
+        stamp.bytes,
+        stamp.modified.0,
+        u64::from(stamp.modified.1),
+        stamp.ends,
+        len,
+    ] {
+        header.extend_from_slice(&word.to_le_bytes());
+    }
+    header.resize(HEADER - 8, 0);
+    header
+}
+
+fn program() -> u64 {
+    hash(env!("CARGO_PKG_VERSION").as_bytes())
+}
+
+fn head_sum(head: &[u8]) -> u64 {
+    hash(bytemuck::cast_slice(&[
+        hash(&head[..HEADER - 8]),
+        hash(&head[HEADER..]),
+    ]))
+}
+
+/// Makes the checksums of an index right, for tests of what hangs on its content.
+pub(crate) fn seal(bytes: &mut [u8]) {
+    for at in (0..SECTIONS).map(|i| HEADER + i * ENTRY) {
+        let word = |at: usize| {
+            let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
+            word.map_or(0, |w| u64::from_le_bytes(*w) as usize)
+        };
+        let (offset, len) = (word(at), word(at + 8));
+        let section = bytes.get(offset..).and_then(|b| b.get(..len));
+        let sum = section.map_or(0, checksum);
+        if let Some(to) = bytes.get_mut(at + 16..at + 24) {
+            to.copy_from_slice(&sum.to_le_bytes());
+        }
+    }
+    if let Some(head) = bytes.get_mut(..HEADER + SECTIONS * ENTRY) {
+        let sum = head_sum(head);
+        head[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// An index whose header and table are in order.
+pub(super) struct Sections {
+    map: Arc<Mmap>,
+    table: [Entry; SECTIONS],
+    store: Store,
+}
+
+impl Sections {
+    /// Maps an index and checks that it is of this dump and of these options.
+    pub(super) fn open(
+        path: &Path,
+        stamp: &Stamp,
+        refs: Refs,
+        store: &Store,
+    ) -> Result<Self, IndexFault> {
+        if cfg!(target_endian = "big") {
+            return Err(IndexFault::Other("for machines of the other byte order"));
+        }
+        let file = File::open(path)?;
+        if !file.metadata()?.is_file() || file.metadata()?.len() < MAGIC.len() as u64 {
+            return Err(IndexFault::Foreign);
+        }
+        let map = mem::map_file(&file)?;
+        if !map.starts_with(MAGIC) {
+            return Err(IndexFault::Foreign);
+        }
+        let head = map
+            .get(..HEADER + SECTIONS * ENTRY)
+            .ok_or(IndexFault::Damaged("it is cut off"))?;
+        let word = |at: usize| {
+            let bytes = head.get(at..).and_then(<[u8]>::first_chunk);
+            bytes.map_or(0, |b| u64::from_le_bytes(*b))
+        };
+        let expected = header(stamp, refs, map.len() as u64);
+        let own = word(MAGIC.len());
+        let wanted = u64::from(VERSION) | (refs as u64) << 32;
+        if own as u32 != VERSION || head[24..32] != expected[24..32] {
+            return Err(IndexFault::Other("by another version of heapdiff"));
+        }
+        if word(HEADER - 8) != head_sum(head) {
+            return Err(IndexFault::Damaged("its header is not what was written"));
+        }
+        if own != wanted {
+            return Err(IndexFault::Other("for other references that retain"));
+        }
+        if head[64..72] != expected[64..72] {
+            return Err(IndexFault::Damaged("it is cut off"));
+        }
+        if head[..HEADER - 8] != expected[..] {
+            return Err(IndexFault::Stale);
+        }
+        let mut table = [Entry::default(); SECTIONS];
+        for (i, entry) in table.iter_mut().enumerate() {
+            let at = HEADER + i * ENTRY;
+            *entry = Entry {
+                offset: word(at),
+                bytes: word(at + 8),
+                sum: word(at + 16),
+            };
+        }
+        Ok(Self {
+            map: Arc::new(map),
+            table,
+            store: store.clone(),
+        })
+    }
+
+    pub(super) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn range(&self, section: Section) -> Option<std::ops::Range<usize>> {
+        let entry = self.table[section as usize];
+        let end = entry.offset.checked_add(entry.bytes)?;
+        let range = usize::try_from(entry.offset).ok()?..usize::try_from(end).ok()?;
+        (range.end <= self.map.len()).then_some(range)
+    }
+
+    /// A section as it was written: its checksum is right, and so is every part of it by `fits`, which is
+    /// given the section, and the first and the last place of the part. These see damaged elements, too.
+    pub(super) fn column<T: Pod + Sync>(
+        &self,
+        section: Section,
+        fits: impl Fn(&[T], std::ops::Range<usize>) -> bool + Sync,
+    ) -> Result<Column<T>, IndexFault> {
+        let damaged = || IndexFault::Damaged("a section is not what was written");
+        let range = self.range(section).ok_or_else(damaged)?;
+        let (first, bytes) = (range.start, range.len());
+        let column: Column<T> = Column::part(&self.map, range, &self.store).ok_or_else(damaged)?;
+        let all: &[T] = &column;
+        let size = size_of::<T>();
+        let sums: Option<Vec<u64>> = (0..bytes.div_ceil(BLOCK))
+            .into_par_iter()
+            .map(|block| {
+                let part = block * BLOCK..bytes.min((block + 1) * BLOCK);
+                mem::populate(&self.map, first + part.start, part.len());
+                let elements = part.start / size..part.end / size;
+                let sum = hash(bytemuck::cast_slice(&all[elements.clone()]));
+                fits(all, elements).then_some(sum)
+            })
+            .collect();
+        match sums {
+            Some(sums) if hash(bytemuck::cast_slice(&sums)) == self.table[section as usize].sum => {
+                Ok(column)
+            }
+            _ => Err(damaged()),
+        }
+    }
+}

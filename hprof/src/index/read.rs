@@ -1,0 +1,473 @@
+//! From an index to the snapshot that it was written of.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use bytemuck::Pod;
+
+use super::encode::Decoder;
+use super::format::{Section, Sections, hash};
+use super::write::{ORDERED, PERMUTED, ROOT_KINDS, SORTED};
+use super::{IndexFault, check};
+use crate::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Split};
+use crate::build::{self, Learnt};
+use crate::classes::Classes;
+use crate::error::{Error, Warning};
+use crate::histogram::{ClassTotal, Histogram, Total};
+use crate::ids::{NONE, ObjectId};
+use crate::layout::{Layout, LayoutSource, Sizes};
+use crate::mem::{Column, Store};
+use crate::outline::{Outline, Segment};
+use crate::record::{self, Header};
+use crate::scan::Piece;
+use crate::shape::{ShapeSizes, Shapes};
+use crate::snapshot::{Dump, Known, Snapshot};
+use crate::source::Source;
+use crate::tree::DominatorTree;
+use crate::tree::ranges::Sums;
+use crate::walk::{Root, RootKind};
+use crate::{Options, Refs};
+
+type Checked<T> = std::result::Result<T, IndexFault>;
+
+const MISFIT: IndexFault = IndexFault::Damaged("its parts do not fit together");
+
+/// What tells one class table from another.
+pub(super) fn class_hash(classes: &Classes) -> u64 {
+    let each = classes
+        .iter()
+        .map(|(_, c)| c.id.0 ^ hash(c.name.as_bytes()));
+    let mut words: Vec<u64> = each.collect();
+    words.push(classes.dumped() as u64);
+    words.push(classes.arrays().len() as u64);
+    hash(bytemuck::cast_slice(&words))
+}
+
+impl Snapshot {
+    /// A snapshot as [`Snapshot::open`] makes it, from the index that [`Snapshot::write_index`] wrote.
+    ///
+    /// Cost: the records outside the heap are read as by [`Snapshot::open`], and the index is verified in
+    /// one parallel pass. Its arrays stay in the file and are mapped.
+    ///
+    /// # Errors
+    /// When the index is of another dump, version or kind of [`Refs`], is damaged, or the dump cannot be
+    /// read: [`Snapshot::open`] then says why.
+    pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
+        let store = Store::new(options.max_memory);
+        // Nothing that is dropped from now on is for another array.
+        store.stop_keeping();
+        let parts = Parts::open(path, index, options.refs, &store)?;
+        let Parts {
+            sections,
+            small,
+            dump,
+        } = parts;
+        let Small {
+            split,
+            pieces,
+            roots,
+            holders,
+            map,
+            known,
+            totals,
+            ..
+        } = small;
+        let classes = &dump.classes;
+        let mut shapes = Shapes::new(classes);
+        let pairs = |section| sections.column(section, |_: &[[u32; 2]], _| true);
+        let longs = pairs(Section::LongArrays)?;
+        if longs.iter().any(|l| l[0] as usize >= classes.len()) || !shapes.has_room(longs.len()) {
+            return Err(MISFIT);
+        }
+        shapes.longs = longs.iter().map(|l| (l[0], l[1])).collect();
+        let limit = shapes.first_long() as usize + longs.len();
+        let inner_shapes = sections.column(Section::InnerShapes, check::below(limit))?;
+        let leaf_shapes = sections.column(Section::LeafShapes, check::below(limit))?;
+        let inner = (split.inner as usize).checked_sub(split.classes as usize);
+        let leaves = u32::try_from(leaf_shapes.len()).ok();
+        let objects = leaves.and_then(|l| l.checked_add(split.inner));
+        let objects = objects.filter(|&o| o < NONE).ok_or(MISFIT)?;
+        if inner != Some(inner_shapes.len()) || split.classes as usize != classes.dumped() {
+            return Err(MISFIT);
+        }
+        let sites = pairs(Section::Sites)?;
+        let sites: Vec<(u32, u32)> = sites.iter().map(|s| (s[0], s[1])).collect();
+        let first = |p: &Piece| p.first_inner <= split.inner - split.classes;
+        let fits = sites.is_sorted()
+            && sites.iter().all(|s| s.0 < objects)
+            && pieces.is_sorted_by_key(|p| (p.first_inner, p.first_leaf))
+            && pieces.is_sorted_by_key(|p| p.first_leaf)
+            && pieces
+                .iter()
+                .all(|p| first(p) && p.first_leaf as usize <= leaf_shapes.len())
+            && holders.is_sorted_by_key(|r| r.0)
+            && holders.iter().all(|r| r.0 < objects);
+        if !fits {
+            return Err(MISFIT);
+        }
+        let map = map.read(&sections, split, objects, leaf_shapes.len())?;
+        let tree = tree(&sections, holders, split.inner, objects, leaf_shapes.len())?;
+        Ok(Self {
+            shape_sizes: ShapeSizes::new(&shapes, &dump.sizes),
+            dump,
+            map,
+            pieces,
+            shapes,
+            inner_shapes,
+            leaf_shapes,
+            split,
+            roots,
+            sites,
+            options: options.clone(),
+            store,
+            tree,
+            totals,
+            known,
+        })
+    }
+}
+
+impl Histogram {
+    /// A histogram as [`Histogram::open`] makes it, from an index.
+    ///
+    /// Cost: as [`Snapshot::from_index`], but only what is small is verified.
+    ///
+    /// # Errors
+    /// As [`Snapshot::from_index`].
+    pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
+        let store = Store::new(options.max_memory);
+        let Parts {
+            small, mut dump, ..
+        } = Parts::open(path, index, options.refs, &store)?;
+        if !small.known.out_of_order {
+            let of_graph = &small.known.of_graph;
+            dump.warnings.retain(|w| !of_graph.contains(w));
+        }
+        Ok(Self {
+            dump,
+            totals: small.totals,
+        })
+    }
+}
+
+/// What both begin with.
+struct Parts {
+    sections: Sections,
+    small: Small,
+    dump: Dump,
+}
+
+impl Parts {
+    fn open(path: &Path, index: &Path, refs: Refs, store: &Store) -> Checked<Self> {
+        let unreadable = |e: Error| match e {
+            Error::Io { source, .. } => IndexFault::Unreadable(source),
+            _ => IndexFault::Stale,
+        };
+        let source = Source::open(path).map_err(unreadable)?;
+        let stamp = source.stamp().ok_or(IndexFault::NoFile)?;
+        let sections = Sections::open(index, stamp, refs, store)?;
+        let bytes: Column<u8> = sections.column(Section::Small, |_, _| true)?;
+        let mut decoder = Decoder(&bytes);
+        let small = Small::decode(&mut decoder, source.len());
+        let mut small = small.filter(|_| decoder.0.is_empty()).ok_or(MISFIT)?;
+        let header = record::header(&source).map_err(unreadable)?;
+        let outline = Outline::read(&source, &header);
+        let dump = small.dump(source, header, outline)?;
+        Ok(Self {
+            sections,
+            small,
+            dump,
+        })
+    }
+}
+
+/// The section of what is small.
+struct Small {
+    class_hash: u64,
+    warnings: Vec<Warning>,
+    sizes: Option<Sizes>,
+    totals: Vec<ClassTotal>,
+    split: Split,
+    pieces: Vec<Piece>,
+    roots: Vec<Root>,
+    /// Objects that roots hold.
+    holders: Vec<(u32, RootKind)>,
+    map: MapKind,
+    known: Known,
+}
+
+impl Small {
+    /// [`Snapshot::small`] backwards.
+    fn decode(d: &mut Decoder<'_>, file: usize) -> Option<Self> {
+        let class_hash = d.u64()?;
+        let learnt = Learnt {
+            late: d.list(Decoder::usize)?,
+            unknown: d.list(Decoder::u64)?,
+            arrays: d.list(Decoder::u64)?,
+        };
+        let warnings = d.list(warning)?;
+        let of_graph = d.list(warning)?;
+        let out_of_order = d.flag()?;
+        let layout = Layout {
+            reference: d.u32()?,
+            header: d.u32()?,
+            array_header: d.u32()?,
+            align: d.u32()?,
+            source: match d.flag()? {
+                true => LayoutSource::Addresses,
+                false => LayoutSource::Assumed,
+            },
+        };
+        let align = d.u64().filter(|a| a.is_power_of_two() && *a <= 1 << 20)?;
+        let sizes = Sizes {
+            layout,
+            instance: d.list(size)?,
+            class_object: d.list(size)?,
+            arrays: d.list(|d| Some((d.u32()?, d.u32()?)))?,
+            align,
+        };
+        let totals = d.list(|d| {
+            Some(ClassTotal {
+                all: total(d)?,
+                ..ClassTotal::default()
+            })
+        })?;
+        let histogram = d.list(|d| {
+            Some(ClassTotal {
+                all: total(d)?,
+                reachable: total(d)?,
+                retained_bytes: size(d)?,
+            })
+        })?;
+        let known = Known {
+            learnt,
+            of_graph,
+            out_of_order,
+            unreachable: size(d)?.into(),
+            jvm: d.option(Decoder::text)?.into(),
+            doubt: d.option(warning)?.into(),
+            histogram: histogram.into(),
+        };
+        let split = Split {
+            classes: d.u32()?,
+            inner: d.u32()?,
+        };
+        let pieces = d.list(|d| {
+            let (start, end) = (d.usize()?, d.usize()?);
+            (start <= end && end <= file).then_some(())?;
+            Some(Piece {
+                segment: Segment { start, end },
+                first_inner: d.u32()?,
+                first_leaf: d.u32()?,
+            })
+        })?;
+        let roots = d.list(|d| {
+            Some(Root {
+                kind: kind(d)?,
+                id: ObjectId(d.u64()?),
+                thread: d.u32()?,
+                frame: d.u32()?.cast_signed(),
+            })
+        })?;
+        let holders = d.list(|d| Some((d.u32()?, kind(d)?)))?;
+        let is_flat = |range: Range| build::is_flat(range.base, range.end, file);
+        let map = match (d.u32()?, d.option(range)?) {
+            (ORDERED, Some(range)) if is_flat(range) => MapKind::Ordered(range),
+            (PERMUTED, Some(range)) if is_flat(range) => MapKind::Permuted(range),
+            (SORTED, None) => MapKind::Sorted,
+            _ => return None,
+        };
+        Some(Self {
+            class_hash,
+            warnings,
+            sizes: Some(sizes),
+            totals,
+            split,
+            pieces,
+            roots,
+            holders,
+            map,
+            known,
+        })
+    }
+
+    /// The dump with its classes, which have to be those that the index was made with.
+    fn dump(&mut self, source: Source, header: Header, mut outline: Outline) -> Checked<Dump> {
+        let learnt = &self.known.learnt;
+        // More than are in the file would be no dump's.
+        let unknown: HashSet<u64> = learnt.unknown.iter().copied().collect();
+        let sane = unknown.len() == learnt.unknown.len() && learnt.late.is_sorted();
+        let classes = build::classes_with(&source, &header, &outline, learnt);
+        let classes = classes.filter(|c| sane && class_hash(c) == self.class_hash);
+        let (classes, sizes) = classes.zip(self.sizes.take()).ok_or(MISFIT)?;
+        let known = self.known.histogram.get().map_or(0, Vec::len);
+        let lens = [
+            sizes.instance.len(),
+            sizes.class_object.len(),
+            sizes.arrays.len(),
+            self.totals.len(),
+            known,
+        ];
+        if lens.iter().any(|&len| len != classes.len()) {
+            return Err(MISFIT);
+        }
+        outline.warnings.clear();
+        Ok(Dump {
+            source,
+            header,
+            outline,
+            classes,
+            sizes,
+            warnings: std::mem::take(&mut self.warnings),
+        })
+    }
+}
+
+/// No size or sum of sizes is so large that two of them have no sum.
+fn size(d: &mut Decoder<'_>) -> Option<u64> {
+    d.u64().filter(|&size| size < 1 << 60)
+}
+
+fn total(d: &mut Decoder<'_>) -> Option<Total> {
+    Some(Total {
+        objects: size(d)?,
+        bytes: size(d)?,
+    })
+}
+
+fn warning(d: &mut Decoder<'_>) -> Option<Warning> {
+    Some(Warning {
+        offset: d.option(Decoder::u64)?,
+        message: d.text()?,
+        partial: d.flag()?,
+    })
+}
+
+fn kind(d: &mut Decoder<'_>) -> Option<RootKind> {
+    ROOT_KINDS.get(d.u32()? as usize).copied()
+}
+
+fn range(d: &mut Decoder<'_>) -> Option<Range> {
+    let (base, end) = (d.u64()?, d.u64()?);
+    (base < end && base.is_multiple_of(64)).then_some(Range { base, end })
+}
+
+/// How ids become numbers.
+enum MapKind {
+    Ordered(Range),
+    Permuted(Range),
+    Sorted,
+}
+
+impl MapKind {
+    fn read(
+        self,
+        sections: &Sections,
+        split: Split,
+        objects: u32,
+        leaves: usize,
+    ) -> Checked<AddressMap> {
+        let inner = (split.inner - split.classes) as usize;
+        match self {
+            Self::Ordered(range) => {
+                let ranks = ranks(sections, range)?;
+                match ranks.marked.map(|m| m as usize) == [inner, leaves] {
+                    true => Ok(AddressMap::Ordered(ranks)),
+                    false => Err(MISFIT),
+                }
+            }
+            Self::Permuted(range) => {
+                let ranks = ranks(sections, range)?;
+                let with_refs = check::within(split.classes..split.inner);
+                let with_refs = sections.column(Section::MapNumbers, with_refs)?;
+                let of_leaves = check::within(split.inner..objects);
+                let of_leaves = sections.column(Section::MapLeaves, of_leaves)?;
+                let marked = ranks.marked.map(|m| m as usize);
+                match marked == [with_refs.len(), of_leaves.len()] {
+                    true => Ok(AddressMap::Permuted {
+                        ranks,
+                        with_refs,
+                        leaves: of_leaves,
+                    }),
+                    false => Err(MISFIT),
+                }
+            }
+            Self::Sorted => {
+                let ids = sections.column(Section::MapIds, check::ascend::<u64>)?;
+                let numbers = check::within(split.classes..objects);
+                let numbers = sections.column(Section::MapNumbers, numbers)?;
+                match ids.len() == numbers.len() {
+                    true => Ok(AddressMap::Sorted { ids, numbers }),
+                    false => Err(MISFIT),
+                }
+            }
+        }
+    }
+}
+
+fn whole<T: Pod + Sync>(sections: &Sections, section: Section) -> Checked<Column<T>> {
+    sections.column(section, |_, _| true)
+}
+
+fn ranks(sections: &Sections, range: Range) -> Checked<Ranks> {
+    let numbers: Column<u32> = whole(sections, Section::MapStretches)?;
+    let bits: Column<u64> = whole(sections, Section::MapBits)?;
+    let counts: Column<u32> = whole(sections, Section::MapCounts)?;
+    let marked = check::ranks(&bits, &counts, PAIRS_IN_LINE * 2).ok_or(MISFIT)?;
+    let [Ok(with_refs), Ok(leaves)] = marked.map(u32::try_from) else {
+        return Err(MISFIT);
+    };
+    let stretches = (&numbers[..], &bits[..], &counts[..]);
+    Ranks::of_stretches(range, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
+}
+
+fn tree(
+    sections: &Sections,
+    roots: Vec<(u32, RootKind)>,
+    inner: u32,
+    objects: u32,
+    leaf_count: usize,
+) -> Checked<DominatorTree> {
+    let object = sections.column(Section::NodeObject, check::objects(inner))?;
+    let nodes = object.len();
+    let parent = sections.column(Section::NodeParent, check::parents)?;
+    let end = sections.column(Section::NodeEnd, check::ends)?;
+    let leaf_start = sections.column(Section::NodeLeaves, check::ascend::<u32>)?;
+    let leaves = sections.column(Section::Leaves, check::within(inner..objects))?;
+    let node_of = sections.column(Section::NodeOf, check::below_or_none(nodes))?;
+    let leaf_parent = sections.column(Section::LeafParent, check::below_or_none(nodes))?;
+    let bytes = Sums {
+        bases: whole(sections, Section::NodeBases)?,
+        rest: whole(sections, Section::NodeBytes)?,
+        wide: sections.column(Section::NodeWideBytes, check::ascend::<u64>)?,
+    };
+    let summed = match bytes.wide.is_empty() {
+        true => {
+            bytes.rest.len() == nodes + 1 && check::sums(&bytes.bases, &bytes.rest, Sums::BLOCK)
+        }
+        false => bytes.wide.len() == nodes + 1,
+    };
+    let fits = nodes > 0
+        && parent.len() == nodes
+        && end.len() == nodes
+        && leaf_start.len() == nodes + 1
+        && leaf_start.last().map(|&l| l as usize) == Some(leaves.len())
+        && node_of.len() == inner as usize
+        && leaf_parent.len() == leaf_count
+        && summed;
+    if !fits {
+        return Err(MISFIT);
+    }
+    Ok(DominatorTree {
+        object,
+        parent,
+        end,
+        bytes,
+        leaf_start,
+        leaves,
+        node_of,
+        leaf_parent,
+        inner,
+        roots,
+    })
+}

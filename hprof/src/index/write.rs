@@ -1,0 +1,226 @@
+//! From a snapshot to its index.
+
+use std::io::{self, Write};
+
+use super::encode::Encoder;
+use super::format::{self, ALIGN, SECTIONS, Section};
+use crate::address::{AddressMap, Ranks};
+use crate::error::Warning;
+use crate::histogram::{ClassTotal, Total};
+use crate::layout::LayoutSource;
+use crate::snapshot::Snapshot;
+use crate::walk::RootKind;
+
+/// Which kind of map the sections are of.
+pub(super) const ORDERED: u32 = 0;
+pub(super) const PERMUTED: u32 = 1;
+pub(super) const SORTED: u32 = 2;
+
+/// Kinds of roots by the numbers that stand for them.
+pub(super) const ROOT_KINDS: [RootKind; 15] = [
+    RootKind::StickyClass,
+    RootKind::Thread,
+    RootKind::JavaFrame,
+    RootKind::JniLocal,
+    RootKind::JniGlobal,
+    RootKind::NativeStack,
+    RootKind::ThreadBlock,
+    RootKind::Monitor,
+    RootKind::InternedString,
+    RootKind::Finalizing,
+    RootKind::Debugger,
+    RootKind::ReferenceCleanup,
+    RootKind::VmInternal,
+    RootKind::JniMonitor,
+    RootKind::Unknown,
+];
+
+fn kind(encoder: &mut Encoder, kind: RootKind) {
+    let at = ROOT_KINDS.iter().position(|&k| k == kind);
+    encoder.u32(at.unwrap_or(ROOT_KINDS.len()) as u32);
+}
+
+fn warning(encoder: &mut Encoder, warning: &Warning) {
+    encoder.option(warning.offset, Encoder::u64);
+    encoder.text(&warning.message);
+    encoder.flag(warning.partial);
+}
+
+fn total(encoder: &mut Encoder, total: Total) {
+    encoder.u64(total.objects);
+    encoder.u64(total.bytes);
+}
+
+impl Snapshot {
+    /// Whether an index of this dump can be written: it is an uncompressed file, and has not changed since
+    /// it was opened, as far as its size and time tell.
+    #[must_use]
+    pub fn can_be_indexed(&self) -> bool {
+        let source = self.source();
+        let meta = std::fs::metadata(source.path());
+        !cfg!(target_endian = "big")
+            && source
+                .stamp()
+                .zip(meta.ok())
+                .is_some_and(|(stamp, meta)| stamp.agrees(&meta))
+    }
+
+    /// Bytes that [`Snapshot::write_index`] will write, but for a few small things.
+    #[must_use]
+    pub fn index_bytes(&self) -> u64 {
+        let columns = self.columns().iter().map(|c| c.len() as u64).sum::<u64>();
+        // The address map takes two bits for each eight bytes of heap.
+        columns + self.source().len() as u64 / 16 + (1 << 20)
+    }
+
+    /// Writes an index, from which [`Snapshot::from_index`] makes this snapshot again.
+    ///
+    /// Cost: works out what reports say of every dump, unless that was asked for before; one pass over the
+    /// arrays for their checksums, and writing them: about 24 bytes an object.
+    ///
+    /// # Errors
+    /// When writing fails, or the dump's file can have no index.
+    pub fn write_index(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Some(stamp) = self.source().stamp() else {
+            return Err(io::Error::other("compressed dumps and pipes have no index"));
+        };
+        let (small, longs, sites) = (self.small(), pairs(&self.shapes.longs), pairs(&self.sites));
+        let mut sections = self.columns();
+        sections[Section::Small as usize] = &small;
+        let stretches = self.map.ranks().map(Ranks::stretches);
+        let (numbers, bits, counts) = stretches.unwrap_or_default();
+        sections[Section::MapStretches as usize] = bytemuck::cast_slice(&numbers);
+        sections[Section::MapBits as usize] = bytemuck::cast_slice(&bits);
+        sections[Section::MapCounts as usize] = bytemuck::cast_slice(&counts);
+        sections[Section::LongArrays as usize] = bytemuck::cast_slice(&longs);
+        sections[Section::Sites as usize] = bytemuck::cast_slice(&sites);
+        let (head, offsets) = format::head(stamp, self.options.refs, &sections);
+        out.write_all(&head)?;
+        let mut at = head.len() as u64;
+        let mut pad = |out: &mut dyn Write, to: u64| -> io::Result<()> {
+            let gap = [0; ALIGN];
+            out.write_all(&gap[..to.saturating_sub(at).min(ALIGN as u64) as usize])?;
+            at = to;
+            Ok(())
+        };
+        for (section, &offset) in sections.iter().zip(&offsets) {
+            pad(out, offset)?;
+            out.write_all(section)?;
+            pad(&mut io::sink(), offset + section.len() as u64)?;
+        }
+        let end = offsets.last().zip(sections.last());
+        let end = end.map_or(0, |(offset, last)| offset + last.len() as u64);
+        pad(out, end.next_multiple_of(ALIGN as u64))?;
+        out.flush()
+    }
+
+    /// The arrays, each at its section's place; what is not flat in memory is left empty.
+    fn columns(&self) -> [&[u8]; SECTIONS] {
+        let mut sections: [&[u8]; SECTIONS] = [&[]; SECTIONS];
+        let mut put = |section: Section, bytes| sections[section as usize] = bytes;
+        put(
+            Section::InnerShapes,
+            bytemuck::cast_slice(&self.inner_shapes),
+        );
+        put(Section::LeafShapes, bytemuck::cast_slice(&self.leaf_shapes));
+        match &self.map {
+            AddressMap::Ordered(_) => {}
+            AddressMap::Permuted {
+                with_refs, leaves, ..
+            } => {
+                put(Section::MapNumbers, bytemuck::cast_slice(with_refs));
+                put(Section::MapLeaves, bytemuck::cast_slice(leaves));
+            }
+            AddressMap::Sorted { ids, numbers } => {
+                put(Section::MapNumbers, bytemuck::cast_slice(numbers));
+                put(Section::MapIds, bytemuck::cast_slice(ids));
+            }
+        }
+        let tree = &self.tree;
+        put(Section::NodeObject, bytemuck::cast_slice(&tree.object));
+        put(Section::NodeParent, bytemuck::cast_slice(&tree.parent));
+        put(Section::NodeEnd, bytemuck::cast_slice(&tree.end));
+        put(Section::NodeBases, bytemuck::cast_slice(&tree.bytes.bases));
+        put(Section::NodeBytes, bytemuck::cast_slice(&tree.bytes.rest));
+        put(
+            Section::NodeWideBytes,
+            bytemuck::cast_slice(&tree.bytes.wide),
+        );
+        put(Section::NodeLeaves, bytemuck::cast_slice(&tree.leaf_start));
+        put(Section::Leaves, bytemuck::cast_slice(&tree.leaves));
+        put(Section::NodeOf, bytemuck::cast_slice(&tree.node_of));
+        put(Section::LeafParent, bytemuck::cast_slice(&tree.leaf_parent));
+        sections
+    }
+
+    /// What is small: [`super::read`] has the same fields in the same order.
+    fn small(&self) -> Vec<u8> {
+        let mut e = Encoder::default();
+        let (known, sizes) = (&self.known, &self.dump.sizes);
+        e.u64(super::read::class_hash(self.classes()));
+        e.list(&known.learnt.late, |e, &at| e.u64(at as u64));
+        e.list(&known.learnt.unknown, |e, &id| e.u64(id));
+        e.list(&known.learnt.arrays, |e, &id| e.u64(id));
+        e.list(&self.dump.warnings, warning);
+        e.list(&known.of_graph, warning);
+        e.flag(known.out_of_order);
+        let layout = &sizes.layout;
+        for value in [
+            layout.reference,
+            layout.header,
+            layout.array_header,
+            layout.align,
+        ] {
+            e.u32(value);
+        }
+        e.flag(layout.source == LayoutSource::Addresses);
+        e.u64(sizes.align);
+        e.list(&sizes.instance, |e, &size| e.u64(size));
+        e.list(&sizes.class_object, |e, &size| e.u64(size));
+        e.list(&sizes.arrays, |e, &(base, element)| {
+            e.u32(base);
+            e.u32(element);
+        });
+        e.list(&self.totals, |e, t: &ClassTotal| total(e, t.all));
+        e.list(&self.histogram(), |e, t: &ClassTotal| {
+            total(e, t.all);
+            total(e, t.reachable);
+            e.u64(t.retained_bytes);
+        });
+        e.u64(self.unreachable_bytes());
+        e.option(self.jvm(), |e, jvm| e.text(&jvm));
+        e.option(self.layout_doubt(), |e, doubt| warning(e, &doubt));
+        e.u32(self.split.classes);
+        e.u32(self.split.inner);
+        e.list(&self.pieces, |e, piece| {
+            e.u64(piece.segment.start as u64);
+            e.u64(piece.segment.end as u64);
+            e.u32(piece.first_inner);
+            e.u32(piece.first_leaf);
+        });
+        e.list(&self.roots, |e, root| {
+            kind(e, root.kind);
+            e.u64(root.id.0);
+            e.u32(root.thread);
+            e.u32(root.frame.cast_unsigned());
+        });
+        e.list(&self.tree.roots, |e, &(object, of)| {
+            e.u32(object);
+            kind(e, of);
+        });
+        e.u32(match self.map {
+            AddressMap::Ordered(_) => ORDERED,
+            AddressMap::Permuted { .. } => PERMUTED,
+            AddressMap::Sorted { .. } => SORTED,
+        });
+        e.option(self.map.ranks(), |e, ranks| {
+            e.u64(ranks.range.base);
+            e.u64(ranks.range.end);
+        });
+        e.0
+    }
+}
+
+fn pairs(list: &[(u32, u32)]) -> Vec<[u32; 2]> {
+    list.iter().map(|&(a, b)| [a, b]).collect()
+}

@@ -1,0 +1,408 @@
+//! What comes from an index is what comes from the dump, and a damaged index is refused.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use hprof::{
+    DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Refs, Silent,
+    Snapshot,
+};
+use proptest::prelude::*;
+use testdata::writer::graph::{self, NodeKind};
+use testdata::writer::{self, Elements, FieldType, FileOrder, JvmLayout, Place, Rng, Root, Value};
+
+/// Everything that can be asked, as text: first of the dump, then of each of the first objects.
+fn figures(snapshot: &Snapshot) -> Vec<String> {
+    let count = u32::try_from(snapshot.object_count()).unwrap();
+    let all: Vec<ObjectIndex> = (0..count.min(3000)).map(ObjectIndex).collect();
+    let some: Vec<ObjectIndex> = all.iter().step_by(all.len() / 8 + 1).copied().collect();
+    let tree = snapshot.tree();
+    let mut lines = vec![
+        format!("{:?} {:?}", snapshot.header(), snapshot.refs()),
+        format!("{:?} {}", snapshot.warnings(), snapshot.is_partial()),
+        format!("{:?} {count} {}", snapshot.layout(), tree.node_count()),
+        format!("{:?}", snapshot.classes().iter().collect::<Vec<_>>()),
+        format!("{:?} {:?}", snapshot.histogram(), snapshot.loaders()),
+        format!("{:?} {:?}", snapshot.jvm(), snapshot.layout_doubt()),
+        format!("{} {:?}", snapshot.unreachable_bytes(), snapshot.threads()),
+        format!("{:?}", tree.roots().collect::<Vec<_>>()),
+        format!("{:?}", snapshot.allocation_traces().collect::<Vec<_>>()),
+        format!("{:?}", snapshot.locate(&all)),
+        format!("{:?}", snapshot.strings(&all, 20)),
+        format!("{:?}", snapshot.referrers(&some, 5, &[])),
+        format!(
+            "{:?}",
+            some.iter()
+                .map(|&o| snapshot.roots_of(o))
+                .collect::<Vec<_>>()
+        ),
+    ];
+    for (&object, id) in all.iter().zip(snapshot.ids(&all)) {
+        let id = id.unwrap_or_default();
+        lines.push(format!(
+            "{id} {:?} {} {} {:?} {:?} {:?} {:?}",
+            snapshot.find(id),
+            snapshot.name(object),
+            snapshot.shallow_bytes(object),
+            snapshot.retained_bytes(object),
+            snapshot.retained_objects(object),
+            snapshot.array_length(object),
+            tree.dominator(object).map(|node| {
+                let leaves = tree.leaves(node).take(50).collect::<Vec<_>>();
+                let below = tree.children(node).take(50).collect::<Vec<_>>();
+                (tree.object(node), tree.end(node), leaves, below)
+            }),
+        ));
+    }
+    let options = PathOptions {
+        follow: Refs::All,
+        ..PathOptions::default()
+    };
+    let paths = snapshot.paths(&some, &options, &Silent).unwrap();
+    let path = |&o: &ObjectIndex| paths.path(snapshot, o);
+    lines.push(format!("{:?}", some.iter().map(path).collect::<Vec<_>>()));
+    lines.push(format!("{:?}", paths.merged(snapshot, Merge::Class, 20)));
+    let mut deep = snapshot.deep(&DeepOptions::default(), &Silent).unwrap();
+    lines.push(format!("{:?}", deep.of_set(&some)));
+    drop(deep);
+    let together = snapshot.retained_by_all(&some, &Silent).unwrap();
+    lines.push(format!("{together:?}"));
+    let holders = snapshot.holders().unwrap();
+    let held = |&o: &ObjectIndex| snapshot.hold_of(&holders, o);
+    lines.push(format!("{:?}", all.iter().map(held).collect::<Vec<_>>()));
+    lines
+}
+
+fn histogram(histogram: &Histogram) -> String {
+    let classes: Vec<_> = histogram.classes().iter().collect();
+    let (header, layout) = (histogram.header(), histogram.layout());
+    let (warnings, totals) = (histogram.warnings(), histogram.totals());
+    format!("{header:?} {layout:?} {warnings:?} {totals:?} {classes:?}")
+}
+
+fn options(refs: Refs) -> Options {
+    Options {
+        refs,
+        ..Options::default()
+    }
+}
+
+/// The dump's index, in a file beside it.
+fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
+    let snapshot = Snapshot::open(dump, options, &Silent).unwrap();
+    assert!(snapshot.can_be_indexed());
+    let index = dump.with_extension("hdx");
+    let mut bytes = Vec::new();
+    snapshot.write_index(&mut bytes).unwrap();
+    assert!(bytes.len() as u64 <= snapshot.index_bytes());
+    assert!(hprof::is_index(&bytes));
+    fs::write(&index, bytes).unwrap();
+    (snapshot, index)
+}
+
+/// The same from the dump and from its index, whichever references retain.
+#[track_caller]
+fn same(what: &str, dump: &Path) {
+    for refs in [Refs::Soft, Refs::Strong, Refs::All] {
+        let options = options(refs);
+        let (fresh, index) = indexed(dump, &options);
+        let mapped = Snapshot::from_index(dump, &index, &options).unwrap();
+        let (expected, found) = (figures(&fresh), figures(&mapped));
+        assert_eq!(expected.len(), found.len(), "{what}");
+        for (expected, found) in expected.iter().zip(&found) {
+            assert_eq!(expected, found, "{what}, {refs:?}");
+        }
+        let mut again = Vec::new();
+        mapped.write_index(&mut again).unwrap();
+        assert!(again == fs::read(&index).unwrap(), "{what}: written again");
+        let expected = Histogram::open(dump, &options, &Silent).unwrap();
+        let found = Histogram::from_index(dump, &index, &options).unwrap();
+        assert_eq!(histogram(&expected), histogram(&found), "{what}, {refs:?}");
+    }
+}
+
+#[test]
+fn committed_dumps_are_the_same_from_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["before", "after", "sampled-before", "sampled-after"] {
+        let packed = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../testdata")
+            .join(format!("{name}.hprof.gz"));
+        let mut bytes = Vec::new();
+        let file = fs::File::open(&packed).unwrap();
+        flate2::read::MultiGzDecoder::new(file)
+            .read_to_end(&mut bytes)
+            .unwrap();
+        let dump = folder.path().join(format!("{name}.hprof"));
+        fs::write(&dump, &bytes).unwrap();
+        same(name, &dump);
+        fs::write(&dump, &bytes[..bytes.len() * 2 / 3]).unwrap();
+        same(&format!("{name}, cut off"), &dump);
+        let snapshot = Snapshot::open(&packed, &Options::default(), &Silent).unwrap();
+        assert!(!snapshot.can_be_indexed(), "it is compressed");
+        assert!(snapshot.write_index(&mut Vec::new()).is_err());
+    }
+}
+
+/// A random graph with what else a heap has: strings, weak and soft references, allocation sites,
+/// properties, a distant object.
+fn dump(options: writer::Options, gap: u64) -> Vec<u8> {
+    let mut rng = Rng::new(7);
+    let nodes = 400;
+    let edges: Vec<(usize, usize)> = (0..900)
+        .map(|_| (rng.below(nodes), rng.below(nodes)))
+        .collect();
+    let (mut heap, objects) = graph::heap(nodes, &edges, &[3, 50, 99], NodeKind::Mixed, options);
+    heap.set_system_properties(&[("java.vm.version", "17.0.15+6")]);
+    let boot = heap.boot();
+    for kind in [writer::ReferenceKind::Soft, writer::ReferenceKind::Weak] {
+        let reference = heap.add_reference(kind, objects[7]);
+        heap.add_root(Root::JniGlobal { global_ref: 9 }, reference);
+    }
+    let long = heap.add_primitive_array(Elements::Zeros(FieldType::Int, 5000));
+    heap.add_gap(gap);
+    let text = heap.add_string("at the other end");
+    let both = heap.add_object_array(boot.object, [long, text]);
+    let class = heap.add_class(
+        "com.acme.Last",
+        Some(boot.object),
+        &[("it", FieldType::Object)],
+        &[("last", Value::NULL)],
+    );
+    heap.set_static(class, "last", both);
+    heap.build()
+}
+
+#[test]
+fn synthetic_dumps_are_the_same_from_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump_of = |bytes: &[u8]| {
+        let path = folder.path().join("dump.hprof");
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    let usual = writer::Options::default();
+    let wide = JvmLayout::WIDE;
+    for (what, options, gap) in [
+        ("usual", usual, 0),
+        ("sparse", usual, 8 << 20),
+        ("too sparse for a bitmap", usual, 1 << 40),
+        ("32 bits", writer::Options::bits_32(), 0),
+        ("Android", writer::Options::android(), 64),
+        (
+            "wide",
+            writer::Options {
+                layout: wide,
+                ..usual
+            },
+            0,
+        ),
+        (
+            "no order",
+            writer::Options {
+                order: FileOrder::Shuffled(3),
+                ..usual
+            },
+            0,
+        ),
+        (
+            "classes last",
+            writer::Options {
+                classes: Place::End,
+                ..usual
+            },
+            0,
+        ),
+        (
+            "roots first",
+            writer::Options {
+                roots: Place::Start,
+                ..usual
+            },
+            0,
+        ),
+        (
+            "no system classes",
+            writer::Options {
+                sticky_classes: false,
+                ..usual
+            },
+            0,
+        ),
+    ] {
+        let bytes = dump(options, gap);
+        same(what, &dump_of(&bytes));
+        same(
+            &format!("{what}, cut off"),
+            &dump_of(&bytes[..bytes.len() - 2000]),
+        );
+        // Zeroed class records, names, or objects: unknown classes, damage.
+        for at in [bytes.len() / 3, bytes.len() / 2] {
+            let mut bytes = bytes.clone();
+            bytes[at..at + 40].fill(0);
+            same(&format!("{what}, damaged"), &dump_of(&bytes));
+        }
+    }
+}
+
+#[test]
+fn an_index_of_something_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump.hprof");
+    let bytes = dump(writer::Options::default(), 0);
+    fs::write(&path, &bytes).unwrap();
+    let (_, index) = indexed(&path, &options(Refs::Soft));
+    let fault = |refs| Snapshot::from_index(&path, &index, &options(refs)).err();
+    assert!(fault(Refs::Soft).is_none());
+    assert!(matches!(fault(Refs::All), Some(IndexFault::Other(_))));
+    let whole = fs::read(&index).unwrap();
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = whole.clone();
+        change(&mut bytes);
+        fs::write(&index, bytes).unwrap();
+        fault(Refs::Soft)
+    };
+    let cut = changed(&|b| b.truncate(b.len() - 64));
+    assert!(matches!(cut, Some(IndexFault::Damaged("it is cut off"))));
+    assert!(matches!(
+        changed(&|b| b.truncate(100)),
+        Some(IndexFault::Damaged(_))
+    ));
+    assert!(matches!(changed(&|b| b.clear()), Some(IndexFault::Foreign)));
+    assert!(matches!(
+        changed(&|b| b[0] = b'H'),
+        Some(IndexFault::Foreign)
+    ));
+    assert!(matches!(
+        changed(&|b| b[16] += 1),
+        Some(IndexFault::Other(_))
+    ));
+    // A page that never came to the disk.
+    let lost = changed(&|b| b[4096..8192].fill(0));
+    assert!(matches!(lost, Some(IndexFault::Damaged(_))));
+    fs::write(&index, &whole).unwrap();
+    assert!(fault(Refs::Soft).is_none());
+    // The same length and, at once, another content or another time.
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    let at = |offset| {
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(time + std::time::Duration::from_nanos(offset))
+            .unwrap();
+    };
+    at(100);
+    assert!(matches!(fault(Refs::Soft), Some(IndexFault::Stale)));
+    at(0);
+    assert!(fault(Refs::Soft).is_none());
+    let mut other = bytes.clone();
+    *other.last_mut().unwrap() ^= 1;
+    fs::write(&path, &other).unwrap();
+    at(0);
+    assert!(matches!(fault(Refs::Soft), Some(IndexFault::Stale)));
+    fs::write(&path, &bytes[1..]).unwrap();
+    at(0);
+    assert!(matches!(fault(Refs::Soft), Some(IndexFault::Stale)));
+    fs::remove_file(&index).unwrap();
+    assert!(matches!(fault(Refs::Soft), Some(IndexFault::Unreadable(_))));
+}
+
+/// A dump, its index and what they say, made once.
+struct Sample {
+    folder: tempfile::TempDir,
+    dump: PathBuf,
+    index: Vec<u8>,
+    expected: Vec<String>,
+    histogram: String,
+}
+
+fn samples() -> &'static [Sample] {
+    static SAMPLES: OnceLock<Vec<Sample>> = OnceLock::new();
+    SAMPLES.get_or_init(|| {
+        let usual = writer::Options::default();
+        let shuffled = writer::Options {
+            order: FileOrder::Shuffled(3),
+            ..usual
+        };
+        [(usual, 0), (shuffled, 0), (usual, 1 << 40)]
+            .map(|(options_of_dump, gap)| {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("dump.hprof");
+                fs::write(&path, dump(options_of_dump, gap)).unwrap();
+                let options = Options::default();
+                let (snapshot, index) = indexed(&path, &options);
+                let of_classes = Histogram::open(&path, &options, &Silent).unwrap();
+                Sample {
+                    index: fs::read(index).unwrap(),
+                    expected: figures(&snapshot),
+                    histogram: histogram(&of_classes),
+                    dump: path,
+                    folder,
+                }
+            })
+            .into()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever happens to an index, it is refused or says what the dump says.
+    #[test]
+    fn damage_is_told_or_does_no_harm(
+        which in 0..3_usize,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4),
+        cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
+        case in any::<u64>(),
+    ) {
+        let sample = &samples()[which];
+        let mut bytes = sample.index.clone();
+        for (at, flip) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let index = sample.folder.path().join(format!("{case:x}.hdx"));
+        fs::write(&index, &bytes).unwrap();
+        let options = Options::default();
+        if let Ok(found) = Snapshot::from_index(&sample.dump, &index, &options) {
+            prop_assert!(figures(&found) == sample.expected);
+        }
+        if let Ok(found) = Histogram::from_index(&sample.dump, &index, &options) {
+            prop_assert_eq!(&histogram(&found), &sample.histogram);
+        }
+        fs::remove_file(&index).unwrap();
+    }
+
+    /// An index that was changed and then given checksums that are right may lie, and do no worse.
+    #[test]
+    fn right_checksums_of_wrong_content_do_no_harm(
+        which in 0..3_usize,
+        words in prop::collection::vec(
+            (any::<prop::sample::Index>(), prop_oneof![any::<u32>(), 0..3000_u32]), 1..4),
+        case in any::<u64>(),
+    ) {
+        let sample = &samples()[which];
+        let mut bytes = sample.index.clone();
+        for (at, word) in words {
+            // Not the header and the table.
+            let at = 1024 + at.index((bytes.len() - 1024) / 4) * 4;
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        hprof::fuzz::seal_index(&mut bytes);
+        let index = sample.folder.path().join(format!("{case:x}.sealed.hdx"));
+        fs::write(&index, &bytes).unwrap();
+        let options = Options::default();
+        if let Ok(found) = Snapshot::from_index(&sample.dump, &index, &options) {
+            prop_assert!(!figures(&found).is_empty());
+        }
+        if let Ok(found) = Histogram::from_index(&sample.dump, &index, &options) {
+            prop_assert!(!histogram(&found).is_empty());
+        }
+        fs::remove_file(&index).unwrap();
+    }
+}
