@@ -170,7 +170,12 @@ fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<ClassTotal> {
 }
 
 impl Snapshot {
-    fn totals(&self) -> Vec<ClassTotal> {
+    /// The objects of each class and their bytes, reachable or not; nothing of what is reachable or
+    /// retained, for which see [`Snapshot::histogram`].
+    ///
+    /// Cost: one look at each class.
+    #[must_use]
+    pub fn totals(&self) -> Vec<ClassTotal> {
         totals(self.classes(), &self.dump.sizes, &self.dump.stats)
     }
 
