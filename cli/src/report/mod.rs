@@ -3,6 +3,7 @@
 
 mod histo;
 mod paths;
+mod query;
 mod show;
 mod sites;
 mod sizeof;
@@ -18,6 +19,7 @@ use crate::args::Gates;
 
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
 pub(crate) use paths::{Hidden, PathLine, PathsReport};
+pub(crate) use query::{ExportReport, ExportedFile, QueryReport};
 pub(crate) use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField,
     ShownObject, ShownReferrer, ShownValue,
@@ -44,6 +46,8 @@ pub(crate) enum Report {
     Threads(ThreadsReport),
     Sites(Box<SitesReport>),
     Sizeof(Box<SizeofReport>),
+    Query(Box<QueryReport>),
+    Export(ExportReport),
 }
 
 /// A diff, with what it leaves out.
@@ -100,6 +104,8 @@ impl Report {
             Self::Threads(r) => vec![r.snapshot.condition()],
             Self::Sites(r) => vec![r.snapshot.condition()],
             Self::Sizeof(r) => vec![r.snapshot.condition()],
+            Self::Query(r) => vec![r.snapshot.condition()],
+            Self::Export(r) => vec![r.snapshot.condition()],
         }
     }
 }
