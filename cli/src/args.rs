@@ -5,6 +5,7 @@ mod common;
 mod diff;
 mod index;
 mod lead;
+mod query;
 mod sizeof;
 mod waste;
 
@@ -29,6 +30,8 @@ use common::CommonArgs;
 use diff::DiffArgs;
 pub(crate) use diff::pattern;
 use index::{IndexArgs, IndexCommand};
+pub(crate) use query::ExportJob;
+use query::{ExportArgs, QueryArgs};
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
 use waste::WasteArgs;
@@ -45,8 +48,9 @@ impl Job {
     fn checked(self) -> Result<Self> {
         let format = self.setup.output.format;
         let fits = match &self.task {
-            Task::Diff { .. } | Task::Hunt { .. } => true,
+            Task::Diff { .. } | Task::Hunt { .. } => !format.is_of_rows(),
             Task::Sites { .. } => format.is_of_stacks(),
+            Task::Query { .. } => format.is_of_rows(),
             _ => false,
         };
         if fits || matches!(format, Format::Text | Format::Json) {
@@ -54,12 +58,11 @@ impl Job {
         }
         let name = format.name();
         let message = format!("this command has no report in the format {name}");
-        Err(
-            Failure::usage(message).with_hint(match format.is_of_stacks() {
-                true => "`heapdiff BEFORE AFTER` and `heapdiff sites` have",
-                false => "`heapdiff BEFORE AFTER` has",
-            }),
-        )
+        Err(Failure::usage(message).with_hint(match format {
+            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` have",
+            _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` have",
+            _ => "`heapdiff BEFORE AFTER` has",
+        }))
     }
 
     /// Whether the report goes where the output goes: a hunt keeps it with the dumps, and what is no text
@@ -112,6 +115,17 @@ pub(crate) enum Task {
     Waste {
         /// One, or several to compare, oldest first.
         dumps: Vec<PathBuf>,
+    },
+    /// One SELECT.
+    Query {
+        dump: PathBuf,
+        sql: String,
+        limits: heapdiff_query::Limits,
+    },
+    /// Tables as files.
+    Export {
+        dump: PathBuf,
+        job: ExportJob,
     },
     Sites {
         dump: PathBuf,
@@ -257,6 +271,10 @@ enum Command {
     Threads(DumpArgs),
     /// Live bytes by the stack that allocated them, in a dump taken with the agent loaded
     Sites(SitesArgs),
+    /// Rows of a SELECT over objects, classes, references, strings and threads
+    Query(QueryArgs),
+    /// All of a dump as Parquet or CSV files, one for each table that `query` knows
+    Export(ExportArgs),
     /// Load the agent into a running JVM: dumps taken from then on name allocation sites
     Attach(AttachArgs),
     /// Take a heap dump of a running JVM
@@ -373,6 +391,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         ),
         Some(Command::Sizeof(sizeof)) => sizeof.task()?,
         Some(Command::Waste(waste)) => waste.task()?,
+        Some(Command::Query(query)) => query.task()?,
+        Some(Command::Export(export)) => export.task()?,
         Some(Command::Show(ShowArgs { select, offset })) => {
             let (dump, selector) = (select.dump, select.selector);
             let setup = select.common.setup(std::slice::from_ref(&dump))?;

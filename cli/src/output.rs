@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use clap_complete::Shell;
+use heapdiff_query::Error as QueryError;
+use heapdiff_tables::Error as TableError;
 
+use crate::command::query::of_query;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::Unfinished;
 use crate::render::{self, Format};
-use crate::report::Report;
+use crate::report::{QueryReport, Report};
 use crate::style::{Style, When};
 
 /// What to write, and where.
@@ -71,6 +74,50 @@ impl Output {
 
     /// Renders the report. A reader that stops reading (`| head`) is no failure.
     pub(crate) fn write(&self, report: &Report) -> Result<()> {
+        if let Report::Query(query) = report {
+            return self.write_rows(query);
+        }
+        self.put(&mut |style, out| render::render(self.format, report, style, out))
+    }
+
+    /// Runs a query and writes its rows as they are found.
+    fn write_rows(&self, query: &QueryReport) -> Result<()> {
+        let mut failure = None;
+        let mut kept = |result: Result<(), QueryError>| {
+            result.map_err(|error| match error {
+                QueryError::Output(TableError::Io(e)) => e,
+                other => {
+                    failure = Some(other);
+                    io::Error::other("the query failed")
+                }
+            })
+        };
+        let written = match (&self.file, self.format) {
+            (Some(path), Format::Parquet) => {
+                replace(path, |out| kept(render::query::parquet(query, out)))
+                    .map_err(|e| failed(&path.display().to_string(), &e))
+            }
+            _ => {
+                let terminal = self.file.is_none() && io::stdout().is_terminal();
+                self.put(&mut |style, out| {
+                    kept(render::query::render(
+                        self.format,
+                        query,
+                        style,
+                        terminal,
+                        out,
+                    ))
+                })
+            }
+        };
+        match failure {
+            Some(error) => Err(of_query(&query.dump, error)),
+            None => written,
+        }
+    }
+
+    /// Writes to where the output goes.
+    fn put(&self, render: &mut dyn FnMut(Style, &mut dyn Write) -> io::Result<()>) -> Result<()> {
         match &self.file {
             None => {
                 let stdout = io::stdout();
@@ -80,8 +127,7 @@ impl Output {
                 }
                 let style = Style::new(self.color, &stdout);
                 let mut out = io::BufWriter::new(stdout.lock());
-                let done =
-                    render::render(self.format, report, style, &mut out).and_then(|()| out.flush());
+                let done = render(style, &mut out).and_then(|()| out.flush());
                 match done {
                     Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                     Err(e) => Err(failed("standard output", &e)),
@@ -93,7 +139,7 @@ impl Output {
                     When::Always => Style::new(When::Always, &io::stdout()),
                     _ => Style::plain(),
                 };
-                replace(path, |out| render::render(self.format, report, style, out))
+                replace(path, |out| render(style, out))
                     .map_err(|e| failed(&path.display().to_string(), &e))
             }
         }
@@ -151,7 +197,10 @@ fn same_file(a: &Path, b: &Path) -> bool {
 
 /// Writes beside the file and renames, so that nobody sees half a report. What is no ordinary file
 /// (a pipe, `/dev/null`) is written to as it is.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         let mut out = io::BufWriter::new(fs::OpenOptions::new().write(true).open(path)?);
         return write(&mut out).and_then(|()| out.flush());

@@ -169,6 +169,15 @@ pub(crate) fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<Cla
 }
 
 impl Snapshot {
+    /// The objects of each class and their bytes, reachable or not; nothing of what is reachable or
+    /// retained, for which see [`Snapshot::histogram`].
+    ///
+    /// Cost: a copy of a figure for each class.
+    #[must_use]
+    pub fn totals(&self) -> Vec<ClassTotal> {
+        self.totals.clone()
+    }
+
     /// The histogram of all objects, of those reachable, and what each class retains.
     ///
     /// A class's retained bytes are the sum of the retained sizes of its top ancestors: those

@@ -684,7 +684,7 @@ impl Snapshot {
             .collect()
     }
 
-    fn text(&self, string: &Raw<'_>, array: Raw<'_>, limit: usize) -> Option<String> {
+    pub(crate) fn text(&self, string: &Raw<'_>, array: Raw<'_>, limit: usize) -> Option<String> {
         let Body::Primitives(kind, len, bytes) = array.body else {
             return None;
         };

@@ -9,7 +9,7 @@ use crate::classes::Reference;
 use crate::error::Result;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::mem::Array;
-use crate::object::{Body, Numbering, Record};
+use crate::object::{Body, Numbering, Raw, Record};
 use crate::outline::Segment;
 use crate::record::Kind;
 use crate::reference::{Via, Way};
@@ -47,6 +47,8 @@ impl Deref for Numbers {
 pub struct Link {
     /// The object that refers.
     pub from: ObjectIndex,
+    /// Its id.
+    pub from_id: ObjectId,
     /// The id that is referred to.
     pub id: ObjectId,
     /// The object of that id; `None` where the dump has none (a dangling reference).
@@ -185,7 +187,7 @@ impl Snapshot {
         let mut links = Links::default();
         let mut passed = 0_u64;
         // `false` when there is no room for more.
-        let mut add = |from: u32, id: u64, way: Way| {
+        let mut add = |from: u32, from_id: u64, id: u64, way: Way| {
             if id == 0 || matches!(way, Way::Class) {
                 return true;
             }
@@ -199,6 +201,7 @@ impl Snapshot {
             }
             let link = Link {
                 from: ObjectIndex(from),
+                from_id: ObjectId(from_id),
                 id: ObjectId(id),
                 to: Some(self.number_of(id))
                     .filter(|&n| n != NONE)
@@ -212,16 +215,19 @@ impl Snapshot {
         };
         let Some(piece) = (part as usize).checked_sub(1) else {
             for class in (0..self.split.classes).map(ClassIndex) {
+                let own = self.classes()[class].id.0;
                 self.each_of_class(class, |id, way| {
-                    add(class.0, id, way);
+                    add(class.0, own, id, way);
                 });
             }
             return links;
         };
         if let Some(piece) = self.pieces.get(piece) {
-            self.walk_piece(piece, |_, number, body| {
+            self.walk_piece(piece, |object, number, body| {
                 let mut room = true;
-                self.each_in_record(body, |id, way| room = room && add(number, id, way));
+                self.each_in_record(body, |id, way| {
+                    room = room && add(number, object.id, id, way);
+                });
                 room
             });
         }
@@ -235,14 +241,20 @@ impl Snapshot {
         let unwritten = self.unwritten();
         let links = unwritten.iter().map(|(from, to, way)| Link {
             from: ObjectIndex(from),
+            from_id: ObjectId::NULL,
             id: ObjectId::NULL,
             to: Some(ObjectIndex(to)),
             way,
         });
         let mut links: Vec<Link> = links.collect();
-        let targets: Vec<ObjectIndex> = links.iter().filter_map(|l| l.to).collect();
-        for (link, id) in links.iter_mut().zip(self.ids(&targets)) {
-            link.id = id.unwrap_or_default();
+        let ends: Vec<ObjectIndex> = links
+            .iter()
+            .flat_map(|l| [Some(l.from), l.to])
+            .flatten()
+            .collect();
+        for (link, ids) in links.iter_mut().zip(self.ids(&ends).chunks_exact(2)) {
+            link.from_id = ids[0].unwrap_or_default();
+            link.id = ids[1].unwrap_or_default();
         }
         links
     }
@@ -281,47 +293,58 @@ impl Snapshot {
     /// Cost: a look at one record.
     #[must_use]
     pub fn read_at(&self, place: Place) -> Option<Record<'_>> {
+        Some(self.record(place.object, &self.raw_of(place)?))
+    }
+
+    /// As [`Snapshot::string`], where the places of objects are known.
+    ///
+    /// Cost: a look at two records.
+    #[must_use]
+    pub fn string_at(
+        &self,
+        place: Place,
+        limit: usize,
+        place_of: &mut dyn FnMut(ObjectIndex) -> Option<Place>,
+    ) -> Option<String> {
+        let string = self.raw_of(place)?;
+        let class = &self.classes()[self.class_of(place.object)?];
+        if !class.loader.is_null() || &*class.name != "java.lang.String" {
+            return None;
+        }
+        let array = self.field_in(&string, "value")?.object()?;
+        self.text(&string, self.raw_of(place_of(array)?)?, limit)
+    }
+
+    fn raw_of(&self, place: Place) -> Option<Raw<'_>> {
         struct One<'a> {
             snapshot: &'a Snapshot,
-            object: ObjectIndex,
-            record: Option<Record<'a>>,
+            raw: Option<Raw<'a>>,
         }
         impl Visitor for One<'_> {
             fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-                self.take(object, Body::Instance(class, body));
+                self.raw = Some(self.snapshot.raw_at(object, Body::Instance(class, body)));
             }
             fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
-                self.take(object, Body::Objects(class, elements));
+                self.raw = Some(self.snapshot.raw_at(object, Body::Objects(class, elements)));
             }
             fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, bytes: &[u8]) {
-                self.take(object, Body::Primitives(kind, len, bytes));
+                let body = Body::Primitives(kind, len, bytes);
+                self.raw = Some(self.snapshot.raw_at(object, body));
             }
             fn stop(&mut self, _: u8) -> bool {
-                self.record.is_some()
+                self.raw.is_some()
             }
         }
-        impl One<'_> {
-            fn take(&mut self, object: Object, body: Body<'_>) {
-                let raw = self.snapshot.raw_at(object, body);
-                self.record = Some(self.snapshot.record(self.object, &raw));
-            }
-        }
+        let (source, id_size) = (self.source(), self.header().id_size);
         let mut one = One {
             snapshot: self,
-            object: place.object,
-            record: None,
+            raw: None,
         };
-        let source = self.source();
         if place.at < source.len() {
-            let _ = walk::walk(
-                source,
-                place.at,
-                source.len(),
-                self.header().id_size,
-                &mut one,
-            );
+            // What is no record gives none.
+            let _ = walk::walk(source, place.at, source.len(), id_size, &mut one);
         }
-        one.record
+        one.raw
     }
 
     /// The GC roots as the dump lists them: an object can have several.

@@ -1,1 +1,25 @@
-//! SQL over a heap dump.
+//! SQL over the objects, classes, references, strings and threads of a heap dump, and export of these tables.
+//!
+//! The engine is SQLite; the tables are virtual: rows are made from the analysed dump as they are asked for,
+//! and what a query says of class, id and sizes is looked up instead of scanned (`docs/query.md` has tables,
+//! columns and examples).
+//!
+//! Nothing can be written, attached or loaded by a query, whatever it says. Memory is bounded but for what
+//! SQLite sorts, which goes to temporary files.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod error;
+mod export;
+mod filter;
+mod heap;
+mod schema;
+mod sql;
+mod table;
+mod value;
+mod vtab;
+
+pub use error::{Error, Result};
+pub use export::{Export, rows_of};
+pub use heap::Heap;
+pub use schema::Table;
+pub use sql::{Limits, Outcome, ResultColumn, Sink, check, run};

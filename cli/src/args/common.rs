@@ -69,6 +69,11 @@ impl CommonArgs {
 }
 
 impl ReportArgs {
+    /// The format that was asked for, if one was.
+    pub(super) const fn format(&self) -> Option<Format> {
+        self.format
+    }
+
     pub(super) fn setup(self, output: Option<PathBuf>, dumps: &[PathBuf]) -> Result<Setup> {
         Ok(Setup {
             output: Output::new(self.format, output, self.color, dumps)?,

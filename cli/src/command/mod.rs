@@ -2,9 +2,11 @@
 
 mod describe;
 pub(crate) mod diff;
+mod export;
 mod histo;
 mod hunt;
 mod paths;
+pub(crate) mod query;
 mod show;
 mod sites;
 mod sizeof;
@@ -51,6 +53,10 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         }
         Task::Waste { dumps } => waste::run(setup, dumps).map(|r| Report::Waste(Box::new(r))),
         Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
+        Task::Query { dump, sql, limits } => {
+            query::run(setup, dump, sql, *limits).map(|r| Report::Query(Box::new(r)))
+        }
+        Task::Export { dump, job } => export::run(setup, dump, job).map(Report::Export),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod growth;
 mod json;
+pub(crate) mod query;
 mod text;
 
 use std::io::{self, Write};
@@ -25,6 +26,8 @@ pub(crate) enum Format {
     Pprof,
     Svg,
     Junit,
+    Csv,
+    Parquet,
 }
 
 impl Format {
@@ -39,6 +42,8 @@ impl Format {
             Self::Pprof => "pprof",
             Self::Svg => "svg",
             Self::Junit => "junit",
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
         }
     }
 
@@ -53,6 +58,8 @@ impl Format {
             Self::Pprof => &["pb.gz", "pprof"],
             Self::Svg => &["svg"],
             Self::Junit => &["xml"],
+            Self::Csv => &["csv"],
+            Self::Parquet => &["parquet"],
         }
     }
 
@@ -64,6 +71,11 @@ impl Format {
     /// Whether the report is made of all allocating stacks, and of nothing else.
     pub(crate) const fn is_of_stacks(self) -> bool {
         matches!(self, Self::Collapsed | Self::Pprof | Self::Svg)
+    }
+
+    /// Whether the report is rows, and nothing else.
+    pub(crate) const fn is_of_rows(self) -> bool {
+        matches!(self, Self::Csv | Self::Parquet)
     }
 
     /// The extension of a file in this format.

@@ -3,6 +3,7 @@
 
 mod histo;
 mod paths;
+mod query;
 mod show;
 mod sites;
 mod sizeof;
@@ -19,6 +20,7 @@ use crate::args::Gates;
 
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
 pub(crate) use paths::{Hidden, PathLine, PathsReport};
+pub(crate) use query::{ExportReport, ExportedFile, QueryReport};
 pub(crate) use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField,
     ShownObject, ShownReferrer, ShownValue,
@@ -48,6 +50,8 @@ pub(crate) enum Report {
     Sites(Box<SitesReport>),
     Sizeof(Box<SizeofReport>),
     Waste(Box<WasteReport>),
+    Query(Box<QueryReport>),
+    Export(ExportReport),
 }
 
 /// A diff, with what it leaves out.
@@ -105,6 +109,8 @@ impl Report {
             Self::Sites(r) => vec![r.snapshot.condition()],
             Self::Sizeof(r) => vec![r.snapshot.condition()],
             Self::Waste(r) => r.snapshots.iter().map(SnapshotInfo::condition).collect(),
+            Self::Query(r) => vec![r.snapshot.condition()],
+            Self::Export(r) => vec![r.snapshot.condition()],
         }
     }
 }

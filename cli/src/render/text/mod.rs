@@ -1,6 +1,7 @@
 //! Text for people: what matters first, at most 100 columns.
 
 mod diff;
+mod export;
 mod histo;
 mod paths;
 mod show;
@@ -8,7 +9,7 @@ mod sites;
 mod sizeof;
 mod snapshot;
 mod stacks;
-mod table;
+pub(super) mod table;
 mod threads;
 mod top;
 mod waste;
@@ -32,5 +33,8 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Sites(report) => sites::render(report, style, out),
         Report::Sizeof(report) => sizeof::render(report, style, out),
         Report::Waste(report) => waste::render(report, style, out),
+        Report::Export(report) => export::render(report, style, out),
+        // Its rows are written as they are found, see `render::query`.
+        Report::Query(_) => Ok(()),
     }
 }

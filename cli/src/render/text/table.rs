@@ -1,5 +1,6 @@
 //! Tables: numbers to the right, a name in the last column that takes the room that is left.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 pub(crate) use heapdiff_report::text::{printable, shortened};
@@ -17,7 +18,7 @@ pub(crate) enum Align {
 /// Rows under headings. The last column is shortened where a line would be too long.
 #[derive(Debug)]
 pub(crate) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<String>>,
 }
 
@@ -25,8 +26,20 @@ const GAP: usize = 2;
 
 impl Table {
     pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
+        let columns = columns.iter().map(|&(name, align)| (name.into(), align));
         Self {
-            columns: columns.to_vec(),
+            columns: columns.collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// A table whose headings are not known beforehand.
+    pub(crate) fn named(columns: Vec<(String, Align)>) -> Self {
+        let columns = columns
+            .into_iter()
+            .map(|(name, align)| (name.into(), align));
+        Self {
+            columns: columns.collect(),
             rows: Vec::new(),
         }
     }
@@ -43,12 +56,12 @@ impl Table {
             .map(|c| {
                 let cells = self.rows.iter().filter_map(|row| row.get(c));
                 let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-                widest.max(self.columns[c].0.len())
+                widest.max(self.columns[c].0.chars().count())
             })
             .collect();
         let used: usize = widths.iter().map(|w| w + GAP).sum::<usize>();
         let room = WIDTH.saturating_sub(used).max(20);
-        let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_owned()).collect();
+        let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_string()).collect();
         let heading = self.line(&heading, &widths, room);
         writeln!(out, "{}", style.dim(heading))?;
         for row in &self.rows {

@@ -1,0 +1,46 @@
+//! What can be wrong with a query.
+
+use heapdiff_tables::Error as TableError;
+
+/// Why a query has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// SQLite does not understand it.
+    #[error("{message} (line {line}, column {column})")]
+    Sql {
+        /// What SQLite says.
+        message: String,
+        /// Where, from one.
+        line: usize,
+        /// Where in the line, in characters from one.
+        column: usize,
+        /// The line.
+        text: String,
+        /// What might have been meant.
+        hint: Option<String>,
+    },
+    /// It would do something else than read.
+    #[error("only SELECT is allowed: a dump is read, never written")]
+    Denied,
+    /// Several statements, or none.
+    #[error("one statement is wanted, and there are {0}")]
+    Count(&'static str),
+    /// It needs more memory than it may have.
+    #[error("the query needs more memory than its limit of {limit} bytes")]
+    Memory {
+        /// The limit.
+        limit: u64,
+    },
+    /// It failed while it ran.
+    #[error("{0}")]
+    Run(String),
+    /// The dump could not be asked.
+    #[error(transparent)]
+    Heap(#[from] hprof::Error),
+    /// The rows could not be written.
+    #[error(transparent)]
+    Output(#[from] TableError),
+}
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,37 @@
+//! Tables as they are, written row by row.
+
+use std::sync::Arc;
+
+use heapdiff_tables::{Cell, RowWriter};
+
+use crate::error::Result;
+use crate::heap::Heap;
+use crate::schema::Table;
+use crate::table::{self, Ask};
+
+/// How many rows there were of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Export {
+    /// The table.
+    pub table: Table,
+    /// Its rows.
+    pub rows: u64,
+}
+
+/// Writes all rows of a table. Memory does not depend on how many there are, but for the ids of all objects
+/// (eight bytes each, under the dump's limit on memory).
+///
+/// # Errors
+/// When there is no memory for the ids, or a row cannot be written.
+pub fn rows_of(heap: &Arc<Heap>, table: Table, out: &mut dyn RowWriter) -> Result<Export> {
+    let columns = table.column_names().count();
+    let mut cursor = table::open(heap, table, &Ask::ALL)?;
+    let mut rows = 0;
+    while cursor.advance()? {
+        let values: Vec<_> = (0..columns).map(|column| cursor.cell(column)).collect();
+        let cells: Vec<Cell<'_>> = values.iter().map(|value| value.cell()).collect();
+        out.row(&cells)?;
+        rows += 1;
+    }
+    Ok(Export { table, rows })
+}

@@ -1,0 +1,234 @@
+//! What a query says of a table's rows before any is made: which classes, sizes and ids.
+//!
+//! A filter may let too much through, since SQLite looks at every row again; never too little.
+
+use hprof::{ClassIndex, ObjectIndex};
+use regex::{Regex, RegexBuilder};
+
+use crate::heap::Heap;
+use crate::value::Scalar;
+
+/// How a column is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Op {
+    Eq,
+    Gt,
+    Ge,
+    Lt,
+    Le,
+    Like,
+    Glob,
+    Regexp,
+}
+
+impl Op {
+    /// Each with the character that stands for it between planning and running.
+    const ALL: [(Self, char); 8] = [
+        (Self::Eq, '='),
+        (Self::Gt, '>'),
+        (Self::Ge, 'g'),
+        (Self::Lt, '<'),
+        (Self::Le, 'l'),
+        (Self::Like, '%'),
+        (Self::Glob, '*'),
+        (Self::Regexp, 'r'),
+    ];
+
+    pub(crate) fn code(self) -> char {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(op, _)| *op == self)
+            .map_or('?', |(_, code)| code)
+    }
+
+    pub(crate) fn of_code(code: char) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, c)| *c == code).map(|(op, _)| op)
+    }
+
+    /// Whether it compares sizes.
+    pub(crate) const fn is_of_sizes(self) -> bool {
+        matches!(self, Self::Eq | Self::Gt | Self::Ge | Self::Lt | Self::Le)
+    }
+
+    /// Whether it compares names.
+    pub(crate) const fn is_of_names(self) -> bool {
+        matches!(self, Self::Eq | Self::Like | Self::Glob | Self::Regexp)
+    }
+}
+
+/// A column, by its place, and what it is compared with.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Constraint {
+    pub(crate) column: usize,
+    pub(crate) op: Op,
+    pub(crate) value: Scalar,
+}
+
+/// Sizes from the first to the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Span(u64, u64);
+
+impl Span {
+    pub(crate) const ALL: Self = Self(0, u64::MAX);
+
+    /// Narrows to what a comparison leaves.
+    pub(crate) fn narrow(&mut self, op: Op, value: &Scalar) {
+        let Scalar::Int(value) = *value else {
+            return;
+        };
+        let (low, high) = match op {
+            Op::Eq => (Some(value), Some(value)),
+            Op::Gt => (value.checked_add(1).or(Some(value)), None),
+            Op::Ge => (Some(value), None),
+            Op::Lt => (None, value.checked_sub(1).or(Some(value))),
+            Op::Le => (None, Some(value)),
+            _ => (None, None),
+        };
+        if let Some(low) = low {
+            self.0 = self.0.max(u64::try_from(low).unwrap_or(0));
+        }
+        if let Some(high) = high {
+            match u64::try_from(high) {
+                Ok(high) => self.1 = self.1.min(high),
+                // No size is below nothing.
+                Err(_) => *self = Self(1, 0),
+            }
+        }
+    }
+
+    pub(crate) const fn has(self, size: u64) -> bool {
+        self.0 <= size && size <= self.1
+    }
+}
+
+/// Some of the classes, by number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ClassSet(Vec<bool>);
+
+impl ClassSet {
+    /// The classes whose name is as a comparison says; `None` where that cannot be told.
+    pub(crate) fn of_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
+        let Scalar::Text(text) = value else {
+            return None;
+        };
+        let classes = heap.snapshot().classes();
+        let matches: Box<dyn Fn(&str) -> bool> = match op {
+            Op::Eq => Box::new(move |name| name == text),
+            _ => {
+                let regex = pattern(op, text)?;
+                Box::new(move |name| regex.is_match(name))
+            }
+        };
+        Some(Self(
+            classes.iter().map(|(_, c)| matches(&c.name)).collect(),
+        ))
+    }
+
+    /// The class with this id.
+    pub(crate) fn of_id(heap: &Heap, value: &Scalar) -> Option<Self> {
+        let Scalar::Int(id) = *value else {
+            return None;
+        };
+        let classes = heap.snapshot().classes();
+        let id = id.cast_unsigned();
+        Some(Self(classes.iter().map(|(_, c)| c.id.0 == id).collect()))
+    }
+
+    pub(crate) fn intersect(into: &mut Option<Self>, other: Option<Self>) {
+        match (into.as_mut(), other) {
+            (Some(own), Some(other)) => {
+                for (own, other) in own.0.iter_mut().zip(other.0) {
+                    *own &= other;
+                }
+            }
+            (None, Some(other)) => *into = Some(other),
+            (_, None) => {}
+        }
+    }
+
+    /// Whether an object's class is among them.
+    pub(crate) fn has_object(&self, heap: &Heap, object: ObjectIndex) -> bool {
+        let snapshot = heap.snapshot();
+        match snapshot.class_of(object).or_else(|| snapshot.class_class()) {
+            Some(class) => self.has(class),
+            // The class of class objects is not in the dump, and its name is looked at later.
+            None => true,
+        }
+    }
+
+    pub(crate) fn has(&self, class: ClassIndex) -> bool {
+        self.0.get(class.index()).is_some_and(|&has| has)
+    }
+
+    /// How many instances they have.
+    pub(crate) fn instances(&self, heap: &Heap) -> u64 {
+        let counts = heap.counts().iter().zip(&self.0);
+        counts.filter(|c| *c.1).map(|c| c.0.all.objects).sum()
+    }
+}
+
+/// Matches all that the pattern of an operator does, perhaps more.
+fn pattern(op: Op, text: &str) -> Option<Regex> {
+    let mut regex = String::new();
+    let mut chars = text.chars();
+    for c in chars.by_ref() {
+        match (op, c) {
+            (Op::Regexp, c) => regex.push(c),
+            (Op::Like, '%') | (Op::Glob, '*') => regex.push_str(".*"),
+            (Op::Like, '_') | (Op::Glob, '?') => regex.push('.'),
+            // The end of a set of characters takes more care than it is worth.
+            (Op::Glob, '[') => {
+                regex.push_str(".*");
+                break;
+            }
+            (_, c) => regex.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    if op == Op::Regexp {
+        return Regex::new(&regex).ok();
+    }
+    let end = if chars.as_str().is_empty() { "$" } else { "" };
+    RegexBuilder::new(&format!("^{regex}{end}"))
+        .case_insensitive(op == Op::Like)
+        .dot_matches_new_line(true)
+        .build()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_narrow() {
+        let narrowed = |list: &[(Op, i64)]| {
+            let mut span = Span::ALL;
+            for &(op, value) in list {
+                span.narrow(op, &Scalar::Int(value));
+            }
+            (0..20).filter(|&n| span.has(n)).collect::<Vec<u64>>()
+        };
+        assert_eq!(narrowed(&[(Op::Gt, 3), (Op::Le, 6)]), [4, 5, 6]);
+        assert_eq!(narrowed(&[(Op::Eq, 7), (Op::Lt, 9)]), [7]);
+        assert_eq!(narrowed(&[(Op::Ge, 18), (Op::Gt, -4)]), [18, 19]);
+        assert_eq!(narrowed(&[(Op::Lt, 0)]), [] as [u64; 0]);
+        assert_eq!(narrowed(&[(Op::Eq, -1)]), [] as [u64; 0]);
+        let mut span = Span::ALL;
+        span.narrow(Op::Gt, &Scalar::Other);
+        assert_eq!(span, Span::ALL);
+        span.narrow(Op::Gt, &Scalar::Int(i64::MAX));
+        assert!(!span.has(5));
+    }
+
+    #[test]
+    fn patterns_match_at_least_what_sqlite_does() {
+        let is = |op, text, name| pattern(op, text).unwrap().is_match(name);
+        assert!(is(Op::Like, "com.ACME.%", "com.acme.Foo"));
+        assert!(!is(Op::Like, "com.acme.%", "comxacme.Foo"));
+        assert!(is(Op::Like, "_[]", "b[]") && !is(Op::Like, "_[]", "by[]"));
+        assert!(is(Op::Glob, "*Map?Node", "HashMap$Node") && !is(Op::Glob, "*map", "HashMap"));
+        assert!(is(Op::Glob, "[ab]yte", "byte") && is(Op::Glob, "a[x]b", "axb"));
+        assert!(is(Op::Regexp, "Map$", "HashMap") && !is(Op::Regexp, "^Map", "HashMap"));
+        assert!(pattern(Op::Regexp, "(").is_none());
+    }
+}

@@ -1,0 +1,343 @@
+//! Runs one statement.
+
+use std::sync::Arc;
+
+use heapdiff_tables::{Cell, Column, Error as TableError, Kind};
+use hprof::{ObjectId, Value as FieldValue};
+use regex::Regex;
+use rusqlite::config::DbConfig;
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::types::{Value as SqlValue, ValueRef};
+use rusqlite::{Connection, ErrorCode, Statement};
+
+use crate::error::{Error, Result};
+use crate::heap::Heap;
+use crate::schema::{Table, of_declared};
+use crate::vtab;
+
+/// Bytes of one text or row that a query makes, at most.
+const LENGTH: i32 = 64 << 20;
+/// Characters of a string that `text()` gives.
+const CHARS: usize = 1 << 16;
+
+/// What a query may take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Rows, at most.
+    pub rows: Option<u64>,
+    /// Bytes of memory for SQLite, at most: for what it sorts and groups, on top of the dump's. What it can
+    /// it puts in temporary files before.
+    pub memory: Option<u64>,
+}
+
+/// A column of a result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResultColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type, where it is a table's column; `None` for what is computed, whose values have types of their
+    /// own.
+    pub kind: Option<Kind>,
+}
+
+impl ResultColumn {
+    /// As a column of a table that is written; what is computed is taken to be of the kind given.
+    #[must_use]
+    pub fn as_column(&self, computed: Kind) -> Column {
+        Column::new(self.name.clone(), self.kind.unwrap_or(computed))
+    }
+}
+
+/// How a query ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The rows that were given.
+    pub rows: u64,
+    /// Whether there are more than the limit.
+    pub more: bool,
+}
+
+/// What takes a result.
+pub trait Sink {
+    /// Told the columns before the first row.
+    ///
+    /// # Errors
+    /// When they cannot be taken.
+    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError>;
+    /// Takes a row.
+    ///
+    /// # Errors
+    /// When it cannot be taken.
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError>;
+}
+
+/// Looks at a statement without a dump, so that mistakes are told before one is read.
+///
+/// # Errors
+/// When it is no single SELECT over the known tables and columns.
+pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
+    let connection = connect(None, Limits::default())?;
+    Ok(columns_of(&prepare(&connection, sql, Limits::default())?))
+}
+
+/// Runs a statement over a dump. Rows come as they are found: with `ORDER BY` after all are.
+///
+/// # Errors
+/// As [`check`], and when it fails while it runs.
+pub fn run(heap: &Arc<Heap>, sql: &str, limits: Limits, sink: &mut dyn Sink) -> Result<Outcome> {
+    let connection = connect(Some(heap), limits)?;
+    let failed = |e| of_sqlite(e, sql, limits);
+    let mut statement = prepare(&connection, sql, limits)?;
+    let columns = columns_of(&statement);
+    sink.columns(&columns)?;
+    let mut rows = statement.query([]).map_err(failed)?;
+    let mut count = 0;
+    while let Some(row) = rows.next().map_err(failed)? {
+        if limits.rows.is_some_and(|most| count >= most) {
+            return Ok(Outcome {
+                rows: count,
+                more: true,
+            });
+        }
+        let mut cells = Vec::with_capacity(columns.len());
+        for (at, column) in columns.iter().enumerate() {
+            cells.push(cell(row.get_ref(at).map_err(failed)?, column.kind));
+        }
+        sink.row(&cells)?;
+        count += 1;
+    }
+    Ok(Outcome {
+        rows: count,
+        more: false,
+    })
+}
+
+fn cell(value: ValueRef<'_>, kind: Option<Kind>) -> Cell<'_> {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(value) => match kind {
+            Some(Kind::Id) => Cell::Id(value.cast_unsigned()),
+            Some(Kind::Bool) => Cell::Bool(value != 0),
+            _ => Cell::Int(value),
+        },
+        ValueRef::Real(value) => Cell::Double(value),
+        ValueRef::Text(text) | ValueRef::Blob(text) => {
+            // Texts are made of texts; only a query's own bytes can be anything else.
+            std::str::from_utf8(text).map_or(Cell::Null, Cell::Text)
+        }
+    }
+}
+
+fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
+    let columns = statement.columns();
+    columns
+        .map(|column| ResultColumn {
+            name: column.name().to_owned(),
+            kind: column.decl_type().and_then(of_declared),
+        })
+        .collect()
+}
+
+/// A connection to nothing, with the tables and functions of a dump; without one, with empty tables.
+fn connect(heap: Option<&Arc<Heap>>, limits: Limits) -> Result<Connection> {
+    let failed = |e| of_sqlite(e, "", limits);
+    let mut connection = Connection::open_in_memory().map_err(failed)?;
+    match heap {
+        Some(heap) => vtab::register(&connection, heap).map_err(failed)?,
+        None => {
+            for table in Table::ALL {
+                let declaration = table.declaration(table.name());
+                connection.execute(&declaration, []).map_err(failed)?;
+            }
+        }
+    }
+    add_functions(&connection, heap).map_err(failed)?;
+    if let Some(memory) = limits.memory {
+        let memory = i64::try_from(memory).unwrap_or(i64::MAX);
+        let set = connection.query_row(&format!("PRAGMA hard_heap_limit={memory}"), [], |_| Ok(()));
+        set.map_err(failed)?;
+    }
+    protect(&mut connection).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Takes from a connection all but reading.
+fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // "text" is a column's name, as in standard SQL, and a mistake if there is none.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
+    connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
+            Authorization::Allow
+        }
+        AuthAction::Function { function_name } if function_name != "load_extension" => {
+            Authorization::Allow
+        }
+        _ => Authorization::Deny,
+    }))
+}
+
+fn prepare<'c>(connection: &'c Connection, sql: &str, limits: Limits) -> Result<Statement<'c>> {
+    let statement = connection
+        .prepare(sql)
+        .map_err(|e| of_sqlite(e, sql, limits))?;
+    if statement.column_count() == 0 {
+        return Err(Error::Count("none"));
+    }
+    if !statement.readonly() {
+        return Err(Error::Denied);
+    }
+    Ok(statement)
+}
+
+/// `regexp`, which SQLite leaves to others, and what looks into objects.
+fn add_functions(connection: &Connection, heap: Option<&Arc<Heap>>) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_INNOCUOUS;
+    connection.create_scalar_function("regexp", 2, flags, |context| {
+        let compile = |value: ValueRef<'_>| -> Result<Regex, Failure> {
+            let pattern = value
+                .as_str()
+                .map_err(|_| "REGEXP wants a text".to_owned())?;
+            Ok(Regex::new(pattern).map_err(|e| e.to_string())?)
+        };
+        let regex = context.get_or_create_aux(0, compile)?;
+        Ok(match context.get_raw(1) {
+            ValueRef::Text(text) => {
+                Some(std::str::from_utf8(text).is_ok_and(|text| regex.is_match(text)))
+            }
+            _ => None,
+        })
+    })?;
+    connection.create_scalar_function("hex_id", 1, flags, |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Integer(id) => Some(ObjectId(id.cast_unsigned()).to_string()),
+            _ => None,
+        })
+    })?;
+    let own = heap.cloned();
+    connection.create_scalar_function("field", 2, flags, move |context| {
+        Ok(own
+            .as_ref()
+            .map_or(SqlValue::Null, |heap| field(heap, context)))
+    })?;
+    let own = heap.cloned();
+    connection.create_scalar_function("text", 1, flags, move |context| {
+        let ValueRef::Integer(id) = context.get_raw(0) else {
+            return Ok(None);
+        };
+        Ok(own
+            .as_ref()
+            .and_then(|heap| text(heap, ObjectId(id.cast_unsigned()))))
+    })
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// `field(id, 'name')`: the value of an object's field, the first of the name from its class upwards, or of a
+/// class object's static field.
+fn field(heap: &Heap, context: &Context<'_>) -> SqlValue {
+    let (ValueRef::Integer(id), ValueRef::Text(name)) = (context.get_raw(0), context.get_raw(1))
+    else {
+        return SqlValue::Null;
+    };
+    let (snapshot, id) = (heap.snapshot(), ObjectId(id.cast_unsigned()));
+    let Ok(name) = std::str::from_utf8(name) else {
+        return SqlValue::Null;
+    };
+    let Some(object) = snapshot.find(id) else {
+        return SqlValue::Null;
+    };
+    let value = match snapshot.represents(object) {
+        Some(class) => snapshot.static_value(class, name),
+        None => heap.place_of(object).and_then(|place| {
+            let record = snapshot.read_at(place)?;
+            let hprof::Content::Instance(fields) = record.content else {
+                return None;
+            };
+            fields.iter().find(|f| f.name == name)?.value
+        }),
+    };
+    match value {
+        None => SqlValue::Null,
+        Some(FieldValue::Object(id, _)) if id.is_null() => SqlValue::Null,
+        Some(FieldValue::Object(id, _)) => SqlValue::Integer(id.0.cast_signed()),
+        Some(FieldValue::Float(value)) => SqlValue::Real(value.into()),
+        Some(FieldValue::Double(value)) => SqlValue::Real(value),
+        Some(FieldValue::Char(unit)) => SqlValue::Text(String::from_utf16_lossy(&[unit])),
+        Some(FieldValue::Boolean(value)) => SqlValue::Integer(value.into()),
+        Some(other) => other.integer().map_or(SqlValue::Null, SqlValue::Integer),
+    }
+}
+
+/// `text(id)`: the text of a `java.lang.String`.
+fn text(heap: &Heap, id: ObjectId) -> Option<String> {
+    let snapshot = heap.snapshot();
+    let place = heap.place_of(snapshot.find(id)?)?;
+    snapshot.string_at(place, CHARS, &mut |array| heap.place_of(array))
+}
+
+/// What SQLite says, in words for whoever wrote the statement.
+fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
+    use rusqlite::Error as E;
+    let code = error.sqlite_error_code();
+    if code == Some(ErrorCode::AuthorizationForStatementDenied) {
+        return Error::Denied;
+    }
+    if code == Some(ErrorCode::OutOfMemory) {
+        return Error::Memory {
+            limit: limits.memory.unwrap_or(u64::MAX),
+        };
+    }
+    match error {
+        E::SqlInputError { msg, offset, .. } => {
+            let at = usize::try_from(offset).unwrap_or(0).min(sql.len());
+            let before = String::from_utf8_lossy(&sql.as_bytes()[..at]);
+            let line = before.matches('\n').count();
+            let start = before.rfind('\n').map_or(0, |at| at + 1);
+            Error::Sql {
+                hint: hint(&msg, sql),
+                message: msg,
+                line: line + 1,
+                column: before[start..].chars().count() + 1,
+                text: sql.lines().nth(line).unwrap_or_default().to_owned(),
+            }
+        }
+        E::MultipleStatement => Error::Count("several"),
+        E::SqliteFailure(_, Some(message)) => Error::Run(message),
+        other => Error::Run(other.to_string()),
+    }
+}
+
+/// What there is, where something that is not was named.
+fn hint(message: &str, sql: &str) -> Option<String> {
+    if message.starts_with("no such table") {
+        let names: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();
+        return Some(format!("tables: {}", names.join(", ")));
+    }
+    let name = message.strip_prefix("no such column: ")?;
+    let words = || sql.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let mut lines: Vec<String> = Table::ALL
+        .iter()
+        .filter(|table| words().any(|word| word.eq_ignore_ascii_case(table.name())))
+        .map(|table| {
+            let columns: Vec<&str> = table.column_names().collect();
+            format!("columns of {}: {}", table.name(), columns.join(", "))
+        })
+        .collect();
+    if name.starts_with('"') {
+        lines.insert(
+            0,
+            "texts are in single quotes: 'java.lang.String'".to_owned(),
+        );
+    }
+    Some(lines.join("; "))
+}

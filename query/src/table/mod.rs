@@ -1,0 +1,131 @@
+//! Rows of each table, made as they are asked for.
+
+mod classes;
+mod objects;
+mod refs;
+mod roots;
+mod strings;
+mod threads;
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::filter::{Constraint, Op};
+use crate::heap::Heap;
+use crate::schema::Table;
+use crate::value::{Scalar, Value};
+
+/// What is asked of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    /// A bit for each column that is looked at.
+    pub(crate) used: u64,
+    /// Whether rows come sorted by class.
+    pub(crate) by_class: bool,
+    /// What rows need not be made; all columns are compared once more.
+    pub(crate) constraints: Vec<Constraint>,
+}
+
+impl Ask {
+    /// All rows and columns.
+    pub(crate) const ALL: Self = Self {
+        used: u64::MAX,
+        by_class: false,
+        constraints: Vec::new(),
+    };
+
+    pub(crate) const fn uses(&self, column: usize) -> bool {
+        self.used >> column & 1 != 0
+    }
+
+    /// What a column must be equal to.
+    pub(crate) fn equal(&self, column: usize) -> Option<&Scalar> {
+        let mut of_column = self.constraints.iter();
+        let found = of_column.find(|c| c.column == column && c.op == Op::Eq);
+        found.map(|c| &c.value)
+    }
+
+    /// Whether nothing can be equal: a column that never is null is compared with null.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.constraints.iter().any(|c| c.value == Scalar::Null)
+    }
+}
+
+/// Rows, one after the other.
+pub(crate) trait Cursor {
+    /// Goes to the next row, from before the first; `false` after the last.
+    fn advance(&mut self) -> Result<bool>;
+    /// A cell of the row.
+    fn cell(&self, column: usize) -> Value<'_>;
+}
+
+/// A table's rows.
+pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn Cursor>> {
+    let heap = heap.clone();
+    Ok(match table {
+        Table::Objects => Box::new(objects::Objects::new(heap, ask)),
+        Table::Classes => Box::new(classes::Classes::new(heap, ask)),
+        Table::Refs => Box::new(refs::Refs::new(heap, ask)),
+        Table::Roots => Box::new(roots::Roots::new(heap)),
+        Table::Strings => Box::new(strings::Strings::new(heap, ask)),
+        Table::Threads => Box::new(threads::Threads::new(heap)),
+        Table::Frames => Box::new(threads::Frames::new(heap)),
+    })
+}
+
+/// Whether a table finds rows by a comparison faster than by looking at all.
+pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
+    match table {
+        Table::Objects => objects::accepts(column, op),
+        Table::Classes => classes::accepts(column, op),
+        Table::Refs => refs::accepts(column, op),
+        Table::Strings => strings::accepts(column, op),
+        Table::Roots | Table::Threads | Table::Frames => false,
+    }
+}
+
+/// About how long it takes, in looks at an object, and how many rows it gives. Values that are not known yet
+/// are [`Scalar::Other`].
+pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
+    let (cost, rows) = match table {
+        Table::Objects => objects::cost(heap, ask),
+        Table::Classes => classes::cost(heap, ask),
+        Table::Refs => refs::cost(heap, ask),
+        Table::Strings => strings::cost(heap, ask),
+        Table::Roots => small(heap.snapshot().gc_roots().len()),
+        Table::Threads => small(100),
+        Table::Frames => small(1000),
+    };
+    (cost.max(1.0), rows.max(1))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn small(rows: usize) -> (f64, u64) {
+    (rows as f64, rows as u64)
+}
+
+/// The place of a column whose name is known to be there.
+const fn place(columns: &[(&str, heapdiff_tables::Kind)], name: &str) -> usize {
+    let mut at = 0;
+    while at < columns.len() {
+        if is_same(columns[at].0.as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("no such column")
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}

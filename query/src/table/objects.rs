@@ -1,0 +1,306 @@
+//! `objects`: every object of the dump.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use hprof::{ObjectId, ObjectIndex};
+use rayon::prelude::*;
+
+use super::{Ask, Cursor, place};
+use crate::error::Result;
+use crate::filter::{ClassSet, Op, Span};
+use crate::heap::Heap;
+use crate::schema::OBJECTS;
+use crate::value::{Scalar, Value};
+
+const ID: usize = place(OBJECTS, "id");
+pub(super) const CLASS: usize = place(OBJECTS, "class");
+const CLASS_ID: usize = place(OBJECTS, "class_id");
+const SHALLOW: usize = place(OBJECTS, "shallow_bytes");
+const RETAINED: usize = place(OBJECTS, "retained_bytes");
+const RETAINED_OBJECTS: usize = place(OBJECTS, "retained_objects");
+const LENGTH: usize = place(OBJECTS, "length");
+const REACHABLE: usize = place(OBJECTS, "reachable");
+const ROOT: usize = place(OBJECTS, "root");
+const DOMINATOR: usize = place(OBJECTS, "dominator_id");
+
+/// Objects looked at in one go, at first and at most: a query with a limit may want few.
+const FIRST: usize = 1 << 12;
+const MOST: usize = 1 << 18;
+/// Of this many, ids are looked for in the file; of more all are read.
+const FEW: usize = 1 << 9;
+
+pub(super) fn accepts(column: usize, op: Op) -> bool {
+    match column {
+        CLASS => op.is_of_names(),
+        SHALLOW | RETAINED => op.is_of_sizes(),
+        ID | CLASS_ID | DOMINATOR => op == Op::Eq,
+        _ => false,
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
+    let all = heap.snapshot().object_count();
+    if ask.equal(ID).is_some() {
+        return (2.0, 1);
+    }
+    if ask.equal(DOMINATOR).is_some() {
+        return (100.0, 100);
+    }
+    let mut rows = all;
+    for c in &ask.constraints {
+        let left = match (c.column, &c.value) {
+            (CLASS, value) => {
+                ClassSet::of_names(heap, c.op, value).map_or(all / 50, |s| s.instances(heap))
+            }
+            (CLASS_ID, value) => {
+                ClassSet::of_id(heap, value).map_or(all / 50, |s| s.instances(heap))
+            }
+            (_, _) if c.op == Op::Eq => all / 50,
+            (_, _) => all / 4,
+        };
+        rows = rows.min(left);
+    }
+    // A look at all objects' classes or sizes is fast, a row is not.
+    (all as f64 / 20.0 + rows as f64, rows)
+}
+
+/// Which objects a query can want, as far as classes and sizes tell.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) classes: Option<ClassSet>,
+    pub(super) shallow: Span,
+    pub(super) retained: Span,
+}
+
+impl Wanted {
+    fn new(heap: &Heap, ask: &Ask) -> Self {
+        let mut wanted = Self {
+            classes: None,
+            shallow: Span::ALL,
+            retained: Span::ALL,
+        };
+        for c in &ask.constraints {
+            match c.column {
+                CLASS => {
+                    let named = ClassSet::of_names(heap, c.op, &c.value);
+                    ClassSet::intersect(&mut wanted.classes, named);
+                }
+                CLASS_ID => {
+                    ClassSet::intersect(&mut wanted.classes, ClassSet::of_id(heap, &c.value));
+                }
+                SHALLOW => wanted.shallow.narrow(c.op, &c.value),
+                RETAINED => wanted.retained.narrow(c.op, &c.value),
+                _ => {}
+            }
+        }
+        wanted
+    }
+
+    pub(super) fn has(&self, heap: &Heap, object: ObjectIndex) -> bool {
+        let snapshot = heap.snapshot();
+        let classes = self.classes.as_ref();
+        classes.is_none_or(|c| c.has_object(heap, object))
+            && (self.shallow == Span::ALL || self.shallow.has(snapshot.shallow_bytes(object)))
+            && (self.retained == Span::ALL
+                || snapshot
+                    .retained_bytes(object)
+                    .is_some_and(|bytes| self.retained.has(bytes)))
+            && !heap.own().contains(object)
+    }
+}
+
+/// Where objects come from.
+enum Source {
+    /// These, which were looked up.
+    List(Vec<ObjectIndex>),
+    /// All with these numbers.
+    Numbers(Range<u32>),
+    /// Those at these places of the order by class.
+    ByClass(Range<usize>),
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    object: ObjectIndex,
+    /// Null where the query does not ask for them.
+    id: ObjectId,
+    dominator: ObjectId,
+}
+
+/// A cursor over `objects`.
+pub(super) struct Objects {
+    heap: Arc<Heap>,
+    wanted: Wanted,
+    source: Source,
+    with_id: bool,
+    with_dominator: bool,
+    step: usize,
+    batch: Vec<Row>,
+    at: usize,
+}
+
+impl Objects {
+    pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
+        let snapshot = heap.snapshot();
+        let of_id = |value: &Scalar| match *value {
+            Scalar::Int(id) => Some(snapshot.find(ObjectId(id.cast_unsigned()))),
+            _ => None,
+        };
+        let all = snapshot.object_count();
+        let source = if ask.is_nothing() {
+            Source::List(Vec::new())
+        } else if let Some(object) = ask.equal(ID).and_then(of_id) {
+            Source::List(object.into_iter().collect())
+        } else if let Some(holder) = ask.equal(DOMINATOR).and_then(of_id) {
+            Source::List(holder.map_or_else(Vec::new, |holder| below(&heap, holder)))
+        } else if ask.by_class {
+            Source::ByClass(0..usize::try_from(all).unwrap_or(usize::MAX))
+        } else {
+            Source::Numbers(0..u32::try_from(all).unwrap_or(u32::MAX))
+        };
+        Self {
+            wanted: Wanted::new(&heap, ask),
+            with_id: ask.uses(ID),
+            with_dominator: ask.uses(DOMINATOR),
+            heap,
+            source,
+            step: FIRST,
+            batch: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// The next objects that are wanted; `None` when there are no more to look at.
+    fn candidates(&mut self) -> Result<Option<Vec<ObjectIndex>>> {
+        let step = self.step;
+        // What is found by a look at many may still be few, and then the next look is at more.
+        self.step = (step * 4).min(MOST);
+        let (heap, wanted) = (&self.heap, &self.wanted);
+        let has = |object: &ObjectIndex| wanted.has(heap, *object);
+        let found = match &mut self.source {
+            Source::List(list) if list.is_empty() => return Ok(None),
+            Source::List(list) => {
+                let rest = list.split_off(list.len().min(MOST));
+                let mut first = std::mem::replace(list, rest);
+                first.retain(has);
+                first
+            }
+            Source::Numbers(range) => {
+                if range.start >= range.end {
+                    return Ok(None);
+                }
+                let end = range.end.min(range.start.saturating_add(step as u32));
+                let numbers = range.start..end;
+                range.start = end;
+                numbers
+                    .into_par_iter()
+                    .map(ObjectIndex)
+                    .filter(has)
+                    .collect()
+            }
+            Source::ByClass(range) => {
+                if range.start >= range.end {
+                    return Ok(None);
+                }
+                let end = range.end.min(range.start + step);
+                let numbers = &heap.sorted()?[range.start..end];
+                range.start = end;
+                let objects = numbers.par_iter().map(|&n| ObjectIndex(n));
+                objects.filter(has).collect()
+            }
+        };
+        Ok(Some(found))
+    }
+
+    fn rows(&self, objects: &[ObjectIndex]) -> Result<Vec<Row>> {
+        let few = objects.len() <= FEW;
+        let nulls = || vec![ObjectId::NULL; objects.len()];
+        let ids = match self.with_id {
+            true => self.heap.ids_of(objects, few)?,
+            false => nulls(),
+        };
+        let dominators = match self.with_dominator {
+            true => {
+                let tree = self.heap.snapshot().tree();
+                let holders: Vec<Option<ObjectIndex>> = objects
+                    .iter()
+                    .map(|&o| tree.object(tree.dominator(o)?))
+                    .collect();
+                let known: Vec<ObjectIndex> = holders.iter().copied().flatten().collect();
+                let mut known = self.heap.ids_of(&known, few)?.into_iter();
+                let mut id = |holder: Option<ObjectIndex>| holder.and_then(|_| known.next());
+                holders
+                    .into_iter()
+                    .map(|h| id(h).unwrap_or_default())
+                    .collect()
+            }
+            false => nulls(),
+        };
+        let rows = objects.iter().zip(ids.into_iter().zip(dominators));
+        Ok(rows
+            .map(|(&object, (id, dominator))| Row {
+                object,
+                id,
+                dominator,
+            })
+            .collect())
+    }
+}
+
+/// What an object immediately dominates.
+fn below(heap: &Heap, holder: ObjectIndex) -> Vec<ObjectIndex> {
+    let tree = heap.snapshot().tree();
+    let Some(node) = tree.node(holder) else {
+        return Vec::new();
+    };
+    let children = tree.children(node).filter_map(|n| tree.object(n));
+    children.chain(tree.leaves(node)).collect()
+}
+
+impl Cursor for Objects {
+    fn advance(&mut self) -> Result<bool> {
+        self.at += 1;
+        while self.at >= self.batch.len() {
+            let Some(objects) = self.candidates()? else {
+                return Ok(false);
+            };
+            self.batch = self.rows(&objects)?;
+            self.at = 0;
+        }
+        Ok(true)
+    }
+
+    fn cell(&self, column: usize) -> Value<'_> {
+        let snapshot = self.heap.snapshot();
+        let Row {
+            object,
+            id,
+            dominator,
+        } = self.batch[self.at];
+        match column {
+            ID => Value::Id(id.0),
+            CLASS => Value::text(class_name(&self.heap, object)),
+            CLASS_ID => Value::or_null(snapshot.class(object), |c| Value::id(c.id.0)),
+            SHALLOW => Value::size(snapshot.shallow_bytes(object)),
+            RETAINED => Value::or_null(snapshot.retained_bytes(object), Value::size),
+            RETAINED_OBJECTS => Value::or_null(snapshot.retained_objects(object), Value::size),
+            LENGTH => Value::or_null(snapshot.array_length(object), |n| Value::Int(n.into())),
+            REACHABLE => Value::Bool(snapshot.tree().is_reachable(object)),
+            ROOT => {
+                let kind = snapshot.tree().root_kind(object);
+                Value::or_null(kind, |kind| Value::text(kind.name()))
+            }
+            DOMINATOR => Value::id(dominator.0),
+            _ => Value::Null,
+        }
+    }
+}
+
+/// The name of an object's class.
+pub(super) fn class_name(heap: &Heap, object: ObjectIndex) -> &str {
+    let class = heap.snapshot().class(object);
+    class.map_or("java.lang.Class", |c| &c.name)
+}

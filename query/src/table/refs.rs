@@ -1,0 +1,232 @@
+//! `refs`: every reference from one object to another.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hprof::{Link, Links, ObjectId, ObjectIndex, Reference, Via};
+use rayon::prelude::*;
+
+use super::objects::class_name;
+use super::{Ask, Cursor, place};
+use crate::error::Result;
+use crate::filter::{ClassSet, Op};
+use crate::heap::Heap;
+use crate::schema::REFS;
+use crate::value::{Scalar, Value};
+
+const SOURCE: usize = place(REFS, "source_id");
+const SOURCE_CLASS: usize = place(REFS, "source_class");
+const KIND: usize = place(REFS, "kind");
+const VIA: usize = place(REFS, "via");
+const POSITION: usize = place(REFS, "position");
+const STRENGTH: usize = place(REFS, "strength");
+const TARGET: usize = place(REFS, "target_id");
+const TARGET_CLASS: usize = place(REFS, "target_class");
+
+/// References that one part gives at a time.
+const BATCH: usize = 1 << 16;
+/// Parts that are read at once, at first and at most.
+const FIRST: usize = 1;
+const MOST: usize = 16;
+
+pub(super) fn accepts(column: usize, op: Op) -> bool {
+    match column {
+        SOURCE | TARGET => op == Op::Eq,
+        SOURCE_CLASS | TARGET_CLASS => op.is_of_names(),
+        _ => false,
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
+    let all = heap.snapshot().object_count();
+    if ask.equal(SOURCE).is_some() {
+        // A walk over the part that the object is in, unless it is at hand.
+        return (500.0, 4);
+    }
+    let pass = all as f64 * 4.0;
+    if ask.equal(TARGET).is_some() {
+        return (pass, 4);
+    }
+    let mut rows = all * 3;
+    for c in &ask.constraints {
+        let set = ClassSet::of_names(heap, c.op, &c.value);
+        rows = rows.min(set.map_or(all / 10, |s| s.instances(heap) * 3));
+    }
+    (pass + rows as f64 * 2.0, rows)
+}
+
+/// Which references a query can want.
+struct Wanted {
+    source: Option<ClassSet>,
+    target: Option<ClassSet>,
+    target_id: Option<ObjectId>,
+}
+
+impl Wanted {
+    fn has(&self, heap: &Heap, link: &Link) -> bool {
+        let is = |set: &Option<ClassSet>, object: Option<ObjectIndex>| {
+            set.as_ref()
+                .is_none_or(|set| object.is_some_and(|o| set.has_object(heap, o)))
+        };
+        self.target_id.is_none_or(|id| link.id == id)
+            && is(&self.source, Some(link.from))
+            && is(&self.target, link.to)
+            && heap.shows(link)
+    }
+}
+
+/// A cursor over `refs`.
+pub(super) struct Refs {
+    heap: Arc<Heap>,
+    wanted: Wanted,
+    /// Parts to read, and from which of their references on.
+    todo: VecDeque<(u32, u64)>,
+    step: usize,
+    batch: Vec<Link>,
+    at: usize,
+    /// How the row's source refers.
+    via: Option<(Via, Reference)>,
+    with_via: bool,
+}
+
+impl Refs {
+    pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
+        let int = |column| match ask.equal(column) {
+            Some(&Scalar::Int(id)) => Some(ObjectId(id.cast_unsigned())),
+            _ => None,
+        };
+        let mut wanted = Wanted {
+            source: None,
+            target: None,
+            target_id: int(TARGET),
+        };
+        for c in &ask.constraints {
+            match c.column {
+                SOURCE_CLASS => {
+                    let set = ClassSet::of_names(&heap, c.op, &c.value);
+                    ClassSet::intersect(&mut wanted.source, set);
+                }
+                TARGET_CLASS => {
+                    let set = ClassSet::of_names(&heap, c.op, &c.value);
+                    ClassSet::intersect(&mut wanted.target, set);
+                }
+                _ => {}
+            }
+        }
+        let (mut todo, mut batch) = (VecDeque::new(), Vec::new());
+        if ask.is_nothing() {
+            // No reference is of or to null.
+        } else if let Some(id) = int(SOURCE) {
+            let source = heap.snapshot().find(id);
+            batch = source.map_or_else(Vec::new, |source| heap.links_of(source));
+            batch.retain(|link| wanted.has(&heap, link));
+        } else {
+            todo.extend((0..heap.snapshot().part_count()).map(|part| (part, 0)));
+            let unwritten = heap.unwritten().iter();
+            batch.extend(unwritten.filter(|l| wanted.has(&heap, l)).copied());
+        }
+        Self {
+            heap,
+            wanted,
+            todo,
+            step: FIRST,
+            batch,
+            // Before the first.
+            at: usize::MAX,
+            via: None,
+            with_via: [KIND, VIA, POSITION, STRENGTH].iter().any(|&c| ask.uses(c)),
+        }
+    }
+
+    /// Reads the next parts, several at once.
+    fn read(&mut self) {
+        let step = self.step.min(self.todo.len());
+        self.step = (self.step * 2).min(MOST);
+        let parts: Vec<(u32, u64)> = self.todo.drain(..step).collect();
+        let (heap, wanted) = (&self.heap, &self.wanted);
+        let read: Vec<(u32, Links)> = parts
+            .into_par_iter()
+            .map(|(part, skip)| {
+                let has = |link: &Link| wanted.has(heap, link);
+                (part, heap.snapshot().links_in(part, skip, BATCH, &has))
+            })
+            .collect();
+        self.batch.clear();
+        let more = read.iter().rev();
+        for (part, next) in more.filter_map(|(part, links)| Some((*part, links.next?))) {
+            self.todo.push_front((part, next));
+        }
+        self.batch
+            .extend(read.into_iter().flat_map(|(_, links)| links.list));
+    }
+}
+
+impl Cursor for Refs {
+    fn advance(&mut self) -> Result<bool> {
+        self.at = self.at.wrapping_add(1);
+        while self.at >= self.batch.len() {
+            if self.todo.is_empty() {
+                return Ok(false);
+            }
+            self.read();
+            self.at = 0;
+        }
+        if self.with_via {
+            self.via = Some(self.heap.snapshot().via_of(&self.batch[self.at]));
+        }
+        Ok(true)
+    }
+
+    fn cell(&self, column: usize) -> Value<'_> {
+        let link = &self.batch[self.at];
+        let Some((via, strength)) = self.via.or(match column {
+            SOURCE | SOURCE_CLASS | TARGET | TARGET_CLASS => Some((Via::Class, Reference::No)),
+            _ => None,
+        }) else {
+            return Value::Null;
+        };
+        match column {
+            SOURCE => Value::id(link.from_id.0),
+            SOURCE_CLASS => Value::text(class_name(&self.heap, link.from)),
+            KIND => Value::text(kind(via)),
+            VIA => match via {
+                Via::Field(..) | Via::Static(..) => {
+                    Value::Text(Cow::Owned(self.heap.snapshot().via_name(via)))
+                }
+                _ => Value::Null,
+            },
+            POSITION => match via {
+                Via::Element(index) => Value::Int(index.into()),
+                Via::Local(frame) => Value::or_null(frame, |f| Value::Int(f.into())),
+                _ => Value::Null,
+            },
+            STRENGTH => Value::text(match strength {
+                Reference::No => "strong",
+                Reference::Soft => "soft",
+                Reference::Final => "final",
+                Reference::Weak => "weak",
+                Reference::Phantom => "phantom",
+            }),
+            TARGET => Value::id(link.id.0),
+            TARGET_CLASS => Value::or_null(link.to, |to| Value::text(class_name(&self.heap, to))),
+            _ => Value::Null,
+        }
+    }
+}
+
+/// What a reference is, in one word.
+const fn kind(via: Via) -> &'static str {
+    match via {
+        Via::Field(..) => "field",
+        Via::Static(..) => "static",
+        Via::Element(_) | Via::Elements => "element",
+        Via::Class => "class",
+        Via::Superclass => "superclass",
+        Via::Loader => "loader",
+        Via::ClassPart => "class part",
+        Via::Loads => "loads",
+        Via::Local(_) => "local",
+    }
+}

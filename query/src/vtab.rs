@@ -1,0 +1,244 @@
+//! The tables as SQLite sees them: one virtual table for each [`Table`].
+//!
+//! SQLite plans by asking each table what a set of comparisons would cost (`best_index`), then runs the
+//! cheapest plan: it opens cursors, hands them the values (`filter`), and looks at the columns it needs.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_int};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef;
+use rusqlite::vtab::{
+    Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConfig, VTabConnection,
+    VTabCursor, sqlite3_vtab, sqlite3_vtab_cursor,
+};
+use rusqlite::{Connection, Error, Result};
+
+use crate::filter::{Constraint, Op};
+use crate::heap::Heap;
+use crate::schema::Table;
+use crate::table::{self, Ask, Cursor};
+use crate::value::{Scalar, Value};
+
+/// Set in the plan's number when rows come by class. The other bits say which columns are looked at.
+const BY_CLASS: c_int = 1 << 30;
+
+/// Makes a dump's tables known to a connection.
+pub(crate) fn register(connection: &Connection, heap: &Arc<Heap>) -> Result<()> {
+    const MODULE: &Module<'static, HeapTable> = &Module::eponymous_only_module();
+    for table in Table::ALL {
+        let of = Of {
+            heap: heap.clone(),
+            table,
+        };
+        connection.create_module(table.name(), MODULE, Some(of))?;
+    }
+    Ok(())
+}
+
+/// Which table of which dump.
+#[derive(Clone)]
+pub(crate) struct Of {
+    heap: Arc<Heap>,
+    table: Table,
+}
+
+/// A table of one connection.
+#[repr(C)]
+pub(crate) struct HeapTable {
+    /// SQLite's own part, which it finds at the beginning.
+    base: sqlite3_vtab,
+    of: Of,
+}
+
+// SAFETY: the struct is `repr(C)` and its first field is `sqlite3_vtab`, which is all that is asked.
+unsafe impl<'vtab> VTab<'vtab> for HeapTable {
+    type Aux = Of;
+    type Cursor = HeapCursor<'vtab>;
+
+    fn connect(
+        db: &mut VTabConnection,
+        aux: Option<&Of>,
+        _module: &[u8],
+        _database: &[u8],
+        _table: &[u8],
+        _args: &[&[u8]],
+    ) -> Result<(Cow<'static, CStr>, Self)> {
+        let of = aux.ok_or_else(|| failed("a table without a dump"))?;
+        db.config(VTabConfig::Innocuous)?;
+        let declaration = CString::new(of.table.declaration("x")).map_err(failed)?;
+        let table = Self {
+            base: sqlite3_vtab::default(),
+            of: of.clone(),
+        };
+        Ok((Cow::Owned(declaration), table))
+    }
+
+    fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
+        let Of { heap, table } = &self.of;
+        let class = table.column_names().position(|name| name == "class");
+        let mut ask = Ask {
+            used: info.col_used(),
+            by_class: false,
+            constraints: Vec::new(),
+        };
+        let mut taken = Vec::new();
+        let mut plan = String::new();
+        for (at, constraint) in info.constraints().enumerate() {
+            let op = op_of(&constraint.operator());
+            let column = usize::try_from(constraint.column()).ok();
+            let (true, Some(op), Some(column)) = (constraint.is_usable(), op, column) else {
+                continue;
+            };
+            // Names are compared byte by byte, and SQLite may be told to do otherwise.
+            let exact = !op.is_of_names() || info.collation(at)? == "BINARY";
+            if !table::accepts(*table, column, op) || !exact {
+                continue;
+            }
+            let value = info.rhs_value(at)?.map_or(Scalar::Other, scalar);
+            ask.constraints.push(Constraint { column, op, value });
+            taken.push(at);
+            plan.push_str(&format!("{column}{}", op.code()));
+        }
+        for (argument, &at) in (1..).zip(&taken) {
+            info.constraint_usage(at).set_argv_index(argument);
+        }
+        let (cost, rows) = table::cost(heap, *table, &ask);
+        let mut number = (ask.used & 0x3fff_ffff) as c_int;
+        let orders = info
+            .order_bys()
+            .map(|o| (usize::try_from(o.column()).ok(), o.is_order_by_desc()));
+        let by_class = orders.collect::<Vec<_>>() == [(class, false)];
+        if *table == Table::Objects && by_class && heap.snapshot().class_class().is_some() {
+            number |= BY_CLASS;
+            info.set_order_by_consumed(true);
+        }
+        info.set_idx_num(number);
+        info.set_idx_str(&plan);
+        info.set_estimated_cost(cost);
+        info.set_estimated_rows(i64::try_from(rows).unwrap_or(i64::MAX));
+        Ok(true)
+    }
+
+    fn open(&'vtab mut self) -> Result<HeapCursor<'vtab>> {
+        Ok(HeapCursor {
+            base: sqlite3_vtab_cursor::default(),
+            of: self.of.clone(),
+            cursor: None,
+            row: 0,
+            _table: PhantomData,
+        })
+    }
+}
+
+/// A cursor over one of the tables.
+#[repr(C)]
+pub(crate) struct HeapCursor<'vtab> {
+    /// SQLite's own part, which it finds at the beginning.
+    base: sqlite3_vtab_cursor,
+    of: Of,
+    /// `None` before the first row is asked for and after the last.
+    cursor: Option<Box<dyn Cursor>>,
+    row: i64,
+    _table: PhantomData<&'vtab HeapTable>,
+}
+
+// SAFETY: the struct is `repr(C)` and its first field is `sqlite3_vtab_cursor`, which is all that is asked.
+unsafe impl VTabCursor for HeapCursor<'_> {
+    fn filter(&mut self, number: c_int, plan: Option<&str>, args: &Filters<'_>) -> Result<()> {
+        let mut constraints = Vec::new();
+        let mut column = 0;
+        for c in plan.unwrap_or_default().chars() {
+            if let Some(digit) = c.to_digit(10) {
+                column = column * 10 + digit as usize;
+                continue;
+            }
+            let Some(op) = Op::of_code(c) else {
+                return Err(failed("a plan that was not made here"));
+            };
+            let value = args.get::<Compared>(constraints.len())?.0;
+            constraints.push(Constraint { column, op, value });
+            column = 0;
+        }
+        let ask = Ask {
+            used: u64::from((number & !BY_CLASS).cast_unsigned()),
+            by_class: number & BY_CLASS != 0,
+            constraints,
+        };
+        let cursor = table::open(&self.of.heap, self.of.table, &ask).map_err(failed)?;
+        self.cursor = Some(cursor);
+        self.row = 0;
+        self.next()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.row += 1;
+        if let Some(cursor) = &mut self.cursor
+            && !cursor.advance().map_err(failed)?
+        {
+            self.cursor = None;
+        }
+        Ok(())
+    }
+
+    fn eof(&self) -> bool {
+        self.cursor.is_none()
+    }
+
+    fn column(&self, context: &mut Context, column: c_int) -> Result<()> {
+        let cursor = self.cursor.as_ref();
+        let column = usize::try_from(column).unwrap_or(usize::MAX);
+        match cursor.map_or(Value::Null, |cursor| cursor.cell(column)) {
+            Value::Null => context.set_result(rusqlite::types::Null),
+            Value::Bool(value) => context.set_result(value),
+            Value::Int(value) => context.set_result(value),
+            Value::Id(id) => context.set_result(id.cast_signed()),
+            Value::Text(text) => context.set_result(&*text),
+        }
+    }
+
+    fn rowid(&self) -> Result<i64> {
+        Ok(self.row)
+    }
+}
+
+/// A value that a column is compared with.
+struct Compared(Scalar);
+
+impl rusqlite::types::FromSql for Compared {
+    fn column_result(value: ValueRef<'_>) -> rusqlite::types::FromSqlResult<Self> {
+        Ok(Self(scalar(value)))
+    }
+}
+
+fn scalar(value: ValueRef<'_>) -> Scalar {
+    match value {
+        ValueRef::Null => Scalar::Null,
+        ValueRef::Integer(value) => Scalar::Int(value),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Scalar::Text(text.to_owned()),
+            Err(_) => Scalar::Other,
+        },
+        ValueRef::Real(_) | ValueRef::Blob(_) => Scalar::Other,
+    }
+}
+
+const fn op_of(op: &IndexConstraintOp) -> Option<Op> {
+    use IndexConstraintOp as C;
+    Some(match op {
+        C::SQLITE_INDEX_CONSTRAINT_EQ => Op::Eq,
+        C::SQLITE_INDEX_CONSTRAINT_GT => Op::Gt,
+        C::SQLITE_INDEX_CONSTRAINT_GE => Op::Ge,
+        C::SQLITE_INDEX_CONSTRAINT_LT => Op::Lt,
+        C::SQLITE_INDEX_CONSTRAINT_LE => Op::Le,
+        C::SQLITE_INDEX_CONSTRAINT_LIKE => Op::Like,
+        C::SQLITE_INDEX_CONSTRAINT_GLOB => Op::Glob,
+        C::SQLITE_INDEX_CONSTRAINT_REGEXP => Op::Regexp,
+        _ => return None,
+    })
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::ModuleError(error.to_string())
+}
