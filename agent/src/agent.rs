@@ -55,6 +55,7 @@ struct Running {
     sampler: Sampler,
     garbage: Garbage,
     started_ms: i64,
+    at_startup: bool,
 }
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -319,6 +320,7 @@ impl Agent {
             bell: &trace.bell,
             pauses: &trace.pauses,
             started_ms: running.started_ms,
+            at_startup: running.at_startup,
             done: &trace.done,
         })
     }
@@ -341,7 +343,7 @@ impl Agent {
 
     fn start(&self, env: &mut Env<'_>, at_startup: bool) -> std::result::Result<(), String> {
         let text = |error: Error| error.to_string();
-        let running = self.build(env).map_err(text)?;
+        let running = self.build(env, at_startup).map_err(text)?;
         if self.running.set(running).is_err() {
             return Err("it has been started before".to_owned());
         }
@@ -375,7 +377,7 @@ impl Agent {
     }
 
     /// Makes everything in the heap.
-    fn build(&self, env: &mut Env<'_>) -> Result<Running> {
+    fn build(&self, env: &mut Env<'_>, at_startup: bool) -> Result<Running> {
         let options = &self.options;
         let reaper = self.reaper(env);
         let refs = RefClass::define(env, reaper)?;
@@ -444,6 +446,7 @@ impl Agent {
             sampler,
             garbage,
             started_ms,
+            at_startup,
         })
     }
 

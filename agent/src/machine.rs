@@ -4,7 +4,7 @@
 //! comes from the management beans; an image without `java.management` has its performance counters and
 //! the collector's pauses instead. The beans are asked without their server, which is not started.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heapdiff_trace::Collection;
 use jni::errors::Result;
@@ -18,7 +18,11 @@ use crate::pauses::{Causes, Pause, Pauses};
 const MOST_BEANS: i32 = 32;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
 /// A pause that no bean has claimed by then is of none.
-const UNCLAIMED: std::time::Duration = std::time::Duration::from_millis(500);
+const UNCLAIMED: Duration = Duration::from_millis(500);
+/// How exact the collector's times are, in milliseconds as they are.
+const NEAR: Duration = Duration::from_millis(5);
+/// How late a collection is seen.
+const FAR: Duration = Duration::from_millis(400);
 
 /// Figures of one moment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,9 +48,51 @@ struct Beans {
     classes: Global<JObject<'static>>,
     collectors: Vec<Collector>,
     heap_pools: Vec<Global<JString<'static>>>,
-    /// Milliseconds that the JVM was up when `begun` was taken.
-    uptime: i64,
-    begun: Instant,
+    clock: Clock,
+    /// Milliseconds of pauses since the last cycle.
+    paused: u64,
+}
+
+/// Lays the collector's clock, which begins when the JVM is half up, beside ours. The least time that was seen between
+/// the end of a collection and the look at it is taken for none, until a pause tells better.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// Our time at which the collector's was 0, if all looks came at once.
+    zero: Option<Instant>,
+    /// Whether a pause has said so.
+    exact: bool,
+}
+
+impl Clock {
+    /// A collection that ended at `end_ms` of the collector's clock was seen now.
+    fn seen(&mut self, end_ms: u64, now: Instant) {
+        let Some(zero) = now.checked_sub(Duration::from_millis(end_ms)) else {
+            return;
+        };
+        if !self.exact && self.zero.is_none_or(|before| zero < before) {
+            self.zero = Some(zero);
+        }
+    }
+
+    fn at(&self, ms: u64, now: Instant) -> Instant {
+        let at = self
+            .zero
+            .and_then(|zero| zero.checked_add(Duration::from_millis(ms)));
+        at.unwrap_or(now).min(now)
+    }
+
+    /// How far a pause of this collection can be from where it is looked for.
+    fn slack(&self) -> Duration {
+        if self.exact { NEAR } else { FAR }
+    }
+
+    /// A collection that ended at `end_ms` was this pause.
+    fn was(&mut self, end_ms: u64, pause: &Pause) {
+        if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
+            self.zero = Some(zero);
+            self.exact = true;
+        }
+    }
 }
 
 struct Counters {
@@ -90,7 +136,8 @@ fn unsigned(value: i64) -> u64 {
 }
 
 impl Machine {
-    pub(crate) fn new(env: &mut Env<'_>, pauses: &Pauses) -> Result<Self> {
+    /// `young`: the JVM has just come up, and what its beans have counted is counted here too.
+    pub(crate) fn new(env: &mut Env<'_>, pauses: &Pauses, young: bool) -> Result<Self> {
         let runtime = env
             .call_static_method(
                 jni_str!("java/lang/Runtime"),
@@ -121,7 +168,15 @@ impl Machine {
                 shared_unloaded,
             }
         });
-        let beans = env.with_local_frame(64, Beans::find);
+        let mut beans = env.with_local_frame(64, Beans::find);
+        if let (Ok(beans), true) = (&mut beans, young) {
+            for collector in &mut beans.collectors {
+                (collector.count, collector.time) = (0, 0);
+            }
+        }
+        if !young {
+            pauses.take();
+        }
         let beans = beans.map_err(|_: jni::errors::Error| env.exception_clear());
         Ok(Self {
             runtime,
@@ -208,16 +263,21 @@ impl Machine {
         let mut seen = Vec::new();
         let mut cause = None;
         if let Some(beans) = &mut self.beans {
-            let paused = beans.pause_time(env)?;
+            beans.pause_time(env)?;
             for at in 0..beans.collectors.len() {
                 let Some((missed, gc)) = beans.news(env, at)? else {
                     continue;
                 };
-                let claimed = claim(&mut self.pauses, gc.start, gc.end);
                 let cycle = beans.collectors[at].name.ends_with("Cycles");
+                let claimed = claim(&mut self.pauses, &gc, cycle, beans.clock.slack());
+                let mut end = gc.end;
+                if let ([pause], false) = (&claimed[..], cycle) {
+                    beans.clock.was(gc.end_ms, pause);
+                    end = pause.end;
+                }
                 let pause_us = match (claimed.is_empty(), cycle) {
                     (false, _) => claimed.iter().map(micros).sum(),
-                    (true, true) => paused * 1000,
+                    (true, true) => std::mem::take(&mut beans.paused) * 1000,
                     (true, false) => micros_between(gc.start, gc.end),
                 };
                 let cause = match claimed.first() {
@@ -244,7 +304,7 @@ impl Machine {
                 });
                 seen.extend(lost);
                 seen.push(row(
-                    clock(gc.end),
+                    clock(end),
                     name,
                     cause.clone(),
                     pause_us,
@@ -340,18 +400,36 @@ fn micros_between(start: Instant, end: Instant) -> u64 {
     u64::try_from(micros).unwrap_or(u64::MAX)
 }
 
-/// Takes out the pauses within this time, which is known to a few milliseconds.
-fn claim(pauses: &mut Vec<Pause>, start: Instant, end: Instant) -> Vec<Pause> {
-    let slack = std::time::Duration::from_millis(2);
-    let within = |p: &Pause| p.end + slack >= start && p.start <= end + slack;
-    let (claimed, left) = pauses.drain(..).partition(within);
-    *pauses = left;
-    claimed
+/// Takes out the pauses of a collection: all within the time of a cycle, else the one that lasted as long.
+fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> Vec<Pause> {
+    let near = |p: &Pause| p.end + slack >= gc.start && p.start <= gc.end + slack;
+    if cycle {
+        let (claimed, left) = pauses.drain(..).partition(near);
+        *pauses = left;
+        return claimed;
+    }
+    let lasted = gc.end.saturating_duration_since(gc.start);
+    let differs = |p: &Pause| p.end.saturating_duration_since(p.start).abs_diff(lasted);
+    let far = |p: &Pause| {
+        let late = p.end.saturating_duration_since(gc.end);
+        late.max(gc.end.saturating_duration_since(p.end))
+    };
+    let best = pauses
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| near(p) && differs(p) <= NEAR + lasted / 4)
+        .min_by_key(|(_, p)| far(p) + differs(p));
+    match best.map(|(at, _)| at) {
+        Some(at) => vec![pauses.remove(at)],
+        None => Vec::new(),
+    }
 }
 
 struct LastGc {
     start: Instant,
     end: Instant,
+    /// By the collector's clock.
+    end_ms: u64,
     before: u64,
     after: u64,
 }
@@ -412,19 +490,13 @@ impl Beans {
             .call_static_method(&factory, name, signature, &[])?
             .l()?;
         let classes = env.new_global_ref(classes)?;
-        let signature = jni_sig!("()Ljava/lang/management/RuntimeMXBean;");
-        let name = jni_str!("getRuntimeMXBean");
-        let runtime = env
-            .call_static_method(&factory, name, signature, &[])?
-            .l()?;
-        let uptime = long(env, &runtime, "getUptime")?;
         Ok(Self {
             metaspace,
             classes,
             collectors,
             heap_pools,
-            uptime,
-            begun: Instant::now(),
+            clock: Clock::default(),
+            paused: 0,
         })
     }
 
@@ -433,17 +505,16 @@ impl Beans {
         has("G1 Young Generation") && !has(G1_CONCURRENT)
     }
 
-    /// Milliseconds that pauses took since the last look, by the beans that count pauses of cycles.
-    fn pause_time(&mut self, env: &mut Env<'_>) -> Result<u64> {
-        let mut sum = 0;
+    /// Adds what pauses took since the last look, by the beans that count pauses of cycles.
+    fn pause_time(&mut self, env: &mut Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {
                 let time = unsigned(long(env, &collector.bean, "getCollectionTime")?);
-                sum += time.saturating_sub(collector.time);
+                self.paused += time.saturating_sub(collector.time);
                 collector.time = time;
             }
         }
-        Ok(sum)
+        Ok(())
     }
 
     /// The last collection of a bean, if it is new, and how many came before it unseen. Pauses of a cycle are
@@ -472,32 +543,24 @@ impl Beans {
                 let unknown = LastGc {
                     start: now,
                     end: now,
+                    end_ms: 0,
                     before: 0,
                     after: 0,
                 };
                 return Ok(Some((missed, unknown)));
             }
         };
-        let start = self.at(long(env, &info, "getStartTime")?);
-        let end = self.at(long(env, &info, "getEndTime")?);
+        let start_ms = unsigned(long(env, &info, "getStartTime")?);
+        let end_ms = unsigned(long(env, &info, "getEndTime")?);
+        self.clock.seen(end_ms, now);
         let last = LastGc {
-            start,
-            end: end.min(now),
+            start: self.clock.at(start_ms, now),
+            end: self.clock.at(end_ms, now),
+            end_ms,
             before: self.sum(env, &info, "getMemoryUsageBeforeGc")?,
             after: self.sum(env, &info, "getMemoryUsageAfterGc")?,
         };
         Ok(Some((missed, last)))
-    }
-
-    /// When the JVM was up for so long.
-    fn at(&self, uptime: i64) -> Instant {
-        let distance = std::time::Duration::from_millis(self.uptime.abs_diff(uptime));
-        let at = if uptime >= self.uptime {
-            self.begun.checked_add(distance)
-        } else {
-            self.begun.checked_sub(distance)
-        };
-        at.unwrap_or(self.begun)
     }
 
     /// Bytes used in all pools of the heap.

@@ -26,8 +26,6 @@ const REST: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Collections that wait to be written, at most.
 const MOST_COLLECTIONS: usize = 4096;
-/// The machine's clock was set if it is off by that.
-const CLOCK_SLACK_MS: i64 = 2000;
 /// How the JVM calls the collection before a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
 
@@ -42,6 +40,8 @@ pub(crate) struct Tracing<'a> {
     pub(crate) pauses: &'a Pauses,
     /// Milliseconds since 1970 when sampling was set up.
     pub(crate) started_ms: i64,
+    /// Whether the agent was there from the JVM's start.
+    pub(crate) at_startup: bool,
     /// Set when the thread is done.
     pub(crate) done: &'a AtomicBool,
 }
@@ -92,7 +92,7 @@ impl Tracing<'_> {
         let path = self.trace.path();
         let created = Writer::create(&path, &run, self.trace.limits);
         let mut writer = created.map_err(|error| error.to_string())?;
-        let mut machine = Machine::new(env, self.pauses).map_err(|error| {
+        let mut machine = Machine::new(env, self.pauses, self.at_startup).map_err(|error| {
             env.exception_clear();
             text(error)
         })?;

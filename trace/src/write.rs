@@ -16,6 +16,9 @@ const LOG_BYTES: i64 = 4 << 20;
 /// While the log is longer no tick is written: a reader holds on to it.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
+/// The machine's clock was set if it has moved by so much against the monotonic one since the last tick.
+const CLOCK_SLACK_MS: i64 = 2000;
+
 /// A JVM, as the table `run` tells of it.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named after the columns")]
@@ -147,6 +150,8 @@ pub struct Writer {
     ids: Ids,
     /// Uptime when old ticks were looked at last.
     pub(crate) tended_ms: i64,
+    /// Time of day less uptime, in the last tick.
+    clock: Option<i64>,
 }
 
 impl Writer {
@@ -164,6 +169,7 @@ impl Writer {
             full: false,
             ids: Ids::default(),
             tended_ms: 0,
+            clock: None,
         })
     }
 
@@ -183,20 +189,20 @@ impl Writer {
         let done = self.write(names, make);
         match done.map_err(|source| self.database.error(source))? {
             None => Ok(Written::Busy),
-            Some(uptime) => {
-                let tended = self.tend(uptime);
+            Some((uptime, time)) => {
+                let tended = self.tend(uptime, time);
                 tended.map_err(|source| self.database.error(source))?;
                 Ok(Written::Done)
             }
         }
     }
 
-    /// The uptime of the tick that was written; `None` if somebody else writes.
+    /// The times of the tick that was written; `None` if somebody else writes.
     fn write(
         &mut self,
         names: &impl Names,
         make: impl FnOnce() -> Tick,
-    ) -> rusqlite::Result<Option<i64>> {
+    ) -> rusqlite::Result<Option<(i64, i64)>> {
         let connection = self.database.connection_mut();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = match begun {
@@ -204,8 +210,17 @@ impl Writer {
             Err(error) if is_busy(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let tick = make();
-        let uptime = tick.uptime_ms;
+        let mut tick = make();
+        let clock = tick.time_ms - tick.uptime_ms;
+        let set = clock - self.clock.replace(clock).unwrap_or(clock);
+        if set.abs() >= CLOCK_SLACK_MS {
+            let way = if set < 0 { "back" } else { "forward" };
+            let seconds = set.unsigned_abs().div_ceil(1000);
+            tick.notes.push(format!(
+                "the machine's clock was set {way} by {seconds} s before this; uptimes go on"
+            ));
+        }
+        let times = (tick.uptime_ms, tick.time_ms);
         Inserting {
             transaction: &transaction,
             run: self.run,
@@ -215,7 +230,7 @@ impl Writer {
         }
         .tick(tick)?;
         transaction.commit()?;
-        Ok(Some(uptime))
+        Ok(Some(times))
     }
 
     /// Ends the run.
