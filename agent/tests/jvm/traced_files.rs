@@ -10,8 +10,9 @@ use crate::{jdks, launch};
 
 const KILLS: usize = 50;
 const TICK: i64 = 500;
-/// What a busy machine may add to a tick.
-const LATE: i64 = 1000;
+/// What a busy machine adds to a tick now and then, and what it adds mostly.
+const LATE: i64 = 3000;
+const MOSTLY_LATE: i64 = 400;
 
 fn wall_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -19,17 +20,17 @@ fn wall_ms() -> i64 {
 }
 
 /// Kills a JVM at a moment, looks at what it has left, and at what the next one makes of that.
-fn kill(jdk: &Jdk, number: usize) {
+fn kill(jdk: &Jdk, number: usize) -> i64 {
     let traced = Traced::new();
     let options = traced.options(&format!("interval=4k,tick={TICK}ms"));
-    let target = launch(jdk, "Busy", &options)
+    let target = launch(jdk, "Drip", &options)
         .flags(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
-        .arg("100000")
         .start()
         .unwrap();
     traced.wait("SELECT count(*) FROM sqlite_schema WHERE name = 'note'");
-    // Anywhere in a tick, and from the first to the fourth.
-    std::thread::sleep(Duration::from_millis((number as u64 * 379) % 1900));
+    // Anywhere in a tick, while the agent sets up and later.
+    std::thread::sleep(Duration::from_millis((number as u64 * 379) % 2300));
+    let seen = traced.number("SELECT count(*) FROM tick");
     let killed = wall_ms();
     drop(target);
     traced.assert_whole();
@@ -38,7 +39,7 @@ fn kill(jdk: &Jdk, number: usize) {
     let last = traced.number("SELECT ifnull(max(time_ms), 0) FROM tick");
     let gap = killed - last.max(started);
     assert!(
-        started == 0 || gap <= TICK + LATE,
+        seen == 0 || gap <= TICK + LATE,
         "kill {number}: {gap} ms are missing"
     );
     let holes = "SELECT count(*) FROM tick WHERE uptime_ms - span_ms NOT IN
@@ -48,25 +49,34 @@ fn kill(jdk: &Jdk, number: usize) {
         traced.number("SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
         0
     );
+    // What anybody has seen is there for good.
+    assert!(traced.number("SELECT count(*) FROM tick") >= seen);
+    if seen == 0 { 0 } else { gap }
 }
 
 #[test]
 fn a_killed_jvm_loses_a_tick_at_most() {
     let jdks = jdks();
-    let next = AtomicUsize::new(0);
+    let (next, soon) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..3 {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Relaxed);
                     if number >= KILLS {
                         break;
                     }
-                    kill(&jdks[number % jdks.len()], number);
+                    if kill(&jdks[number % jdks.len()], number) <= TICK + MOSTLY_LATE {
+                        soon.fetch_add(1, Relaxed);
+                    }
                 }
             });
         }
     });
+    // Two ticks are never missing but for want of a processor.
+    let soon = soon.load(Relaxed);
+    println!("{soon} of {KILLS} within a tick");
+    assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
 }
 
 /// Lines of the agent on standard error.
