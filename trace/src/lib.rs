@@ -4,5 +4,10 @@
 //! long after. Its tables are those of `schema.sql`, and are for users' own queries as well.
 
 mod database;
+mod rollup;
+mod write;
+mod write_names;
 
 pub use database::{Database, TraceError};
+pub use write::{Activity, Amount, ClassChange, Collection, Limits, Run, Tick, Writer, Written};
+pub use write_names::{FrameName, Names};

@@ -103,6 +103,7 @@ pub(crate) mod event {
     pub(crate) const VM_INIT: c_int = 50;
     pub(crate) const VM_DEATH: c_int = 51;
     pub(crate) const CLASS_LOAD: c_int = 55;
+    pub(crate) const GARBAGE_COLLECTION_START: c_int = 81;
     pub(crate) const GARBAGE_COLLECTION_FINISH: c_int = 82;
     pub(crate) const SAMPLED_OBJECT_ALLOC: c_int = 86;
 }
@@ -153,6 +154,7 @@ pub struct Places {
     pub interface_size: usize,
     pub vm_init: usize,
     pub class_load: usize,
+    pub garbage_collection_start: usize,
     pub garbage_collection_finish: usize,
     pub sampled_object_alloc: usize,
     pub callbacks_size: usize,
@@ -176,6 +178,7 @@ impl Places {
             interface_size: size_of::<Interface>(),
             vm_init: offset_of!(jvmtiEventCallbacks, VMInit),
             class_load: offset_of!(jvmtiEventCallbacks, ClassLoad),
+            garbage_collection_start: offset_of!(jvmtiEventCallbacks, GarbageCollectionStart),
             garbage_collection_finish: offset_of!(jvmtiEventCallbacks, GarbageCollectionFinish),
             sampled_object_alloc: offset_of!(Callbacks, sampled_object_alloc),
             callbacks_size: size_of::<Callbacks>(),
