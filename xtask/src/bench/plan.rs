@@ -20,6 +20,10 @@ pub(super) enum Group {
     Retained,
     /// What changed between two dumps.
     Diff,
+    /// Deep and retained size of more than a million objects as one set.
+    Sizes,
+    /// Memory that is wasted in one dump.
+    Waste,
 }
 
 /// One measured command, or several one after another that do one thing together.
@@ -88,10 +92,16 @@ impl Job {
     }
 }
 
+/// A class that every dump has many objects of: the generated heap 1.75 million, on the way to most of it.
+const MANY: &str = "java.util.HashMap$Node";
+
 fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
     let job = Job::new(format!("heapdiff {what}"), true, group, scratch);
     let mut args: Vec<OsString> = vec![what.into()];
     args.extend(dumps.iter().map(OsString::from));
+    if group == Group::Sizes {
+        args.push(MANY.into());
+    }
     args.extend(
         [
             "--format",
@@ -118,6 +128,8 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
         ours(heapdiff, "histo", Group::Histogram, &[before], scratch),
         top(heapdiff, before, scratch),
         ours(heapdiff, "diff", Group::Diff, &[before, after], scratch),
+        ours(heapdiff, "sizeof", Group::Sizes, &[before], scratch),
+        ours(heapdiff, "waste", Group::Waste, &[before], scratch),
     ]
 }
 
