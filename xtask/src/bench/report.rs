@@ -140,7 +140,9 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
     for ours in outcomes.iter().filter(cold) {
         for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
             let of_pair = |outcome: &Outcome| outcome.job.group == Group::Diff;
-            if of_pair(ours) != of_pair(peer) {
+            // No peer is asked for deep sizes or for waste.
+            let alone = matches!(ours.job.group, Group::Sizes | Group::Waste);
+            if alone || of_pair(ours) != of_pair(peer) {
                 continue;
             }
             let (Some(a), Some(b)) = (median(&ours.runs), median(&peer.runs)) else {

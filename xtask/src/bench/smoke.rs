@@ -23,6 +23,8 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
             Group::Retained => retained(&report).context(name.clone())?,
             Group::Diff => diff(&report).context(name.clone())?,
             Group::Indexed => indexed(outcome, &report, outcomes)?,
+            Group::Sizes => sizes(&report).context(name.clone())?,
+            Group::Waste => waste(&report).context(name.clone())?,
         }
     }
     if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(objects_of_slurp)) {
@@ -104,5 +106,28 @@ fn diff(report: &Value) -> Result<()> {
         holder.contains("AuditLog.entries"),
         "the first suspect is {holder:?}, not BigHeap$AuditLog.entries"
     );
+    Ok(())
+}
+
+fn sizes(report: &Value) -> Result<()> {
+    schema(report, "heapdiff.sizeof/1")?;
+    let set = report.get("set").context("no set")?;
+    let [objects, shallow, deep] =
+        ["objects", "shallow_bytes", "deep_bytes"].map(|figure| number(set, figure));
+    let (objects, shallow, deep) = (objects?, shallow?, deep?);
+    ensure!(objects > 10_000, "only {objects} objects");
+    ensure!(deep > shallow, "{deep} bytes deep, {shallow} shallow");
+    Ok(())
+}
+
+fn waste(report: &Value) -> Result<()> {
+    schema(report, "heapdiff.waste/1")?;
+    let mut sum = 0;
+    for kind in rows(report, "kinds")? {
+        let figures = rows(kind, "bytes_to_win")?;
+        sum += figures[0].as_i64().context("no figure")?;
+    }
+    let all = rows(report, "bytes_to_win")?[0].as_i64();
+    ensure!(all == Some(sum) && sum > 0, "{all:?} bytes, by kind {sum}");
     Ok(())
 }

@@ -34,14 +34,31 @@ pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) ->
         percent(all[last], of(last))
     )?;
     kinds(report, of(last), style, out)?;
-    for row in report.waste.kinds.iter().filter(|row| is_there(row)) {
+    let all = all[last];
+    let (told, little): (Vec<&WasteRow>, Vec<&WasteRow>) = report
+        .waste
+        .kinds
+        .iter()
+        .partition(|row| is_worth_a_list(row, all));
+    for row in told {
         kind(row, last > 0, style, out)?;
+    }
+    if little
+        .iter()
+        .any(|row| row.objects.iter().any(|&objects| objects > 0))
+    {
+        let rest = "kinds below 1% of this have no lists (--format json has them)";
+        writeln!(out, "\n{}", style.dim(rest))?;
     }
     Ok(())
 }
 
-fn is_there(row: &WasteRow) -> bool {
-    row.bytes_to_win.iter().any(|&bytes| bytes > 0)
+/// Whether a kind has a hundredth of all, or changed by that much.
+fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
+    let first = row.bytes_to_win.first().copied().unwrap_or(0);
+    let last = last(&row.bytes_to_win);
+    let most = last.max(last.abs_diff(first));
+    most > 0 && most.saturating_mul(100) >= all
 }
 
 /// Last less first, with its sign.
