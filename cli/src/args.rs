@@ -5,6 +5,7 @@ mod common;
 mod diff;
 mod lead;
 mod sizeof;
+mod trace;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,12 +23,15 @@ use crate::output::Output;
 use crate::progress::Wanted;
 use crate::render::Format;
 use crate::size::Size;
+use crate::trace::{Export, Expunge};
 use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
 pub(crate) use diff::pattern;
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
+use trace::TraceArgs;
+pub(crate) use trace::{Part, TraceJob};
 
 /// What to do, checked.
 #[derive(Debug)]
@@ -110,6 +114,10 @@ pub(crate) enum Task {
         /// Only stacks with a frame or a class that this matches.
         focus: Option<Regex>,
     },
+    Trace {
+        trace: PathBuf,
+        job: TraceJob,
+    },
 }
 
 /// Which growth a diff speaks of, and how.
@@ -185,6 +193,8 @@ pub(crate) enum Asked {
     Job(Box<Job>),
     /// Something that ends in no report.
     Capture(Box<Capture>),
+    Export(Export),
+    Expunge(Expunge),
     Completions(Shell),
 }
 
@@ -249,6 +259,8 @@ enum Command {
     Dump(DumpJvmArgs),
     /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
     Hunt(HuntArgs),
+    /// What a trace of a JVM over time shows: what leaks, and since when
+    Trace(TraceArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -381,6 +393,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         }
         Some(Command::Dump(dump)) => return Ok(Asked::Capture(Box::new(dump.capture()))),
         Some(Command::Hunt(hunt)) => return Ok(Asked::Job(Box::new(hunt.job()?))),
+        Some(Command::Trace(trace)) => return trace.asked(),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))

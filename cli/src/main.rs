@@ -10,6 +10,7 @@ mod failure;
 mod gates;
 mod interrupt;
 mod known;
+mod moment;
 mod notes;
 mod output;
 #[cfg_attr(
@@ -21,6 +22,7 @@ mod render;
 mod report;
 mod span;
 mod style;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         .and_then(|asked| match asked {
             Asked::Job(job) => run(&job),
             Asked::Capture(capture) => capture::run(&capture),
+            Asked::Export(export) => trace::export(&export),
+            Asked::Expunge(expunge) => trace::expunge(&expunge),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {

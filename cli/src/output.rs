@@ -100,7 +100,7 @@ impl Output {
     }
 }
 
-fn failed(what: &str, error: &io::Error) -> Failure {
+pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
     Failure {
         exit: Exit::Usage,
         message: format!("cannot write {what}: {}", plain(error)),
@@ -151,7 +151,10 @@ fn same_file(a: &Path, b: &Path) -> bool {
 
 /// Writes beside the file and renames, so that nobody sees half a report. What is no ordinary file
 /// (a pipe, `/dev/null`) is written to as it is.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         let mut out = io::BufWriter::new(fs::OpenOptions::new().write(true).open(path)?);
         return write(&mut out).and_then(|()| out.flush());

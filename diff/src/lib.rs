@@ -35,10 +35,10 @@ mod verdict;
 pub use allocated::{Allocated, AllocatedLine};
 pub use attribution::{Estimate, Unseen, by_site};
 pub use compare::{Comparison, Filter};
-pub use frames::{Shown, folded, is_runtime_frame};
+pub use frames::{Shown, folded, frame_text, is_runtime_frame};
 pub use report::{
-    AgentInfo, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report, SnapshotInfo, Stack,
-    Suspect, Verdict,
+    AgentInfo, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth, HistorySeries,
+    HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Verdict,
 };
 pub use summary::Summary;
 pub use trie::{Step, StepId, Trie};

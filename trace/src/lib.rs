@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod database;
+mod export;
 mod history;
 mod rank;
 mod read;
@@ -13,6 +14,8 @@ mod read;
 pub mod synthetic;
 
 pub use database::{Database, TraceError};
+pub use export::{Column, ColumnType, Table};
 pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
 pub use rank::{By, Candidate, HourlySlope, Ranking, Trending, Verdict, rank, trending};
 pub use read::{Amount, Collection, Dump, Frame, Note, Run, Site, SiteTick, Stacks, Tick, Trace};
+pub use rusqlite::types::ValueRef;

@@ -211,7 +211,7 @@ pub struct SiteTick {
 #[derive(Debug)]
 pub struct Trace {
     database: Database,
-    steps: Arc<AtomicU64>,
+    pub(crate) steps: Arc<AtomicU64>,
     odd: Cell<u64>,
 }
 
@@ -467,24 +467,37 @@ impl Trace {
         let sql = "SELECT tick, allocated_samples, allocated_objects, allocated_bytes, collected_samples,
                 collected_objects, collected_bytes, live_samples, live_objects, live_bytes, live_bytes_variance
             FROM site_tick WHERE site = ?1 AND tick BETWEEN ?2 AND ?3";
-        self.list(sql, [site, first, last], |row| {
-            let amount = |column| Amount {
-                samples: self.figure(row, column),
-                objects: self.figure(row, column + 1),
-                bytes: self.figure(row, column + 2),
-            };
-            SiteTick {
-                tick: self.id(row, 0).unwrap_or(0),
-                allocated: amount(1),
-                collected: amount(4),
-                live: amount(7),
-                variance: self.variance(row, 10),
-            }
-        })
+        self.list(sql, [site, first, last], |row| self.site_tick(row))
+    }
+
+    /// What happened in a tick at each site where something did: with the site's row in place of the tick's.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn tick_sites(&self, tick: i64) -> Result<Vec<SiteTick>, TraceError> {
+        let sql = "SELECT site, allocated_samples, allocated_objects, allocated_bytes, collected_samples,
+                collected_objects, collected_bytes, live_samples, live_objects, live_bytes, live_bytes_variance
+            FROM site_tick WHERE tick = ?1";
+        self.list(sql, [tick], |row| self.site_tick(row))
+    }
+
+    fn site_tick(&self, row: &Row<'_>) -> SiteTick {
+        let amount = |column| Amount {
+            samples: self.figure(row, column),
+            objects: self.figure(row, column + 1),
+            bytes: self.figure(row, column + 2),
+        };
+        SiteTick {
+            tick: self.id(row, 0).unwrap_or(0),
+            allocated: amount(1),
+            collected: amount(4),
+            live: amount(7),
+            variance: self.variance(row, 10),
+        }
     }
 
     /// Rows of a query, in a list.
-    fn list<T>(
+    pub(crate) fn list<T>(
         &self,
         sql: &str,
         values: impl rusqlite::Params,
@@ -503,7 +516,7 @@ impl Trace {
         run().map_err(|e| self.error(e))
     }
 
-    fn error(&self, source: rusqlite::Error) -> TraceError {
+    pub(crate) fn error(&self, source: rusqlite::Error) -> TraceError {
         let path = self.database.path().to_owned();
         match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::OperationInterrupted) => TraceError::Endless { path },
@@ -516,7 +529,7 @@ impl Trace {
     }
 
     /// A number that says which row or time is meant.
-    fn id(&self, row: &Row<'_>, column: usize) -> Option<i64> {
+    pub(crate) fn id(&self, row: &Row<'_>, column: usize) -> Option<i64> {
         match row.get_ref(column) {
             Ok(ValueRef::Integer(id)) => Some(id),
             Ok(ValueRef::Null) => None,

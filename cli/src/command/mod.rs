@@ -10,6 +10,7 @@ mod sites;
 mod sizeof;
 mod threads;
 mod top;
+pub(crate) mod trace;
 
 use std::path::Path;
 
@@ -45,6 +46,7 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
         Task::Sizeof { dump, job } => {
             sizeof::run(setup, dump, job).map(|r| Report::Sizeof(Box::new(r)))
         }
+        Task::Trace { trace, job } => trace::run(setup, trace, job),
         Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
     }
 }

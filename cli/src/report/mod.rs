@@ -9,6 +9,7 @@ mod sizeof;
 mod snapshot;
 mod threads;
 mod top;
+mod trace;
 
 use heapdiff_report::collapsed::Columns;
 use regex::Regex;
@@ -31,6 +32,10 @@ pub(crate) use sizeof::{
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub(crate) use top::{TopObject, TopReport, Under};
+pub(crate) use trace::{
+    CandidateRow, Collections, DumpRow, NoteRow, RunInfo, RunRow, SeriesRow, SlopeRow, TraceFile,
+    TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
+};
 
 /// One report.
 #[derive(Debug, Serialize)]
@@ -44,6 +49,8 @@ pub(crate) enum Report {
     Threads(ThreadsReport),
     Sites(Box<SitesReport>),
     Sizeof(Box<SizeofReport>),
+    TraceInfo(TraceInfoReport),
+    TraceTop(Box<TraceTopReport>),
 }
 
 /// A diff, with what it leaves out.
@@ -100,6 +107,8 @@ impl Report {
             Self::Threads(r) => vec![r.snapshot.condition()],
             Self::Sites(r) => vec![r.snapshot.condition()],
             Self::Sizeof(r) => vec![r.snapshot.condition()],
+            Self::TraceInfo(r) => vec![r.trace.condition()],
+            Self::TraceTop(r) => vec![r.trace.condition()],
         }
     }
 }

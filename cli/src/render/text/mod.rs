@@ -11,6 +11,7 @@ mod stacks;
 mod table;
 mod threads;
 mod top;
+mod trace;
 
 use std::io::{self, Write};
 
@@ -30,5 +31,7 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Threads(report) => threads::render(report, style, out),
         Report::Sites(report) => sites::render(report, style, out),
         Report::Sizeof(report) => sizeof::render(report, style, out),
+        Report::TraceInfo(report) => trace::info(report, style, out),
+        Report::TraceTop(report) => trace::top(report, style, out),
     }
 }
