@@ -19,15 +19,20 @@ use crate::heap::{Blobs, LONGS, held};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvmti::java::RefClass;
 use crate::jvmti::sys::{capability, error};
-use crate::jvmti::{Jvmti, arm, disarm};
+use crate::jvmti::{Jvmti, Thread, arm, disarm};
+use crate::ledger::Ledger;
 use crate::options::{Options, ReaperChoice};
+use crate::pauses::Pauses;
 use crate::reaper::{Bell, Work};
 use crate::sample_ref::Reaper;
 use crate::sampler::{MAX_CLASSES, Sampler};
 use crate::stacks::Stacks;
 use crate::table::Table;
 use crate::totals::Totals;
+use crate::tracer::Tracing;
 
+/// How long the end of the JVM waits for the trace's last tick.
+const LAST_TICK: Duration = Duration::from_secs(2);
 /// Faults after which the agent gives up.
 const MAX_FAULTS: u64 = 3;
 
@@ -35,12 +40,22 @@ struct Agent {
     jvmti: Jvmti,
     options: Options,
     bell: Bell,
+    trace: Option<Trace>,
     running: OnceLock<Running>,
+}
+
+/// What the trace's thread shares with others.
+struct Trace {
+    bell: Bell,
+    pauses: Pauses,
+    done: AtomicBool,
 }
 
 struct Running {
     sampler: Sampler,
     garbage: Garbage,
+    started_ms: i64,
+    at_startup: bool,
 }
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -48,7 +63,7 @@ static COUNTERS: Counters = Counters::new();
 static OFF: AtomicBool = AtomicBool::new(false);
 
 /// One line on standard error. Where that is closed nobody would read it.
-fn say(text: impl std::fmt::Display) {
+pub(crate) fn say(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "heapdiff agent: {text}");
 }
 
@@ -68,6 +83,9 @@ pub(crate) fn fault() {
         if let Some(agent) = AGENT.get() {
             agent.jvmti.disable();
             agent.bell.stop();
+            if let Some(trace) = &agent.trace {
+                trace.bell.stop();
+            }
         }
     }
 }
@@ -127,12 +145,13 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
     }
     // As early as can be: a thread draws the distance to its first sample when it is made, and to the
     // next only then.
-    let bell = match jvmti
+    let (bell, trace) = match jvmti
         .set_interval(options.sampling.interval)
         .and_then(|()| arm(&jvmti))
         .and_then(|()| Bell::new(jvmti))
+        .and_then(|bell| Ok((bell, Trace::new(jvmti, &options)?)))
     {
-        Ok(bell) => bell,
+        Ok(both) => both,
         Err(failed) => {
             say(format_args!(
                 "cannot be set up ({failed}); nothing is sampled"
@@ -144,6 +163,7 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
         jvmti,
         options,
         bell,
+        trace,
         running: OnceLock::new(),
     };
     if AGENT.set(agent).is_err() {
@@ -177,6 +197,13 @@ pub(crate) fn stop(env: &mut Env<'_>) {
         agent.bell.stop();
         if let Some(work) = agent.work() {
             work.flush(env);
+        }
+        if let Some(trace) = &agent.trace
+            && agent.running.get().is_some()
+        {
+            trace.bell.stop();
+            let done = || trace.done.load(Relaxed);
+            trace.bell.until(done, LAST_TICK);
         }
     }
 }
@@ -213,11 +240,22 @@ fn sampler() -> Option<&'static Sampler> {
     Some(&AGENT.get()?.running.get()?.sampler)
 }
 
+/// The collector begins.
+pub(crate) fn collecting() {
+    if let Some(trace) = AGENT.get().and_then(|agent| agent.trace.as_ref()) {
+        trace.pauses.begin();
+    }
+}
+
 /// The collector has run.
 pub(crate) fn collected() {
     COUNTERS.count(Counter::Collections);
     if let Some(agent) = AGENT.get() {
         agent.bell.ring();
+        if let Some(trace) = &agent.trace {
+            trace.pauses.end();
+            trace.bell.ring();
+        }
     }
 }
 
@@ -246,7 +284,47 @@ pub(crate) fn run(env: &mut Env<'_>) {
     }
 }
 
+/// The trace's thread.
+pub(crate) fn trace(env: &mut Env<'_>) {
+    let Some(agent) = AGENT.get() else {
+        return;
+    };
+    if let Some(tracing) = agent.tracing() {
+        tracing.run(env);
+    }
+}
+
+impl Trace {
+    fn new(jvmti: Jvmti, options: &Options) -> crate::jvmti::Result<Option<Self>> {
+        if options.trace.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            bell: Bell::new(jvmti)?,
+            pauses: Pauses::new(),
+            done: AtomicBool::new(false),
+        }))
+    }
+}
+
 impl Agent {
+    fn tracing(&self) -> Option<Tracing<'_>> {
+        let running = self.running.get()?;
+        let trace = self.trace.as_ref()?;
+        Some(Tracing {
+            options: &self.options,
+            trace: self.options.trace.as_ref()?,
+            sampler: &running.sampler,
+            ledger: running.sampler.ledger.as_ref()?,
+            counters: &COUNTERS,
+            bell: &trace.bell,
+            pauses: &trace.pauses,
+            started_ms: running.started_ms,
+            at_startup: running.at_startup,
+            done: &trace.done,
+        })
+    }
+
     fn work(&self) -> Option<Work<'_>> {
         let running = self.running.get()?;
         Some(Work {
@@ -265,36 +343,41 @@ impl Agent {
 
     fn start(&self, env: &mut Env<'_>, at_startup: bool) -> std::result::Result<(), String> {
         let text = |error: Error| error.to_string();
-        let running = self.build(env).map_err(text)?;
+        let running = self.build(env, at_startup).map_err(text)?;
         if self.running.set(running).is_err() {
             return Err("it has been started before".to_owned());
         }
-        let thread = new_thread(env).map_err(text)?;
-        let started = self.jvmti.run_thread(&thread);
+        self.start_thread(env, "heapdiff agent", Thread::Agent)?;
+        if self.trace.is_some() {
+            self.start_thread(env, "heapdiff trace", Thread::Trace)?;
+        }
+        let text = |error: crate::jvmti::JvmtiError| error.to_string();
+        if self.options.delay == 0 {
+            self.enable().map_err(text)?;
+        }
+        // The buffer that this thread allocates from was made without sampling, and only
+        // a collection takes it away. When the JVM has just come up that takes a few
+        // milliseconds; whoever asks for every allocation gets every allocation.
+        if at_startup && self.options.sampling.interval == 0 {
+            self.jvmti.collect_garbage().map_err(text)?;
+        }
+        Ok(())
+    }
+
+    fn start_thread(
+        &self,
+        env: &mut Env<'_>,
+        name: &str,
+        which: Thread,
+    ) -> std::result::Result<(), String> {
+        let thread = new_thread(env, name).map_err(|error| error.to_string())?;
+        let started = self.jvmti.run_thread(&thread, which);
         env.delete_local_ref(thread);
-        started
-            .and_then(|()| {
-                if self.options.delay == 0 {
-                    self.enable()
-                } else {
-                    Ok(())
-                }
-            })
-            .and_then(|()| {
-                // The buffer that this thread allocates from was made without sampling, and only
-                // a collection takes it away. When the JVM has just come up that takes a few
-                // milliseconds; whoever asks for every allocation gets every allocation.
-                if at_startup && self.options.sampling.interval == 0 {
-                    self.jvmti.collect_garbage()
-                } else {
-                    Ok(())
-                }
-            })
-            .map_err(|error| error.to_string())
+        started.map_err(|error| error.to_string())
     }
 
     /// Makes everything in the heap.
-    fn build(&self, env: &mut Env<'_>) -> Result<Running> {
+    fn build(&self, env: &mut Env<'_>, at_startup: bool) -> Result<Running> {
         let options = &self.options;
         let reaper = self.reaper(env);
         let refs = RefClass::define(env, reaper)?;
@@ -302,11 +385,9 @@ impl Agent {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let seed = u64::from(since_epoch.subsec_nanos()) ^ u64::from(process::id()) << 32;
+        let started_ms = i64::try_from(since_epoch.as_millis()).unwrap_or(0);
         let numbers = [
-            (
-                statics::STARTED,
-                u64::try_from(since_epoch.as_millis()).unwrap_or(0),
-            ),
+            (statics::STARTED, started_ms.unsigned_abs()),
             (statics::PID, process::id().into()),
             (statics::INTERVAL, options.sampling.interval),
             (statics::RATE, options.sampling.rate),
@@ -346,6 +427,10 @@ impl Agent {
             allocated: Totals::create(env, &refs, statics::ALLOCATED, MAX_SITES)?,
             class_totals,
             chooser: Chooser::new(options.sampling, seed),
+            ledger: options
+                .trace
+                .as_ref()
+                .map(|_| Ledger::new(options.sampling)),
             first: options.sampling,
             filtered: !options.filter.is_open(),
             uids: AtomicU64::new(0),
@@ -357,7 +442,12 @@ impl Agent {
         // Only now is what a dump finds complete.
         let refs = &sampler.refs;
         refs.set_static(env, statics::FORMAT, "I", JValue::Int(FORMAT))?;
-        Ok(Running { sampler, garbage })
+        Ok(Running {
+            sampler,
+            garbage,
+            started_ms,
+            at_startup,
+        })
     }
 
     fn reaper(&self, env: &mut Env<'_>) -> Reaper {
@@ -381,8 +471,8 @@ impl Agent {
     }
 }
 
-fn new_thread<'local>(env: &mut Env<'local>) -> Result<JObject<'local>> {
-    let name = env.new_string("heapdiff agent")?;
+fn new_thread<'local>(env: &mut Env<'local>, name: &str) -> Result<JObject<'local>> {
+    let name = env.new_string(name)?;
     let class = JNIString::from("java/lang/Thread");
     let thread = env.new_object(
         &*class,

@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use heapdiff_sites::Batch;
+use heapdiff_trace::FrameName;
 use rustc_hash::FxHashMap;
 
 /// Bytes that all definitions together may take, about.
@@ -51,6 +52,10 @@ impl<K: Clone + Eq + Hash> Kind<K> {
         self.list.push(key.clone());
         self.published.push(false);
         id
+    }
+
+    fn get(&self, id: u32) -> Option<&K> {
+        self.list.get((id as usize).checked_sub(1)?)
     }
 
     /// The definition, if it is yet to be published.
@@ -166,6 +171,35 @@ impl Interner {
             return 0;
         }
         self.types.id(&name, 8, &mut self.budget, MAX_TYPES - 1)
+    }
+
+    fn text_of(&self, id: u32) -> Option<&Arc<str>> {
+        self.strings.get(id)
+    }
+
+    /// A type's name.
+    pub(crate) fn class_name(&self, id: u32) -> Option<Arc<str>> {
+        self.text_of(*self.types.get(id)?).cloned()
+    }
+
+    /// A site's frames, leaf first, and whether the stack was deeper.
+    pub(crate) fn frames_of(&self, site: u32) -> (Vec<FrameName>, bool) {
+        let Some((cut, frames)) = self.sites.get(site) else {
+            return (Vec::new(), false);
+        };
+        let empty: Arc<str> = Arc::from("");
+        let named = |&frame: &u32| {
+            let (method, line) = self.frames.get(frame).copied().unwrap_or_default();
+            let [class, name, file] = self.methods.get(method).copied().unwrap_or_default();
+            let text = |id| self.text_of(id).unwrap_or(&empty).clone();
+            FrameName {
+                class: text(class),
+                method: text(name),
+                file: self.text_of(file).cloned(),
+                line,
+            }
+        };
+        (frames.iter().map(named).collect(), *cut)
     }
 
     /// The id of a string that has one.

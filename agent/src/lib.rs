@@ -15,6 +15,8 @@
 //! | `stacks`, `intern`, `names` | from raw frames to the id of a site |
 //! | `heap`, `table`, `totals` | what is kept in the Java heap |
 //! | `reaper`, `garbage` | the agent's thread: finds collected samples, thins, brings figures up to date |
+//! | `ledger`, `tracer` | accounts of sites, and the thread that writes them to a trace |
+//! | `machine`, `pauses` | what the JVM tells of itself: heap, metaspace, collections |
 //! | `sample_ref`, `classfile` | the bytes of the Java class |
 //!
 //! # What it misses
@@ -56,13 +58,17 @@ mod heap;
 mod intern;
 #[allow(unsafe_code)]
 mod jvmti;
+mod ledger;
+mod machine;
 mod names;
 pub mod options;
+mod pauses;
 mod reaper;
 mod sample_ref;
 mod sampler;
 mod stacks;
 mod table;
 mod totals;
+mod tracer;
 
 pub use jvmti::sys::{Places, capability};

@@ -1,7 +1,11 @@
 //! The agent's options: `key=value,key=value`.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 pub use heapdiff_sites::attach::KEYS;
 use heapdiff_sites::{Sampling, Strategy, Verbosity};
+use heapdiff_trace::Limits;
 use regex::Regex;
 
 /// The largest interval: the JVM takes a signed 32-bit number.
@@ -13,6 +17,13 @@ const MAX_SAMPLES: u64 = 64 << 20;
 const MAX_GARBAGE: u64 = 1 << 20;
 const MAX_RATE: u64 = 1 << 40;
 const DAY: u64 = 24 * 60 * 60;
+const TICK: Duration = Duration::from_secs(1);
+const MIN_TICK: Duration = Duration::from_millis(100);
+const MAX_TICK: Duration = Duration::from_secs(3600);
+const MIN_RETAIN: Duration = Duration::from_secs(60);
+const MAX_RETAIN: Duration = Duration::from_secs(3660 * DAY);
+const MIN_TRACE: u64 = 1 << 20;
+const MAX_TRACE: u64 = 1 << 40;
 
 /// How collected samples are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,6 +60,31 @@ pub struct Options {
     pub classes: bool,
     /// How collected samples are found.
     pub reaper: ReaperChoice,
+    /// The trace, if one is kept.
+    pub trace: Option<TraceOptions>,
+    /// The text they were read from.
+    pub given: String,
+}
+
+/// How a trace is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceOptions {
+    file: String,
+    /// How often it is written.
+    pub tick: Duration,
+    /// How much of it is kept.
+    pub limits: Limits,
+    /// What the user calls the service.
+    pub service: Option<String>,
+}
+
+impl TraceOptions {
+    /// The file; `%p` in its name is the process.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        let pid = std::process::id().to_string();
+        PathBuf::from(self.file.replace("%p", &pid))
+    }
 }
 
 impl Default for Options {
@@ -68,6 +104,8 @@ impl Default for Options {
             garbage: 512,
             classes: true,
             reaper: ReaperChoice::Auto,
+            trace: None,
+            given: String::new(),
         }
     }
 }
@@ -128,6 +166,12 @@ pub enum OptionsError {
         /// The key.
         key: String,
     },
+    /// A key that means nothing without a trace.
+    #[error("option \"{key}\" goes with trace=FILE")]
+    NoTrace {
+        /// The key.
+        key: &'static str,
+    },
     /// A key that means nothing with this strategy.
     #[error("option \"{key}\" goes with strategy={goes_with}")]
     Strategy {
@@ -155,7 +199,11 @@ impl Options {
     /// # Errors
     /// When a key or a value is wrong; the message names it and what would be right.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
-        let mut options = Self::default();
+        let mut options = Self {
+            given: text.to_owned(),
+            ..Self::default()
+        };
+        let (mut file, mut keeping) = (None, Keeping::default());
         let (mut interval, mut rate, mut ms) = (None, None, None);
         let mut seen: Vec<String> = Vec::new();
         for part in split(text) {
@@ -207,6 +255,17 @@ impl Options {
                 "max_samples" => options.max_samples = given.index(1, MAX_SAMPLES)?,
                 "garbage" => options.garbage = given.index(0, MAX_GARBAGE)?,
                 "classes" => options.classes = given.one_of(SWITCH)?,
+                "trace" => file = Some(value.to_owned()),
+                "tick" => keeping.tick = Some(given.duration(MIN_TICK, MAX_TICK)?),
+                "retain" => keeping.retain = Some(given.duration(MIN_RETAIN, MAX_RETAIN)?),
+                "trace_max" => {
+                    let size = given.size(MAX_TRACE)?;
+                    if size < MIN_TRACE {
+                        return Err(given.wrong("less than 1m"));
+                    }
+                    keeping.max = Some(size);
+                }
+                "service" => keeping.service = Some(value.to_owned()),
                 // The table of keys has no other.
                 _ => {
                     options.reaper = given.one_of(&[
@@ -217,6 +276,7 @@ impl Options {
                 }
             }
         }
+        options.trace = keeping.of(file)?;
         options.sampling = sampling(options.sampling.strategy, interval, rate, ms)?;
         Ok(options)
     }
@@ -251,6 +311,42 @@ fn sampling(
         interval,
         rate,
     })
+}
+
+/// What goes with `trace`.
+#[derive(Default)]
+struct Keeping {
+    tick: Option<Duration>,
+    retain: Option<Duration>,
+    max: Option<u64>,
+    service: Option<String>,
+}
+
+impl Keeping {
+    fn of(self, file: Option<String>) -> Result<Option<TraceOptions>, OptionsError> {
+        let default = Limits::default();
+        let Some(file) = file else {
+            let given = [
+                ("tick", self.tick.is_some()),
+                ("retain", self.retain.is_some()),
+                ("trace_max", self.max.is_some()),
+                ("service", self.service.is_some()),
+            ];
+            return match given.into_iter().find(|(_, given)| *given) {
+                Some((key, _)) => Err(OptionsError::NoTrace { key }),
+                None => Ok(None),
+            };
+        };
+        Ok(Some(TraceOptions {
+            file,
+            tick: self.tick.unwrap_or(TICK),
+            limits: Limits {
+                retain: self.retain.unwrap_or(default.retain),
+                max_bytes: self.max.unwrap_or(default.max_bytes),
+            },
+            service: self.service,
+        }))
+    }
 }
 
 /// Splits at commas; a backslash before a comma takes it into the value.
@@ -321,6 +417,27 @@ impl Given<'_> {
         }
     }
 
+    /// A number with one of `ms`, `s`, `m`, `h` and `d`; seconds without.
+    fn duration(&self, least: Duration, most: Duration) -> Result<Duration, OptionsError> {
+        let unknown = || self.wrong("not a duration such as 500ms, 1s, 10m, 24h or 7d");
+        let digits = self.value.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let unit = match &self.value[digits.len()..] {
+            "ms" => 1,
+            "" | "s" => 1000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            "d" => DAY * 1000,
+            _ => return Err(unknown()),
+        };
+        let millis = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+        let duration = Duration::from_millis(millis.ok_or_else(unknown)?);
+        if (least..=most).contains(&duration) {
+            Ok(duration)
+        } else {
+            Err(self.wrong(format!("not from {least:?} to {most:?}")))
+        }
+    }
+
     fn regex(&self) -> Result<Regex, OptionsError> {
         Regex::new(self.value).map_err(|error| {
             // The error draws a picture over several lines; its last line says what is wrong.
@@ -383,7 +500,10 @@ mod tests {
     fn errors_name_the_key_and_what_would_be_right() {
         let text = error("intervall=5");
         assert!(text.contains("\"intervall\"") && text.contains("interval, depth, include"));
-        assert!(error("trace=x.db").contains("no option is called \"trace\""));
+        assert!(error("tick=1s").contains("\"tick\" goes with trace=FILE"));
+        assert!(error("trace=x.db,tick=1y").contains("not a duration such as 500ms"));
+        assert!(error("trace=x.db,tick=1ms").contains("not from 100ms to 3600s"));
+        assert!(error("trace=x.db,trace_max=1k").contains("less than 1m"));
         assert!(error("interval").contains("needs a value: interval=..."));
         assert!(error("interval=5x").contains("not a size such as"));
         assert!(error("interval=3g").contains("more than 2147483647 bytes"));

@@ -59,6 +59,23 @@ impl Bell {
             .notify(self.monitor, || self.stopping.store(true, Release));
     }
 
+    /// Wakes who waits, for what is told elsewhere.
+    pub(crate) fn tell(&self) {
+        self.jvmti.notify(self.monitor, || ());
+    }
+
+    /// Waits until `done` or for so long; whoever makes it so calls [`Self::tell`].
+    pub(crate) fn until(&self, done: impl Fn() -> bool, most: Duration) {
+        let end = Instant::now() + most;
+        while !done() {
+            let left = end.saturating_duration_since(Instant::now());
+            let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            if millis == 0 || self.jvmti.wait(self.monitor, millis, &done).is_err() {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Acquire)
     }
@@ -170,10 +187,26 @@ impl Work<'_> {
                 .into_iter()
                 .map(|place| first + place.cast_unsigned())
                 .collect();
+            self.unbook(table, &slots);
             table.give_back(&slots);
             self.bury(env, found, count)?;
         }
         Ok(())
+    }
+
+    /// Tells the trace what was collected.
+    fn unbook(&self, table: &Table, slots: &[u32]) {
+        let Some(ledger) = &self.sampler.ledger else {
+            return;
+        };
+        let classes = std::ptr::eq(table, &raw const self.sampler.classes);
+        for noted in slots.iter().filter_map(|&slot| table.noted_at(slot)) {
+            if classes {
+                ledger.class(u32::try_from(noted.uid).unwrap_or(0), false);
+            } else {
+                ledger.collected(noted.booking, noted.size);
+            }
+        }
     }
 
     fn drain(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<()> {
@@ -192,6 +225,7 @@ impl Work<'_> {
                 // Thinning may have dropped it, and another be in its place.
                 if Self::holds(env, table, slot, &found.dead, index)? {
                     table.clear(env, slot);
+                    self.unbook(table, &[slot]);
                     table.give_back(&[slot]);
                 }
             }
@@ -254,9 +288,16 @@ impl Work<'_> {
         self.counters.count(Counter::Thinnings);
         let samples = &sampler.samples;
         let mut dropped = Vec::with_capacity(BATCH);
-        for (slot, uid, size) in samples.noted() {
-            if !next.keeps(&sampler.first, uid, size) && samples.clear(env, slot) {
-                dropped.push(slot);
+        let generation = u32::try_from(self.counters.get(Counter::Thinnings)).unwrap_or(u32::MAX);
+        for noted in samples.noted() {
+            let keeps = next.keeps(&sampler.first, noted.uid, noted.size);
+            let gone = !keeps && samples.clear(env, noted.slot);
+            if let Some(ledger) = &sampler.ledger {
+                let booking = ledger.thinned(noted.booking, noted.size, generation, !gone);
+                samples.book(noted.slot, booking);
+            }
+            if gone {
+                dropped.push(noted.slot);
             }
             if dropped.len() >= BATCH {
                 self.give_back(&mut dropped);

@@ -11,6 +11,7 @@ use jni::objects::{Global, JClass, JLongArray, JObject};
 use crate::chooser::Chooser;
 use crate::counters::Counters;
 use crate::jvmti::java::{RefClass, RefFields};
+use crate::ledger::{Booking, Ledger};
 use crate::stacks::Stacks;
 use crate::table::Table;
 use crate::totals::Totals;
@@ -38,6 +39,8 @@ pub(crate) struct Sampler {
     pub(crate) allocated: Totals<1>,
     pub(crate) class_totals: Option<Totals<2>>,
     pub(crate) chooser: Chooser,
+    /// Where a trace is kept.
+    pub(crate) ledger: Option<Ledger>,
     /// How samples were chosen at first.
     pub(crate) first: Sampling,
     pub(crate) filtered: bool,
@@ -110,7 +113,8 @@ impl Sampler {
             self.lost(counters, Counter::DroppedFailed, bytes);
             return true;
         }
-        self.samples.note(slot, fields.uid, bytes);
+        let booking = self.book(counters, (class, site), bytes);
+        self.samples.note(slot, fields.uid, bytes, booking);
         counters.raise(Counter::Uids, fields.uid);
         counters.count(Counter::Recorded);
         counters.add(Counter::RecordedBytes, bytes);
@@ -138,6 +142,21 @@ impl Sampler {
         weight
     }
 
+    /// Books a sample for the trace, if there is one.
+    fn book(&self, counters: &Counters, site: (u32, u32), bytes: u64) -> Booking {
+        let Some(ledger) = &self.ledger else {
+            return Booking::default();
+        };
+        let generation = counters.get(Counter::Thinnings);
+        let generation = u32::try_from(generation).unwrap_or(u32::MAX);
+        ledger
+            .allocated(site, bytes, generation)
+            .unwrap_or_else(|_| {
+                ledger.refuse(self.stands_for(bytes));
+                Booking::default()
+            })
+    }
+
     /// Counts a sample that is dropped.
     fn lost(&self, counters: &Counters, counter: Counter, bytes: u64) {
         counters.count(counter);
@@ -157,6 +176,9 @@ impl Sampler {
             return;
         }
         let known = self.stacks.class(class, counters);
+        if let Some(ledger) = &self.ledger {
+            ledger.class(known.id, true);
+        }
         // Ordinary classes of the boot loader stay for ever: no leak comes of them.
         if !known.hidden && self.stacks.is_boot(env, class) {
             return;
@@ -182,6 +204,8 @@ impl Sampler {
             counters.count(Counter::DroppedClasses);
             return;
         }
+        let name = u64::from(known.id);
+        self.classes.note(slot, name, 0, Booking::default());
         counters.raise(Counter::Uids, fields.uid);
         counters.count(Counter::Classes);
     }

@@ -293,6 +293,16 @@ impl Stacks {
     }
 }
 
+impl heapdiff_trace::Names for Stacks {
+    fn class(&self, class: u32) -> Option<Arc<str>> {
+        lock(&self.interner).class_name(class)
+    }
+
+    fn stack(&self, stack: u32) -> (Vec<heapdiff_trace::FrameName>, bool) {
+        lock(&self.interner).frames_of(stack)
+    }
+}
+
 /// Two multiplicative hashes side by side. With 128 bits two stacks in a cache of a hundred thousand share
 /// one about as often as the machine errs.
 ///

@@ -11,6 +11,7 @@ use jni::objects::{Global, JObject, JObjectArray};
 
 use crate::heap::ObjectChunks;
 use crate::jvmti::java::RefClass;
+use crate::ledger::Booking;
 
 /// A table of a fixed capacity, its chunks made as it fills.
 pub(crate) struct Table {
@@ -21,7 +22,8 @@ pub(crate) struct Table {
     /// Places that are taken.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// Uid and size of what is in each place, so that thinning need not ask the JVM for them; uid 0 for none.
+    /// Uid and size of what is in each place, so that thinning need not ask the JVM for them, and where it is
+    /// booked; uid 0 for none. Of a class definition the uid is its name's id.
     notes: Box<[OnceLock<Box<[Note]>>]>,
 }
 
@@ -29,6 +31,16 @@ pub(crate) struct Table {
 struct Note {
     uid: AtomicU64,
     size: AtomicU64,
+    booking: AtomicU32,
+}
+
+/// What was noted of a place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noted {
+    pub(crate) slot: u32,
+    pub(crate) uid: u64,
+    pub(crate) size: u64,
+    pub(crate) booking: Booking,
 }
 
 impl Table {
@@ -79,23 +91,39 @@ impl Table {
     }
 
     /// Notes what was put into a place.
-    pub(crate) fn note(&self, slot: u32, uid: u64, size: u64) {
+    pub(crate) fn note(&self, slot: u32, uid: u64, size: u64, booking: Booking) {
         let (chunk, place) = Self::split(slot);
         let Some(notes) = self.notes.get(chunk) else {
             return;
         };
         let notes = notes.get_or_init(|| (0..CHUNK).map(|_| Note::default()).collect());
         notes[place].size.store(size, Relaxed);
+        notes[place].booking.store(booking.bits(), Relaxed);
         notes[place].uid.store(uid, Release);
     }
 
-    /// All places that were noted, with uid and size.
-    pub(crate) fn noted(&self) -> impl Iterator<Item = (u32, u64, u64)> {
-        (0..self.fresh.load(Relaxed)).filter_map(|slot| {
-            let note = self.note_of(slot)?;
-            let uid = note.uid.load(Acquire);
-            (uid != 0).then(|| (slot, uid, note.size.load(Relaxed)))
+    /// What was noted of a place.
+    pub(crate) fn noted_at(&self, slot: u32) -> Option<Noted> {
+        let note = self.note_of(slot)?;
+        let uid = note.uid.load(Acquire);
+        (uid != 0).then(|| Noted {
+            slot,
+            uid,
+            size: note.size.load(Relaxed),
+            booking: Booking::from_bits(note.booking.load(Relaxed)),
         })
+    }
+
+    /// Where a place's sample is booked now.
+    pub(crate) fn book(&self, slot: u32, booking: Booking) {
+        if let Some(note) = self.note_of(slot) {
+            note.booking.store(booking.bits(), Relaxed);
+        }
+    }
+
+    /// All places that were noted.
+    pub(crate) fn noted(&self) -> impl Iterator<Item = Noted> {
+        (0..self.fresh.load(Relaxed)).filter_map(|slot| self.noted_at(slot))
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {

@@ -58,4 +58,18 @@ pub const KEYS: &[(&str, &str)] = &[
         "reaper",
         "how collected samples are found: auto, scan (JDK 16 and later) or queue (auto)",
     ),
+    (
+        "trace",
+        "file in which to record allocation and collection over time; %p in its name is the process",
+    ),
+    ("tick", "how often the trace is written, such as 1s (1s)"),
+    (
+        "retain",
+        "how much of the past the trace keeps, such as 24h or 7d (7d)",
+    ),
+    (
+        "trace_max",
+        "the most bytes of the trace, such as 256m; the oldest goes first (256m)",
+    ),
+    ("service", "a name for this program in the trace"),
 ];

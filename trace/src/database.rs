@@ -73,8 +73,18 @@ impl Database {
             path: path.to_owned(),
             source,
         };
+        make_private(path);
         let mut connection = Connection::open(path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
+        let pages: i64 = connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .map_err(error)?;
+        if pages == 0 {
+            // So that what is dropped makes the file smaller. It takes effect with the first table.
+            connection
+                .pragma_update(None, "auto_vacuum", "incremental")
+                .map_err(error)?;
+        }
         let made = connection
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
             .and_then(|t| {
@@ -126,6 +136,17 @@ impl Database {
         Ok(database)
     }
 
+    pub(crate) fn error(&self, source: rusqlite::Error) -> TraceError {
+        TraceError::Sqlite {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
     fn check(&self) -> Result<(), TraceError> {
         let pragma = |name| {
             self.connection
@@ -154,15 +175,21 @@ impl Database {
         &self.path
     }
 
-    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
-        &mut self.connection
-    }
-
     /// The connection, for queries of any kind.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
+}
+
+/// Makes the file, if it is not there, for its owner alone: command lines and names of classes are in it, as in a
+/// heap dump. SQLite gives the same rights to the files that it puts beside it, and tells what cannot be made.
+fn make_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(path));
 }
 
 #[cfg(test)]

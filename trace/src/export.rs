@@ -62,6 +62,15 @@ impl Trace {
         Ok(tables)
     }
 
+    /// How many triggers there are: a trace has none.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn triggers(&self) -> Result<u64, TraceError> {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
+        Ok(self.list(sql, (), |_| ())?.len() as u64)
+    }
+
     /// Gives the rows of a table, one after the other, in the order of its key. `take` returns whether it
     /// wants more.
     ///

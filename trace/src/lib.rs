@@ -9,13 +9,18 @@ mod database;
 mod export;
 mod history;
 mod rank;
-mod read;
+pub mod read;
+mod rollup;
 #[doc(hidden)]
 pub mod synthetic;
+mod write;
+mod write_names;
 
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
 pub use rank::{By, Candidate, HourlySlope, Ranking, Trending, Verdict, rank, trending};
-pub use read::{Amount, Collection, Dump, Frame, Note, Run, Site, SiteTick, Stacks, Tick, Trace};
+pub use read::{Stacks, Trace};
 pub use rusqlite::types::ValueRef;
+pub use write::{Activity, Amount, ClassChange, Collection, Limits, Run, Tick, Writer, Written};
+pub use write_names::{FrameName, Names};

@@ -6,7 +6,7 @@
 -- One row for each JVM that wrote to this file.
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
-    uid TEXT NOT NULL UNIQUE,          -- the same as in the heap's agent objects
+    uid TEXT NOT NULL UNIQUE,          -- 'pid-started', as the heap's agent objects have them
     pid INTEGER NOT NULL,
     host TEXT NOT NULL,
     service TEXT,                      -- what the user calls it (option service=)
@@ -30,15 +30,18 @@ CREATE TABLE frame (
     class INTEGER NOT NULL REFERENCES class (id),
     method TEXT NOT NULL,
     file TEXT,
-    line INTEGER
+    line INTEGER                       -- NULL: unknown, or a native method
 );
+CREATE INDEX frame_key ON frame (class, method, line);
 
--- A stack is its innermost frame and the stack that called it.
+-- A stack is its innermost frame and the stack that called it. Where the agent has cut a stack off at its
+-- outer end, the outermost frame is of the class '...', with an empty method.
 CREATE TABLE stack (
     id INTEGER PRIMARY KEY,
     parent INTEGER REFERENCES stack (id),   -- NULL: the outermost frame
     frame INTEGER NOT NULL REFERENCES frame (id)
 );
+CREATE INDEX stack_key ON stack (frame, parent);
 
 -- An allocation site: what is allocated, and where.
 CREATE TABLE site (
@@ -46,6 +49,7 @@ CREATE TABLE site (
     class INTEGER NOT NULL REFERENCES class (id),
     stack INTEGER REFERENCES stack (id)     -- NULL: no Java frame
 );
+CREATE INDEX site_key ON site (class, stack);
 
 -- One row for each period that was looked at.
 CREATE TABLE tick (

@@ -107,6 +107,16 @@ unsafe extern "C" fn class_load(
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
+unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
+    // No JNI here, and of JVMTI only raw monitors.
+    if catch_unwind(agent::collecting).is_err() {
+        agent::fault();
+    }
+}
+
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
     // No JNI here, and of JVMTI only raw monitors.
     if catch_unwind(agent::collected).is_err() {
@@ -146,6 +156,18 @@ pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv,
     });
 }
 
+/// The body of the trace's thread.
+///
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
+pub(super) unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, _: *mut c_void) {
+    alone(|| {
+        // SAFETY: the environment is the one that the JVM gave for this thread.
+        unsafe { with_env(env, agent::trace) };
+    });
+}
+
 // SAFETY: the type of a function; only the JVM calls those that have it.
 type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
 // SAFETY: as above.
@@ -166,6 +188,7 @@ pub(crate) fn arm(jvmti: &Jvmti) -> super::Result<()> {
             ClassLoad: unsafe {
                 transmute::<Option<WithClass>, jvmtiEventClassLoad>(Some(class_load))
             },
+            GarbageCollectionStart: Some(garbage_collection_start),
             GarbageCollectionFinish: Some(garbage_collection_finish),
             ..jvmtiEventCallbacks::default()
         },

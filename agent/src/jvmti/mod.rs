@@ -5,6 +5,7 @@
 
 mod entry;
 pub(crate) mod java;
+pub(crate) mod perf;
 pub(crate) use entry::{arm, disarm};
 pub(crate) mod sys;
 
@@ -84,6 +85,15 @@ pub(crate) struct MethodNames {
     pub(crate) lines: Box<[(i64, i32)]>,
 }
 
+/// The agent's threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thread {
+    /// The one that looks for collected samples.
+    Agent,
+    /// The one that writes the trace.
+    Trace,
+}
+
 /// A raw monitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Monitor(NonNull<c_void>);
@@ -149,6 +159,7 @@ impl Jvmti {
 
     /// Turns on all that comes while the program runs; class definitions if asked.
     pub(crate) fn enable(&self, classes: bool) -> Result<()> {
+        self.set_event(event::GARBAGE_COLLECTION_START, true)?;
         self.set_event(event::GARBAGE_COLLECTION_FINISH, true)?;
         self.set_event(event::CLASS_LOAD, classes)?;
         self.set_event(event::SAMPLED_OBJECT_ALLOC, true)
@@ -159,6 +170,7 @@ impl Jvmti {
         for event in [
             event::SAMPLED_OBJECT_ALLOC,
             event::CLASS_LOAD,
+            event::GARBAGE_COLLECTION_START,
             event::GARBAGE_COLLECTION_FINISH,
         ] {
             // What fails was not on.
@@ -376,10 +388,13 @@ impl Jvmti {
         }
     }
 
-    /// Starts the agent's thread on a `java.lang.Thread` that has not been started.
-    pub(crate) fn run_thread(&self, thread: &JObject<'_>) -> Result<()> {
+    /// Starts a thread of the agent on a `java.lang.Thread` that has not been started.
+    pub(crate) fn run_thread(&self, thread: &JObject<'_>, which: Thread) -> Result<()> {
         const NORMAL: c_int = 5;
-        let body: as_int::AgentThread = entry::agent_thread;
+        let body: as_int::AgentThread = match which {
+            Thread::Agent => entry::agent_thread,
+            Thread::Trace => entry::trace_thread,
+        };
         // SAFETY: a new thread object; the function lives as long as the library, which the JVM
         // does not unload; it takes no argument.
         unsafe {

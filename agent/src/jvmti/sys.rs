@@ -103,6 +103,7 @@ pub(crate) mod event {
     pub(crate) const VM_INIT: c_int = 50;
     pub(crate) const VM_DEATH: c_int = 51;
     pub(crate) const CLASS_LOAD: c_int = 55;
+    pub(crate) const GARBAGE_COLLECTION_START: c_int = 81;
     pub(crate) const GARBAGE_COLLECTION_FINISH: c_int = 82;
     pub(crate) const SAMPLED_OBJECT_ALLOC: c_int = 86;
 }

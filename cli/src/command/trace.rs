@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
+use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
-    By, Candidate, Live, Ranking, Run, Stacks, Steps, Tick, Timeline, Trace, Trending, Verdict,
-    Window, rank,
+    By, Candidate, Live, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window, rank,
 };
 
 use crate::args::{Part, Setup, TraceJob};
@@ -121,7 +121,7 @@ fn run_info(number: u64, run: &Run) -> RunInfo {
 fn notes(trace: &Trace, run: &Run) -> Result<Vec<NoteRow>> {
     let mut notes = trace.notes(run.id).map_err(|e| Failure::trace(&e))?;
     let first = notes.len().saturating_sub(NOTES);
-    let row = |n: heapdiff_trace::Note| NoteRow {
+    let row = |n: Note| NoteRow {
         time_ms: n.time_ms,
         text: n.text,
     };
@@ -310,8 +310,7 @@ fn row(
 
 /// A stack's frames as reports show them, the leaf first.
 pub(crate) fn frames(stacks: &Stacks, stack: i64) -> Vec<String> {
-    let text =
-        |f: &heapdiff_trace::Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
+    let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
     stacks.frames(stack).into_iter().map(text).collect()
 }
 

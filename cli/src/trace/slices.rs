@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use heapdiff_report::pprof::{About, HeapSample, render_heap};
-use heapdiff_trace::{Amount, Run, Tick, Trace};
+use heapdiff_trace::Trace;
+use heapdiff_trace::read::{Amount, Run, Tick};
 
 use crate::command::trace::frames;
 use crate::failure::{Failure, Result};

@@ -1,0 +1,160 @@
+//! The JVM's performance counters (what `jstat` reads): a piece of memory that the JVM writes and anybody
+//! may read at any time, in a callback of the collector too, where nothing can be asked of the JVM.
+//!
+//! The format is that of `sun.jvmstat.perfdata.monitor.v2_0`. With `-XX:-UsePerfData` there is none.
+
+use std::ptr::NonNull;
+
+use jni::objects::{JByteBuffer, JObject};
+use jni::{Env, JValue, jni_sig, jni_str};
+
+const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
+const MAJOR: u8 = 2;
+const PROLOGUE: usize = 32;
+/// More counters than any JVM has.
+const MOST_ENTRIES: usize = 16_384;
+/// The longest text that is read.
+pub(crate) const TEXT: usize = 64;
+
+/// The counters' memory. The JVM never unmaps it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Perf {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory lives as long as the process, and is only read, a byte or word at a time.
+unsafe impl Send for Perf {}
+// SAFETY: as above.
+unsafe impl Sync for Perf {}
+
+/// Where a counter's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter {
+    offset: usize,
+    len: usize,
+}
+
+impl Perf {
+    /// The JVM's own; `None` if it keeps none.
+    pub(crate) fn of_this_jvm(env: &mut Env<'_>) -> Option<Self> {
+        let found = Self::attach(env);
+        if found.is_err() {
+            env.exception_clear();
+        }
+        let perf = found.ok().flatten()?;
+        let magic: [u8; 4] = std::array::from_fn(|at| perf.byte(at));
+        let native = u8::from(cfg!(target_endian = "little"));
+        let known = magic == MAGIC && perf.byte(4) == native && perf.byte(5) == MAJOR;
+        known.then_some(perf)
+    }
+
+    fn attach(env: &mut Env<'_>) -> jni::errors::Result<Option<Self>> {
+        let class = jni_str!("jdk/internal/perf/Perf");
+        let perf = env
+            .call_static_method(
+                class,
+                jni_str!("getPerf"),
+                jni_sig!("()Ljdk/internal/perf/Perf;"),
+                &[],
+            )?
+            .l()?;
+        // 0 is this JVM. Later JDKs only read.
+        let own = JValue::Int(0);
+        let mode = env.new_string("r")?;
+        let name = jni_str!("attach");
+        let old = jni_sig!("(ILjava/lang/String;)Ljava/nio/ByteBuffer;");
+        let answer = match env.call_method(&perf, name, old, &[own, JValue::Object(&mode)]) {
+            Ok(answer) => answer,
+            Err(_) => {
+                env.exception_clear();
+                let new = jni_sig!("(I)Ljava/nio/ByteBuffer;");
+                env.call_method(&perf, name, new, &[own])?
+            }
+        };
+        let buffer: JObject<'_> = answer.l()?;
+        let buffer = env.cast_local::<JByteBuffer>(buffer)?;
+        let start = env.get_direct_buffer_address(&buffer)?;
+        let len = env.get_direct_buffer_capacity(&buffer)?;
+        Ok(NonNull::new(start)
+            .filter(|_| len >= PROLOGUE)
+            .map(|start| Self { start, len }))
+    }
+
+    fn byte(&self, at: usize) -> u8 {
+        if at >= self.len {
+            return 0;
+        }
+        // SAFETY: within the memory, which lives as long as the process. The JVM may write
+        // at the same time: hence volatile, and any value is good.
+        unsafe { self.start.as_ptr().add(at).read_volatile() }
+    }
+
+    fn int(&self, at: usize) -> Option<usize> {
+        let bytes = std::array::from_fn(|i| self.byte(at + i));
+        usize::try_from(i32::from_ne_bytes(bytes)).ok()
+    }
+
+    /// The counters of these names.
+    pub(crate) fn find<const N: usize>(&self, names: [&str; N]) -> [Option<Counter>; N] {
+        let mut found = [None; N];
+        let (Some(mut at), Some(count)) = (self.int(24), self.int(28)) else {
+            return found;
+        };
+        for _ in 0..count.min(MOST_ENTRIES) {
+            let (Some(len), Some(name), Some(vector), Some(data)) = (
+                self.int(at),
+                self.int(at + 4),
+                self.int(at + 8),
+                self.int(at + 16),
+            ) else {
+                break;
+            };
+            if len == 0 || at + len > self.len {
+                break;
+            }
+            let size = if vector == 0 { 8 } else { vector };
+            let name: Vec<u8> = (at + name..at + len)
+                .map(|i| self.byte(i))
+                .take_while(|&byte| byte != 0)
+                .collect();
+            if let Some(place) = names.iter().position(|n| n.as_bytes() == name)
+                && data + size <= len
+            {
+                found[place] = Some(Counter {
+                    offset: at + data,
+                    len: size,
+                });
+            }
+            at += len;
+        }
+        found
+    }
+
+    /// A number's value.
+    pub(crate) fn number(&self, counter: Counter) -> u64 {
+        let at = counter.offset;
+        if counter.len != 8 || at % 8 != 0 || at + 8 > self.len {
+            return 0;
+        }
+        // SAFETY: within the memory and aligned, for the JVM aligns the start to a page and the offset is a
+        // multiple of 8; else as in `byte`.
+        #[allow(clippy::cast_ptr_alignment, reason = "checked above")]
+        unsafe {
+            self.start.as_ptr().add(at).cast::<u64>().read_volatile()
+        }
+    }
+
+    /// A text's value, zeros after it.
+    pub(crate) fn text(&self, counter: Counter) -> [u8; TEXT] {
+        let mut text = [0; TEXT];
+        let len = counter.len.min(TEXT);
+        for (at, byte) in text.iter_mut().take(len).enumerate() {
+            *byte = self.byte(counter.offset + at);
+            if *byte == 0 {
+                break;
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,361 @@
+//! Accounts of sites for the trace: what was allocated and collected since the last tick, what is live.
+//!
+//! Here a site is a stack and the class allocated there. Threads that allocate and the agent's thread
+//! book; the trace's thread closes the books for each tick. Locks are held for a few additions, never
+//! across a call into the JVM.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heapdiff_sites::{Sampling, Weight};
+use heapdiff_trace::{Activity, Amount, ClassChange};
+use rustc_hash::FxHashMap;
+
+const SHARDS: usize = 16;
+/// Accounts in all: some 20 MB.
+const MOST: usize = 1 << 17;
+/// Class names in all.
+const MOST_CLASSES: usize = 1 << 16;
+
+/// Where a live sample is booked, and with which sampling's weight; the default is nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Booking(u32);
+
+impl Booking {
+    const GENERATIONS: u32 = 1 << 6;
+
+    fn new(shard: usize, index: usize, generation: u32) -> Option<Self> {
+        let account = u32::try_from(index * SHARDS + shard).ok()?;
+        let generation = generation.min(Self::GENERATIONS - 1);
+        Some(Self((account + 1) * Self::GENERATIONS + generation))
+    }
+
+    pub(crate) fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Shard, index in it, and how often the sampling had been made coarser.
+    fn place(self) -> Option<(usize, usize, u32)> {
+        let account = (self.0 / Self::GENERATIONS).checked_sub(1)? as usize;
+        Some((
+            account % SHARDS,
+            account / SHARDS,
+            self.0 % Self::GENERATIONS,
+        ))
+    }
+}
+
+#[derive(Default)]
+struct Account {
+    activity: Activity,
+    dirty: bool,
+}
+
+#[derive(Default)]
+struct Shard {
+    numbers: FxHashMap<(u32, u32), usize>,
+    accounts: Vec<Account>,
+    dirty: Vec<usize>,
+}
+
+impl Shard {
+    fn touch(&mut self, index: usize) -> Option<&mut Activity> {
+        let account = self.accounts.get_mut(index)?;
+        if !account.dirty {
+            account.dirty = true;
+            self.dirty.push(index);
+        }
+        Some(&mut account.activity)
+    }
+}
+
+#[derive(Default)]
+struct Classes {
+    changes: FxHashMap<u32, (u64, u64)>,
+}
+
+/// All accounts.
+pub(crate) struct Ledger {
+    first: Sampling,
+    shards: [Mutex<Shard>; SHARDS],
+    classes: Mutex<Classes>,
+    refused: AtomicU64,
+    refused_bytes: AtomicU64,
+}
+
+/// No account is left for a new site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn add(amount: &mut Amount, weight: &Weight) {
+    amount.samples += 1;
+    amount.objects += weight.objects;
+    amount.bytes += weight.bytes;
+}
+
+fn take(amount: &mut Amount, variance: &mut f64, weight: &Weight) {
+    amount.samples = amount.samples.saturating_sub(1);
+    amount.objects -= weight.objects;
+    amount.bytes -= weight.bytes;
+    *variance -= weight.bytes_variance;
+    if amount.samples == 0 {
+        // What rounding has left.
+        *amount = Amount::default();
+        *variance = 0.0;
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(first: Sampling) -> Self {
+        Self {
+            first,
+            shards: Default::default(),
+            classes: Mutex::default(),
+            refused: AtomicU64::new(0),
+            refused_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// What a sample stands for after the sampling was made coarser so often.
+    fn weight(&self, generation: u32, size: u64) -> Weight {
+        let sampling = (0..generation).fold(self.first, |sampling, _| sampling.doubled());
+        sampling.weight(size).unwrap_or_else(|| {
+            // Chosen by time: next to others of this JVM it counts for that much.
+            let bytes = sampling.relative_bytes(&self.first, size);
+            #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+            let objects = bytes / size.max(1) as f64;
+            Weight {
+                objects,
+                bytes,
+                objects_variance: 0.0,
+                bytes_variance: 0.0,
+            }
+        })
+    }
+
+    /// Books a sample that is kept.
+    pub(crate) fn allocated(
+        &self,
+        (class, stack): (u32, u32),
+        size: u64,
+        generation: u32,
+    ) -> Result<Booking, Full> {
+        let weight = self.weight(generation, size);
+        let number = (class as usize).wrapping_mul(31) ^ stack as usize;
+        let shard_number = number % SHARDS;
+        let mut shard = lock(&self.shards[shard_number]);
+        let index = match shard.numbers.get(&(class, stack)) {
+            Some(&index) => index,
+            None => {
+                let index = shard.accounts.len();
+                if index >= MOST / SHARDS {
+                    return Err(Full);
+                }
+                shard.numbers.insert((class, stack), index);
+                let activity = Activity {
+                    class,
+                    stack,
+                    ..Activity::default()
+                };
+                shard.accounts.push(Account {
+                    activity,
+                    dirty: false,
+                });
+                index
+            }
+        };
+        let booking = Booking::new(shard_number, index, generation).ok_or(Full)?;
+        let activity = shard.touch(index).ok_or(Full)?;
+        add(&mut activity.allocated, &weight);
+        add(&mut activity.live, &weight);
+        activity.live_variance += weight.bytes_variance;
+        Ok(booking)
+    }
+
+    /// Counts a sample that found no account, and the bytes that it stands for.
+    pub(crate) fn refuse(&self, bytes: u64) {
+        self.refused.fetch_add(1, Relaxed);
+        self.refused_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// So many samples found no account, and stood for so many bytes.
+    pub(crate) fn refused(&self) -> (u64, u64) {
+        let bytes = self.refused_bytes.load(Relaxed);
+        (self.refused.load(Relaxed), bytes)
+    }
+
+    /// A sample was collected.
+    pub(crate) fn collected(&self, booking: Booking, size: u64) {
+        let Some((shard, index, generation)) = booking.place() else {
+            return;
+        };
+        let weight = self.weight(generation, size);
+        if let Some(activity) = lock(&self.shards[shard]).touch(index) {
+            add(&mut activity.collected, &weight);
+            take(&mut activity.live, &mut activity.live_variance, &weight);
+        }
+    }
+
+    /// The sampling was made coarser. A sample that it `keeps` weighs more now; others are live no more,
+    /// though nobody has collected them.
+    pub(crate) fn thinned(
+        &self,
+        booking: Booking,
+        size: u64,
+        generation: u32,
+        keeps: bool,
+    ) -> Booking {
+        let Some((shard, index, before)) = booking.place() else {
+            return booking;
+        };
+        let (old, new) = (self.weight(before, size), self.weight(generation, size));
+        if let Some(activity) = lock(&self.shards[shard]).touch(index) {
+            take(&mut activity.live, &mut activity.live_variance, &old);
+            if keeps {
+                add(&mut activity.live, &new);
+                activity.live_variance += new.bytes_variance;
+            }
+        }
+        if keeps {
+            Booking::new(shard, index, generation).unwrap_or(booking)
+        } else {
+            Booking::default()
+        }
+    }
+
+    /// A class of this name was loaded or unloaded.
+    pub(crate) fn class(&self, class: u32, loaded: bool) {
+        let mut classes = lock(&self.classes);
+        if classes.changes.len() >= MOST_CLASSES && !classes.changes.contains_key(&class) {
+            return;
+        }
+        let change = classes.changes.entry(class).or_default();
+        if loaded {
+            change.0 += 1;
+        } else {
+            change.1 += 1;
+        }
+    }
+
+    /// Where something has happened since the last time.
+    pub(crate) fn close(&self) -> (Vec<Activity>, Vec<ClassChange>) {
+        let mut sites = Vec::new();
+        for shard in &self.shards {
+            let mut guard = lock(shard);
+            let shard = &mut *guard;
+            for index in shard.dirty.drain(..) {
+                if let Some(account) = shard.accounts.get_mut(index) {
+                    account.dirty = false;
+                    sites.push(account.activity);
+                    account.activity.allocated = Amount::default();
+                    account.activity.collected = Amount::default();
+                }
+            }
+        }
+        let changes = std::mem::take(&mut lock(&self.classes).changes);
+        let classes = changes
+            .into_iter()
+            .map(|(class, (loaded, unloaded))| ClassChange {
+                class,
+                loaded,
+                unloaded,
+            })
+            .collect();
+        (sites, classes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapdiff_sites::Strategy;
+
+    fn sampling(interval: u64) -> Sampling {
+        Sampling {
+            strategy: Strategy::Bytes,
+            interval,
+            rate: 0,
+        }
+    }
+
+    fn only(ledger: &Ledger) -> Activity {
+        let (sites, _) = ledger.close();
+        assert_eq!(sites.len(), 1);
+        sites[0]
+    }
+
+    #[test]
+    fn exact_when_all_is_sampled() {
+        let ledger = Ledger::new(sampling(0));
+        let bookings: Vec<Booking> = (0..10)
+            .map(|_| ledger.allocated((1, 2), 24, 0).unwrap())
+            .collect();
+        for &booking in &bookings[..4] {
+            ledger.collected(booking, 24);
+        }
+        let site = only(&ledger);
+        assert_eq!((site.class, site.stack), (1, 2));
+        assert_eq!((site.allocated.samples, site.allocated.bytes), (10, 240.0));
+        assert_eq!((site.collected.samples, site.collected.bytes), (4, 96.0));
+        assert_eq!((site.live.objects, site.live_variance), (6.0, 0.0));
+        assert!(ledger.close().0.is_empty());
+        ledger.collected(bookings[4], 24);
+        let site = only(&ledger);
+        assert_eq!((site.allocated.samples, site.collected.samples), (0, 1));
+        assert_eq!(site.live.samples, 5);
+        ledger.collected(Booking::default(), 24);
+        assert!(ledger.close().0.is_empty());
+    }
+
+    #[test]
+    fn live_figures_follow_the_sampling() {
+        let ledger = Ledger::new(sampling(1000));
+        let a = ledger.allocated((1, 1), 500, 0).unwrap();
+        let b = ledger.allocated((1, 1), 500, 0).unwrap();
+        let c = ledger.allocated((1, 1), 500, 1).unwrap();
+        let a = ledger.thinned(a, 500, 1, true);
+        assert_eq!(ledger.thinned(b, 500, 1, false), Booking::default());
+        let weight = sampling(2000).weight(500).unwrap();
+        let site = only(&ledger);
+        assert_eq!((site.live.samples, site.collected.samples), (2, 0));
+        assert!((site.live.bytes - 2.0 * weight.bytes).abs() < 1e-6);
+        assert!((site.live_variance / (2.0 * weight.bytes_variance) - 1.0).abs() < 1e-9);
+        for booking in [a, c] {
+            ledger.collected(booking, 500);
+        }
+        let site = only(&ledger);
+        assert_eq!((site.live, site.live_variance), (Amount::default(), 0.0));
+        assert!((site.collected.bytes - 2.0 * weight.bytes).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_full_ledger_says_so() {
+        let ledger = Ledger::new(sampling(0));
+        let full = (0..1_000_000_u32).find(|&stack| ledger.allocated((1, stack), 8, 0).is_err());
+        assert!(full.is_some_and(|at| at as usize <= MOST));
+        assert!(ledger.allocated((1, 0), 8, 0).is_ok());
+    }
+
+    #[test]
+    fn classes_by_name() {
+        let ledger = Ledger::new(sampling(0));
+        for loaded in [true, true, false] {
+            ledger.class(7, loaded);
+        }
+        let change = ClassChange {
+            class: 7,
+            loaded: 2,
+            unloaded: 1,
+        };
+        assert_eq!(ledger.close().1, [change]);
+        assert!(ledger.close().1.is_empty());
+    }
+}

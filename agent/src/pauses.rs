@@ -1,0 +1,112 @@
+//! Pauses of the collector, noted where it tells of them.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use crate::jvmti::perf::{Counter, Perf, TEXT};
+
+/// Pauses that are kept until the trace's thread takes them.
+const MOST: usize = 1024;
+/// What the JVM calls the cause while there is none.
+const NO_CAUSE: &[u8] = b"No GC";
+
+/// A pause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+    cause: [u8; TEXT],
+}
+
+impl Pause {
+    /// Why there was one, in the JVM's words; empty if it keeps no counters.
+    pub(crate) fn cause(&self) -> String {
+        text(&self.cause)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// Where the JVM writes causes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Causes {
+    pub(crate) perf: Perf,
+    pub(crate) now: Option<Counter>,
+    pub(crate) last: Option<Counter>,
+}
+
+impl Causes {
+    fn bytes(&self) -> [u8; TEXT] {
+        let read = |counter: Option<Counter>| counter.map(|c| self.perf.text(c));
+        match read(self.now) {
+            Some(text) if text[0] != 0 && !text.starts_with(NO_CAUSE) => text,
+            // Some collectors have taken it back when they tell that they are done.
+            _ => read(self.last)
+                .filter(|text| !text.starts_with(NO_CAUSE))
+                .unwrap_or([0; TEXT]),
+        }
+    }
+
+    /// The present cause or the last.
+    pub(crate) fn cause(&self) -> String {
+        text(&self.bytes())
+    }
+}
+
+#[derive(Default)]
+struct State {
+    begun: Option<Instant>,
+    done: VecDeque<Pause>,
+    missed: u64,
+}
+
+/// Pauses that the trace's thread has not seen. The lock is held for a few instructions, also by the collector's
+/// thread at a safepoint: whoever else holds it is in native code, which a safepoint does not stop.
+pub(crate) struct Pauses {
+    state: Mutex<State>,
+    pub(crate) causes: OnceLock<Causes>,
+}
+
+impl Pauses {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            done: VecDeque::with_capacity(MOST),
+            ..State::default()
+        };
+        Self {
+            state: Mutex::new(state),
+            causes: OnceLock::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self) {
+        self.state().begun = Some(Instant::now());
+    }
+
+    pub(crate) fn end(&self) {
+        let end = Instant::now();
+        let cause = self.causes.get().map_or([0; TEXT], Causes::bytes);
+        let mut state = self.state();
+        let start = state.begun.take().unwrap_or(end);
+        if state.done.len() >= MOST {
+            state.missed += 1;
+            return;
+        }
+        state.done.push_back(Pause { start, end, cause });
+    }
+
+    /// Takes them, with the number of those that found no place.
+    pub(crate) fn take(&self) -> (Vec<Pause>, u64) {
+        let mut state = self.state();
+        let missed = std::mem::take(&mut state.missed);
+        (state.done.drain(..).collect(), missed)
+    }
+}

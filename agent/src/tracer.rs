@@ -1,0 +1,253 @@
+//! The trace's thread: writes what was booked to the trace, tick by tick.
+//!
+//! It asks the JVM for its figures, closes the [`crate::ledger::Ledger`]'s books and writes; no other thread
+//! ever waits for the disk. Whatever goes wrong with the file ends the trace with one line, and the rest
+//! of the agent goes on.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use heapdiff_sites::{Counter, Strategy};
+use heapdiff_trace::{Collection, Run, Tick, Writer, Written};
+use jni::Env;
+
+use crate::agent::say;
+use crate::counters::Counters;
+use crate::ledger::Ledger;
+use crate::machine::{Figures, Invocation, Machine};
+use crate::options::{Options, TraceOptions};
+use crate::pauses::Pauses;
+use crate::reaper::Bell;
+use crate::sampler::Sampler;
+
+/// After a look at the collector it rests, however often that runs.
+const REST: Duration = Duration::from_millis(5);
+/// How long a file may be held by others before the trace gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Collections that wait to be written, at most.
+const MOST_COLLECTIONS: usize = 4096;
+/// How the JVM calls the collection before a dump of live objects.
+const DUMP: &str = "Heap Dump Initiated GC";
+
+/// What the thread works with.
+pub(crate) struct Tracing<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) trace: &'a TraceOptions,
+    pub(crate) sampler: &'a Sampler,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) counters: &'a Counters,
+    pub(crate) bell: &'a Bell,
+    pub(crate) pauses: &'a Pauses,
+    /// Milliseconds since 1970 when sampling was set up.
+    pub(crate) started_ms: i64,
+    /// Whether the agent was there from the JVM's start.
+    pub(crate) at_startup: bool,
+    /// Set when the thread is done.
+    pub(crate) done: &'a AtomicBool,
+}
+
+/// Figures at the end of the last tick.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    uptime_ms: i64,
+    samples: u64,
+    lost: u64,
+    lost_bytes: u64,
+    thinnings: u64,
+    sites_full: u64,
+}
+
+/// What waits for the next tick.
+#[derive(Default)]
+struct Waiting {
+    collections: Vec<Collection>,
+    dumps: Vec<(i64, i64, Option<String>)>,
+    notes: Vec<String>,
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn wall_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    millis(since.unwrap_or_default())
+}
+
+impl Tracing<'_> {
+    /// Goes on until the JVM ends or the trace fails.
+    pub(crate) fn run(&self, env: &mut Env<'_>) {
+        if let Err(why) = self.record(env) {
+            say(format_args!(
+                "the trace ends here: {why}; sampling goes on without it"
+            ));
+        }
+        self.done.store(true, Relaxed);
+        self.bell.tell();
+    }
+
+    fn record(&self, env: &mut Env<'_>) -> Result<(), String> {
+        let text = |error: jni::errors::Error| error.to_string();
+        let run = self.describe(env);
+        let path = self.trace.path();
+        let created = Writer::create(&path, &run, self.trace.limits);
+        let mut writer = created.map_err(|error| error.to_string())?;
+        let mut machine = Machine::new(env, self.pauses, self.at_startup).map_err(|error| {
+            env.exception_clear();
+            text(error)
+        })?;
+        let mut waiting = Waiting::default();
+        if !machine.has_beans() {
+            waiting.notes.push(
+                "this JVM has no module java.management: collections are known by their pauses alone"
+                    .to_owned(),
+            );
+        }
+        let (mut before, mut next) = (Before::default(), self.now() + self.trace.tick);
+        let mut free_since = Instant::now();
+        loop {
+            let left = next.saturating_sub(self.now());
+            let going = left.is_zero() || self.bell.wait(left);
+            self.look(env, &mut machine, &mut waiting);
+            if !going || self.now() >= next {
+                next = self.now() + self.trace.tick;
+                let figures = machine.figures(env);
+                let tick = || self.tick(figures, &mut waiting, &mut before);
+                match writer.tick(&self.sampler.stacks, tick) {
+                    Ok(Written::Done) => free_since = Instant::now(),
+                    Ok(Written::Busy) if free_since.elapsed() < PATIENCE => {}
+                    Ok(Written::Busy) => {
+                        return Err(format!(
+                            "{}: another process has held it for {} seconds",
+                            path.display(),
+                            PATIENCE.as_secs()
+                        ));
+                    }
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            if !going {
+                break;
+            }
+            if !self.bell.rest(REST) {
+                // The last tick comes at once.
+                next = self.now();
+            }
+        }
+        writer.end(wall_ms()).map_err(|error| error.to_string())
+    }
+
+    /// Time since sampling was set up.
+    fn now(&self) -> Duration {
+        self.sampler.started.elapsed()
+    }
+
+    fn describe(&self, env: &mut Env<'_>) -> Run {
+        let invocation = Invocation::of_this_jvm(env);
+        let sampling = self.sampler.first;
+        let pid = std::process::id();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Run {
+            uid: format!("{pid}-{}", self.started_ms),
+            pid,
+            host: host.trim().to_owned(),
+            service: self.trace.service.clone(),
+            started_ms: self.started_ms,
+            jvm: invocation.jvm,
+            command: invocation.command,
+            flags: invocation.flags,
+            options: self.options.given.clone(),
+            interval_bytes: sampling.interval,
+            strategy: match sampling.strategy {
+                Strategy::Bytes => "bytes",
+                Strategy::Count => "count",
+                Strategy::Time => "time",
+                Strategy::Class => "class",
+            }
+            .to_owned(),
+        }
+    }
+
+    /// Collections since the last look.
+    fn look(&self, env: &mut Env<'_>, machine: &mut Machine, waiting: &mut Waiting) {
+        let clock = |at: Instant| {
+            let uptime = millis(at.saturating_duration_since(self.sampler.started));
+            let ago = millis(at.elapsed());
+            (wall_ms() - ago, uptime)
+        };
+        for collection in machine.collections(env, self.pauses, &clock) {
+            if collection.cause == DUMP {
+                let when = (collection.time_ms, collection.uptime_ms, None);
+                waiting.dumps.push(when);
+            }
+            if waiting.collections.len() < MOST_COLLECTIONS {
+                waiting.collections.push(collection);
+            } else {
+                machine.unseen += 1;
+            }
+        }
+        let unseen = std::mem::take(&mut machine.unseen);
+        if unseen > 0 {
+            waiting.notes.push(format!(
+                "{unseen} collections followed each other so fast that only their pauses are known, or nothing"
+            ));
+        }
+    }
+
+    /// What has happened since `before`, which it brings up to date.
+    fn tick(&self, figures: Figures, waiting: &mut Waiting, before: &mut Before) -> Tick {
+        let get = |counter| self.counters.get(counter);
+        let (sites, classes) = self.ledger.close();
+        let (full, full_bytes) = self.ledger.refused();
+        let lost = get(Counter::DroppedFull)
+            + get(Counter::DroppedFailed)
+            + get(Counter::DroppedPending)
+            + full;
+        let now = Before {
+            uptime_ms: millis(self.now()),
+            samples: get(Counter::Recorded),
+            lost,
+            lost_bytes: get(Counter::DroppedBytes) + full_bytes,
+            thinnings: get(Counter::Thinnings),
+            sites_full: get(Counter::SitesFull),
+        };
+        let time_ms = wall_ms();
+        let mut notes = std::mem::take(&mut waiting.notes);
+        if now.thinnings > before.thinnings {
+            let sampling = self.sampler.chooser.sampling();
+            notes.push(match sampling.strategy {
+                Strategy::Bytes => format!(
+                    "max_samples reached: the interval is {} bytes from here on, and live samples were thinned to it",
+                    sampling.interval
+                ),
+                _ => format!(
+                    "max_samples reached: the rate is {} from here on, and live samples were thinned to it",
+                    sampling.rate
+                ),
+            });
+        }
+        if before.sites_full == 0 && now.sites_full > 0 {
+            notes.push("the table of sites is full: new stacks are not told apart".to_owned());
+        }
+        let tick = Tick {
+            time_ms,
+            uptime_ms: now.uptime_ms,
+            span_ms: now.uptime_ms - before.uptime_ms,
+            heap_used: figures.heap_used,
+            heap_committed: figures.heap_committed,
+            metaspace_used: figures.metaspace_used,
+            metaspace_committed: figures.metaspace_committed,
+            loaded_classes: figures.loaded_classes,
+            samples: now.samples - before.samples,
+            lost_samples: now.lost - before.lost,
+            lost_bytes: now.lost_bytes - before.lost_bytes,
+            sites,
+            classes,
+            collections: std::mem::take(&mut waiting.collections),
+            dumps: std::mem::take(&mut waiting.dumps),
+            notes,
+        };
+        *before = now;
+        tick
+    }
+}

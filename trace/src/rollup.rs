@@ -1,0 +1,644 @@
+//! Old ticks made fewer, so that a trace stays small.
+//!
+//! Ticks older than an hour are rolled up to minutes, those older than a day to hours: figures of what happened
+//! are summed, states are the last. What is older than `retain` goes, and more of it if the file is
+//! too large. Each of these is one short transaction, next to a tick.
+//!
+//! What was live at a moment is in the last row of each site at or before it. So when ticks go, these rows stay
+//! as a baseline, at the last tick before the cut.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::database::{Database, TraceError};
+use crate::write::{Writer, int, is_busy};
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+/// From which age on ticks are how long.
+const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
+/// How often old ticks are looked at.
+const PERIOD: i64 = 10_000;
+/// Periods rolled up at a time: a trace that was long without a writer is caught up with bit by bit.
+const AT_A_TIME: usize = 8;
+/// Pages given back to the file system at a time, for each page that a tick takes.
+const VACUUM_PAGES: i64 = 2000;
+/// The states of a group's newest row: beside `max` SQLite takes other columns from the row that has it.
+const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
+/// With no more ticks than that it is the names that make a file large.
+const FEW: i64 = 64;
+/// The part of the ticks that goes when the file is too large, as a divisor.
+const PART: i64 = 8;
+
+impl Writer {
+    /// Does what is due at this uptime.
+    pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
+        if uptime_ms - self.tended_ms < PERIOD && !self.is_large()? {
+            return Ok(());
+        }
+        self.tended_ms = uptime_ms;
+        match self.roll_up(uptime_ms, time_ms) {
+            Err(error) if is_busy(&error) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn roll_up(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
+        let (run, large) = (self.run, self.is_large()?);
+        let retain = i64::try_from(self.limits.retain.as_millis()).unwrap_or(i64::MAX);
+        let connection = self.database.connection_mut();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let others = runs(&transaction)?;
+        for (age, span) in STEPS {
+            // This run by its own clock; others by the time of day, for theirs are not known here.
+            roll_up(&transaction, Runs::This(run), uptime_ms - age, span)?;
+            if others.len() > 1 {
+                roll_up(&transaction, Runs::Others(run), time_ms - age, span)?;
+            }
+        }
+        // Not tick by tick: each time the states of all sites are written anew.
+        let past = retain.saturating_add(retain / 20);
+        for other in others {
+            let (clock, now) = if other == run {
+                ("uptime_ms", uptime_ms)
+            } else {
+                ("time_ms", time_ms)
+            };
+            let old = format!(
+                "SELECT min({clock}), max(time_ms) FILTER (WHERE {clock} < ?2) FROM tick WHERE run = ?1"
+            );
+            let keep = now.saturating_sub(retain);
+            let (first, cut): (Option<i64>, Option<i64>) = transaction
+                .prepare_cached(&old)?
+                .query_row(params![other, keep], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            if let (Some(first), Some(cut)) = (first, cut)
+                && first < now.saturating_sub(past)
+            {
+                expunge_run(&transaction, other, cut)?;
+            }
+        }
+        if large {
+            // The oldest of all runs. If that does not help there is nothing but names, and no
+            // more of them are taken in.
+            let sql = "SELECT count(*) / ?1 FROM tick";
+            let some: i64 = transaction.query_row(sql, [PART], |row| row.get(0))?;
+            let sql = "SELECT time_ms FROM tick ORDER BY time_ms LIMIT 1 OFFSET ?1";
+            let cut: Option<i64> = transaction
+                .query_row(sql, [some.max(1)], |row| row.get(0))
+                .optional()?;
+            if let Some(cut) = cut {
+                expunge(&transaction, cut)?;
+            }
+        }
+        transaction.commit()?;
+        vacuum(self.database.connection())?;
+        let connection = self.database.connection();
+        let ticks: i64 = connection.query_row("SELECT count(*) FROM tick", [], |row| row.get(0))?;
+        let full = ticks <= FEW && self.is_large()?;
+        if full {
+            let text = "trace_max is reached by the names of sites alone: new sites are left out";
+            let add = "INSERT INTO note (run, time_ms, text) SELECT ?1, ?2, ?3
+                       WHERE NOT EXISTS (SELECT 1 FROM note WHERE run = ?1 AND text = ?3)";
+            connection.execute(add, params![run, time_ms, text])?;
+        }
+        self.full = full;
+        Ok(())
+    }
+
+    /// Whether the file nears its limit. Free pages do not count: they are given back.
+    pub(crate) fn is_large(&self) -> rusqlite::Result<bool> {
+        let used = used_bytes(self.database.connection())?;
+        // Room for the next ticks and for the log's growth before it is moved.
+        Ok(used > int(self.limits.max_bytes) / 10 * 9)
+    }
+}
+
+impl Database {
+    /// Drops what was recorded before this time of day (milliseconds since 1970), of all runs. The last state of each
+    /// site stays, so that what was live then is known; names stay. The file gets smaller.
+    ///
+    /// # Errors
+    /// The file cannot be written, or another process holds it.
+    pub fn expunge(&mut self, before_ms: i64) -> Result<(), TraceError> {
+        let done = self.expunge_all(before_ms);
+        done.map_err(|source| self.error(source))
+    }
+
+    fn expunge_all(&mut self, before_ms: i64) -> rusqlite::Result<()> {
+        let connection = self.connection_mut();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        expunge(&transaction, before_ms)?;
+        transaction.commit()?;
+        while vacuum(connection)? {}
+        Ok(())
+    }
+}
+
+fn used_bytes(connection: &Connection) -> rusqlite::Result<i64> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let pages = number("page_count")? - number("freelist_count")?;
+    Ok(pages * number("page_size")?)
+}
+
+/// Gives free pages back; whether there may be more of them.
+fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
+    let free = |connection: &Connection| {
+        connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0))
+    };
+    let before = free(connection)?;
+    if before == 0 {
+        return Ok(false);
+    }
+    // It gives a row for each page.
+    let mut statement =
+        connection.prepare(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    drop(rows);
+    let after = free(connection)?;
+    Ok(after > 0 && after < before)
+}
+
+fn runs(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM run")?;
+    let runs = statement.query_map([], |row| row.get(0))?;
+    runs.collect()
+}
+
+#[derive(Clone, Copy)]
+enum Runs {
+    This(i64),
+    Others(i64),
+}
+
+/// Rolls ticks up that ended before `until`, to spans of `span`.
+fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqlite::Result<()> {
+    let (run, clock, is) = match runs {
+        Runs::This(run) => (run, "uptime_ms", "="),
+        Runs::Others(run) => (run, "time_ms", "<>"),
+    };
+    // Periods that are wholly past, with more than one tick. A tick as long as a period is done with, and ticks
+    // that touch two periods count where they end.
+    let sql = format!(
+        "SELECT run, uptime_ms / ?3, max(id) FROM tick
+         WHERE run {is} ?1 AND {clock} <= ?2 AND span_ms < ?3
+         GROUP BY run, uptime_ms / ?3
+         HAVING count(*) > 1 LIMIT {AT_A_TIME}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_map(params![run, until - span, span], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
+    let found: Vec<(i64, i64, i64)> = found.collect::<rusqlite::Result<_>>()?;
+    for (run, period, last) in found {
+        merge(connection, run, (period * span, (period + 1) * span), last)?;
+    }
+    Ok(())
+}
+
+/// Makes one tick, the last, of all those of a run that ended in a period.
+fn merge(
+    connection: &Connection,
+    run: i64,
+    (from, to): (i64, i64),
+    last: i64,
+) -> rusqlite::Result<()> {
+    let some =
+        "SELECT id FROM tick WHERE run = ?1 AND uptime_ms >= ?2 AND uptime_ms < ?3 AND id <= ?4";
+    let all = params![run, from, to, last];
+    let sites = format!(
+        "INSERT OR REPLACE INTO site_tick
+         SELECT site, ?4, a1, a2, a3, c1, c2, c3,
+                live_samples, live_objects, live_bytes, live_bytes_variance
+         FROM (SELECT site, {NEWEST},
+                      sum(allocated_samples) AS a1, sum(allocated_objects) AS a2,
+                      sum(allocated_bytes) AS a3, sum(collected_samples) AS c1,
+                      sum(collected_objects) AS c2, sum(collected_bytes) AS c3
+               FROM site_tick WHERE tick IN ({some}) GROUP BY site)"
+    );
+    connection.prepare_cached(&sites)?.execute(all)?;
+    let classes = format!(
+        "INSERT OR REPLACE INTO class_tick
+         SELECT ?4, class, sum(loaded), sum(unloaded) FROM class_tick WHERE tick IN ({some})
+         GROUP BY class"
+    );
+    connection.prepare_cached(&classes)?.execute(all)?;
+    let sums = format!(
+        "UPDATE tick SET (span_ms, samples, lost_samples, lost_bytes) =
+             (SELECT sum(span_ms), sum(samples), sum(lost_samples), sum(lost_bytes)
+              FROM tick WHERE id IN ({some}))
+         WHERE id = ?4"
+    );
+    connection.prepare_cached(&sums)?.execute(all)?;
+    for (table, column) in [
+        ("site_tick", "tick"),
+        ("class_tick", "tick"),
+        ("tick", "id"),
+    ] {
+        let delete = format!("DELETE FROM {table} WHERE {column} IN ({some}) AND {column} <> ?4");
+        connection.prepare_cached(&delete)?.execute(all)?;
+    }
+    Ok(())
+}
+
+/// Drops what all runs recorded before a time of day.
+fn expunge(connection: &Connection, before_ms: i64) -> rusqlite::Result<()> {
+    for run in runs(connection)? {
+        expunge_run(connection, run, before_ms)?;
+    }
+    // A run of which nothing is left but the fact.
+    let dead = "DELETE FROM run WHERE ended_ms < ?1 AND NOT EXISTS (SELECT 1 FROM tick WHERE run = run.id)";
+    connection.prepare_cached(dead)?.execute([before_ms])?;
+    Ok(())
+}
+
+/// Drops what a run recorded before a time of day, but for the states of its sites.
+fn expunge_run(connection: &Connection, run: i64, before_ms: i64) -> rusqlite::Result<()> {
+    // By ticks' order, not by their times: the machine's clock may have been set back in between.
+    let base = "SELECT max(id) FROM tick WHERE run = ?1 AND time_ms < ?2";
+    let base: Option<i64> = connection
+        .prepare_cached(base)?
+        .query_row(params![run, before_ms], |row| row.get(0))?;
+    let Some(base) = base else {
+        return Ok(());
+    };
+    let older = "SELECT 1 FROM tick WHERE run = ?1 AND id < ?2";
+    if !connection
+        .prepare_cached(older)?
+        .exists(params![run, base])?
+    {
+        return Ok(());
+    }
+    let ticks = "SELECT id FROM tick WHERE run = ?1 AND id <= ?2";
+    let states = format!(
+        "INSERT OR REPLACE INTO site_tick
+         SELECT site, ?2, 0, 0, 0, 0, 0, 0,
+                live_samples, live_objects, live_bytes, live_bytes_variance
+         FROM (SELECT site, {NEWEST} FROM site_tick WHERE tick IN ({ticks}) GROUP BY site)"
+    );
+    connection
+        .prepare_cached(&states)?
+        .execute(params![run, base])?;
+    let dead = "DELETE FROM site_tick WHERE tick = ?1 AND live_samples = 0";
+    connection.prepare_cached(dead)?.execute([base])?;
+    for (table, column) in [
+        ("site_tick", "tick"),
+        ("class_tick", "tick"),
+        ("tick", "id"),
+    ] {
+        let delete = format!("DELETE FROM {table} WHERE {column} IN ({ticks}) AND {column} <> ?2");
+        connection
+            .prepare_cached(&delete)?
+            .execute(params![run, base])?;
+    }
+    let sums = "UPDATE tick SET samples = 0, lost_samples = 0, lost_bytes = 0 WHERE id = ?1";
+    connection.prepare_cached(sums)?.execute([base])?;
+    let classes = "DELETE FROM class_tick WHERE tick = ?1";
+    connection.prepare_cached(classes)?.execute([base])?;
+    for table in ["collection", "dump", "note"] {
+        let delete = format!("DELETE FROM {table} WHERE run = ?1 AND time_ms < ?2");
+        connection
+            .prepare_cached(&delete)?
+            .execute(params![run, before_ms])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use crate::{Activity, Amount, Database, FrameName, Limits, Names, Run, Tick, Writer, Written};
+
+    const START: i64 = 1_700_000_000_000;
+    const DAY: i64 = super::DAY;
+
+    struct Numbered;
+
+    impl Names for Numbered {
+        fn class(&self, class: u32) -> Option<Arc<str>> {
+            Some(format!("com.acme.C{class}").into())
+        }
+
+        fn stack(&self, stack: u32) -> (Vec<FrameName>, bool) {
+            let frame = |line| FrameName {
+                class: "com.acme.Main".into(),
+                method: "run".into(),
+                file: None,
+                line,
+            };
+            (vec![frame(stack.cast_signed()), frame(1)], stack % 2 == 1)
+        }
+    }
+
+    fn run(uid: &str) -> Run {
+        Run {
+            uid: uid.to_owned(),
+            ..Run::default()
+        }
+    }
+
+    fn amount(n: u32) -> Amount {
+        Amount {
+            samples: n.into(),
+            objects: n.into(),
+            bytes: f64::from(n) * 24.0,
+        }
+    }
+
+    /// Site `site` has `live` objects after this tick and has got one and lost none.
+    fn activity(site: u32, live: u32) -> Activity {
+        Activity {
+            class: site,
+            stack: site,
+            allocated: amount(1),
+            collected: Amount::default(),
+            live: amount(live),
+            live_variance: 0.0,
+        }
+    }
+
+    fn tick(writer: &mut Writer, uptime_ms: i64, time_ms: i64, span_ms: i64, sites: Vec<Activity>) {
+        let tick = Tick {
+            time_ms,
+            uptime_ms,
+            span_ms,
+            samples: sites.len() as u64,
+            sites,
+            ..Tick::default()
+        };
+        assert_eq!(writer.tick(&Numbered, || tick).unwrap(), Written::Done);
+    }
+
+    fn number(path: &Path, sql: &str) -> i64 {
+        let database = Database::open(path).unwrap();
+        database
+            .connection()
+            .query_row(sql, [], |row| row.get(0))
+            .unwrap()
+    }
+
+    fn live(path: &Path) -> i64 {
+        number(
+            path,
+            "SELECT sum(live_objects) FROM
+             (SELECT max(tick), live_objects FROM site_tick GROUP BY site)",
+        )
+    }
+
+    #[test]
+    fn old_ticks_become_minutes_and_hours_and_nothing_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
+        let ticks = 26 * 60 * 4;
+        for n in 1..=ticks {
+            let uptime = i64::from(n) * 15_000;
+            // Site 1 gains one in each tick, site 2 in every hundredth.
+            let mut sites = vec![activity(1, n)];
+            if n % 100 == 0 {
+                sites.push(activity(2, n / 100));
+            }
+            tick(&mut writer, uptime, START + uptime, 15_000, sites);
+        }
+        assert_eq!(
+            number(&path, "SELECT sum(allocated_objects) FROM site_tick"),
+            i64::from(ticks + ticks / 100)
+        );
+        assert_eq!(live(&path), i64::from(ticks + ticks / 100));
+        assert_eq!(
+            number(&path, "SELECT sum(span_ms) FROM tick"),
+            i64::from(ticks) * 15_000
+        );
+        assert_eq!(
+            number(&path, "SELECT sum(samples) FROM tick"),
+            i64::from(ticks + ticks / 100)
+        );
+        // 240 of the last hour, 1380 minutes before and 2 hours before these.
+        let left = number(&path, "SELECT count(*) FROM tick");
+        assert!((1600..1700).contains(&left), "{left}");
+        assert!((1..=3).contains(&number(
+            &path,
+            "SELECT count(*) FROM tick WHERE span_ms > 3000000"
+        )));
+        // States are those of the last tick of each period.
+        let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
+             JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class
+             WHERE c.name = 'com.acme.C1' AND live_objects <> uptime_ms / 15000";
+        assert_eq!(number(&path, wrong), 0);
+    }
+
+    #[test]
+    fn expunging_keeps_what_is_live() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
+        // Site 1 is busy, site 2 was so once, site 3 has lost all.
+        tick(
+            &mut writer,
+            1000,
+            START + 1000,
+            1000,
+            vec![
+                activity(2, 7),
+                Activity {
+                    live: Amount::default(),
+                    ..activity(3, 0)
+                },
+            ],
+        );
+        for n in 2..=20 {
+            let uptime = i64::from(n) * 1000;
+            tick(
+                &mut writer,
+                uptime,
+                START + uptime,
+                1000,
+                vec![activity(1, n)],
+            );
+        }
+        let mut database = Database::create(&path).unwrap();
+        database.expunge(START + 10_500).unwrap();
+        database.expunge(START + 10_500).unwrap();
+        assert_eq!(number(&path, "SELECT count(*) FROM tick"), 11);
+        assert_eq!(live(&path), 27);
+        assert_eq!(
+            number(&path, "SELECT sum(allocated_objects) FROM site_tick"),
+            10
+        );
+        let base =
+            "SELECT sum(live_objects) FROM site_tick WHERE tick = (SELECT min(id) FROM tick)";
+        assert_eq!(number(&path, base), 17);
+        // And on.
+        tick(
+            &mut writer,
+            21_000,
+            START + 21_000,
+            1000,
+            vec![activity(2, 8)],
+        );
+        assert_eq!(live(&path), 28);
+        database.expunge(START + DAY).unwrap();
+        assert_eq!(live(&path), 28);
+        assert_eq!(number(&path, "SELECT count(*) FROM tick"), 1);
+    }
+
+    /// A week of busy ticks stays under the cap, also on the disk, and ends with the last.
+    #[test]
+    fn a_week_stays_under_the_cap() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let cap = 2 << 20;
+        let limits = Limits {
+            retain: Duration::from_secs(3 * 24 * 3600),
+            max_bytes: cap,
+        };
+        let mut writer = Writer::create(&path, &run("1-1"), limits).unwrap();
+        let span = 60_000;
+        let ticks = u32::try_from(7 * DAY / span).unwrap();
+        for n in 1..=ticks {
+            let uptime = i64::from(n) * span;
+            let sites = (0..20).map(|i| activity((n * 7 + i * 13) % 300, n % 50));
+            tick(&mut writer, uptime, START + uptime, span, sites.collect());
+            if n % 200 == 0 {
+                let file = std::fs::metadata(&path).unwrap().len();
+                assert!(file <= cap, "{file} bytes after {n} ticks");
+                let log = std::fs::metadata(path.with_extension("db-wal")).unwrap();
+                assert!(log.len() <= 16 << 20, "{} bytes of log", log.len());
+            }
+        }
+        assert_eq!(
+            number(&path, "SELECT count(DISTINCT site) FROM site_tick"),
+            300
+        );
+        let newest = number(&path, "SELECT max(uptime_ms) FROM tick");
+        assert_eq!(newest, 7 * DAY);
+        let oldest = number(&path, "SELECT min(uptime_ms) FROM tick");
+        assert!(oldest >= 4 * DAY - 5 * super::HOUR, "{oldest}");
+        drop(writer);
+        let whole: String = Database::open(&path)
+            .unwrap()
+            .connection()
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(whole, "ok");
+        assert!(std::fs::metadata(&path).unwrap().len() <= cap);
+    }
+
+    /// When names alone fill the file no more are taken in, and that is counted.
+    #[test]
+    fn names_have_a_limit_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let limits = Limits {
+            max_bytes: 1 << 20,
+            ..Limits::default()
+        };
+        let mut writer = Writer::create(&path, &run("1-1"), limits).unwrap();
+        for n in 1..=300_u32 {
+            let uptime = i64::from(n) * 1000;
+            let sites = (0..200).map(|i| activity(n * 200 + i, 1));
+            tick(&mut writer, uptime, START + uptime, 1000, sites.collect());
+        }
+        assert!(std::fs::metadata(&path).unwrap().len() <= 2 << 20);
+        assert!(number(&path, "SELECT sum(lost_samples) FROM tick") > 0);
+        assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
+    }
+
+    #[test]
+    fn two_runs_share_names_and_keep_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut a = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
+        let mut b = Writer::create(&path, &run("2-1"), Limits::default()).unwrap();
+        for n in 1..=50 {
+            let uptime = i64::from(n) * 1000;
+            tick(&mut a, uptime, START + uptime, 1000, vec![activity(1, n)]);
+            tick(
+                &mut b,
+                uptime,
+                START + uptime,
+                1000,
+                vec![activity(1, 2 * n), activity(2, 1)],
+            );
+        }
+        a.end(START + 60_000).unwrap();
+        drop(b);
+        assert_eq!(number(&path, "SELECT count(*) FROM site"), 2);
+        assert_eq!(
+            number(&path, "SELECT count(*) FROM class WHERE name = '...'"),
+            1
+        );
+        // Stack 1 is main, run (line 1) and what was cut off; stack 2 another two.
+        assert_eq!(number(&path, "SELECT count(*) FROM stack"), 5);
+        assert_eq!(
+            number(&path, "SELECT count(*) FROM run WHERE ended_ms IS NULL"),
+            1
+        );
+        let sql = "SELECT sum(live_objects) FROM site_tick st JOIN tick t ON t.id = st.tick
+                   WHERE t.run = 2 AND t.uptime_ms = 50000";
+        assert_eq!(number(&path, sql), 101);
+        // A third, days later, rolls up what the dead have left.
+        let mut c = Writer::create(&path, &run("3-1"), Limits::default()).unwrap();
+        for n in 1..=3 {
+            tick(
+                &mut c,
+                n * 20_000,
+                START + 2 * DAY + n * 20_000,
+                20_000,
+                vec![],
+            );
+        }
+        assert!(number(&path, "SELECT count(*) FROM tick WHERE run = 2") <= 2);
+        assert_eq!(
+            number(&path, "SELECT sum(allocated_objects) FROM site_tick"),
+            150
+        );
+    }
+
+    /// The time of day is not trusted: ticks are in order, and their uptimes too.
+    #[test]
+    fn a_clock_that_goes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
+        for n in 1..=20_u32 {
+            let back = if n > 10 { 5000 } else { 0 };
+            let uptime = i64::from(n) * 1000;
+            tick(
+                &mut writer,
+                uptime,
+                START + uptime - back,
+                1000,
+                vec![activity(1, n)],
+            );
+        }
+        let wrong = "SELECT count(*) FROM tick a JOIN tick b ON b.id = a.id + 1
+                     WHERE b.uptime_ms <= a.uptime_ms";
+        assert_eq!(number(&path, wrong), 0);
+        assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
+        let mut database = Database::create(&path).unwrap();
+        database.expunge(START + 8500).unwrap();
+        assert_eq!(live(&path), 20);
+    }
+
+    #[test]
+    fn a_file_that_another_holds_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
+        let holder = rusqlite::Connection::open(&path).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let busy = writer
+            .tick(&Numbered, || panic!("the file is not ours"))
+            .unwrap();
+        assert_eq!(busy, Written::Busy);
+        holder.execute_batch("ROLLBACK").unwrap();
+        tick(&mut writer, 1000, START, 1000, vec![activity(1, 1)]);
+        assert_eq!(live(&path), 1);
+    }
+}

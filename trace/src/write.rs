@@ -1,0 +1,450 @@
+//! Writing a trace: one run, tick by tick.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Transaction, TransactionBehavior, named_params, params};
+
+use crate::database::{Database, TraceError};
+use crate::write_names::Ids;
+use crate::write_names::Names;
+
+/// Pages of the database that are kept in memory, in KiB.
+const CACHE_KIB: i64 = 2048;
+/// The write-ahead log is cut to that after a checkpoint.
+const LOG_BYTES: i64 = 4 << 20;
+/// While the log is longer no tick is written: a reader holds on to it.
+const MOST_LOG_BYTES: u64 = 64 << 20;
+
+/// The machine's clock was set if it has moved by so much against the monotonic one since the last tick.
+const CLOCK_SLACK_MS: i64 = 2000;
+
+/// A JVM, as the table `run` tells of it.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "named after the columns")]
+pub struct Run {
+    pub uid: String,
+    pub pid: u32,
+    pub host: String,
+    pub service: Option<String>,
+    pub started_ms: i64,
+    pub jvm: String,
+    pub command: String,
+    pub flags: String,
+    pub options: String,
+    pub interval_bytes: u64,
+    pub strategy: String,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// What is older goes.
+    pub retain: Duration,
+    /// The most bytes of the file; the oldest goes first. The write-ahead log beside it has a limit of its own.
+    pub max_bytes: u64,
+}
+
+impl Default for Limits {
+    /// A week, 256 MiB.
+    fn default() -> Self {
+        Self {
+            retain: Duration::from_secs(7 * 24 * 3600),
+            max_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Samples and what they stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Amount {
+    /// Samples.
+    pub samples: u64,
+    /// Estimated objects.
+    pub objects: f64,
+    /// Estimated bytes.
+    pub bytes: f64,
+}
+
+/// What happened at a site since the last tick, and what is live there now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Activity {
+    /// The class's number, for [`Names`].
+    pub class: u32,
+    /// The stack's number, for [`Names`]; 0: none.
+    pub stack: u32,
+    /// Since the last tick.
+    pub allocated: Amount,
+    /// Since the last tick.
+    pub collected: Amount,
+    /// At the end of this one.
+    pub live: Amount,
+    /// Of `live.bytes`.
+    pub live_variance: f64,
+}
+
+/// A collection, as the table `collection` tells of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "named after the columns")]
+pub struct Collection {
+    pub time_ms: i64,
+    pub uptime_ms: i64,
+    pub collector: String,
+    pub major: bool,
+    pub cause: String,
+    pub pause_us: u64,
+    pub before_bytes: u64,
+    pub after_bytes: u64,
+}
+
+/// Classes of one name, loaded and unloaded since the last tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named after the columns")]
+pub struct ClassChange {
+    /// The class's number, for [`Names`].
+    pub class: u32,
+    pub loaded: u64,
+    pub unloaded: u64,
+}
+
+/// What is known of a period, as the table `tick` and those around it tell of it.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "named after the columns")]
+pub struct Tick {
+    pub time_ms: i64,
+    pub uptime_ms: i64,
+    pub span_ms: i64,
+    pub heap_used: u64,
+    pub heap_committed: u64,
+    pub metaspace_used: u64,
+    pub metaspace_committed: u64,
+    pub loaded_classes: u64,
+    pub samples: u64,
+    pub lost_samples: u64,
+    pub lost_bytes: u64,
+    pub sites: Vec<Activity>,
+    pub classes: Vec<ClassChange>,
+    pub collections: Vec<Collection>,
+    /// Times and uptimes of heap dumps, and their files where these are known.
+    pub dumps: Vec<(i64, i64, Option<String>)>,
+    pub notes: Vec<String>,
+}
+
+/// What became of a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is in the file.
+    Done,
+    /// Somebody else holds the file. Nothing was asked of the caller: it keeps what it has and
+    /// makes a longer tick of it the next time.
+    Busy,
+}
+
+/// Writes one run to a trace.
+#[derive(Debug)]
+pub struct Writer {
+    pub(crate) database: Database,
+    pub(crate) run: i64,
+    pub(crate) limits: Limits,
+    pub(crate) full: bool,
+    ids: Ids,
+    /// Uptime when old ticks were looked at last.
+    pub(crate) tended_ms: i64,
+    /// Time of day less uptime, in the last tick.
+    clock: Option<i64>,
+}
+
+impl Writer {
+    /// Opens or makes the trace and begins a run in it.
+    ///
+    /// # Errors
+    /// The file cannot be made or written, is no trace, or one of another version.
+    pub fn create(path: &Path, run: &Run, limits: Limits) -> Result<Self, TraceError> {
+        let mut database = Database::create(path)?;
+        let id = begin(&mut database, run).map_err(|source| database.error(source))?;
+        Ok(Self {
+            database,
+            run: id,
+            limits,
+            full: false,
+            ids: Ids::default(),
+            tended_ms: 0,
+            clock: None,
+        })
+    }
+
+    /// Writes a tick, which `make` makes once the file is ours to write to, in one transaction: a reader sees
+    /// all of it or nothing. What is old is then thinned out.
+    ///
+    /// # Errors
+    /// The file cannot be written. The writer is of no use then.
+    pub fn tick(
+        &mut self,
+        names: &impl Names,
+        make: impl FnOnce() -> Tick,
+    ) -> Result<Written, TraceError> {
+        if self.log_bytes() > MOST_LOG_BYTES && self.checkpoint().is_err() {
+            return Ok(Written::Busy);
+        }
+        let done = self.write(names, make);
+        match done.map_err(|source| self.database.error(source))? {
+            None => Ok(Written::Busy),
+            Some((uptime, time)) => {
+                let tended = self.tend(uptime, time);
+                tended.map_err(|source| self.database.error(source))?;
+                Ok(Written::Done)
+            }
+        }
+    }
+
+    /// The times of the tick that was written; `None` if somebody else writes.
+    fn write(
+        &mut self,
+        names: &impl Names,
+        make: impl FnOnce() -> Tick,
+    ) -> rusqlite::Result<Option<(i64, i64)>> {
+        let connection = self.database.connection_mut();
+        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = match begun {
+            Ok(transaction) => transaction,
+            Err(error) if is_busy(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut tick = make();
+        let clock = tick.time_ms - tick.uptime_ms;
+        let set = clock - self.clock.replace(clock).unwrap_or(clock);
+        if set.abs() >= CLOCK_SLACK_MS {
+            let way = if set < 0 { "back" } else { "forward" };
+            let seconds = set.unsigned_abs().div_ceil(1000);
+            tick.notes.push(format!(
+                "the machine's clock was set {way} by {seconds} s before this; uptimes go on"
+            ));
+        }
+        let times = (tick.uptime_ms, tick.time_ms);
+        Inserting {
+            transaction: &transaction,
+            run: self.run,
+            ids: &mut self.ids,
+            names,
+            full: self.full,
+        }
+        .tick(tick)?;
+        transaction.commit()?;
+        Ok(Some(times))
+    }
+
+    /// Ends the run.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn end(self, time_ms: i64) -> Result<(), TraceError> {
+        let connection = self.database.connection();
+        connection
+            .execute(
+                "UPDATE run SET ended_ms = ?2 WHERE id = ?1",
+                params![self.run, time_ms],
+            )
+            .map_err(|source| self.database.error(source))?;
+        // Best done here; if somebody reads, who closes last does it.
+        let _ = self.checkpoint();
+        Ok(())
+    }
+
+    fn log_bytes(&self) -> u64 {
+        let mut name = self.database.path().as_os_str().to_owned();
+        name.push("-wal");
+        std::fs::metadata(name).map_or(0, |data| data.len())
+    }
+
+    /// Moves the log into the database; an error if a reader is in the way.
+    fn checkpoint(&self) -> rusqlite::Result<()> {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let connection = self.database.connection();
+        let busy: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        if busy == 0 {
+            Ok(())
+        } else {
+            Err(rusqlite::Error::ExecuteReturnedResults)
+        }
+    }
+}
+
+fn begin(database: &mut Database, run: &Run) -> rusqlite::Result<i64> {
+    let connection = database.connection_mut();
+    // Memory is bounded, and nothing is mapped but the index of the log: a mapped page that the disk lacks
+    // would end the process.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute(
+        "INSERT INTO run (uid, pid, host, service, started_ms, jvm, command, flags, options,
+                          interval_bytes, strategy)
+         VALUES (:uid, :pid, :host, :service, :started, :jvm, :command, :flags, :options,
+                 :interval, :strategy)",
+        named_params! {
+            ":uid": run.uid, ":pid": run.pid, ":host": run.host, ":service": run.service,
+            ":started": run.started_ms, ":jvm": run.jvm, ":command": run.command,
+            ":flags": run.flags, ":options": run.options, ":interval": int(run.interval_bytes),
+            ":strategy": run.strategy,
+        },
+    )?;
+    let id = transaction.last_insert_rowid();
+    transaction.commit()?;
+    Ok(id)
+}
+
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+    )
+}
+
+pub(crate) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// An estimate as a whole number.
+fn whole(value: f64) -> i64 {
+    #[allow(clippy::cast_possible_truncation, reason = "saturates, as it should")]
+    let value = value.round() as i64;
+    value.max(0)
+}
+
+struct Inserting<'a, N> {
+    transaction: &'a Transaction<'a>,
+    run: i64,
+    ids: &'a mut Ids,
+    names: &'a N,
+    full: bool,
+}
+
+impl<N: Names> Inserting<'_, N> {
+    fn tick(&mut self, mut tick: Tick) -> rusqlite::Result<()> {
+        let run = self.run;
+        let mut sites = Vec::with_capacity(tick.sites.len());
+        for activity in &tick.sites {
+            let key = (activity.class, activity.stack);
+            match self
+                .ids
+                .site(self.transaction, self.names, key, self.full)?
+            {
+                Some(site) => sites.push((site, *activity)),
+                None => {
+                    // No room for its name.
+                    tick.lost_samples += activity.allocated.samples;
+                    tick.lost_bytes += whole(activity.allocated.bytes).unsigned_abs();
+                }
+            }
+        }
+        let mut insert = self.transaction.prepare_cached(
+            "INSERT INTO tick (run, time_ms, uptime_ms, span_ms, heap_used, heap_committed,
+                               metaspace_used, metaspace_committed, loaded_classes, samples,
+                               lost_samples, lost_bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?;
+        insert.execute(params![
+            run,
+            tick.time_ms,
+            tick.uptime_ms,
+            tick.span_ms,
+            int(tick.heap_used),
+            int(tick.heap_committed),
+            int(tick.metaspace_used),
+            int(tick.metaspace_committed),
+            int(tick.loaded_classes),
+            int(tick.samples),
+            int(tick.lost_samples),
+            int(tick.lost_bytes),
+        ])?;
+        let id = self.transaction.last_insert_rowid();
+        // Two of the agent's sites can have one name here.
+        let mut insert = self.transaction.prepare_cached(
+            "INSERT INTO site_tick VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT (site, tick) DO UPDATE SET
+                 allocated_samples = allocated_samples + excluded.allocated_samples,
+                 allocated_objects = allocated_objects + excluded.allocated_objects,
+                 allocated_bytes = allocated_bytes + excluded.allocated_bytes,
+                 collected_samples = collected_samples + excluded.collected_samples,
+                 collected_objects = collected_objects + excluded.collected_objects,
+                 collected_bytes = collected_bytes + excluded.collected_bytes,
+                 live_samples = live_samples + excluded.live_samples,
+                 live_objects = live_objects + excluded.live_objects,
+                 live_bytes = live_bytes + excluded.live_bytes,
+                 live_bytes_variance = live_bytes_variance + excluded.live_bytes_variance",
+        )?;
+        for (site, a) in sites {
+            insert.execute(params![
+                site,
+                id,
+                int(a.allocated.samples),
+                whole(a.allocated.objects),
+                whole(a.allocated.bytes),
+                int(a.collected.samples),
+                whole(a.collected.objects),
+                whole(a.collected.bytes),
+                int(a.live.samples),
+                whole(a.live.objects),
+                whole(a.live.bytes),
+                a.live_variance.max(0.0),
+            ])?;
+        }
+        self.classes(id, &tick.classes)?;
+        self.rest(&tick)
+    }
+
+    fn classes(&mut self, tick: i64, changes: &[ClassChange]) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(
+            "INSERT INTO class_tick VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (tick, class) DO UPDATE SET
+                 loaded = loaded + excluded.loaded, unloaded = unloaded + excluded.unloaded",
+        )?;
+        for change in changes {
+            let class = self
+                .ids
+                .class(self.transaction, self.names, change.class, self.full)?;
+            if let Some(class) = class {
+                let (loaded, unloaded) = (int(change.loaded), int(change.unloaded));
+                insert.execute(params![tick, class, loaded, unloaded])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self, tick: &Tick) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(
+            "INSERT INTO collection (run, time_ms, uptime_ms, collector, major, cause, pause_us,
+                                     before_bytes, after_bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?;
+        for c in &tick.collections {
+            insert.execute(params![
+                self.run,
+                c.time_ms,
+                c.uptime_ms,
+                c.collector,
+                c.major,
+                c.cause,
+                int(c.pause_us),
+                int(c.before_bytes),
+                int(c.after_bytes),
+            ])?;
+        }
+        let mut insert = self.transaction.prepare_cached(
+            "INSERT INTO dump (run, time_ms, uptime_ms, path) VALUES (?1, ?2, ?3, ?4)",
+        )?;
+        for (time, uptime, path) in &tick.dumps {
+            insert.execute(params![self.run, time, uptime, path])?;
+        }
+        let mut insert = self
+            .transaction
+            .prepare_cached("INSERT INTO note (run, time_ms, text) VALUES (?1, ?2, ?3)")?;
+        for text in &tick.notes {
+            insert.execute(params![self.run, tick.time_ms, text])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! Names, stored once: classes, frames, stacks and sites get their ids when a tick first mentions them.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use rustc_hash::FxHashMap;
+
+/// Stacks whose ids are remembered; then all are forgotten and looked up again.
+const MOST_STEPS: usize = 1 << 16;
+/// The class of the frame that stands for those that were cut off.
+const CUT: &str = "...";
+
+/// A frame's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameName {
+    /// The class that declares the method, as in Java source.
+    pub class: Arc<str>,
+    /// The method; empty if only classes are kept.
+    pub method: Arc<str>,
+    /// The source file.
+    pub file: Option<Arc<str>>,
+    /// The line; below 1 if there is none.
+    pub line: i32,
+}
+
+/// Tells the names behind the numbers of [`crate::Activity`].
+pub trait Names {
+    /// A class's name, as in Java source.
+    fn class(&self, class: u32) -> Option<Arc<str>>;
+    /// A stack's frames, leaf first, and whether the stack was deeper.
+    fn stack(&self, stack: u32) -> (Vec<FrameName>, bool);
+}
+
+/// The ids of names that were met, by the caller's numbers. A number never changes its meaning, and
+/// no name ever leaves the database.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    classes: FxHashMap<u32, i64>,
+    stacks: FxHashMap<u32, Option<i64>>,
+    sites: FxHashMap<(u32, u32), i64>,
+    steps: FxHashMap<(Option<i64>, i64), i64>,
+}
+
+impl Ids {
+    /// A site's id; `None` if it has none and there is no room for more names.
+    pub(crate) fn site(
+        &mut self,
+        connection: &Connection,
+        names: &impl Names,
+        (class, stack): (u32, u32),
+        full: bool,
+    ) -> rusqlite::Result<Option<i64>> {
+        if let Some(&id) = self.sites.get(&(class, stack)) {
+            return Ok(Some(id));
+        }
+        if full {
+            return Ok(None);
+        }
+        let Some(class_id) = self.class(connection, names, class, full)? else {
+            return Ok(None);
+        };
+        let stack_id = match self.stacks.get(&stack) {
+            Some(&id) => id,
+            None => {
+                let id = self.stack(connection, names, stack)?;
+                self.stacks.insert(stack, id);
+                id
+            }
+        };
+        let find = "SELECT id FROM site WHERE class = ?1 AND stack IS ?2";
+        let found = connection
+            .prepare_cached(find)?
+            .query_row(params![class_id, stack_id], |row| row.get(0))
+            .optional()?;
+        let id = match found {
+            Some(id) => id,
+            None => {
+                connection
+                    .prepare_cached("INSERT INTO site (class, stack) VALUES (?1, ?2)")?
+                    .execute(params![class_id, stack_id])?;
+                connection.last_insert_rowid()
+            }
+        };
+        self.sites.insert((class, stack), id);
+        Ok(Some(id))
+    }
+
+    /// A class's id; `None` if it has none and there is no room for more names.
+    pub(crate) fn class(
+        &mut self,
+        connection: &Connection,
+        names: &impl Names,
+        class: u32,
+        full: bool,
+    ) -> rusqlite::Result<Option<i64>> {
+        if let Some(&id) = self.classes.get(&class) {
+            return Ok(Some(id));
+        }
+        if full {
+            return Ok(None);
+        }
+        let name = names.class(class);
+        let id = class_named(connection, name.as_deref().unwrap_or("(unknown)"))?;
+        self.classes.insert(class, id);
+        Ok(Some(id))
+    }
+
+    fn stack(
+        &mut self,
+        connection: &Connection,
+        names: &impl Names,
+        stack: u32,
+    ) -> rusqlite::Result<Option<i64>> {
+        let (frames, cut) = names.stack(stack);
+        let mut parent = None;
+        if cut {
+            let class = class_named(connection, CUT)?;
+            let frame = frame(connection, class, "", None, None)?;
+            parent = Some(self.step(connection, None, frame)?);
+        }
+        for name in frames.iter().rev() {
+            let class = class_named(connection, &name.class)?;
+            let line = (name.line > 0).then_some(name.line);
+            let frame = frame(connection, class, &name.method, name.file.as_deref(), line)?;
+            parent = Some(self.step(connection, parent, frame)?);
+        }
+        Ok(parent)
+    }
+
+    /// The stack of a frame and what called it.
+    fn step(
+        &mut self,
+        connection: &Connection,
+        parent: Option<i64>,
+        frame: i64,
+    ) -> rusqlite::Result<i64> {
+        if let Some(&id) = self.steps.get(&(parent, frame)) {
+            return Ok(id);
+        }
+        let find = "SELECT id FROM stack WHERE frame = ?1 AND parent IS ?2";
+        let found = connection
+            .prepare_cached(find)?
+            .query_row(params![frame, parent], |row| row.get(0))
+            .optional()?;
+        let id = match found {
+            Some(id) => id,
+            None => {
+                connection
+                    .prepare_cached("INSERT INTO stack (frame, parent) VALUES (?1, ?2)")?
+                    .execute(params![frame, parent])?;
+                connection.last_insert_rowid()
+            }
+        };
+        if self.steps.len() >= MOST_STEPS {
+            self.steps.clear();
+        }
+        self.steps.insert((parent, frame), id);
+        Ok(id)
+    }
+}
+
+fn class_named(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    let found = connection
+        .prepare_cached("SELECT id FROM class WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()?;
+    if let Some(id) = found {
+        return Ok(id);
+    }
+    connection
+        .prepare_cached("INSERT INTO class (name) VALUES (?1)")?
+        .execute([name])?;
+    Ok(connection.last_insert_rowid())
+}
+
+fn frame(
+    connection: &Connection,
+    class: i64,
+    method: &str,
+    file: Option<&str>,
+    line: Option<i32>,
+) -> rusqlite::Result<i64> {
+    let find =
+        "SELECT id FROM frame WHERE class = ?1 AND method = ?2 AND line IS ?4 AND file IS ?3";
+    let found = connection
+        .prepare_cached(find)?
+        .query_row(params![class, method, file, line], |row| row.get(0))
+        .optional()?;
+    if let Some(id) = found {
+        return Ok(id);
+    }
+    let add = "INSERT INTO frame (class, method, file, line) VALUES (?1, ?2, ?3, ?4)";
+    connection
+        .prepare_cached(add)?
+        .execute(params![class, method, file, line])?;
+    Ok(connection.last_insert_rowid())
+}
