@@ -77,6 +77,8 @@ pub(crate) enum Task {
     Diff {
         /// Two or more, oldest first.
         dumps: Vec<PathBuf>,
+        /// What the JVM's agent recorded.
+        trace: Option<PathBuf>,
         question: Question,
     },
     /// Dumps of a running JVM, taken and compared.

@@ -48,7 +48,7 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             }
         }
         if let Report::Diff(diff) = report {
-            for rule in &diff.unused_rules {
+            for rule in diff.unused_rules.iter().chain(&diff.strange_trace) {
                 let _ = writeln!(out, "{label} {rule}");
             }
         }

@@ -18,6 +18,7 @@ mod write_names;
 
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
+pub use heapdiff_trend::Trend;
 pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
 pub use rank::{By, Candidate, HourlySlope, Ranking, Trending, Verdict, rank, trending};
 pub use read::{Stacks, Trace};

@@ -249,6 +249,10 @@ impl Evidence {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
+            // Larger than ever, but where it ends is where it began.
+            _ if !bytes.is_sure() && grown_bytes <= i64::try_from(noise).unwrap_or(i64::MAX) => {
+                Verdict::Level
+            }
             _ if basis == Basis::Ticks || bytes.ci95.is_none() => Verdict::Unclear,
             Trend::Steady | Trend::Uneven | Trend::RisingSawtooth | Trend::Late
                 if bytes.is_sure() && across_major == Some(true) =>

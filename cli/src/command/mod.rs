@@ -3,6 +3,7 @@
 mod describe;
 pub(crate) mod diff;
 mod histo;
+mod history;
 mod hunt;
 mod paths;
 mod show;
@@ -27,8 +28,12 @@ use crate::report::Report;
 pub(crate) fn run(job: &Job) -> Result<Report> {
     let setup = &job.setup;
     match &job.task {
-        Task::Diff { dumps, question } => {
-            let report = diff::run(setup, dumps, question)?;
+        Task::Diff {
+            dumps,
+            trace,
+            question,
+        } => {
+            let report = diff::run(setup, dumps, trace.as_deref(), question)?;
             Ok(Report::Diff(Box::new(report)))
         }
         Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),

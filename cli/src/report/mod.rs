@@ -73,6 +73,9 @@ pub(crate) struct DiffReport {
     /// Rules of known growth that fit nothing.
     #[serde(skip)]
     pub(crate) unused_rules: Vec<String>,
+    /// Why a trace that was given tells nothing.
+    #[serde(skip)]
+    pub(crate) strange_trace: Option<String>,
     /// All stacks, where the format shows them and the dumps name them.
     #[serde(skip)]
     pub(crate) allocated: Option<heapdiff_diff::Allocated>,
