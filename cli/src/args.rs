@@ -7,6 +7,7 @@ mod index;
 mod lead;
 mod query;
 mod sizeof;
+mod trace;
 mod waste;
 
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ use crate::output::Output;
 use crate::progress::Wanted;
 use crate::render::Format;
 use crate::size::Size;
+use crate::trace::{Export, Expunge};
 use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
@@ -34,6 +36,8 @@ pub(crate) use query::ExportJob;
 use query::{ExportArgs, QueryArgs};
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
+use trace::TraceArgs;
+pub(crate) use trace::{Part, TraceJob};
 use waste::WasteArgs;
 
 /// What to do, checked.
@@ -80,6 +84,8 @@ pub(crate) enum Task {
     Diff {
         /// Two or more, oldest first.
         dumps: Vec<PathBuf>,
+        /// What the JVM's agent recorded.
+        trace: Option<PathBuf>,
         question: Question,
     },
     /// Dumps of a running JVM, taken and compared.
@@ -131,6 +137,10 @@ pub(crate) enum Task {
         dump: PathBuf,
         /// Only stacks with a frame or a class that this matches.
         focus: Option<Regex>,
+    },
+    Trace {
+        trace: PathBuf,
+        job: TraceJob,
     },
 }
 
@@ -211,6 +221,8 @@ pub(crate) enum Asked {
     Capture(Box<Capture>),
     /// Deletes the indexes of dumps and in folders.
     CleanIndexes(Vec<PathBuf>),
+    Export(Export),
+    Expunge(Expunge),
     Completions(Shell),
 }
 
@@ -283,6 +295,8 @@ enum Command {
     Hunt(HuntArgs),
     /// The indexes that make the second command on a dump fast
     Index(IndexArgs),
+    /// What a trace of a JVM over time shows: what leaks, and since when
+    Trace(TraceArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -421,6 +435,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         Some(Command::Index(IndexArgs {
             what: IndexCommand::Clean { paths },
         })) => return Ok(Asked::CleanIndexes(paths)),
+        Some(Command::Trace(trace)) => return trace.asked(),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))

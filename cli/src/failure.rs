@@ -66,6 +66,15 @@ impl Failure {
         }
     }
 
+    /// A trace could not be read.
+    pub(crate) fn trace(error: &heapdiff_trace::TraceError) -> Self {
+        Self {
+            exit: Exit::Input,
+            message: error.to_string(),
+            hint: None,
+        }
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

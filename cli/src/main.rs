@@ -12,6 +12,7 @@ mod gates;
 mod index;
 mod interrupt;
 mod known;
+mod moment;
 mod notes;
 mod output;
 #[cfg_attr(
@@ -23,6 +24,7 @@ mod render;
 mod report;
 mod span;
 mod style;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -36,6 +38,8 @@ fn main() -> ExitCode {
             Asked::Job(job) => run(&job),
             Asked::Capture(capture) => capture::run(&capture),
             Asked::CleanIndexes(paths) => index::clean(&paths),
+            Asked::Export(export) => trace::export(&export),
+            Asked::Expunge(expunge) => trace::expunge(&expunge),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {

@@ -22,6 +22,13 @@ pub(crate) fn error(failure: &Failure) {
     }
 }
 
+/// Says what was done, where standard output is not what tells.
+pub(crate) fn said(text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(io::stderr(), "heapdiff: {text}");
+    }
+}
+
 /// Says what is wrong with the dumps; under `--strict` damage is a failure.
 pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     let stderr = io::stderr();
@@ -41,7 +48,7 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             }
         }
         if let Report::Diff(diff) = report {
-            for rule in &diff.unused_rules {
+            for rule in diff.unused_rules.iter().chain(&diff.strange_trace) {
                 let _ = writeln!(out, "{label} {rule}");
             }
         }

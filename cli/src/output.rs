@@ -146,7 +146,7 @@ impl Output {
     }
 }
 
-fn failed(what: &str, error: &io::Error) -> Failure {
+pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
     Failure {
         exit: Exit::Usage,
         message: format!("cannot write {what}: {}", plain(error)),

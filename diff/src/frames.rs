@@ -34,6 +34,19 @@ pub(crate) fn dumped(frame: &Dumped) -> String {
     text(&frame.class, &frame.method, file, &place)
 }
 
+/// A frame as reports show it, of what the agent knows of it: class, method, file, and the line, below 0 for
+/// native methods.
+#[must_use]
+pub fn frame_text(class: &str, method: &str, file: Option<&str>, line: Option<i64>) -> String {
+    let place = match (file, line) {
+        (_, Some(..=-1)) => "Native Method".to_owned(),
+        (Some(file), Some(line @ 1..)) => format!("{file}:{line}"),
+        (Some(file), _) => file.to_owned(),
+        (None, _) => String::new(),
+    };
+    text(class, method, file, &place)
+}
+
 fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
     if class.is_empty() {
         return "(unknown method)".to_owned();

@@ -24,7 +24,6 @@ mod names;
 mod partings;
 mod report;
 pub mod samples;
-mod series;
 mod shared;
 pub mod size;
 mod summary;
@@ -38,10 +37,10 @@ mod waste;
 pub use allocated::{Allocated, AllocatedLine};
 pub use attribution::{Estimate, Unseen, by_site};
 pub use compare::{Comparison, Filter};
-pub use frames::{Shown, folded, is_runtime_frame};
+pub use frames::{Shown, folded, frame_text, is_runtime_frame};
 pub use report::{
-    AgentInfo, ClassGrowth, Coverage, Delta, Growth, LayoutInfo, Report, SnapshotInfo, Stack,
-    Suspect, Verdict,
+    AgentInfo, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth, HistorySeries,
+    HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Verdict,
 };
 pub use summary::Summary;
 pub use trie::{Step, StepId, Trie};

@@ -171,6 +171,67 @@ pub struct Suspect {
     /// Memory outside of the heap that direct buffers among the growing objects own, one figure for
     /// each dump.
     pub off_heap_bytes: Vec<u64>,
+    /// What a trace tells of it; missing where none was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
+}
+
+/// What a trace of the JVM tells of the objects that a suspect's stacks allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct History {
+    /// The suspect's stacks that the trace knows; the rest is not in the figures.
+    pub stacks: u64,
+    /// How the figures went, as `trend` of a suspect.
+    pub trend: &'static str,
+    /// What the figures are compared at: `major` collections, `collections` of any kind, `ticks`.
+    pub basis: &'static str,
+    /// How many moments are compared.
+    pub points: u64,
+    /// When what stays began to grow, milliseconds since 1970; null where it does not.
+    pub began_ms: Option<u64>,
+    /// The same since the trace of the run began.
+    pub began_uptime_ms: Option<u64>,
+    /// Whether it began within the trace, rather than before its first tick.
+    pub began_within: Option<bool>,
+    /// Last moment less first.
+    pub growth: HistoryGrowth,
+    /// Growth an hour.
+    pub slope: HistorySlope,
+    /// Of the bytes allocated, the part that was not collected, in thousandths.
+    pub survival_permille: u64,
+    /// What was alive over time.
+    pub series: HistorySeries,
+}
+
+/// Growth over a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistoryGrowth {
+    /// Objects.
+    pub objects: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+/// Growth an hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistorySlope {
+    /// Bytes.
+    pub bytes_per_hour: i64,
+    /// Their 95 % interval; null where fewer than five moments are compared.
+    pub ci95: Option<[i64; 2]>,
+    /// Objects.
+    pub objects_per_hour: i64,
+}
+
+/// What was alive over time, in at most 60 parts of it: the least of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistorySeries {
+    /// The end of each part, milliseconds since 1970.
+    pub time_ms: Vec<u64>,
+    /// Objects.
+    pub live_objects: Vec<u64>,
+    /// Bytes.
+    pub live_bytes: Vec<u64>,
 }
 
 /// A suspect's growth.

@@ -111,6 +111,7 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
             true => off_heap,
             false => Vec::new(),
         },
+        history: None,
     };
     (suspect, holder_class)
 }

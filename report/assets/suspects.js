@@ -34,6 +34,30 @@ const stackView = (stack) => {
 const fact = (list, label, ...values) =>
   list.append(element("dt", {}, label), ...values.map((value) => element("dd", {}, value)));
 
+/** What a trace tells: the least that was alive in each part of the time, as a line. */
+const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_within }) => {
+  const [width, height] = [480, 60];
+  const most = Math.max(1, ...live_bytes);
+  const [from, to] = [time_ms[0], time_ms.at(-1)];
+  const x = (ms) => ((ms - from) / Math.max(1, to - from)) * width;
+  const drawn = (tag, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const told = `${size(live_bytes[0] ?? 0)} to ${size(live_bytes.at(-1) ?? 0)}, ${signedSize(slope.bytes_per_hour)} an hour`;
+  const chart = drawn("svg", { viewBox: `0 -2 ${width} ${height + 4}`, width, height, role: "img", "aria-label": told });
+  const points = live_bytes.map((bytes, i) => `${x(time_ms[i]).toFixed(1)},${(height - (bytes / most) * height).toFixed(1)}`);
+  chart.append(drawn("polyline", { points: points.join(" "), fill: "none", stroke: "currentColor", "stroke-width": "1.5" }));
+  if (began_within && began_ms >= from) {
+    const at = x(began_ms).toFixed(1);
+    chart.append(drawn("line", { x1: at, x2: at, y1: 0, y2: height, stroke: "currentColor", "stroke-dasharray": "3 3" }));
+  }
+  const utc = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  const since = began_ms ? [`grows since ${began_within ? utc(began_ms) : "the trace began, perhaps before"}`] : [];
+  return [chart, told, ...since];
+};
+
 const suspectDetails = (suspect) => {
   const facts = element("dl");
   fact(facts, "why", ...suspect.reasons.map(printable));
@@ -47,6 +71,7 @@ const suspectDetails = (suspect) => {
   fact(facts, "content", name(suspect.class));
   fact(facts, "objects", series(suspect.objects, grouped));
   fact(facts, "retained", series(suspect.retained_bytes, size));
+  if (suspect.history?.series.time_ms.length) fact(facts, "history", ...historyView(suspect.history));
   fact(facts, "kept alive by", name(suspect.root));
   const path = element("ol", { class: "path" });
   for (const step of suspect.path) {

@@ -203,7 +203,9 @@ fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     let own = own + texts(&suspect.path) + texts(&suspect.reasons) + 60 * suspect.objects.len();
     let stacks = suspect.stacks.iter().take(stacks);
     let stacks = stacks.map(|s| texts(&s.frames) + bytes(&s.class) + texts(&s.threads) + 200);
-    own + 500 + stacks.sum::<usize>()
+    let history = suspect.history.as_ref();
+    let history = history.map_or(0, |h| 400 + 48 * h.series.time_ms.len());
+    own + 500 + history + stacks.sum::<usize>()
 }
 
 /// The report as far as it fits: fewer stacks of each suspect first.

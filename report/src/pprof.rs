@@ -3,6 +3,7 @@
 //! Sample types: growth (which may be negative: pprof shows it so, as it shows profiles with a base),
 //! before and after, each in objects and bytes; of a single dump, `inuse` alone. The class that was allocated is the label `class`.
 
+mod heap;
 mod proto;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use heapdiff_diff::Report;
 use prost::Message;
 
 use crate::stacks::{Frame, Stacks, less};
+pub use heap::{HeapSample, render_heap};
 use proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 
 const NANOS_PER_MS: i64 = 1_000_000;

@@ -104,6 +104,7 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
         holders: 1,
         also_held_by: Vec::new(),
         off_heap_bytes: Vec::new(),
+        history: None,
     }
 }
 

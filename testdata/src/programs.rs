@@ -43,6 +43,11 @@ pub fn agent(name: &str) -> PathBuf {
     java("agent").join(name)
 }
 
+/// `Late.java CALM GROW`: begins to leak after a while, and says when. Main class `Late`.
+pub fn late() -> PathBuf {
+    java("trace/Late.java")
+}
+
 /// Classes of a Kotlin and a Scala program that keep arrays, in a jar. Main classes
 /// `com.acme.kotlin.OrdersKt` and `com.acme.scala.Orders`.
 pub fn languages() -> PathBuf {

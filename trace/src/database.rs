@@ -51,6 +51,20 @@ pub enum TraceError {
         /// Its version.
         found: i32,
     },
+    /// Something else in a table's place.
+    #[error("{}: no table {table} as a trace has it", path.display())]
+    Table {
+        /// The trace.
+        path: PathBuf,
+        /// The table's name.
+        table: &'static str,
+    },
+    /// A query that does not come to an end.
+    #[error("{}: damaged: reading it takes longer than a file of its size can need", path.display())]
+    Endless {
+        /// The trace.
+        path: PathBuf,
+    },
 }
 
 /// An open trace.

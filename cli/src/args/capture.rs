@@ -10,6 +10,7 @@ use super::diff::GrowthArgs;
 use super::{Job, Task};
 use crate::capture::{Action, Agent, Capture, Hunt, Target, What, agent_options};
 use crate::failure::Result;
+use crate::size::Size;
 use crate::span::Span;
 
 /// Which JVM.
@@ -146,6 +147,13 @@ pub(super) struct HuntArgs {
     /// The folder for before.hprof, after.hprof and the report [default: hunt-PID, a new one]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Take the second dump as soon as a site is seen to have grown by this much across collections, with a
+    /// slope that is certain; the agent keeps a trace for it, trace.db in the folder
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    enough: Size,
+    /// Have the agent keep no trace: the second dump follows after --for
+    #[arg(long, conflicts_with = "enough")]
+    no_trace: bool,
     /// The agent's library
     #[arg(long, value_name = "FILE", conflicts_with = "no_attach")]
     agent: Option<PathBuf>,
@@ -177,6 +185,7 @@ impl HuntArgs {
                     what: self.what.what(),
                     wait: self.wait,
                     folder: self.output,
+                    enough: (!self.no_trace).then_some(self.enough.0),
                 },
                 question,
             },

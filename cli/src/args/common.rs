@@ -1,6 +1,6 @@
 //! What all commands have in common: how to work and how to show it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 
@@ -90,6 +90,41 @@ impl ReportArgs {
             threads: self.threads.map(usize::from),
             strict: self.strict,
             index: !self.no_index,
+        })
+    }
+}
+
+/// How a report that needs no analysis of a dump is shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct ViewArgs {
+    /// Write to a file, replacing it once the report is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How to write the report [default: text, or from the extension of -o]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Rows of each list [default: 10; 100 in JSON]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Use colours
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    color: When,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+impl ViewArgs {
+    pub(super) fn setup(self, input: &Path) -> Result<Setup> {
+        let inputs = [input.to_path_buf()];
+        Ok(Setup {
+            output: Output::new(self.format, self.output, self.color, &inputs)?,
+            top: self.top,
+            progress: self.progress.wanted(),
+            analysis: hprof::Options::default(),
+            threads: None,
+            strict: false,
+            index: false,
         })
     }
 }

@@ -20,6 +20,10 @@ pub(super) struct DiffArgs {
     after: Option<PathBuf>,
     /// More dumps, oldest first: what grows at every step stands out
     later: Vec<PathBuf>,
+    /// What the agent recorded of the JVM over time: tells of each suspect when its growth began, and how fast
+    /// it grows
+    #[arg(long, value_name = "T.db", help_heading = "Diff")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     growth: GrowthArgs,
     #[command(flatten)]
@@ -47,7 +51,11 @@ impl DiffArgs {
         let question = self.growth.checked()?;
         Ok(Job {
             setup: self.common.setup(&dumps)?,
-            task: Task::Diff { dumps, question },
+            task: Task::Diff {
+                dumps,
+                trace: self.trace,
+                question,
+            },
         })
     }
 }

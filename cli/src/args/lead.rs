@@ -6,7 +6,7 @@ use super::command_line;
 use crate::failure::{Failure, Result};
 
 /// Commands of later versions. Not offered, but told apart from names of dumps.
-const PLANNED: [&str; 2] = ["trace", "ui"];
+const PLANNED: [&str; 1] = ["ui"];
 
 /// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
 ///

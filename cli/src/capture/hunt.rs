@@ -4,13 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::agent;
+use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::Process;
 use super::protocol::Jvm;
 use super::request::{Hunt, Hunted};
+use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
+use crate::notes;
 use crate::progress::{Meter, Wanted};
 use crate::span::Span;
 
@@ -30,9 +32,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         ".hprof"
     };
     let names = ["before", "after"].map(|name| format!("{name}{suffix}"));
-    let taken = names
-        .iter()
-        .map(String::as_str)
+    let taken = std::iter::once(watch::NAME)
+        .chain(names.iter().map(String::as_str))
         .chain(reports.iter().copied());
     if let Some(folder) = &hunt.folder {
         check_free(folder, taken)?;
@@ -44,18 +45,30 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         None => default_folder(process.pid),
     };
     let made = Made::folder(&folder)?;
+    let mut watch = None;
     if let Some((library, options)) = agent {
-        agent::load(&jvm, &library, options)
+        let (options, trace) = match hunt.enough {
+            Some(_) => watch::traced(&jvm, &folder, options),
+            None => (options.clone(), None),
+        };
+        let loaded = agent::load(&jvm, &library, &options)
             .map_err(|e| or_without(e, "--no-attach goes without"))?;
+        // One that was there keeps the options that it has.
+        let trace = trace.filter(|_| loaded == Loaded::Now);
+        watch = trace
+            .zip(hunt.enough)
+            .map(|(t, enough)| Watch::new(t, enough));
     }
     let [before, after] = names.map(|name| folder.join(name));
     dump::take(&jvm, &Place::new(&before, false)?, hunt.what, wanted)?;
     made.keep();
-    wait(&process, hunt.wait, &folder, wanted)?;
+    wait(&process, hunt.wait, &folder, watch.as_mut(), wanted)?;
     dump::take(&jvm, &Place::new(&after, false)?, hunt.what, wanted)?;
+    let trace = watch.map(Watch::into_trace).filter(|path| path.is_file());
     Ok(Hunted {
         folder,
         dumps: [before, after],
+        trace,
     })
 }
 
@@ -66,11 +79,20 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Until the time is over, the user has enough, or there is nobody left to wait for.
-fn wait(process: &Process, span: Span, folder: &Path, wanted: Wanted) -> Result<()> {
+/// Until enough growth was seen, the time is over, the user has enough, or there is nobody left to wait for.
+fn wait(
+    process: &Process,
+    span: Span,
+    folder: &Path,
+    mut watch: Option<&mut Watch>,
+    wanted: Wanted,
+) -> Result<()> {
     let wait = Wait::start();
     let meter = Meter::new(wanted, folder);
-    let message = format!("heapdiff: the second dump follows in {span}; Ctrl-C takes it now");
+    let mut message = format!("heapdiff: the second dump follows in {span}; Ctrl-C takes it now");
+    if watch.is_some() {
+        message += ", and enough growth";
+    }
     meter.countdown(span, &message);
     let start = Instant::now();
     loop {
@@ -83,6 +105,12 @@ fn wait(process: &Process, span: Span, folder: &Path, wanted: Wanted) -> Result<
         }
         meter.waited(start.elapsed());
         process.check_alive()?;
+        if let Some(seen) = watch.as_mut().and_then(|watch| watch.enough()) {
+            if !wanted.quiet {
+                notes::said(&format!("enough was seen: {seen}"));
+            }
+            return Ok(());
+        }
     }
 }
 

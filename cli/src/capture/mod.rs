@@ -33,6 +33,8 @@ mod process;
 mod protocol;
 #[cfg(target_os = "linux")]
 mod user;
+#[cfg(target_os = "linux")]
+mod watch;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;

@@ -84,6 +84,8 @@ pub(crate) struct Hunt {
     /// Between the dumps.
     pub(crate) wait: Span,
     pub(crate) folder: Option<PathBuf>,
+    /// Growth, in bytes, that ends the wait; without one the agent keeps no trace.
+    pub(crate) enough: Option<u64>,
 }
 
 /// What a hunt brings home.
@@ -92,6 +94,8 @@ pub(crate) struct Hunted {
     pub(crate) folder: PathBuf,
     /// Before and after.
     pub(crate) dumps: [PathBuf; 2],
+    /// What the agent recorded meanwhile.
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// Checks the agent's options as far as the protocol goes; the agent checks the rest.

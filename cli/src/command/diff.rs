@@ -1,13 +1,13 @@
 //! `heapdiff BEFORE AFTER`: what grew, and what holds it.
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 
 use hprof::{Progress, Snapshot};
 
-use super::open_after;
+use super::{history, open_after};
 use crate::args::{Question, Setup};
 use crate::failure::{Failure, Result};
 use crate::render::Format;
@@ -19,7 +19,14 @@ const CLASSES: usize = 15;
 
 /// Each dump is reduced to its summary before the next is opened; only the last stays open until
 /// the paths of what grew are looked up in it.
-pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], question: &Question) -> Result<DiffReport> {
+pub(crate) fn run(
+    setup: &Setup,
+    dumps: &[PathBuf],
+    trace: Option<&Path>,
+    question: &Question,
+) -> Result<DiffReport> {
+    // A file that is none is told before the work.
+    let trace = trace.map(super::trace::open).transpose()?;
     let limit = setup.top.unwrap_or(SUSPECTS);
     let filter = Filter {
         classes: &|names| question.classes.admits(names),
@@ -69,6 +76,10 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], question: &Question) -> Resu
     };
     report.suspects = suspects;
     let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
+    let strange_trace = match &trace {
+        Some(trace) => history::tell(trace, &mut report)?,
+        None => None,
+    };
     if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
         for suspect in &mut report.suspects {
             suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
@@ -84,6 +95,7 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf], question: &Question) -> Resu
         verbose: setup.progress.verbose,
         known,
         unused_rules,
+        strange_trace,
         allocated,
         focus: question.focus.clone(),
         columns: question.columns,

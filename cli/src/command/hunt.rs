@@ -12,7 +12,8 @@ use crate::style::When;
 pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Report> {
     let kept = format!("report.{}", setup.output.format.extension());
     let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
-    let report: DiffReport = diff::run(setup, &hunted.dumps, question)?;
+    let trace = hunted.trace.as_deref();
+    let report: DiffReport = diff::run(setup, &hunted.dumps, trace, question)?;
     let report = Report::Diff(Box::new(report));
     let file = Output {
         format: setup.output.format,

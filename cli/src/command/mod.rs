@@ -4,6 +4,7 @@ mod describe;
 pub(crate) mod diff;
 mod export;
 mod histo;
+mod history;
 mod hunt;
 mod paths;
 pub(crate) mod query;
@@ -12,6 +13,7 @@ mod sites;
 mod sizeof;
 mod threads;
 mod top;
+pub(crate) mod trace;
 mod waste;
 
 use std::ops::Deref;
@@ -32,8 +34,12 @@ use crate::report::Report;
 pub(crate) fn run(job: &Job) -> Result<Report> {
     let setup = &job.setup;
     match &job.task {
-        Task::Diff { dumps, question } => {
-            let report = diff::run(setup, dumps, question)?;
+        Task::Diff {
+            dumps,
+            trace,
+            question,
+        } => {
+            let report = diff::run(setup, dumps, trace.as_deref(), question)?;
             Ok(Report::Diff(Box::new(report)))
         }
         Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),
@@ -52,6 +58,7 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
             sizeof::run(setup, dump, job).map(|r| Report::Sizeof(Box::new(r)))
         }
         Task::Waste { dumps } => waste::run(setup, dumps).map(|r| Report::Waste(Box::new(r))),
+        Task::Trace { trace, job } => trace::run(setup, trace, job),
         Task::Threads { dump } => threads::run(setup, dump).map(Report::Threads),
         Task::Query { dump, sql, limits } => {
             query::run(setup, dump, sql, *limits).map(|r| Report::Query(Box::new(r)))

@@ -10,6 +10,7 @@ mod sizeof;
 mod snapshot;
 mod threads;
 mod top;
+mod trace;
 mod waste;
 
 use heapdiff_report::collapsed::Columns;
@@ -35,6 +36,10 @@ pub(crate) use sizeof::{
 pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub(crate) use top::{TopObject, TopReport, Under};
+pub(crate) use trace::{
+    CandidateRow, Collections, DumpRow, NoteRow, RunInfo, RunRow, SeriesRow, SlopeRow, TraceFile,
+    TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
+};
 pub(crate) use waste::WasteReport;
 
 /// One report.
@@ -52,6 +57,8 @@ pub(crate) enum Report {
     Waste(Box<WasteReport>),
     Query(Box<QueryReport>),
     Export(ExportReport),
+    TraceInfo(TraceInfoReport),
+    TraceTop(Box<TraceTopReport>),
 }
 
 /// A diff, with what it leaves out.
@@ -74,6 +81,9 @@ pub(crate) struct DiffReport {
     /// Rules of known growth that fit nothing.
     #[serde(skip)]
     pub(crate) unused_rules: Vec<String>,
+    /// Why a trace that was given tells nothing.
+    #[serde(skip)]
+    pub(crate) strange_trace: Option<String>,
     /// All stacks, where the format shows them and the dumps name them.
     #[serde(skip)]
     pub(crate) allocated: Option<heapdiff_diff::Allocated>,
@@ -111,6 +121,8 @@ impl Report {
             Self::Waste(r) => r.snapshots.iter().map(SnapshotInfo::condition).collect(),
             Self::Query(r) => vec![r.snapshot.condition()],
             Self::Export(r) => vec![r.snapshot.condition()],
+            Self::TraceInfo(r) => vec![r.trace.condition()],
+            Self::TraceTop(r) => vec![r.trace.condition()],
         }
     }
 }

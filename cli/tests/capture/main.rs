@@ -7,3 +7,4 @@ mod elsewhere;
 mod hunt;
 mod refusals;
 mod support;
+mod trace;

@@ -6,3 +6,4 @@ mod index;
 mod output;
 mod schema;
 mod support;
+mod trace;

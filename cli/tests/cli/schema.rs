@@ -138,6 +138,16 @@ fn waste_holds() {
 }
 
 #[test]
+fn traces_hold() {
+    hold("trace-info", &["trace", "info", "shop.db"]);
+    for trace in ["shop.db", "young.db"] {
+        hold("trace-top", &["trace", "top", trace]);
+        hold("trace-top", &["trace", "top", trace, "--by", "class"]);
+        hold("trace-top", &["trace", "top", trace, "--window", "0"]);
+    }
+}
+
+#[test]
 fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());

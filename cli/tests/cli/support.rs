@@ -31,6 +31,18 @@ pub(crate) fn prepare(folder: &Path) {
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
     let known = "# known growth\n\nholder Orders.o*  # the list of orders\nclass com.acme.Gone\n";
     fs::write(folder.join("known-growth.txt"), known).expect("a written file");
+    use heapdiff_trace::synthetic;
+    let scene = synthetic::Scene::default();
+    synthetic::write(&folder.join("shop.db"), &scene).expect("a trace");
+    // Ended early, and nothing was collected.
+    let scene = synthetic::Scene {
+        ticks: 15,
+        minor: 0,
+        major: 0,
+        running: true,
+        ..scene
+    };
+    synthetic::write(&folder.join("young.db"), &scene).expect("a trace");
     fs::create_dir_all(folder.join("folder.hprof")).expect("a folder");
     // A dump that is named like a command.
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use heapdiff_diff::{ClassGrowth, SnapshotInfo, Suspect};
+use heapdiff_diff::{ClassGrowth, History, SnapshotInfo, Suspect};
 
 use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
+use super::trace::{hourly, since, sparkline};
 use crate::command::diff::growth;
 use crate::report::DiffReport;
 use crate::size::{Size, counted, grouped, later, signed, signed_size};
@@ -125,7 +126,30 @@ fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) 
             line(if i + j == 0 { "why" } else { "" }, part, style, out)?;
         }
     }
+    if let Some(history) = &suspect.history {
+        self::history(history, style, out)?;
+    }
     allocated(suspect, verbose, style, out)
+}
+
+/// What a trace tells of what the suspect's stacks allocated.
+fn history(history: &History, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    line(
+        "history",
+        &sparkline(&history.series.live_bytes),
+        style,
+        out,
+    )?;
+    let slope = format!("{}, {}", hourly(&history.slope), history.trend);
+    line("", &slope, style, out)?;
+    if let (Some(ms), Some(uptime), Some(within)) = (
+        history.began_ms,
+        history.began_uptime_ms,
+        history.began_within,
+    ) {
+        line("since", &since(ms, uptime, within), style, out)?;
+    }
+    Ok(())
 }
 
 /// Steps of a path that are shown at either end, unless all are asked for.

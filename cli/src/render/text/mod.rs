@@ -12,6 +12,7 @@ mod stacks;
 pub(super) mod table;
 mod threads;
 mod top;
+mod trace;
 mod waste;
 
 use std::io::{self, Write};
@@ -36,5 +37,7 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Export(report) => export::render(report, style, out),
         // Its rows are written as they are found, see `render::query`.
         Report::Query(_) => Ok(()),
+        Report::TraceInfo(report) => trace::info(report, style, out),
+        Report::TraceTop(report) => trace::top(report, style, out),
     }
 }

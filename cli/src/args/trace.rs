@@ -1,0 +1,207 @@
+//! What is asked of a trace.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use heapdiff_trace::By;
+
+use super::common::ViewArgs;
+use super::{Asked, Job, Setup, Task};
+use crate::failure::{Failure, Result};
+use crate::moment::Moment;
+use crate::span::Span;
+use crate::trace::{Export, ExportFormat, Expunge};
+
+const TOP_HELP: &str = "\
+Objects that have not been collected yet look alive, so what is compared is what is alive after each
+major collection; where there were fewer than five, the least between collections of any kind. The slope is the
+Theil-Sen estimate with its 95 % interval, that of the samples included. Only a class or site that
+grows for certain from the first major collection to the last is called a leak.
+
+MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
+
+#[derive(Debug, Args)]
+pub(super) struct TraceArgs {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// What a trace holds: runs, their length, collections, notes
+    Info(InfoArgs),
+    /// What leaks: allocation sites or classes by the trend of what stays alive
+    Top(TopArgs),
+    /// The trace for other programs: tables, or profiles of slices of time
+    Export(ExportArgs),
+    /// Remove what is older than some time
+    Expunge(ExpungeArgs),
+}
+
+#[derive(Debug, Args)]
+struct InfoArgs {
+    /// A trace, as the agent writes it (trace=FILE)
+    trace: PathBuf,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TOP_HELP)]
+struct TopArgs {
+    /// A trace, as the agent writes it (trace=FILE)
+    trace: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+    /// What is ranked
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    by: ByArg,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+/// Which of the JVMs that wrote.
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// Which run, where a trace has several: its number, process id or uid [default: the last]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+}
+
+/// Which part of the run.
+#[derive(Debug, Args)]
+struct WindowArgs {
+    /// Leave out what was before
+    #[arg(long, value_name = "MOMENT")]
+    since: Option<Moment>,
+    /// Leave out what was later
+    #[arg(long, value_name = "MOMENT")]
+    until: Option<Moment>,
+    /// Only so long before the end, or before --until
+    #[arg(long, value_name = "TIME", conflicts_with = "since")]
+    window: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ByArg {
+    #[default]
+    Site,
+    Class,
+}
+
+#[derive(Debug, Args)]
+struct ExportArgs {
+    /// A trace, as the agent writes it (trace=FILE)
+    trace: PathBuf,
+    /// csv, json (JSON Lines) and parquet write a file for each table; pprof a profile for each slice
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: ExportFormat,
+    /// The folder to write to, made where there is none; with --table a file
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Only this table, to a file or to standard output
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// Of profiles: the length of a slice [default: 1m]
+    #[arg(long, value_name = "TIME")]
+    slice: Option<Span>,
+    /// Of profiles: which run [default: the last]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Say nothing of what was written
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Args)]
+struct ExpungeArgs {
+    /// A trace, as the agent writes it (trace=FILE)
+    trace: PathBuf,
+    /// What is older than this before the trace's end is removed
+    #[arg(long, value_name = "TIME")]
+    before: Span,
+    /// Say nothing of what was removed
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Which part of which run.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) run: Option<String>,
+    pub(crate) since: Option<Moment>,
+    pub(crate) until: Option<Moment>,
+    pub(crate) window: Option<Span>,
+}
+
+/// A question about a trace that ends in a report.
+#[derive(Debug)]
+pub(crate) enum TraceJob {
+    Info,
+    Top { part: Part, by: By },
+}
+
+impl TraceArgs {
+    pub(super) fn asked(self) -> Result<Asked> {
+        let job = |view: ViewArgs, trace: PathBuf, job: TraceJob| {
+            let setup: Setup = view.setup(&trace)?;
+            let task = Task::Trace { trace, job };
+            let job = Job { setup, task }.checked()?;
+            Ok(Asked::Job(Box::new(job)))
+        };
+        match self.command {
+            TraceCommand::Info(args) => job(args.view, args.trace, TraceJob::Info),
+            TraceCommand::Top(args) => {
+                let part = Part {
+                    run: args.run.run,
+                    since: args.window.since,
+                    until: args.window.until,
+                    window: args.window.window,
+                };
+                let by = match args.by {
+                    ByArg::Site => By::Site,
+                    ByArg::Class => By::Class,
+                };
+                job(args.view, args.trace, TraceJob::Top { part, by })
+            }
+            TraceCommand::Export(args) => args.asked(),
+            TraceCommand::Expunge(args) => Ok(Asked::Expunge(Expunge {
+                trace: args.trace,
+                before: args.before,
+                quiet: args.quiet,
+            })),
+        }
+    }
+}
+
+impl ExportArgs {
+    fn asked(self) -> Result<Asked> {
+        let pprof = self.format == ExportFormat::Pprof;
+        let wrong = match (&self.output, &self.table) {
+            (_, Some(_)) if pprof => "--table: profiles are made of all tables",
+            (None, None) => "-o PATH is needed: the folder to write to",
+            _ if self.slice.is_some() && !pprof => "--slice is for --format pprof",
+            _ if self.run.is_some() && !pprof => {
+                "--run is for --format pprof: tables have all runs"
+            }
+            (None, Some(_)) if self.format == ExportFormat::Parquet => {
+                "-o FILE is needed: Parquet is no text"
+            }
+            _ => "",
+        };
+        if !wrong.is_empty() {
+            return Err(Failure::usage(wrong));
+        }
+        Ok(Asked::Export(Export {
+            trace: self.trace,
+            format: self.format,
+            output: self.output,
+            table: self.table,
+            slice: self.slice,
+            run: self.run,
+            quiet: self.quiet,
+        }))
+    }
+}

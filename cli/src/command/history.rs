@@ -1,0 +1,127 @@
+//! What a trace of the JVM tells of the suspects of a diff.
+
+use std::collections::{BTreeSet, HashMap};
+
+use heapdiff_diff::{History, Report, Stack, Suspect};
+use heapdiff_trace::read::Run;
+use heapdiff_trace::{Points, Steps, Timeline, Trace, Window, trending};
+
+use super::trace::{frames, growth, series, slope};
+use crate::failure::{Failure, Result};
+
+/// Gives each suspect its history; or says why there is none.
+pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
+    let failure = |e| Failure::trace(&e);
+    let runs = trace.runs().map_err(failure)?;
+    let Some(run) = run_of(&runs, report) else {
+        let path = trace.path().display();
+        return Ok(Some(format!(
+            "{path}: no run of the JVM that was dumped, as far as its agent's objects tell"
+        )));
+    };
+    let timeline = Timeline::of(trace, run, Window::ALL).map_err(failure)?;
+    let points = Points::of(&timeline);
+    let stacks = trace.stacks().map_err(failure)?;
+    let mut sites: HashMap<String, Vec<i64>> = HashMap::new();
+    for site in trace.sites().map_err(failure)? {
+        let frames = site
+            .stack
+            .map_or_else(Vec::new, |stack| frames(&stacks, stack));
+        sites
+            .entry(key(&site.class, &frames))
+            .or_default()
+            .push(site.id);
+    }
+    for suspect in &mut report.suspects {
+        let (known, ids) = sites_of(suspect, &sites);
+        if ids.is_empty() {
+            continue;
+        }
+        let ids: Vec<i64> = ids.into_iter().collect();
+        let steps = Steps::of(trace, &timeline, &ids).map_err(failure)?;
+        let trending = trending(&steps, &timeline, &points);
+        let began = match trending.grown_bytes > 0 {
+            true => steps.began(&timeline, &points),
+            false => None,
+        };
+        suspect.history = Some(History {
+            stacks: known,
+            trend: trending.trend.name(),
+            basis: points.basis.name(),
+            points: points.len() as u64,
+            began_ms: began.map(|b| b.time_ms),
+            began_uptime_ms: began.map(|b| b.uptime_ms),
+            began_within: began.map(|b| b.within),
+            growth: growth(&trending),
+            slope: slope(&trending),
+            survival_permille: trending.survival_permille,
+            series: series(&steps, &timeline),
+        });
+    }
+    Ok(None)
+}
+
+/// The run of the JVM that the last dump with an agent is of.
+fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
+    let agent = report
+        .snapshots
+        .iter()
+        .rev()
+        .find_map(|s| s.agent.as_ref())?;
+    let uid = format!("{}-{}", agent.pid, agent.started_ms);
+    runs.iter().find(|run| run.uid == uid)
+}
+
+/// How many of a suspect's stacks the trace knows, and their sites.
+fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTreeSet<i64>) {
+    let found = |stack: &Stack| sites.get(&key(&stack.class, &stack.frames));
+    let found: Vec<_> = suspect.stacks.iter().filter_map(found).collect();
+    (
+        found.len() as u64,
+        found.into_iter().flatten().copied().collect(),
+    )
+}
+
+/// Class and stack, without what only one of dump and trace tells: that a method is native, that frames
+/// are cut off.
+fn key(class: &str, frames: &[String]) -> String {
+    let mut key = class.to_owned();
+    for frame in frames {
+        if frame == "..." {
+            break;
+        }
+        let is_line = |place: &str| {
+            let number = place.rsplit_once(':').map(|p| p.1.trim_end_matches(')'));
+            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        let frame = match frame.rfind('(') {
+            Some(at) if at > 0 && !frame[..at].ends_with(' ') && !is_line(&frame[at..]) => {
+                &frame[..at]
+            }
+            _ => frame,
+        };
+        key.push('\n');
+        key.push_str(frame);
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key;
+
+    #[test]
+    fn places_without_a_line_do_not_matter() {
+        let of = |frames: &[&str]| {
+            let frames: Vec<String> = frames.iter().map(|&f| f.to_owned()).collect();
+            key("byte[]", &frames)
+        };
+        assert_eq!(
+            of(&["a.B.c(Native Method)", "a.D.e(D.java:5)"]),
+            of(&["a.B.c(B.java)", "a.D.e(D.java:5)", "..."])
+        );
+        assert_ne!(of(&["a.D.e(D.java:5)"]), of(&["a.D.e(D.java:6)"]));
+        assert_eq!(of(&["a.B.c (lambda)"]), "byte[]\na.B.c (lambda)");
+        assert_ne!(of(&["a.B.c (lambda)"]), of(&["a.B.c"]));
+    }
+}

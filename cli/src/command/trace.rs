@@ -1,0 +1,340 @@
+//! `heapdiff trace info` and `heapdiff trace top`.
+
+use std::path::Path;
+
+use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
+use heapdiff_trace::read::{Frame, Note, Run, Tick};
+use heapdiff_trace::{
+    By, Candidate, Live, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window, rank,
+};
+
+use crate::args::{Part, Setup, TraceJob};
+use crate::failure::{Failure, Result};
+use crate::render::Format;
+use crate::report::{
+    CandidateRow, Collections, DumpRow, NoteRow, Report, RunInfo, RunRow, SeriesRow, SlopeRow,
+    TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
+};
+
+/// Rows where people read, and where programs do.
+const ROWS: usize = 10;
+const ROWS_OF_PROGRAMS: usize = 100;
+/// The most moments that a series has in a report.
+pub(super) const MOMENTS: usize = 60;
+/// Notes that are listed of a run, the last ones.
+const NOTES: usize = 50;
+
+pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> {
+    let trace = open(path)?;
+    match job {
+        TraceJob::Info => info(&trace).map(Report::TraceInfo),
+        TraceJob::Top { part, by } => {
+            top(setup, &trace, part, *by).map(|r| Report::TraceTop(Box::new(r)))
+        }
+    }
+}
+
+/// Opens a trace as it is at this moment.
+pub(crate) fn open(path: &Path) -> Result<Trace> {
+    // SQLite's words for these are vague.
+    let file = std::fs::metadata(path).map_err(|e| {
+        let why = crate::failure::plain(&e);
+        input(format!("{}: {why}", path.display()))
+    })?;
+    if file.is_dir() {
+        return Err(input(format!("{}: is a directory", path.display())));
+    }
+    let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
+    trace.hold().map_err(|e| Failure::trace(&e))?;
+    Ok(trace)
+}
+
+fn input(message: String) -> Failure {
+    Failure {
+        exit: crate::failure::Exit::Input,
+        message,
+        hint: None,
+    }
+}
+
+/// The run that a user means: by its number, process id or uid; the last where none is named.
+pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
+    let runs = trace.runs().map_err(|e| Failure::trace(&e))?;
+    let count = runs.len();
+    let mut numbered = (1_u64..).zip(runs);
+    let found = match wanted {
+        None => numbered.last(),
+        Some(wanted) => {
+            let number: Option<u64> = wanted.parse().ok();
+            numbered.find(|(n, run)| {
+                run.uid == wanted || number.is_some_and(|w| w == *n || w == run.pid)
+            })
+        }
+    };
+    found.ok_or_else(|| {
+        let path = trace.path().display();
+        match wanted {
+            Some(wanted) => {
+                Failure::usage(format!("{path}: no run is {wanted}; there are {count}"))
+                    .with_hint(format!("`heapdiff trace info {path}` lists them"))
+            }
+            None => input(format!("{path}: no JVM has written to it yet")),
+        }
+    })
+}
+
+fn file(trace: &Trace) -> TraceFile {
+    let path = trace.path();
+    let bytes_of = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
+    let mut ahead = path.as_os_str().to_owned();
+    ahead.push("-wal");
+    let mut warnings = Vec::new();
+    if trace.odd() > 0 {
+        let odd = crate::size::counted(trace.odd(), "figure");
+        warnings.push(format!(
+            "{odd} make no sense and count as 0: the file is damaged"
+        ));
+    }
+    TraceFile {
+        path: path.display().to_string(),
+        bytes: bytes_of(path) + bytes_of(Path::new(&ahead)),
+        warnings,
+    }
+}
+
+fn run_info(number: u64, run: &Run) -> RunInfo {
+    RunInfo {
+        number,
+        uid: run.uid.clone(),
+        pid: run.pid,
+        host: run.host.clone(),
+        service: run.service.clone(),
+        jvm: run.jvm.clone(),
+        command: run.command.clone(),
+        interval_bytes: run.interval_bytes,
+        strategy: run.strategy.clone(),
+        started_ms: run.started_ms,
+        ended_ms: run.ended_ms,
+    }
+}
+
+fn notes(trace: &Trace, run: &Run) -> Result<Vec<NoteRow>> {
+    let mut notes = trace.notes(run.id).map_err(|e| Failure::trace(&e))?;
+    let first = notes.len().saturating_sub(NOTES);
+    let row = |n: Note| NoteRow {
+        time_ms: n.time_ms,
+        text: n.text,
+    };
+    Ok(notes.drain(first..).map(row).collect())
+}
+
+fn info(trace: &Trace) -> Result<TraceInfoReport> {
+    let failed = |e| Failure::trace(&e);
+    let mut rows = Vec::new();
+    for (number, run) in (1..).zip(trace.runs().map_err(failed)?) {
+        let ticks = trace.ticks(run.id).map_err(failed)?;
+        let collections = trace.collections(run.id).map_err(failed)?;
+        let sum = |figure: fn(&Tick) -> u64| ticks.iter().map(figure).fold(0, u64::saturating_add);
+        let dumps = trace.dumps(run.id).map_err(failed)?;
+        rows.push(RunRow {
+            ticks: ticks.len() as u64,
+            uptime_ms: ticks.last().map_or(0, |t| t.uptime_ms),
+            collections: Collections {
+                major: collections.iter().filter(|c| c.major).count() as u64,
+                all: collections.len() as u64,
+            },
+            samples: sum(|t| t.samples),
+            lost_samples: sum(|t| t.lost_samples),
+            lost_bytes: sum(|t| t.lost_bytes),
+            dumps: dumps
+                .into_iter()
+                .map(|d| DumpRow {
+                    time_ms: d.time_ms,
+                    path: d.path,
+                })
+                .collect(),
+            notes: notes(trace, &run)?,
+            flags: run.flags.clone(),
+            options: run.options.clone(),
+            run: run_info(number, &run),
+        });
+    }
+    let sites = trace.sites().map_err(failed)?.len() as u64;
+    Ok(TraceInfoReport {
+        schema: TraceInfoReport::SCHEMA,
+        trace: file(trace),
+        sites,
+        runs: rows,
+    })
+}
+
+/// The part of a run that is asked for.
+fn window(part: &Part, run: &Run, uptime_ms: u64) -> Result<Window> {
+    let at = |moment: crate::moment::Moment| moment.uptime_ms(run.started_ms, uptime_ms);
+    let to_ms = part.until.map_or(u64::MAX, at);
+    let from_ms = match part.window {
+        Some(span) => {
+            let span = u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
+            to_ms.min(uptime_ms).saturating_sub(span)
+        }
+        None => part.since.map_or(0, at),
+    };
+    match from_ms <= to_ms {
+        true => Ok(Window { from_ms, to_ms }),
+        false => Err(Failure::usage("--until is before --since")),
+    }
+}
+
+fn top(setup: &Setup, trace: &Trace, part: &Part, by: By) -> Result<TraceTopReport> {
+    let failed = |e| Failure::trace(&e);
+    let (number, run) = chosen(trace, part.run.as_deref())?;
+    let ticks = trace.ticks(run.id).map_err(failed)?;
+    let uptime_ms = ticks.last().map_or(0, |t| t.uptime_ms);
+    let window = window(part, &run, uptime_ms)?;
+    let timeline = Timeline::of(trace, &run, window).map_err(failed)?;
+    let ranking = rank(trace, &timeline, by).map_err(failed)?;
+    let stacks = trace.stacks().map_err(failed)?;
+    let default = match setup.output.format {
+        Format::Text => ROWS,
+        _ => ROWS_OF_PROGRAMS,
+    };
+    let mut candidates = Vec::new();
+    for (rank, candidate) in (1..)
+        .zip(&ranking.candidates)
+        .take(setup.top.unwrap_or(default))
+    {
+        candidates.push(row(rank, candidate, trace, &timeline, &ranking, &stacks)?);
+    }
+    let ticks = timeline.ticks();
+    let sum = |figure: fn(&Tick) -> u64| ticks.iter().map(figure).fold(0, u64::saturating_add);
+    let growing = |c: &&Candidate| c.trending.verdict <= Verdict::Unclear;
+    let (first, last) = (ticks.first(), ticks.last());
+    Ok(TraceTopReport {
+        schema: TraceTopReport::SCHEMA,
+        trace: file(trace),
+        run: run_info(number, &run),
+        window: WindowRow {
+            from_ms: first.map_or(0, |t| t.time_ms.saturating_sub(t.span_ms)),
+            to_ms: last.map_or(0, |t| t.time_ms),
+            from_uptime_ms: first.map_or(0, |t| t.uptime_ms.saturating_sub(t.span_ms)),
+            to_uptime_ms: last.map_or(0, |t| t.uptime_ms),
+            ticks: ticks.len() as u64,
+        },
+        by: match by {
+            By::Site => "site",
+            By::Class => "class",
+        },
+        basis: ranking.points.basis.name(),
+        points: ranking.points.len() as u64,
+        collections: Collections {
+            major: ranking.points.majors as u64,
+            all: ranking.points.collections as u64,
+        },
+        totals: TraceTotals {
+            candidates: ranking.candidates.len() as u64,
+            growing: ranking.candidates.iter().filter(growing).count() as u64,
+            live_bytes: ranking.live.amount.bytes,
+            ci95: ci95(&ranking.live),
+            live_objects: ranking.live.amount.objects,
+            live_samples: ranking.live.amount.samples,
+            allocated_bytes: ranking.allocated.bytes,
+            collected_bytes: ranking.collected.bytes,
+            lost_samples: sum(|t| t.lost_samples),
+            lost_bytes: sum(|t| t.lost_bytes),
+        },
+        candidates,
+        notes: notes(trace, &run)?,
+        verbose: setup.progress.verbose,
+    })
+}
+
+fn ci95(live: &Live) -> [u64; 2] {
+    let bytes = live.amount.bytes as f64;
+    let half = live.half_width();
+    [
+        (bytes - half).max(0.0).round() as u64,
+        (bytes + half).round() as u64,
+    ]
+}
+
+fn row(
+    rank: u64,
+    candidate: &Candidate,
+    trace: &Trace,
+    timeline: &Timeline,
+    ranking: &Ranking,
+    stacks: &Stacks,
+) -> Result<CandidateRow> {
+    let of = |sites: &[i64]| Steps::of(trace, timeline, sites).map_err(|e| Failure::trace(&e));
+    let sites: Vec<i64> = candidate.sites.iter().map(|s| s.id).collect();
+    let steps = of(&sites)?;
+    let trending = &candidate.trending;
+    let began = match trending.verdict <= Verdict::Unclear {
+        true => steps.began(timeline, &ranking.points),
+        false => None,
+    };
+    // Of a class, the stack that most of it is of.
+    let mut most = (candidate.sites.first(), 0);
+    if candidate.sites.len() > 1 {
+        for site in &candidate.sites {
+            let bytes = of(&[site.id])?.last().amount.bytes;
+            if bytes > most.1 {
+                most = (Some(site), bytes);
+            }
+        }
+    }
+    let frames = most.0.and_then(|site| site.stack);
+    Ok(CandidateRow {
+        rank,
+        verdict: trending.verdict.name(),
+        trend: trending.trend.name(),
+        class: candidate.class.to_string(),
+        sites: sites.len() as u64,
+        frames: frames.map_or_else(Vec::new, |stack| self::frames(stacks, stack)),
+        live_bytes: candidate.live.amount.bytes,
+        ci95: ci95(&candidate.live),
+        live_objects: candidate.live.amount.objects,
+        live_samples: candidate.live.amount.samples,
+        growth: growth(trending),
+        slope: slope(trending),
+        grew_across_major: trending.across_major,
+        survival_permille: trending.survival_permille,
+        allocated_bytes: candidate.allocated.bytes,
+        collected_bytes: candidate.collected.bytes,
+        began_ms: began.map(|b| b.time_ms),
+        began_uptime_ms: began.map(|b| b.uptime_ms),
+        began_within: began.map(|b| b.within),
+        series: series(&steps, timeline),
+    })
+}
+
+/// A stack's frames as reports show them, the leaf first.
+pub(crate) fn frames(stacks: &Stacks, stack: i64) -> Vec<String> {
+    let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
+    stacks.frames(stack).into_iter().map(text).collect()
+}
+
+pub(super) fn growth(trending: &Trending) -> HistoryGrowth {
+    HistoryGrowth {
+        objects: trending.grown_objects,
+        bytes: trending.grown_bytes,
+    }
+}
+
+pub(super) fn slope(trending: &Trending) -> SlopeRow {
+    HistorySlope {
+        bytes_per_hour: trending.bytes.slope,
+        ci95: trending.bytes.ci95,
+        objects_per_hour: trending.objects.slope,
+    }
+}
+
+pub(super) fn series(steps: &Steps, timeline: &Timeline) -> SeriesRow {
+    let mut series = HistorySeries::default();
+    for (tick, live) in steps.series(timeline, MOMENTS) {
+        series.time_ms.push(tick.time_ms);
+        series.live_objects.push(live.amount.objects);
+        series.live_bytes.push(live.amount.bytes);
+    }
+    series
+}

@@ -1,0 +1,272 @@
+//! `heapdiff trace export`: the tables, or profiles, for other programs.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use heapdiff_tables::{Cell, Column, CsvWriter, Kind, ParquetOptions, ParquetWriter, RowWriter};
+use heapdiff_trace::{ColumnType, Table, Trace, TraceError, ValueRef};
+
+use super::slices;
+use crate::command::trace::{chosen, open};
+use crate::failure::{Exit, Failure, Result, plain};
+use crate::output::{failed, replace};
+use crate::size::counted;
+use crate::span::Span;
+use crate::{interrupt, notes};
+
+/// What is exported, and where to.
+#[derive(Debug)]
+pub(crate) struct Export {
+    pub(crate) trace: PathBuf,
+    pub(crate) format: ExportFormat,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) table: Option<String>,
+    pub(crate) slice: Option<Span>,
+    pub(crate) run: Option<String>,
+    pub(crate) quiet: bool,
+}
+
+/// What other programs read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Csv,
+    Json,
+    Parquet,
+    Pprof,
+}
+
+impl ExportFormat {
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Json => "jsonl",
+            Self::Parquet => "parquet",
+            Self::Pprof => "pb.gz",
+        }
+    }
+}
+
+/// Writes it and says what.
+pub(crate) fn export(export: &Export) -> Result<Exit> {
+    interrupt::handle();
+    let trace = open(&export.trace)?;
+    let said = match (&export.table, &export.output) {
+        (Some(name), output) => one(&trace, name, export.format, output.as_deref())?,
+        (None, Some(folder)) => {
+            make(folder)?;
+            match export.format {
+                ExportFormat::Pprof => {
+                    let (_, run) = chosen(&trace, export.run.as_deref())?;
+                    let written = slices::write(&trace, &run, export.slice, folder)?;
+                    format!("{} in {}", counted(written, "profile"), folder.display())
+                }
+                format => tables(&trace, format, folder)?,
+            }
+        }
+        (None, None) => return Err(Failure::usage("-o PATH is needed: the folder to write to")),
+    };
+    if !export.quiet {
+        notes::said(&said);
+    }
+    Ok(Exit::Done)
+}
+
+fn make(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)
+        .map_err(|e| Failure::usage(format!("-o {}: {}", folder.display(), plain(&e))))
+}
+
+fn tables(trace: &Trace, format: ExportFormat, folder: &Path) -> Result<String> {
+    let tables = trace.tables().map_err(|e| Failure::trace(&e))?;
+    let mut rows = 0;
+    for table in &tables {
+        let path = folder.join(format!("{}.{}", table.name, format.extension()));
+        rows += to_file(trace, table, format, &path)?;
+    }
+    let tables = counted(tables.len() as u64, "table");
+    Ok(format!(
+        "{tables} with {} in {}",
+        counted(rows, "row"),
+        folder.display()
+    ))
+}
+
+fn one(trace: &Trace, name: &str, format: ExportFormat, output: Option<&Path>) -> Result<String> {
+    let tables = trace.tables().map_err(|e| Failure::trace(&e))?;
+    let Some(table) = tables.iter().find(|t| t.name == name) else {
+        let names: Vec<&str> = tables.iter().map(|t| &*t.name).collect();
+        let message = format!("--table {name}: there is no such table");
+        return Err(Failure::usage(message).with_hint(format!("there are {}", names.join(", "))));
+    };
+    let rows = match output {
+        Some(path) => to_file(trace, table, format, path)?,
+        None => {
+            let mut out = io::BufWriter::new(io::stdout().lock());
+            let done = write(trace, table, format, &mut out);
+            let done = done.and_then(|rows| out.flush().map(|()| rows).map_err(Fault::Output));
+            return match done {
+                Err(Fault::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(String::new()),
+                done => done
+                    .map(|_| String::new())
+                    .map_err(|f| f.failure("standard output")),
+            };
+        }
+    };
+    Ok(format!("{} of {name}", counted(rows, "row")))
+}
+
+/// Either side may fail.
+enum Fault {
+    Trace(TraceError),
+    Output(io::Error),
+    Row(String),
+}
+
+impl Fault {
+    fn failure(&self, what: &str) -> Failure {
+        match self {
+            Self::Trace(e) => Failure::trace(e),
+            Self::Output(e) => failed(what, e),
+            Self::Row(why) => Failure::usage(format!("cannot write {what}: {why}")),
+        }
+    }
+}
+
+impl From<heapdiff_tables::Error> for Fault {
+    fn from(error: heapdiff_tables::Error) -> Self {
+        match error {
+            heapdiff_tables::Error::Io(e) => Self::Output(e),
+            other => Self::Row(other.to_string()),
+        }
+    }
+}
+
+fn to_file(trace: &Trace, table: &Table, format: ExportFormat, path: &Path) -> Result<u64> {
+    let mut written = Ok(0);
+    let done = replace(path, |out| {
+        written = write(trace, table, format, out);
+        match &written {
+            Ok(_) => Ok(()),
+            Err(Fault::Output(e)) => Err(e.kind().into()),
+            Err(_) => Err(io::ErrorKind::Other.into()),
+        }
+    });
+    let name = path.display().to_string();
+    let rows = written.map_err(|fault| fault.failure(&name))?;
+    done.map_err(|e| failed(&name, &e))?;
+    Ok(rows)
+}
+
+fn write(
+    trace: &Trace,
+    table: &Table,
+    format: ExportFormat,
+    out: &mut dyn Write,
+) -> Result<u64, Fault> {
+    let columns: Vec<Column> = table
+        .columns
+        .iter()
+        .map(|c| {
+            let kind = match c.kind {
+                ColumnType::Integer => Kind::Int,
+                ColumnType::Real => Kind::Double,
+                ColumnType::Text => Kind::Text,
+            };
+            Column::new(c.name.clone(), kind)
+        })
+        .collect();
+    match format {
+        ExportFormat::Csv => {
+            let mut writer = CsvWriter::new(out, &columns)?;
+            let rows = rows(trace, table, &mut writer)?;
+            writer.finish()?;
+            Ok(rows)
+        }
+        ExportFormat::Json => rows(
+            trace,
+            table,
+            &mut JsonLines {
+                out,
+                columns: &columns,
+            },
+        ),
+        ExportFormat::Parquet => {
+            let options = ParquetOptions {
+                metadata: vec![("heapdiff.table".to_owned(), table.name.clone())],
+                created_by: format!("heapdiff version {}", env!("CARGO_PKG_VERSION")),
+                ..ParquetOptions::default()
+            };
+            // The writer asks for an output that may go to another thread.
+            let mut writer = ParquetWriter::new(Vec::new(), &columns, options)?;
+            let rows = rows(trace, table, &mut writer)?;
+            out.write_all(&writer.finish()?).map_err(Fault::Output)?;
+            Ok(rows)
+        }
+        ExportFormat::Pprof => Err(Fault::Row("a profile is no table".to_owned())),
+    }
+}
+
+/// Gives all rows to a writer. What is not of its column's type is left empty.
+fn rows(trace: &Trace, table: &Table, writer: &mut dyn RowWriter) -> Result<u64, Fault> {
+    let mut count = 0;
+    let mut fault = None;
+    let read = trace.each_row(table, |values| {
+        let texts: Vec<_> = values
+            .iter()
+            .map(|value| match value {
+                ValueRef::Text(bytes) => String::from_utf8_lossy(bytes),
+                _ => "".into(),
+            })
+            .collect();
+        let cells = values.iter().zip(&table.columns).zip(&texts);
+        let cells: Vec<Cell<'_>> = cells
+            .map(|((value, column), text)| match (column.kind, value) {
+                (ColumnType::Integer, ValueRef::Integer(n)) => Cell::Int(*n),
+                (ColumnType::Real, ValueRef::Real(x)) => Cell::Double(*x),
+                (ColumnType::Real, ValueRef::Integer(n)) => Cell::Double(*n as f64),
+                (ColumnType::Text, ValueRef::Text(_)) => Cell::Text(text),
+                _ => Cell::Null,
+            })
+            .collect();
+        match writer.row(&cells) {
+            Ok(()) => count += 1,
+            Err(e) => fault = Some(e),
+        }
+        fault.is_none()
+    });
+    if let Some(fault) = fault {
+        return Err(fault.into());
+    }
+    read.map_err(Fault::Trace)?;
+    Ok(count)
+}
+
+/// An object on a line for each row.
+struct JsonLines<'a> {
+    out: &'a mut dyn Write,
+    columns: &'a [Column],
+}
+
+impl RowWriter for JsonLines<'_> {
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), heapdiff_tables::Error> {
+        for (i, (cell, column)) in cells.iter().zip(self.columns).enumerate() {
+            self.out.write_all(if i == 0 { b"{" } else { b"," })?;
+            serde_json::to_writer(&mut *self.out, &column.name).map_err(io::Error::from)?;
+            self.out.write_all(b":")?;
+            let out = &mut *self.out;
+            match *cell {
+                Cell::Bool(value) => serde_json::to_writer(out, &value),
+                Cell::Int(value) => serde_json::to_writer(out, &value),
+                Cell::Id(value) => serde_json::to_writer(out, &format!("{value:#x}")),
+                Cell::Double(value) => serde_json::to_writer(out, &value),
+                Cell::Text(value) => serde_json::to_writer(out, value),
+                Cell::Null => serde_json::to_writer(out, &()),
+            }
+            .map_err(io::Error::from)?;
+        }
+        self.out.write_all(b"}\n")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! `heapdiff trace expunge`: removes what is old.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use heapdiff_trace::{Database, Trace};
+
+use crate::command::trace::open;
+use crate::failure::{Exit, Failure, Result};
+use crate::moment::utc;
+use crate::notes;
+use crate::size::{Size, counted};
+use crate::span::Span;
+
+/// What is removed.
+#[derive(Debug)]
+pub(crate) struct Expunge {
+    pub(crate) trace: PathBuf,
+    pub(crate) before: Span,
+    pub(crate) quiet: bool,
+}
+
+/// Removes it and says what.
+pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {
+    let failure = |e| Failure::trace(&e);
+    let path = &expunge.trace;
+    let before = Content::of(&open(path)?)?;
+    if before.triggers > 0 {
+        // They would run, and whatever they do is not heapdiff's.
+        let message = format!("{}: has triggers, which no trace has", path.display());
+        return Err(Failure::usage(message));
+    }
+    let span = u64::try_from(expunge.before.0.as_millis()).unwrap_or(u64::MAX);
+    let cut = before.end_ms.saturating_sub(span);
+    let cut_ms = i64::try_from(cut).unwrap_or(i64::MAX);
+    let size = size(path);
+    let mut database = Database::create(path).map_err(failure)?;
+    database.expunge(cut_ms).map_err(failure)?;
+    drop(database);
+    let after = Content::of(&open(path)?)?;
+    if !expunge.quiet {
+        let gone = |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
+        notes::said(&format!(
+            "removed what was before {} UTC: {}, {}; {} of {} left",
+            utc(cut),
+            gone(before.ticks, after.ticks, "tick"),
+            gone(before.collections, after.collections, "collection"),
+            Size(self::size(path)),
+            Size(size),
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
+
+/// What there is that can be old.
+struct Content {
+    ticks: u64,
+    collections: u64,
+    end_ms: u64,
+    triggers: u64,
+}
+
+impl Content {
+    fn of(trace: &Trace) -> Result<Self> {
+        let mut content = Self {
+            ticks: 0,
+            collections: 0,
+            end_ms: 0,
+            triggers: trace.triggers().map_err(|e| Failure::trace(&e))?,
+        };
+        for run in trace.runs().map_err(|e| Failure::trace(&e))? {
+            let ticks = trace.ticks(run.id).map_err(|e| Failure::trace(&e))?;
+            let collections = trace.collections(run.id).map_err(|e| Failure::trace(&e))?;
+            content.ticks += ticks.len() as u64;
+            content.collections += collections.len() as u64;
+            let end = ticks.iter().map(|t| t.time_ms).max().unwrap_or(0);
+            content.end_ms = content.end_ms.max(end);
+        }
+        Ok(content)
+    }
+}

@@ -1,0 +1,92 @@
+//! A trace as profiles, one for each slice of time: what was allocated in it, what was alive at its end.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use heapdiff_report::pprof::{About, HeapSample, render_heap};
+use heapdiff_trace::Trace;
+use heapdiff_trace::read::{Amount, Run, Tick};
+
+use crate::command::trace::frames;
+use crate::failure::{Failure, Result};
+use crate::output::{failed, replace};
+use crate::span::Span;
+
+const DEFAULT: Span = Span(Duration::from_secs(60));
+
+/// What a site did.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    allocated: Amount,
+    live: Amount,
+}
+
+/// Writes the profiles of a run to a folder; returns how many. Slices in which nothing was looked at have none.
+///
+/// Memory is that of all sites.
+pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path) -> Result<u64> {
+    let failure = |e| Failure::trace(&e);
+    let length = u64::try_from(slice.unwrap_or(DEFAULT).0.as_millis()).unwrap_or(u64::MAX);
+    if length == 0 {
+        return Err(Failure::usage("--slice is longer than nothing"));
+    }
+    let stacks = trace.stacks().map_err(failure)?;
+    let mut sites: HashMap<i64, usize> = HashMap::new();
+    let mut texts = Vec::new();
+    for site in trace.sites().map_err(failure)? {
+        sites.insert(site.id, texts.len());
+        let frames = site
+            .stack
+            .map_or_else(Vec::new, |stack| frames(&stacks, stack));
+        texts.push((site.class, frames));
+    }
+    let mut states = vec![State::default(); texts.len()];
+    let ticks = trace.ticks(run.id).map_err(failure)?;
+    // A tick belongs where it ends.
+    let number = |tick: &Tick| tick.uptime_ms.saturating_sub(1) / length;
+    let mut written = 0;
+    for together in ticks.chunk_by(|a, b| number(a) == number(b)) {
+        for tick in together {
+            for row in trace.tick_sites(tick.id).map_err(failure)? {
+                // In place of the tick this has the site.
+                if let Some(state) = sites.get(&row.tick).and_then(|&at| states.get_mut(at)) {
+                    state.allocated = state.allocated.plus(row.allocated);
+                    state.live = row.live;
+                }
+            }
+        }
+        let samples: Vec<HeapSample<'_>> = states
+            .iter()
+            .zip(&texts)
+            .filter(|(s, _)| s.allocated.bytes > 0 || s.live.bytes > 0)
+            .map(|(state, (class, frames))| HeapSample {
+                frames: frames.iter().map(|f| &**f).collect(),
+                class,
+                allocated: [state.allocated.objects, state.allocated.bytes],
+                live: [state.live.objects, state.live.bytes],
+            })
+            .collect();
+        let slice = together.first().map_or(0, number);
+        let from_ms = run.started_ms.saturating_add(slice.saturating_mul(length));
+        let service = run.service.as_deref().unwrap_or(&run.command);
+        let about = About {
+            from_ms,
+            to_ms: from_ms.saturating_add(length),
+            interval_bytes: run.interval_bytes,
+            dumps: vec![
+                format!("service: {service}"),
+                format!("host: {}", run.host),
+                format!("process: {}", run.pid),
+            ],
+        };
+        let path = folder.join(format!("{}-{}.pb.gz", run.pid, about.from_ms));
+        replace(&path, |out| render_heap(&samples, &about, out))
+            .map_err(|e| failed(&path.display().to_string(), &e))?;
+        for state in &mut states {
+            state.allocated = Amount::default();
+        }
+        written += 1;
+    }
+    Ok(written)
+}

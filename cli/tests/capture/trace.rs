@@ -1,0 +1,173 @@
+//! A program that begins to leak after a while, with the real agent: its growth is dated, and a hunt sees it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use testdata::jvm::Jdk;
+
+use crate::support::{files, folder, jdks, run, start, until};
+
+/// The agent's library, next to this test's program.
+fn library() -> PathBuf {
+    let here = std::env::current_exe().expect("this program");
+    let library = here.with_file_name("libheapdiff_agent.so");
+    assert!(library.is_file(), "{} is missing", library.display());
+    library
+}
+
+/// `Late` with more flags, its output as it comes.
+fn late(jdk: &Jdk, flags: &[&str], args: [&str; 2]) -> Child {
+    let classes = jdk.compile(&testdata::programs::late()).expect("classes");
+    let mut command = Command::new(jdk.java());
+    command.args(["-Xmx64m", "-XX:+UseSerialGC"]).args(flags);
+    command.arg("-cp").arg(classes).arg("Late").args(args);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().expect("a JVM")
+}
+
+/// The first line that begins so.
+fn line(lines: &mut impl BufRead, start: &str) -> String {
+    let mut line = String::new();
+    while !line.starts_with(start) {
+        line.clear();
+        assert!(lines.read_line(&mut line).expect("text") > 0, "no {start}");
+    }
+    line[start.len()..].trim().to_owned()
+}
+
+fn dump(home: &Path, pid: u32, name: &str) {
+    run(home, &["dump", &pid.to_string(), "-o", name, "-q"]).well();
+}
+
+fn first_leak(report: &Value) -> &Value {
+    let suspects = report["suspects"].as_array().expect("suspects");
+    let found = suspects.iter().find(|s| s["holder"] == "Late.audit");
+    found.unwrap_or_else(|| panic!("{report:#}"))
+}
+
+#[test]
+fn growth_that_begins_late_is_dated() {
+    for jdk in jdks() {
+        let home = folder();
+        let trace = home.path().join("t.db");
+        let agent = format!(
+            "-agentpath:{}=interval=8k,trace={},tick=500ms",
+            library().display(),
+            trace.display()
+        );
+        let mut jvm = late(&jdk, &[&agent], ["5000", "9000"]);
+        let mut lines = BufReader::new(jvm.stdout.take().expect("a pipe"));
+        line(&mut lines, "READY 1");
+        dump(home.path(), jvm.id(), "before.hprof");
+        let began: u64 = line(&mut lines, "LEAK ").parse().expect("a time");
+        line(&mut lines, "READY 2");
+        dump(home.path(), jvm.id(), "after.hprof");
+        drop(jvm.stdin.take());
+        assert!(jvm.wait().expect("an end").success());
+
+        let args = [
+            "before.hprof",
+            "after.hprof",
+            "--trace",
+            "t.db",
+            "--format",
+            "json",
+        ];
+        let report = run(home.path(), &args).well().stdout;
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let history = &first_leak(&report)["history"];
+        let dated = history["began_ms"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{history:#}"));
+        // Three ticks.
+        assert!(
+            dated.abs_diff(began) <= 1500,
+            "{dated} is not {began}: {history:#}"
+        );
+        assert_eq!(history["began_within"], true);
+        assert_eq!(history["basis"], "major", "{history:#}");
+        assert!(
+            history["slope"]["ci95"][0].as_i64() > Some(0),
+            "{history:#}"
+        );
+        let text = run(home.path(), &args[..4]).well().stdout;
+        assert!(
+            text.contains("    history ") && text.contains("    since "),
+            "{text}"
+        );
+
+        // The ranking says the same without a dump.
+        let top = ["trace", "top", "t.db", "--format", "json", "--by", "class"];
+        let top = run(home.path(), &top).well().stdout;
+        let top: Value = serde_json::from_str(&top).expect("JSON");
+        let first = &top["candidates"][0];
+        assert_eq!(
+            (&first["class"], &first["verdict"]),
+            (&"byte[]".into(), &"leak".into()),
+            "{first:#}"
+        );
+
+        // Another JVM's trace is none.
+        let other = ["before.hprof", "before.hprof", "--trace", "none.db"];
+        run(home.path(), &other).failed(3, "none.db: No such file");
+    }
+}
+
+#[test]
+fn a_hunt_ends_when_enough_grew() {
+    for jdk in jdks() {
+        let home = folder();
+        let mut jvm = late(&jdk, &["-XX:+EnableDynamicAgentLoading"], ["1000", "60000"]);
+        let mut lines = BufReader::new(jvm.stdout.take().expect("a pipe"));
+        line(&mut lines, "READY 1");
+        let pid = jvm.id().to_string();
+        let library = library();
+        let library = library.to_str().expect("a path");
+        let args = [
+            "hunt",
+            &pid,
+            "interval=8k,tick=500ms",
+            "--agent",
+            library,
+            "--for",
+            "1h",
+            "-o",
+            "found",
+            "--enough",
+            "200k",
+            "--format",
+            "json",
+        ];
+        let mut hunt = start(home.path(), &args);
+        let mut said = String::new();
+        let mut stderr = hunt.stderr.take().expect("a pipe");
+        let mut stdout = hunt.stdout.take().expect("a pipe");
+        let found = home.path().join("found");
+        until("a dump", || found.join("before.hprof").exists());
+        stderr.read_to_string(&mut said).expect("text");
+        let mut printed = String::new();
+        stdout.read_to_string(&mut printed).expect("text");
+        assert!(hunt.wait().expect("an end").success(), "{said}");
+        jvm.kill().expect("an end");
+        jvm.wait().expect("an end");
+        assert!(
+            said.contains("heapdiff: enough was seen: byte[] of Late.remember(Late.java:"),
+            "{said}"
+        );
+        let names = files(&found);
+        for name in ["after.hprof", "before.hprof", "report.json", "trace.db"] {
+            assert!(names.iter().any(|n| n == name), "{names:?}");
+        }
+        let kept = fs::read_to_string(found.join("report.json")).expect("a report");
+        assert_eq!(kept, printed);
+        let report: Value = serde_json::from_str(&kept).expect("JSON");
+        let leak = first_leak(&report);
+        assert!(
+            leak["history"]["growth"]["bytes"].as_i64() >= Some(200 << 10),
+            "{leak:#}"
+        );
+    }
+}

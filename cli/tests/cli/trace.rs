@@ -1,0 +1,170 @@
+//! What other programs make of a trace.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{heapdiff, prepare};
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    prepare(folder.path());
+    folder
+}
+
+/// Runs it well and gives what it printed.
+fn run(folder: &Path, args: &[&str]) -> String {
+    let done = heapdiff(folder, args).output().expect("a run");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{args:?}: {stderr}");
+    String::from_utf8(done.stdout).expect("text")
+}
+
+#[test]
+fn tables_have_all_rows() {
+    let folder = folder();
+    let home = folder.path();
+    for format in ["csv", "json", "parquet"] {
+        run(
+            home,
+            &[
+                "trace", "export", "shop.db", "--format", format, "-o", "tables",
+            ],
+        );
+    }
+    let lines = |name: &str| {
+        let text = fs::read_to_string(home.join("tables").join(name)).expect("a table");
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines("tick.jsonl").len(), 120);
+    let csv = lines("tick.csv");
+    assert_eq!(csv.len(), 121);
+    assert!(
+        csv[0].starts_with("id,run,time_ms,uptime_ms,span_ms,heap_used,"),
+        "{}",
+        csv[0]
+    );
+    let row: Value = serde_json::from_str(&lines("site_tick.jsonl")[0]).expect("JSON");
+    assert_eq!(row["site"], 1);
+    assert!(row["live_bytes_variance"].is_f64(), "{row}");
+    let run_row: Value = serde_json::from_str(&lines("run.jsonl")[0]).expect("JSON");
+    assert_eq!(
+        (&run_row["service"], &run_row["pid"]),
+        (&"shop".into(), &4711.into())
+    );
+    for name in [
+        "run",
+        "class",
+        "frame",
+        "stack",
+        "site",
+        "tick",
+        "site_tick",
+        "collection",
+        "note",
+    ] {
+        let bytes = fs::read(home.join(format!("tables/{name}.parquet"))).expect("a table");
+        assert!(
+            bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"),
+            "{name}"
+        );
+    }
+    // One table alone is the same.
+    let alone = run(
+        home,
+        &[
+            "trace", "export", "shop.db", "--format", "csv", "--table", "tick",
+        ],
+    );
+    assert_eq!(alone.lines().collect::<Vec<_>>(), csv);
+}
+
+#[test]
+fn slices_are_profiles() {
+    let folder = folder();
+    let home = folder.path();
+    let args = [
+        "trace", "export", "shop.db", "--format", "pprof", "--slice", "30s", "-o", "slices",
+    ];
+    run(home, &args);
+    let mut names: Vec<_> = fs::read_dir(home.join("slices"))
+        .expect("the folder")
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("text")
+        })
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "4711-1760000000000.pb.gz",
+            "4711-1760000030000.pb.gz",
+            "4711-1760000060000.pb.gz",
+            "4711-1760000090000.pb.gz"
+        ]
+    );
+    let pprof = |args: &[&str], files: &[String]| {
+        let done = Command::new("go")
+            .args(["tool", "pprof", "-symbolize=none", "-unit=B"])
+            .args(args)
+            .args(files)
+            .current_dir(home.join("slices"))
+            .output()
+            .expect("go is needed for this test");
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        String::from_utf8(done.stdout).expect("text")
+    };
+    // 160 buffers of 2064 bytes in each of 100 ticks.
+    let last = pprof(&["-top", "-sample_index=inuse_space"], &names[3..]);
+    let leak = last
+        .lines()
+        .find(|l| l.ends_with(" com.acme.Interceptor.record"))
+        .expect("the leak");
+    assert!(
+        leak.trim_start().starts_with("33024000B") || leak.trim_start().starts_with("33"),
+        "{last}"
+    );
+    assert!(last.contains("Duration: 30s"), "{last}");
+    assert!(last.contains("Time: 2025-10-09 08:54:50 UTC"), "{last}");
+    // What all slices allocated together is what the trace says.
+    let all = pprof(&["-top", "-sample_index=alloc_space"], &names);
+    let report = run(home, &["trace", "top", "shop.db", "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let allocated = report["totals"]["allocated_bytes"].as_u64().expect("bytes");
+    assert!(
+        all.contains(&format!("of {allocated}B total")),
+        "{allocated}: {all}"
+    );
+}
+
+#[test]
+fn what_is_old_goes() {
+    let folder = folder();
+    let home = folder.path();
+    run(home, &["trace", "expunge", "shop.db", "--before", "1m"]);
+    let report = run(home, &["trace", "top", "shop.db", "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert!(
+        report["window"]["ticks"].as_u64().expect("ticks") <= 62,
+        "{}",
+        report["window"]
+    );
+    // What was alive before is still known.
+    let taxes = report["candidates"].as_array().expect("a list").iter();
+    let taxes = taxes.filter(|c| c["class"] == "com.acme.Tax");
+    assert_eq!(
+        taxes
+            .map(|c| c["live_objects"].as_u64())
+            .collect::<Vec<_>>(),
+        [Some(4800)]
+    );
+}

@@ -1,0 +1,52 @@
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Late CALM GROW: works evenly, and after CALM milliseconds begins to keep a kilobyte of each request's
+ * work. Says "READY 1" at the start, "LEAK millis-since-1970" when it begins to keep, and ends when it has kept
+ * for GROW milliseconds or when standard input ends.
+ */
+public class Late {
+    private static final List<byte[]> audit = new ArrayList<>();
+    private static volatile Object sink;
+
+    private static void request(boolean keep) {
+        for (int i = 0; i < 40; i++) {
+            sink = new byte[8192];
+        }
+        if (keep) {
+            remember();
+        }
+    }
+
+    private static void remember() {
+        audit.add(new byte[1024]);
+    }
+
+    public static void main(String[] args) throws Exception {
+        long start = System.currentTimeMillis();
+        long leak = start + Long.parseLong(args[0]);
+        long end = leak + Long.parseLong(args[1]);
+        System.out.println("READY 1");
+        boolean keeps = false;
+        long collected = start;
+        while (System.currentTimeMillis() < end) {
+            long now = System.currentTimeMillis();
+            if (!keeps && now >= leak) {
+                keeps = true;
+                System.out.println("LEAK " + now);
+            }
+            if (now - collected >= 900) {
+                collected = now;
+                System.gc();
+            }
+            for (int i = 0; i < 4; i++) {
+                request(keeps);
+            }
+            Thread.sleep(5);
+        }
+        System.out.println("READY 2");
+        System.in.read();
+        System.out.println(audit.size());
+    }
+}

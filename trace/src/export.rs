@@ -1,0 +1,102 @@
+//! The tables as they are, for other programs.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::types::ValueRef;
+
+use crate::{Trace, TraceError};
+
+/// What a column's values are. SQLite lets every column hold anything; a trace's hold this or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Whole numbers.
+    Integer,
+    /// Numbers with a fraction.
+    Real,
+    /// Texts.
+    Text,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub kind: ColumnType,
+}
+
+/// A table of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// Its columns, in their order.
+    pub columns: Vec<Column>,
+}
+
+impl Trace {
+    /// The ordinary tables, by name.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn tables(&self) -> Result<Vec<Table>, TraceError> {
+        let text =
+            |row: &rusqlite::Row<'_>, at: usize| row.get::<_, String>(at).unwrap_or_default();
+        let sql = "SELECT name FROM pragma_table_list
+            WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
+        let names = self.list(sql, (), |row| text(row, 0))?;
+        let mut tables = Vec::new();
+        for name in names {
+            let sql = "SELECT name, type FROM pragma_table_info(?1) ORDER BY cid";
+            let columns = self.list(sql, [&name], |row| Column {
+                name: text(row, 0),
+                kind: match &*text(row, 1) {
+                    "INTEGER" => ColumnType::Integer,
+                    "REAL" => ColumnType::Real,
+                    _ => ColumnType::Text,
+                },
+            })?;
+            tables.push(Table { name, columns });
+        }
+        Ok(tables)
+    }
+
+    /// How many triggers there are: a trace has none.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn triggers(&self) -> Result<u64, TraceError> {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
+        Ok(self.list(sql, (), |_| ())?.len() as u64)
+    }
+
+    /// Gives the rows of a table, one after the other, in the order of its key. `take` returns whether it
+    /// wants more.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn each_row(
+        &self,
+        table: &Table,
+        mut take: impl FnMut(&[ValueRef<'_>]) -> bool,
+    ) -> Result<(), TraceError> {
+        self.steps.store(0, Ordering::Relaxed);
+        let mut run = || {
+            let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+            let columns: Vec<String> = table.columns.iter().map(|c| quoted(&c.name)).collect();
+            let sql = format!("SELECT {} FROM {}", columns.join(", "), quoted(&table.name));
+            let mut query = self.database().connection().prepare(&sql)?;
+            let mut rows = query.query(())?;
+            while let Some(row) = rows.next()? {
+                let values: Result<Vec<_>, _> =
+                    (0..columns.len()).map(|i| row.get_ref(i)).collect();
+                if !take(&values?) {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        run().map_err(|e| self.error(e))
+    }
+}
