@@ -3,6 +3,10 @@
 //! The agent writes it while the JVM runs; reports and the live view read it, at the same time or
 //! long after. Its tables are those of `schema.sql`, and are for users' own queries as well.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod database;
+#[doc(hidden)]
+pub mod synthetic;
 
 pub use database::{Database, TraceError};
