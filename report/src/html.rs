@@ -120,7 +120,11 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         .map(|a| Stacks::new(a, context.focus, Names::Functions));
     let flame = context.allocated.zip(stacks.as_ref());
     let flame = flame.map(|(allocated, stacks)| flame_data(allocated, stacks, &mut cut));
-    let script = format!("(() => {{\n\"use strict\";\n{}{}}})();\n", PARTS.concat(), SCRIPTS.concat());
+    let script = format!(
+        "(() => {{\n\"use strict\";\n{}{}}})();\n",
+        PARTS.concat(),
+        SCRIPTS.concat()
+    );
     let page = Page {
         policy: policy(&script),
         title: format!("Heap growth: {}", crate::dumps(report)),

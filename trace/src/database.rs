@@ -145,6 +145,12 @@ impl Database {
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
+
+    /// The connection, for what changes it: handlers, say.
+    #[must_use]
+    pub const fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
 }
 
 #[cfg(test)]

@@ -43,9 +43,7 @@ impl Events {
     /// The version once it is another one than this, or after a beat.
     fn next(&self, seen: u64, ends: impl Fn() -> bool) -> u64 {
         let wait = |v: &mut u64| *v == seen && !ends();
-        let held = self
-            .changed
-            .wait_timeout_while(self.version(), BEAT, wait);
+        let held = self.changed.wait_timeout_while(self.version(), BEAT, wait);
         *held.unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -54,7 +54,10 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// The path below the token, such as `/api/runs`.
-    pub(crate) fn admit<'a>(&self, request: &'a Request) -> Result<&'a str, (Status, &'static str)> {
+    pub(crate) fn admit<'a>(
+        &self,
+        request: &'a Request,
+    ) -> Result<&'a str, (Status, &'static str)> {
         let ours = |authority: &str| {
             let port = self.port;
             [format!("127.0.0.1:{port}"), format!("localhost:{port}")]

@@ -72,7 +72,6 @@ struct Run {
     last_ms: Option<i64>,
     heap_used: i64,
     heap_committed: i64,
-    lost_samples: i64,
     hunt: Option<Said>,
 }
 
@@ -131,7 +130,9 @@ fn of(connection: &Connection, trace: usize, room: usize) -> rusqlite::Result<(V
                    ORDER BY uptime_ms DESC LIMIT 1";
         let last = connection
             .prepare_cached(sql)?
-            .query_row([key.run], |r| Ok((r.get::<_, i64>(0)?, r.get(1)?, r.get(2)?)))
+            .query_row([key.run], |r| {
+                Ok((r.get::<_, i64>(0)?, r.get(1)?, r.get(2)?))
+            })
             .optional()?;
         if let Some((uptime, used, committed)) = last {
             run.last_ms = Some(run.started_ms.saturating_add(uptime));
@@ -139,14 +140,15 @@ fn of(connection: &Connection, trace: usize, room: usize) -> rusqlite::Result<(V
         }
         let sql = "SELECT time_ms, substr(text, 1, 400) FROM note \
                    WHERE run = ?1 AND text LIKE ?2 || '%' ORDER BY id DESC LIMIT 1";
-        let said = connection
-            .prepare_cached(sql)?
-            .query_row(rusqlite::params![key.run, HUNT], |r| {
-                Ok(Said {
-                    time_ms: r.get(0)?,
-                    text: r.get(1)?,
-                })
-            });
+        let said =
+            connection
+                .prepare_cached(sql)?
+                .query_row(rusqlite::params![key.run, HUNT], |r| {
+                    Ok(Said {
+                        time_ms: r.get(0)?,
+                        text: r.get(1)?,
+                    })
+                });
         run.hunt = said.optional()?;
         runs.push(run);
     }
@@ -170,7 +172,6 @@ fn described(key: Key, row: &Row<'_>) -> rusqlite::Result<Run> {
         last_ms: None,
         heap_used: 0,
         heap_committed: 0,
-        lost_samples: 0,
         hunt: None,
     })
 }
@@ -186,7 +187,11 @@ pub(crate) fn keys(traces: &Traces) -> Vec<Key> {
             Ok(rows.collect::<Result<_, _>>()?)
         });
         // A trace that cannot be read is told of in the list.
-        keys.extend(ids.unwrap_or_default().into_iter().map(|run| Key { trace, run }));
+        keys.extend(
+            ids.unwrap_or_default()
+                .into_iter()
+                .map(|run| Key { trace, run }),
+        );
     }
     keys.sort_unstable();
     keys

@@ -76,7 +76,9 @@ pub struct Server {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("address", &self.address).finish()
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .finish()
     }
 }
 
@@ -121,14 +123,19 @@ impl Server {
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), UiError> {
         let thread = std::thread::Builder::new().name(format!("ui {name}"));
-        self.threads.push(thread.spawn(work).map_err(UiError::Thread)?);
+        self.threads
+            .push(thread.spawn(work).map_err(UiError::Thread)?);
         Ok(())
     }
 
     /// The address of the page, with its token.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/{}/", self.address, self.shared.guard.token.text())
+        format!(
+            "http://{}/{}/",
+            self.address,
+            self.shared.guard.token.text()
+        )
     }
 
     /// Serves until the process ends.
@@ -204,19 +211,18 @@ fn serve(stream: &mut TcpStream, shared: &Shared) {
         Ok(request) => request,
         Err(Refused::Gone) => return,
         Err(Refused::With(status)) => {
-            let _ = Answer::plain(status, "not a request that is understood here").send(stream, false);
+            let _ =
+                Answer::plain(status, "not a request that is understood here").send(stream, false);
             return;
         }
     };
     let only_head = request.method == "HEAD";
     let answer = match shared.guard.admit(&request) {
         Err((status, said)) => Answer::plain(status, said),
-        Ok("/events") if !only_head => {
-            match Place::of(&shared.listeners, MOST_LISTENERS) {
-                Some(_place) => return events::tell(stream, shared),
-                None => Answer::plain(Status::Busy, "too many pages listen"),
-            }
-        }
+        Ok("/events") if !only_head => match Place::of(&shared.listeners, MOST_LISTENERS) {
+            Some(_place) => return events::tell(stream, shared),
+            None => Answer::plain(Status::Busy, "too many pages listen"),
+        },
         Ok(path) => answer(path, &request, shared),
     };
     // A client that is gone needs none.

@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use heapdiff_trace::{Database, TraceError};
@@ -79,6 +79,8 @@ struct State {
 
 struct Open {
     database: Database,
+    /// When the question that is being answered takes too long.
+    deadline: Arc<Mutex<Option<Instant>>>,
     file: Option<Identity>,
     /// SQLite's number for what others have committed.
     version: i64,
@@ -86,22 +88,52 @@ struct Open {
 
 impl Open {
     fn new(path: &Path) -> Result<Self, TraceError> {
-        let database = Database::open(path)?;
+        let mut database = Database::open(path)?;
         let wrap = |source| TraceError::Sqlite {
             path: path.to_owned(),
             source,
         };
+        let deadline = Arc::new(Mutex::new(None::<Instant>));
+        let over = Arc::clone(&deadline);
+        let is_over = move || {
+            let deadline = over.lock().unwrap_or_else(PoisonError::into_inner);
+            deadline.is_some_and(|d| Instant::now() > d)
+        };
+        let handled = database
+            .connection_mut()
+            .progress_handler(STEPS, Some(is_over));
+        handled.map_err(wrap)?;
         // Whoever made the file may have put functions into its schema: none is called.
         let connection = database.connection();
-        connection.pragma_update(None, "trusted_schema", false).map_err(wrap)?;
-        connection.pragma_update(None, "query_only", true).map_err(wrap)?;
+        connection
+            .pragma_update(None, "trusted_schema", false)
+            .map_err(wrap)?;
+        connection
+            .pragma_update(None, "query_only", true)
+            .map_err(wrap)?;
         let version = version(connection).map_err(wrap)?;
         let file = std::fs::metadata(path).ok().as_ref().map(Identity::of);
         Ok(Self {
             database,
+            deadline,
             file,
             version,
         })
+    }
+
+    /// Asks for a bounded time, and sees the trace as it is at one moment.
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, Unanswered>,
+    ) -> Result<T, Unanswered> {
+        let set = |to| *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = to;
+        set(Some(Instant::now() + LONGEST));
+        let reading = self.database.connection().unchecked_transaction()?;
+        let answer = question(&reading);
+        // It has changed nothing. Going back is no question, and not too late either.
+        set(None);
+        reading.finish()?;
+        answer
     }
 }
 
@@ -129,35 +161,31 @@ impl Trace {
         let Ok(mut state) = self.state.try_lock() else {
             return false;
         };
-        match state.open.as_mut() {
-            Some(open) => match still_there(&self.path, open) {
-                Ok(changed) => {
-                    if changed {
-                        // Whatever was wrong with the last answer: the next one tells.
-                        state.fault = None;
-                    }
-                    changed
-                }
-                Err(fault) => {
-                    *state = State {
-                        fault: Some(fault),
-                        ..State::default()
-                    };
+        let State { open, fault, tried } = &mut *state;
+        if let Some(opened) = open {
+            return match still_there(&self.path, opened) {
+                Ok(false) => false,
+                Ok(true) => {
+                    // Whatever was wrong with the last answer: the next one tells.
+                    *fault = None;
                     true
                 }
-            },
-            None if state.tried.is_some_and(|t| t.elapsed() < AGAIN) => false,
-            None => {
-                state.tried = Some(Instant::now());
-                match Open::new(&self.path) {
-                    Ok(open) => {
-                        state.open = Some(open);
-                        state.fault = None;
-                        true
-                    }
-                    Err(e) => state.fault.replace(e.to_string()) != Some(e.to_string()),
+                Err(said) => {
+                    (*open, *fault) = (None, Some(said));
+                    true
                 }
+            };
+        }
+        if tried.is_some_and(|t| t.elapsed() < AGAIN) {
+            return false;
+        }
+        *tried = Some(Instant::now());
+        match Open::new(&self.path) {
+            Ok(opened) => {
+                (*open, *fault) = (Some(opened), None);
+                true
             }
+            Err(e) => fault.replace(e.to_string()) != Some(e.to_string()),
         }
     }
 
@@ -171,7 +199,7 @@ impl Trace {
             let fault = state.fault.clone().unwrap_or_default();
             return Err(Unanswered(fault));
         };
-        let answer = at_one_moment(open.database.connection(), question);
+        let answer = open.ask(question);
         if let Err(Unanswered(fault)) = &answer {
             let path = self.path.display();
             state.fault = Some(format!("{path}: {fault}"));
@@ -179,19 +207,6 @@ impl Trace {
         }
         answer
     }
-}
-
-fn at_one_moment<T>(
-    connection: &Connection,
-    question: impl FnOnce(&Connection) -> Result<T, Unanswered>,
-) -> Result<T, Unanswered> {
-    let begun = Instant::now();
-    connection.progress_handler(STEPS, Some(move || begun.elapsed() > LONGEST))?;
-    let reading = connection.unchecked_transaction()?;
-    let answer = question(&reading);
-    // It has changed nothing.
-    reading.finish()?;
-    answer
 }
 
 /// Whether the trace changed; or why it can no longer be read.
