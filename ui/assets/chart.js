@@ -1,7 +1,13 @@
 // Line charts, by uPlot: axes, colours, and what all of them share.
 
 const COLOURS = 10;
-const colourOf = (key) => getComputedStyle(document.documentElement).getPropertyValue(`--${key}`).trim();
+const probe = element("span", { hidden: "" });
+document.body.append(probe);
+/** A canvas takes a colour itself, not the pair of them that stands for light and dark. */
+const colourOf = (key) => {
+  probe.style.color = `var(--${key})`;
+  return getComputedStyle(probe).color;
+};
 
 const DOUBLES = Array.from({ length: 54 }, (_, i) => 2 ** i);
 
