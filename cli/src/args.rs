@@ -5,6 +5,7 @@ mod common;
 mod diff;
 mod lead;
 mod sizeof;
+mod ui;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ use diff::DiffArgs;
 pub(crate) use diff::pattern;
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
+use ui::UiArgs;
+pub(crate) use ui::UiJob;
 
 /// What to do, checked.
 #[derive(Debug)]
@@ -185,6 +188,8 @@ pub(crate) enum Asked {
     Job(Box<Job>),
     /// Something that ends in no report.
     Capture(Box<Capture>),
+    /// A page, until the user ends it.
+    Ui(UiJob),
     Completions(Shell),
 }
 
@@ -249,6 +254,8 @@ enum Command {
     Dump(DumpJvmArgs),
     /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
     Hunt(HuntArgs),
+    /// The live view of traces, or a report, as a page on this machine
+    Ui(UiArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -381,6 +388,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         }
         Some(Command::Dump(dump)) => return Ok(Asked::Capture(Box::new(dump.capture()))),
         Some(Command::Hunt(hunt)) => return Ok(Asked::Job(Box::new(hunt.job()?))),
+        Some(Command::Ui(ui)) => return Ok(Asked::Ui(ui.job())),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))

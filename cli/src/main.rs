@@ -21,6 +21,7 @@ mod render;
 mod report;
 mod span;
 mod style;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         .and_then(|asked| match asked {
             Asked::Job(job) => run(&job),
             Asked::Capture(capture) => capture::run(&capture),
+            Asked::Ui(job) => ui::run(&job),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {

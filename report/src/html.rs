@@ -264,7 +264,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         }
     }
     Report {
-        schema: report.schema,
+        schema: report.schema.clone(),
         snapshots: report.snapshots.clone(),
         delta: report.delta,
         classes,

@@ -40,6 +40,20 @@ pub enum TraceError {
         /// Its version.
         found: i32,
     },
+    /// Something else in a table's place.
+    #[error("{}: no table {table} as a trace has it", path.display())]
+    Table {
+        /// The trace.
+        path: PathBuf,
+        /// The table's name.
+        table: &'static str,
+    },
+    /// A query that does not come to an end.
+    #[error("{}: damaged: reading it takes longer than a file of its size can need", path.display())]
+    Endless {
+        /// The trace.
+        path: PathBuf,
+    },
 }
 
 /// An open trace.
@@ -140,16 +154,16 @@ impl Database {
         &self.path
     }
 
-    /// The connection, for queries of any kind.
-    #[must_use]
-    pub fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
     /// The connection, for what changes it: handlers, say.
     #[must_use]
     pub const fn connection_mut(&mut self) -> &mut Connection {
         &mut self.connection
+    }
+
+    /// The connection, for queries of any kind.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 }
 

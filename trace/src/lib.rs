@@ -6,7 +6,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod database;
+mod history;
+mod rank;
+mod read;
 #[doc(hidden)]
 pub mod synthetic;
 
 pub use database::{Database, TraceError};
+pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
+pub use rank::{By, Candidate, HourlySlope, Ranking, Trending, Verdict, rank, trending};
+pub use read::{Amount, Collection, Dump, Frame, Note, Run, Site, SiteTick, Stacks, Tick, Trace};

@@ -86,7 +86,7 @@ pub const SITES: [Site<'static>; 5] = [
             MAIN,
         ],
         size: 4096,
-        live: |t| (t * 64).min(1600) + ripple(t, 3) * 16,
+        live: |t| (t * 32).min(1600) + ripple(t, 3) * 16,
         churn: 0,
     },
     Site {
