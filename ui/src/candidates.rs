@@ -54,8 +54,10 @@ pub(crate) struct Bounds {
     pub(crate) run: i64,
     /// The last tick before the window; 0 if there is none.
     pub(crate) from: i64,
+    /// The last tick of its first tenth, or its first: what a program allocates when it starts is no growth.
+    early: i64,
     /// The last tick of its first three quarters.
-    pub(crate) late: i64,
+    late: i64,
     /// Its last tick.
     pub(crate) to: i64,
 }
@@ -72,13 +74,23 @@ impl Bounds {
             "SELECT id FROM tick WHERE run = ?1 AND uptime_ms <= ?2 ORDER BY uptime_ms DESC LIMIT 1",
         )?;
         let mut until = |ms: i64| last.query_row([run, ms], |r| r.get::<_, i64>(0)).optional();
-        let quarter = to.saturating_sub(from) / 4;
+        let span = to.saturating_sub(from);
+        let quarter = span / 4;
         let Some(end) = until(to)? else {
             return Ok(None);
         };
+        let begin = until(from)?.unwrap_or(0);
+        let first = c
+            .prepare_cached(
+                "SELECT id FROM tick WHERE run = ?1 AND uptime_ms > ?2 ORDER BY uptime_ms LIMIT 1",
+            )?
+            .query_row([run, from], |r| r.get::<_, i64>(0))
+            .optional()?;
+        let early = until(from.saturating_add(span / 10))?.unwrap_or(0);
         Ok(Some(Self {
             run,
-            from: until(from)?.unwrap_or(0),
+            from: begin,
+            early: early.max(first.unwrap_or(0)).min(end),
             late: until(to.saturating_sub(quarter))?.unwrap_or(0),
             to: end,
         }))
@@ -91,6 +103,7 @@ struct Site {
     id: i64,
     class: i64,
     stack: Option<i64>,
+    /// What was alive early in the window.
     before: Amount,
     /// The least that was alive in the window's last quarter: what a collection left.
     floor: Amount,
@@ -239,7 +252,7 @@ fn sites(c: &Connection, bounds: Bounds) -> rusqlite::Result<(Vec<Site>, bool)> 
         seen += 1;
         let id = row.get(0)?;
         let mut at = |tick| live.at(bounds.run, id, tick);
-        let (before, late, after) = (at(bounds.from)?, at(bounds.late)?, at(bounds.to)?);
+        let (before, late, after) = (at(bounds.early)?, at(bounds.late)?, at(bounds.to)?);
         let mut floor = late.least(after);
         let arguments = params![id, bounds.late, bounds.to, bounds.run];
         let least = lowest.query_row(arguments, |r| {
