@@ -9,6 +9,7 @@ mod query;
 mod sizeof;
 mod trace;
 mod waste;
+mod ui;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub(crate) use sizeof::SizeofJob;
 use trace::TraceArgs;
 pub(crate) use trace::{Part, TraceJob};
 use waste::WasteArgs;
+use ui::UiArgs;
+pub(crate) use ui::UiJob;
 
 /// What to do, checked.
 #[derive(Debug)]
@@ -223,6 +226,8 @@ pub(crate) enum Asked {
     CleanIndexes(Vec<PathBuf>),
     Export(Export),
     Expunge(Expunge),
+    /// A page, until the user ends it.
+    Ui(UiJob),
     Completions(Shell),
 }
 
@@ -297,6 +302,8 @@ enum Command {
     Index(IndexArgs),
     /// What a trace of a JVM over time shows: what leaks, and since when
     Trace(TraceArgs),
+    /// The live view of traces, or a report, as a page on this machine
+    Ui(UiArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -436,6 +443,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
             what: IndexCommand::Clean { paths },
         })) => return Ok(Asked::CleanIndexes(paths)),
         Some(Command::Trace(trace)) => return trace.asked(),
+        Some(Command::Ui(ui)) => return Ok(Asked::Ui(ui.job())),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))

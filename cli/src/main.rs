@@ -25,6 +25,7 @@ mod report;
 mod span;
 mod style;
 mod trace;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
             Asked::CleanIndexes(paths) => index::clean(&paths),
             Asked::Export(export) => trace::export(&export),
             Asked::Expunge(expunge) => trace::expunge(&expunge),
+            Asked::Ui(job) => ui::run(&job),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {

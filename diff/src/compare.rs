@@ -56,7 +56,7 @@ impl Comparison {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         Ok(Report {
-            schema: "heapdiff.diff/1",
+            schema: "heapdiff.diff/1".into(),
             snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
             delta: Delta {
                 objects: difference(&figures(&|s| s.info.reachable_objects)),

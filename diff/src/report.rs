@@ -1,13 +1,15 @@
 //! The report's model: `heapdiff.diff/1`. Keys are in the order of the fields here.
 
+use std::borrow::Cow;
+
 use hprof::Layout;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A diff of two or more dumps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// `heapdiff.diff/1`.
-    pub schema: &'static str,
+    pub schema: Cow<'static, str>,
     /// The dumps, oldest first.
     pub snapshots: Vec<SnapshotInfo>,
     /// Reachable objects and bytes, last dump less first.
@@ -19,7 +21,7 @@ pub struct Report {
 }
 
 /// One dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotInfo {
     /// The path as given.
     pub path: String,
@@ -50,7 +52,7 @@ pub struct SnapshotInfo {
 }
 
 /// The JVM's object layout as inferred from a dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutInfo {
     /// Bytes of a reference.
     #[serde(rename = "ref")]
@@ -62,7 +64,7 @@ pub struct LayoutInfo {
     /// Object alignment.
     pub align: u32,
     /// `addresses` when measured, `assumed` when only modelled.
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
 }
 
 impl From<&Layout> for LayoutInfo {
@@ -72,13 +74,13 @@ impl From<&Layout> for LayoutInfo {
             header: layout.header,
             array_header: layout.array_header,
             align: layout.align,
-            source: layout.source.name(),
+            source: layout.source.name().into(),
         }
     }
 }
 
 /// The sampling agent's state in a dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentInfo {
     /// Mean bytes between samples.
     pub interval_bytes: u64,
@@ -93,7 +95,7 @@ pub struct AgentInfo {
 }
 
 /// A difference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     /// Objects.
     pub objects: i64,
@@ -102,7 +104,7 @@ pub struct Delta {
 }
 
 /// A class's reachable instances, one figure for each dump.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassGrowth {
     /// Its name as in Java source.
     pub class: String,
@@ -117,7 +119,7 @@ pub struct ClassGrowth {
 }
 
 /// What a suspect is taken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It grew, and something says that it will go on.
@@ -131,7 +133,7 @@ pub enum Verdict {
 }
 
 /// Something that accumulates.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspect {
     /// 1 for the most growth.
     pub rank: u32,
@@ -160,10 +162,10 @@ pub struct Suspect {
     /// How much of the growth the samples explain.
     pub coverage: Coverage,
     /// The name of the detector that knows this kind of leak.
-    pub detector: Option<&'static str>,
+    pub detector: Option<Cow<'static, str>>,
     /// How the retained bytes went from dump to dump: `steady`, `uneven`, `slowing`, `late`, `plateau`,
     /// `warm-up`, `jump`, `sawtooth`, `rising-sawtooth`. Null for two dumps.
-    pub trend: Option<&'static str>,
+    pub trend: Option<Cow<'static, str>>,
     /// Objects among which the growth is spread: 1 for one collection, more for one of each tenant, say.
     pub holders: u64,
     /// Other fields that hold the same objects: removing one reference would not free them.
@@ -235,7 +237,7 @@ pub struct HistorySeries {
 }
 
 /// A suspect's growth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Growth {
     /// Objects.
     pub objects: i64,
@@ -246,7 +248,7 @@ pub struct Growth {
 }
 
 /// An allocating stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
     /// Frames, the leaf first.
     pub frames: Vec<String>,
@@ -267,7 +269,7 @@ pub struct Stack {
 }
 
 /// How much of a growth the samples explain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Samples among the growing objects.
     pub samples: u64,

@@ -104,7 +104,7 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
             unseen_bytes: 0,
         },
         detector: None,
-        trend: (candidate.retained.len() > 2).then(|| candidate.trend.name()),
+        trend: (candidate.retained.len() > 2).then(|| candidate.trend.name().into()),
         holders: holders(case),
         also_held_by,
         off_heap_bytes: match off_heap.iter().any(|&b| b > 0) {
@@ -120,7 +120,7 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
 pub(crate) fn judge(case: &Case<'_>, suspect: &mut Suspect, survival: Option<Survival>) {
     let candidate = case.candidate;
     let finding = detect::find(case);
-    suspect.detector = finding.as_ref().map(|f| f.detector);
+    suspect.detector = finding.as_ref().map(|f| f.detector.into());
     let evidence = Evidence {
         trend: candidate.trend,
         figures: &candidate.series,

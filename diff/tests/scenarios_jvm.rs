@@ -72,7 +72,7 @@ fn each_leak_is_named_with_its_holder() {
             return Some(format!("expected {holders:?} holding {classes:?}"));
         }
         if let Some(expected) = scenario.detector
-            && report.suspects[0].detector != Some(expected)
+            && report.suspects[0].detector.as_deref() != Some(expected)
         {
             return Some(format!("expected it to be called {expected}"));
         }

@@ -52,6 +52,3 @@ const settled = (act) => {
     timer = setTimeout(() => act(...args), 60);
   };
 };
-
-const report = JSON.parse(byId("report").textContent);
-const flameData = JSON.parse(byId("flame").textContent);

@@ -23,12 +23,17 @@ use crate::size::{counted, grouped, signed, signed_size};
 use crate::stacks::{Frame, Names, Stacks};
 use crate::text::printable;
 
-const STYLE: &str = include_str!("../assets/page.css");
-/// In the order in which they use each other.
-const SCRIPTS: [&str; 6] = [
+/// The style of all pages: colours, light and dark, that tell kinds apart for everybody.
+pub const STYLE: &str = include_str!("../assets/page.css");
+/// What other pages are made of, too: elements and numbers, the view of flame graphs, its trees.
+pub const PARTS: [&str; 3] = [
     include_str!("../assets/data.js"),
     include_str!("../assets/flame.js"),
     include_str!("../assets/tree.js"),
+];
+/// In the order in which they use each other, after [`PARTS`].
+const SCRIPTS: [&str; 4] = [
+    include_str!("../assets/embedded.js"),
     include_str!("../assets/suspects.js"),
     include_str!("../assets/classes.js"),
     include_str!("../assets/page.js"),
@@ -115,7 +120,11 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         .map(|a| Stacks::new(a, context.focus, Names::Functions));
     let flame = context.allocated.zip(stacks.as_ref());
     let flame = flame.map(|(allocated, stacks)| flame_data(allocated, stacks, &mut cut));
-    let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
+    let script = format!(
+        "(() => {{\n\"use strict\";\n{}{}}})();\n",
+        PARTS.concat(),
+        SCRIPTS.concat()
+    );
     let page = Page {
         policy: policy(&script),
         title: format!("Heap growth: {}", crate::dumps(report)),
@@ -257,7 +266,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         }
     }
     Report {
-        schema: report.schema,
+        schema: report.schema.clone(),
         snapshots: report.snapshots.clone(),
         delta: report.delta,
         classes,

@@ -120,7 +120,7 @@ fn snapshot(path: &str, bytes: u64) -> SnapshotInfo {
             header: 12,
             array_header: 16,
             align: 8,
-            source: "addresses",
+            source: "addresses".into(),
         },
         objects: bytes / 32,
         reachable_objects: bytes / 40,
@@ -148,7 +148,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
         retained_bytes: vec![2000, 2000 + u64::from(classes - i) * 16],
     };
     Report {
-        schema: "heapdiff.diff/1",
+        schema: "heapdiff.diff/1".into(),
         snapshots: vec![
             snapshot("before.hprof", 9 << 20),
             snapshot("after.hprof", 17 << 20),

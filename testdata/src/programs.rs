@@ -48,6 +48,12 @@ pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
 
+/// `Heapster.java`: a web service whose interceptor keeps a `byte[]` for each request. Prints `LISTENING port`
+/// and serves until its standard input ends. Main class `Heapster`.
+pub fn web() -> PathBuf {
+    java("web").join("Heapster.java")
+}
+
 /// Classes of a Kotlin and a Scala program that keep arrays, in a jar. Main classes
 /// `com.acme.kotlin.OrdersKt` and `com.acme.scala.Orders`.
 pub fn languages() -> PathBuf {

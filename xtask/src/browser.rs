@@ -1,6 +1,7 @@
-//! The HTML report in a real browser: that it loads alone and does what it says.
+//! The HTML report and the live view in a real browser: that they need nothing else and do what they say.
 
 mod devtools;
+mod live;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,12 @@ pub(crate) struct Options {
     /// Keep the pages and pictures of them in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// The agent whose trace is drawn [default: built]
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// Only the live view
+    #[arg(long)]
+    live: bool,
 }
 
 impl Options {
@@ -37,16 +44,26 @@ impl Options {
         Self {
             browser: None,
             keep: None,
+            agent: None,
+            live: false,
         }
     }
 }
 
-/// A real report, and one as large as can be.
+/// Reports, and the live view.
 pub(crate) fn browser(options: &Options) -> Result<()> {
     let program = match &options.browser {
         Some(program) => program.clone(),
         None => tools::ensure_chromium()?,
     };
+    if !options.live {
+        reports(options, &program)?;
+    }
+    live::live(&program, options.agent.as_deref(), options.keep.as_deref())
+}
+
+/// A real report, and one as large as can be.
+fn reports(options: &Options, program: &Path) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = options.keep.as_deref().unwrap_or(temporary.path());
     fs::create_dir_all(folder)?;
@@ -69,7 +86,7 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
             "100000",
         ])
         .arg(&large))?;
-    let mut browser = Browser::start(&program)?;
+    let mut browser = Browser::start(program)?;
     for (file, find, shrank) in [(&small, "Orders", false), (&large, "Handler3", true)] {
         println!("==> {}", file.file_name().unwrap_or_default().display());
         let bytes = fs::metadata(file)?.len();
@@ -95,7 +112,7 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
             load(page.browser, file)?;
             page.pictures(file)?;
         }
-        page.browser.no_fault()?;
+        page.browser.no_fault(&ALONE)?;
     }
     println!("both pages work");
     Ok(())
@@ -115,7 +132,7 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
         json!({"offline": true, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0});
     browser.call("Network.emulateNetworkConditions", cut_off)?;
     browser.call("Page.navigate", json!({"url": "about:blank"}))?;
-    browser.no_fault()?;
+    browser.no_fault(&ALONE)?;
     let start = Instant::now();
     let url = format!("file://{}", page.display());
     browser.call("Page.navigate", json!({"url": url}))?;
@@ -125,9 +142,12 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
+/// Where a page that needs no network looks.
+const ALONE: [&str; 4] = ["file:", "data:", "about:", "blob:"];
+
 impl Browser {
-    /// Nothing was thrown or complained of, and nothing was asked of a network.
-    fn no_fault(&mut self) -> Result<()> {
+    /// Nothing was thrown or complained of, and nothing was asked of any other address.
+    fn no_fault(&mut self, addresses: &[&str]) -> Result<()> {
         for event in self.events()? {
             let params = &event["params"];
             let is_fault = match event["method"].as_str().unwrap_or_default() {
@@ -143,9 +163,7 @@ impl Browser {
                 }
                 "Network.requestWillBeSent" => {
                     let url = params["request"]["url"].as_str().unwrap_or_default();
-                    !["file:", "data:", "about:", "blob:"]
-                        .iter()
-                        .any(|s| url.starts_with(s))
+                    !addresses.iter().any(|s| url.starts_with(s))
                 }
                 _ => false,
             };
@@ -180,7 +198,7 @@ impl Page<'_> {
             self.browser.eval("window.hacked")? == Value::Null,
             "a name became a script"
         );
-        self.browser.no_fault()
+        self.browser.no_fault(&ALONE)
     }
 
     /// A number that an expression gives.

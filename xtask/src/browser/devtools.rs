@@ -145,6 +145,25 @@ impl Browser {
         Ok(())
     }
 
+    /// Drags the mouse from one place to another.
+    pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) -> Result<()> {
+        let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
+        let steps = [
+            ("mouseMoved", from, 0),
+            ("mousePressed", from, 1),
+            ("mouseMoved", middle, 1),
+            ("mouseMoved", to, 1),
+            ("mouseReleased", to, 0),
+        ];
+        for (kind, (x, y), buttons) in steps {
+            let params = json!({
+                "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1
+            });
+            self.call("Input.dispatchMouseEvent", params)?;
+        }
+        Ok(())
+    }
+
     /// Presses a key by its name.
     pub(crate) fn key(&mut self, key: &str) -> Result<()> {
         let code = match key {
@@ -155,6 +174,10 @@ impl Browser {
             "ArrowUp" => 38,
             "ArrowRight" => 39,
             "ArrowDown" => 40,
+            "Home" => 36,
+            "End" => 35,
+            "+" => 187,
+            letter if letter.len() == 1 => letter.to_ascii_uppercase().as_bytes()[0].into(),
             _ => bail!("the key {key} has no code here"),
         };
         for kind in ["keyDown", "keyUp"] {

@@ -81,7 +81,7 @@ fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::R
         let layout = &last.layout;
         let line = super::snapshot::layout_line(
             last.jvm.as_deref(),
-            layout.source,
+            &layout.source,
             [layout.reference, layout.header, layout.align],
         );
         writeln!(out, "{}", style.dim(line))?;

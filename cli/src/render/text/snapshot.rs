@@ -31,7 +31,7 @@ pub(crate) fn heading(
     let layout = &snapshot.layout;
     let line = layout_line(
         snapshot.jvm.as_deref(),
-        layout.source,
+        &layout.source,
         [layout.reference, layout.header, layout.align],
     );
     writeln!(out, "{}", style.dim(line))

@@ -1,0 +1,57 @@
+//! Arguments of `heapdiff ui`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const AFTER_HELP: &str = "\
+The page is served on 127.0.0.1 only, at a URL with a token that is printed on standard output; whoever
+has the URL can see the page. It needs no network, and nothing is written. Traces may be finished or
+being written; those of several JVMs are shown on one page. Ctrl-C ends it.";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = AFTER_HELP,
+    override_usage = "heapdiff ui [OPTIONS] TRACE...\n       heapdiff ui [OPTIONS] REPORT.json"
+)]
+pub(super) struct UiArgs {
+    /// Traces that the agent writes (trace=FILE), or one report in JSON
+    #[arg(required = true, value_name = "TRACE|REPORT.json")]
+    files: Vec<PathBuf>,
+    /// The port to listen on [default: a free one]
+    #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
+    port: u16,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    /// Errors only on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What to show, and how.
+#[derive(Debug)]
+pub(crate) struct UiJob {
+    pub(crate) files: Vec<PathBuf>,
+    /// 0: any.
+    pub(crate) port: u16,
+    pub(crate) open: bool,
+    pub(crate) quiet: bool,
+}
+
+impl UiArgs {
+    pub(super) fn job(self) -> UiJob {
+        let Self {
+            files,
+            port,
+            open,
+            quiet,
+        } = self;
+        UiJob {
+            files,
+            port,
+            open,
+            quiet,
+        }
+    }
+}

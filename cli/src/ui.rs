@@ -1,0 +1,111 @@
+//! `heapdiff ui`: a page until the user ends it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use heapdiff_diff::Report;
+use heapdiff_report::html;
+use heapdiff_ui::{Server, Subject, UiError};
+
+use crate::args::UiJob;
+use crate::failure::{Exit, Failure, Result, plain};
+use crate::interrupt;
+
+/// A report that is larger was not written by this program.
+const MOST_REPORT: u64 = 1 << 30;
+/// For the browser to read the file that leads it to the page.
+const OPENING: Duration = Duration::from_secs(20);
+
+/// Serves the page, and says where.
+pub(crate) fn run(job: &UiJob) -> Result<Exit> {
+    interrupt::handle();
+    let server = Server::start(subject(&job.files)?, job.port).map_err(|e| Failure {
+        exit: match e {
+            UiError::Trace(_) => Exit::Input,
+            _ => Exit::Usage,
+        },
+        hint: match e {
+            UiError::Listen { .. } => Some("without --port it takes a free one".to_owned()),
+            _ => None,
+        },
+        message: e.to_string(),
+    })?;
+    let url = server.url();
+    let mut out = io::stdout().lock();
+    let written = writeln!(out, "{url}").and_then(|()| out.flush());
+    written.map_err(|e| Failure::usage(format!("standard output: {}", plain(&e))))?;
+    drop(out);
+    if !job.quiet {
+        let _ = writeln!(io::stderr(), "heapdiff: serving this page until Ctrl-C");
+    }
+    if job.open {
+        open(&url)?;
+    }
+    server.wait();
+    Ok(Exit::Done)
+}
+
+/// Traces, or one report.
+fn subject(files: &[PathBuf]) -> Result<Subject> {
+    let mut reports = files.iter().filter(|file| is_json(file));
+    match (reports.next(), files) {
+        (None, traces) => Ok(Subject::Traces(traces.to_vec())),
+        (Some(report), [_]) => Ok(Subject::Page(page(report)?)),
+        (Some(report), _) => Err(Failure::usage(format!(
+            "{}: a report is shown alone",
+            report.display()
+        ))),
+    }
+}
+
+/// Whether a file begins as JSON does; a file that cannot be read is no report, and no trace either.
+fn is_json(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|f| f.take(64).read_to_end(&mut head));
+    read.is_ok() && head.trim_ascii_start().first() == Some(&b'{')
+}
+
+fn page(path: &Path) -> Result<Vec<u8>> {
+    let wrong = |why: String| Failure {
+        exit: Exit::Input,
+        message: format!("{}: {why}", path.display()),
+        hint: None,
+    };
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_REPORT).read_to_end(&mut text))
+        .map_err(|e| wrong(plain(&e)))?;
+    let report: Report = serde_json::from_slice(&text).map_err(|e| {
+        wrong(format!("not a report of the kind heapdiff.diff/1: {e}"))
+            .with_hint("`heapdiff BEFORE AFTER -o report.json` writes one")
+    })?;
+    let mut page = Vec::new();
+    html::render(&report, &html::Context::default(), &mut page).map_err(|e| wrong(plain(&e)))?;
+    Ok(page)
+}
+
+/// Has the browser read the URL from a file that only this user can read: arguments of programs are
+/// seen by all.
+fn open(url: &str) -> Result<()> {
+    let failed = |e: &io::Error| {
+        Failure::usage(format!("--open: {}", plain(e)))
+            .with_hint("open the URL that is printed above")
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix("heapdiff-")
+        .suffix(".html")
+        .tempfile()
+        .map_err(|e| failed(&e))?;
+    write!(
+        file,
+        "<!DOCTYPE html><meta charset=utf-8><title>heapdiff</title>\
+         <meta http-equiv=refresh content=\"0;url={url}\"><a href=\"{url}\">the live view</a>\n"
+    )
+    .and_then(|()| file.flush())
+    .map_err(|e| failed(&e))?;
+    open::that_detached(file.path()).map_err(|e| failed(&e))?;
+    std::thread::sleep(OPENING);
+    Ok(())
+}

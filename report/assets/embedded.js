@@ -1,0 +1,4 @@
+// The data of this page.
+
+const report = JSON.parse(byId("report").textContent);
+const flameData = JSON.parse(byId("flame").textContent);

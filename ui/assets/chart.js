@@ -1,0 +1,136 @@
+// Line charts, by uPlot: axes, colours, and what all of them share.
+
+const COLOURS = 10;
+const probe = element("span", { hidden: "" });
+document.body.append(probe);
+/** A canvas takes a colour itself, not the pair of them that stands for light and dark. */
+const colourOf = (key) => {
+  probe.style.color = `var(--${key})`;
+  return getComputedStyle(probe).color;
+};
+
+const DOUBLES = Array.from({ length: 54 }, (_, i) => 2 ** i);
+
+/** Charts that show the same window have their cursors at the same moment. */
+const together = uPlot.sync("moment");
+
+/** Moments as an axis writes them: the day where it begins, seconds where they tell. */
+const moments = (chart, splits) => {
+  const range = chart.scales.x.max - chart.scales.x.min;
+  return splits.map((ms, i) => {
+    if (range > 2 * 86400000) return i === 0 || two(new Date(ms).getHours()) === "00" ? day(ms).slice(5) : clock(ms).slice(0, 5);
+    return range > 600000 ? clock(ms).slice(0, 5) : clock(ms);
+  });
+};
+
+class Chart {
+  /** `unit` writes values; `hooks` are uPlot's. */
+  constructor(host, { unit, bytes = () => true, hooks = {}, cursor = {}, axes = true }) {
+    Object.assign(this, { host, unit, bytes, hooks, cursor, axes, plot: null, key: "" });
+    new ResizeObserver(() => this.fit()).observe(host);
+  }
+
+  fit() {
+    const { clientWidth: width, clientHeight: height } = this.host;
+    if (this.plot && width > 0 && (this.plot.width !== width || this.plot.height !== height)) {
+      this.plot.setSize({ width, height });
+    }
+  }
+
+  /** Draws series of {key, label, colour, dash, width, values} over moments, from one to another. */
+  draw(x, series, [from, to]) {
+    const data = [x, ...series.map((s) => s.values)];
+    const key = JSON.stringify([this.bytes(), series.map((s) => [s.key, s.colour, s.width])]);
+    this.range = [from, Math.max(to, from + 1)];
+    if (this.plot && key === this.key) {
+      this.plot.setData(data, true);
+      return;
+    }
+    const was = this.plot?.cursor.idx;
+    this.plot?.destroy();
+    this.key = key;
+    this.plot = new uPlot(this.options(series), data, this.host);
+    this.host.querySelector("canvas").setAttribute("aria-hidden", "true");
+    if (was !== null && was !== undefined) this.to(was);
+  }
+
+  options(series) {
+    const axis = {
+      stroke: colourOf("dim"),
+      font: "12px system-ui, sans-serif",
+      grid: { stroke: colourOf("edge"), width: 1 },
+      ticks: { stroke: colourOf("edge"), width: 1 },
+    };
+    return {
+      width: this.host.clientWidth,
+      height: this.host.clientHeight,
+      ms: 1,
+      legend: { show: false },
+      pxAlign: false,
+      padding: this.axes ? [14, 12, 0, 0] : [4, 12, 4, 72],
+      cursor: { y: false, sync: { key: together.key }, ...this.cursor },
+      scales: {
+        x: { time: true, range: () => this.range },
+        y: { range: (_, __, most) => [0, most > 0 ? most * 1.06 : 1] },
+      },
+      axes: [
+        { ...axis, show: this.axes, values: moments, space: 90 },
+        {
+          ...axis,
+          show: this.axes,
+          size: 72,
+          values: (_, splits) => splits.map((v) => this.unit(v)),
+          ...(this.bytes() ? { incrs: DOUBLES } : {}),
+        },
+      ],
+      series: [
+        {},
+        ...series.map((s) => ({
+          label: s.label,
+          stroke: s.colour,
+          width: s.width ?? 1.5,
+          dash: s.dash,
+          spanGaps: true,
+          points: { show: (u) => u.data[0].length < 3 },
+        })),
+      ],
+      hooks: this.hooks,
+    };
+  }
+
+  /** Puts the cursor on a point. */
+  to(index) {
+    const { plot } = this;
+    const x = plot?.data[0][index];
+    if (x === undefined) return;
+    plot.setCursor({ left: plot.valToPos(x, "x"), top: plot.over.clientHeight / 2 });
+  }
+
+  /** Colours have changed. */
+  again() {
+    this.key = "";
+  }
+}
+
+/** A line from top to bottom, or a tick at the bottom. */
+const upright = (plot, ms, { colour, dash = [], height = 1, width = 1, text = "" }) => {
+  const { ctx, bbox } = plot;
+  const x = plot.valToPos(ms, "x", true);
+  if (x < bbox.left || x > bbox.left + bbox.width) return;
+  const ratio = devicePixelRatio || 1;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.fillStyle = colour;
+  ctx.lineWidth = width * ratio;
+  ctx.setLineDash(dash.map((d) => d * ratio));
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top + bbox.height * (1 - height));
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  if (text) {
+    ctx.font = `600 ${12 * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = "center";
+    ctx.fillText(text, x, bbox.top - 3 * ratio);
+  }
+  ctx.restore();
+};

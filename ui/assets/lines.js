@@ -1,0 +1,257 @@
+// The lines: the graph of live objects, its list, and the stacks of one of them.
+
+let view = null;
+/** The key of the line that is chosen. */
+let chosen = null;
+/** The series that the pointer is next to. */
+let near = null;
+
+/** Lines keep their colour as long as they are shown. */
+const colours = new Map();
+const giveColours = (lines) => {
+  const keys = new Set(lines.map((line) => line.key));
+  for (const key of colours.keys()) if (!keys.has(key)) colours.delete(key);
+  const taken = new Set(colours.values());
+  for (const { key } of lines) {
+    if (colours.has(key)) continue;
+    let free = 0;
+    while (taken.has(free)) free++;
+    colours.set(key, free);
+    taken.add(free);
+  }
+};
+const strokeOf = (key) => colourOf(`line-${(colours.get(key) % COLOURS) + 1}`);
+const isDashed = (key) => colours.get(key) >= COLOURS;
+
+const labelOf = (line) => (line.place ? `${line.class} at ${line.place}` : line.class);
+
+/** Sets the window by two moments; ones that are too near each other say nothing. */
+const zoomTo = (from, to) => {
+  const [low, high] = [Math.max(from, view.first_ms), Math.min(to, view.last_ms)].map(Math.round);
+  if (high - low < 20) return;
+  shown.window = { from: low, to: high };
+  windowChanged();
+};
+
+const drawMarks = (plot) => {
+  if (!view) return;
+  const minor = colourOf("minor");
+  const major = colourOf("major");
+  for (const c of view.collections) {
+    if (c.major) upright(plot, c.ms, { colour: major, dash: [3, 3], width: 1.25 });
+    else upright(plot, c.ms, { colour: minor, height: 0.035, width: 1 });
+  }
+  for (const d of view.dumps) upright(plot, d.ms, { colour: colourOf("dump"), width: 1.5, text: "dump" });
+  for (const [letter, ms] of Object.entries(shown.marks)) {
+    if (ms !== null) upright(plot, ms, { colour: colourOf("text"), width: 2, text: letter.toUpperCase() });
+  }
+};
+
+const selects = {
+  drag: { x: true, y: false, setScale: false, dist: 4 },
+  bind: { dblclick: () => () => resetWindow() },
+};
+const selected = (plot) => {
+  const { left, width } = plot.select;
+  if (width < 4) return;
+  const [from, to] = [left, left + width].map((p) => plot.posToVal(p, "x"));
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  zoomTo(from, to);
+};
+
+const graph = new Chart(byId("graph"), {
+  unit: (n) => (shown.measure === "bytes" ? size(n) : grouped(n)),
+  bytes: () => shown.measure === "bytes",
+  cursor: { ...selects, focus: { prox: 24 }, points: { size: 7 } },
+  hooks: {
+    drawAxes: [drawMarks],
+    setSelect: [selected],
+    setCursor: [() => atMoment()],
+    setSeries: [(_, index) => (near = index)],
+    ready: [
+      (plot) =>
+        plot.over.addEventListener("click", () => {
+          const line = near ? view.lines[near - 1] : null;
+          if (line) choose(line.key, true);
+        }),
+    ],
+  },
+});
+const heapGraph = new Chart(byId("heap-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected], drawAxes: [drawMarks] } });
+const metaspaceGraph = new Chart(byId("metaspace-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected] } });
+/** All of it, with the window as a part that can be moved by dragging a new one. */
+const overview = new Chart(byId("overview"), {
+  unit: size,
+  axes: false,
+  cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: null }, bind: { dblclick: () => () => resetWindow() } },
+  hooks: {
+    setSelect: [
+      (plot) => {
+        if (overview.own) return;
+        const { left, width } = plot.select;
+        if (width >= 2) zoomTo(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+      },
+    ],
+  },
+});
+
+/** The point that the cursor is on; the last one without a cursor. */
+const cursorAt = () => graph.plot?.cursor.idx ?? (view ? view.x.length - 1 : -1);
+
+/** What was at the cursor's moment. */
+const atMoment = () => {
+  if (!view?.x.length) return;
+  const index = cursorAt();
+  const ms = view.x[index];
+  for (const row of byId("list").tBodies[0].rows) {
+    const line = view.lines.find((l) => l.key === row.dataset.key);
+    if (line) row.cells[2].textContent = amount(line[shown.measure][index]);
+  }
+  const before = index > 0 ? view.x[index - 1] : view.from_ms;
+  const said = [`${day(ms)} ${clock(ms)}`];
+  for (const c of view.collections) {
+    if (c.ms <= before || c.ms > ms) continue;
+    const kind = c.major ? "collection of the whole heap" : "collection";
+    const times = c.count > 1 ? `${grouped(c.count)} collections, the longest` : kind;
+    const why = [c.collector, c.cause].filter(Boolean).map(printable).join(", ");
+    said.push(`${times} (${why}): pause ${(c.pause_us / 1000).toFixed(1)} ms, ${size(c.before_bytes)} \u2192 ${size(c.after_bytes)}`);
+    if (said.length > 3) break;
+  }
+  byId("moment").textContent = said.join("; ");
+};
+
+const rowOf = (line) => {
+  const swatch = element("span", { class: isDashed(line.key) ? "swatch dashed" : "swatch", "aria-hidden": "true" });
+  swatch.style.setProperty("--own-line", strokeOf(line.key));
+  const button = element("button", { type: "button", class: "line-button" }, name(line.class));
+  if (line.place) button.append(element("span", { class: "dim" }, "at ", name(line.place)));
+  const row = element(
+    "tr",
+    { "aria-selected": String(line.key === chosen) },
+    element("td", {}, swatch),
+    element("td", {}, button),
+    ...[0, 1, 2].map(() => element("td", { class: "number" })),
+  );
+  row.dataset.key = line.key;
+  const values = line[shown.measure];
+  row.cells[3].textContent = amount(values[values.length - 1] ?? 0);
+  row.cells[4].textContent = signedAmount(line[`grown_${shown.measure}`]);
+  row.addEventListener("click", () => choose(line.key, true));
+  row.addEventListener("pointerenter", () => graph.plot?.setSeries(view.lines.indexOf(line) + 1, { focus: true }));
+  return row;
+};
+
+const listLines = () => {
+  const body = byId("list").tBodies[0];
+  const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : null;
+  body.replaceChildren(...view.lines.map(rowOf));
+  if (focused) [...body.rows].find((row) => row.dataset.key === focused)?.querySelector("button").focus();
+  const said = [];
+  if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more grew less.`);
+  if (view.lost_samples) said.push(`The agent could not keep ${grouped(view.lost_samples)} samples in this window, about ${size(view.lost_bytes)}: figures are too low by them.`);
+  if (view.cut) said.push("There is more in this window than is looked at; a shorter one shows all of it.");
+  if (!view.lines.length) said.push(view.x.length ? "Nothing is alive that was sampled." : "Nothing has been recorded yet.");
+  byId("more").textContent = said.join(" ");
+};
+
+const drawLines = () => {
+  giveColours(view.lines);
+  const series = view.lines.map((line) => ({
+    key: line.key,
+    label: labelOf(line),
+    colour: strokeOf(line.key),
+    dash: isDashed(line.key) ? [6, 4] : undefined,
+    width: line.key === chosen ? 3 : 1.5,
+    values: line[shown.measure],
+  }));
+  graph.draw(view.x, series, [view.from_ms, view.to_ms]);
+  listLines();
+  atMoment();
+  const host = byId("graph");
+  const top = view.lines[0];
+  host.dataset.top = top ? labelOf(top) : "";
+  host.dataset.points = String(view.x.length);
+  host.dataset.collections = String(view.collections.reduce((sum, c) => sum + c.count, 0));
+  host.dataset.from = String(view.from_ms);
+  host.dataset.to = String(view.to_ms);
+  host.setAttribute("aria-label", `Live objects over time: ${view.lines.length} lines${top ? `, first ${printable(labelOf(top))}` : ""}`);
+};
+
+const drawHeap = () => {
+  const window = [view.from_ms, view.to_ms];
+  const several = view.heap.length > 1;
+  const of = (used, committed) =>
+    view.heap.flatMap((h, i) => [
+      { key: `u${h.run}`, label: "used", colour: colourOf(`line-${several ? (i % COLOURS) + 1 : 1}`), values: h[used] },
+      ...(several ? [] : [{ key: `c${h.run}`, label: "committed", colour: colourOf("dim"), dash: [4, 4], width: 1, values: h[committed] }]),
+    ]);
+  heapGraph.draw(view.x, of("used", "committed"), window);
+  metaspaceGraph.draw(view.x, of("metaspace_used", "metaspace_committed"), window);
+};
+
+/** The whole time, and where in it the window is. */
+const drawOverview = (whole) => {
+  const series = whole.heap.slice(0, COLOURS).map((h, i) => ({ key: h.run, label: "used", colour: colourOf(`line-${i + 1}`), width: 1, values: h.used }));
+  overview.draw(whole.x, series, [whole.first_ms, whole.last_ms]);
+  const [left, right] = [view.from_ms, view.to_ms].map((ms) => overview.plot.valToPos(ms, "x"));
+  overview.own = true;
+  const height = overview.plot.over.clientHeight;
+  const width = shown.window ? Math.max(right - left, 2) : 0;
+  overview.plot.setSelect({ left: Math.max(left, 0), top: 0, width, height }, false);
+  overview.own = false;
+};
+
+/** The flame graph that is shown, and what it is of. */
+let flame = null;
+let flameOf = null;
+
+const flameTree = (data) => {
+  const first = (list, make) => make.from([0, ...list]);
+  const tree = {
+    count: data.depth.length + 1,
+    depth: first(data.depth, Int32Array),
+    name: first(data.name.map((n) => n + 1), Int32Array),
+    values: { after: first(data.after, Float64Array), grown: first(data.grown, Float64Array), shrunk: first(data.shrunk, Float64Array) },
+    names: ["all stacks", ...data.names.map(printable)],
+    isClass: (node) => tree.name[node] > data.first_class,
+    details: (node) => {
+      const { after, grown, shrunk } = tree.values;
+      const change = grown[node] - shrunk[node];
+      return [`${size(after[node])} alive at the end, ${signedSize(change)} since the beginning`];
+    },
+  };
+  return completed(tree);
+};
+
+/** Shows the stacks of a line, or of a row of two moments. */
+const showStacks = async (of, window, scroll) => {
+  flameOf = { of, window };
+  byId("stacks-of").replaceChildren("What allocated ", name(of.class), ...(of.place ? [" at ", name(of.place)] : []), ": bytes by stack, callers above.");
+  let data;
+  try {
+    data = await ask("stacks", {
+      runs: shown.run,
+      from: window.from,
+      to: window.to,
+      ...(of.at.length ? { at: of.at.join(",") } : { class: of.class }),
+    });
+  } catch (error) {
+    if (error.name !== "AbortError") fault(error.message);
+    return;
+  }
+  const host = element("div", { class: "flame" });
+  const reset = element("button", { type: "button", disabled: "" }, "Reset zoom");
+  byId("flame-reset").replaceChildren(reset);
+  byId("flame").replaceChildren(host);
+  flame = new FlameView(host, flameTree(data), { mode: byId("flame-mode").value, label: "Live bytes by allocating stack", reset });
+  byId("flame").dataset.frames = String(data.depth.length);
+  if (byId("find-frame").value) flame.find(byId("find-frame").value.trim());
+  if (scroll) byId("stacks").scrollIntoView({ block: "nearest" });
+};
+
+const choose = (key, scroll) => {
+  chosen = key;
+  drawLines();
+  const line = view.lines.find((l) => l.key === key);
+  if (line) showStacks(line, { from: view.from_ms, to: view.to_ms }, scroll);
+};

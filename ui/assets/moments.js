@@ -1,0 +1,53 @@
+// Two moments beside each other.
+
+const mark = (letter) => {
+  if (!view?.x.length) return;
+  shown.marks[letter] = view.x[cursorAt()];
+  graph.plot.redraw(false);
+  compare();
+};
+
+const unmark = () => {
+  shown.marks = { a: null, b: null };
+  byId("between").hidden = true;
+  byId("unmark").disabled = true;
+  byId("marked").textContent = "Put the cursor on a moment of the graph and press A; on a later one, and press B.";
+  graph.plot?.redraw(false);
+};
+
+const between = (row, window) => {
+  const cells = ["before", "after"].map((when) => amount(row[`${when}_${shown.measure}`]));
+  const change = row[`after_${shown.measure}`] - row[`before_${shown.measure}`];
+  cells.push(signedAmount(change), amount(row[`allocated_${shown.measure}`]), amount(row[`collected_${shown.measure}`]));
+  const numbers = cells.map((text) => element("td", { class: "number" }, text));
+  if (!row.class) return element("tr", { class: "total" }, element("td", {}, "all"), ...numbers);
+  const button = element("button", { type: "button", class: "line-button" }, name(row.class));
+  if (row.place) button.append(element("span", { class: "dim" }, "at ", name(row.place)));
+  const line = element("tr", {}, element("td", {}, button), ...numbers);
+  line.addEventListener("click", () => showStacks(row, window, true));
+  return line;
+};
+
+/** Asks what changed from A to B, and lists it. */
+const compare = async () => {
+  const { a, b } = shown.marks;
+  byId("unmark").disabled = a === null && b === null;
+  if (a === null || b === null) {
+    const there = a === null ? "B" : "A";
+    byId("marked").textContent = `${there} is ${clock(a ?? b)}. Mark the other moment, too.`;
+    return;
+  }
+  const window = { from: Math.min(a, b), to: Math.max(a, b) };
+  let answer;
+  try {
+    answer = await ask("between", { runs: shown.run, ...window, by: shown.by, measure: shown.measure, top: shown.top });
+  } catch (error) {
+    if (error.name !== "AbortError") fault(error.message);
+    return;
+  }
+  const rows = [...answer.rows, answer.total].map((row) => between(row, window));
+  byId("between").tBodies[0].replaceChildren(...rows);
+  byId("between").hidden = false;
+  const more = answer.all_rows > answer.rows.length ? `; ${grouped(answer.all_rows - answer.rows.length)} more changed less` : "";
+  byId("marked").textContent = `${clock(window.from)} and ${span(window.to - window.from)} later: ${shown.measure} alive, and what came and went in between${more}.`;
+};

@@ -1,0 +1,114 @@
+//! The questions that the page asks: `runs`, `view`, `between`, `stacks`.
+
+use serde::Serialize;
+
+use crate::between::between;
+use crate::http::{Answer, Status};
+use crate::runs::{self, Key};
+use crate::stacks::{Of, stacks};
+use crate::traces::Traces;
+use crate::view::{By, MOST_LINES, MOST_POINTS, Measure, Question, view};
+
+/// Answers one of them.
+pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
+    let asked = match Asked::parse(query) {
+        Ok(asked) => asked,
+        Err(wrong) => return fault(Status::BadRequest, &wrong),
+    };
+    let with_runs = || {
+        let mut question = asked.question.clone();
+        if question.runs.is_empty() {
+            question.runs = runs::keys(traces);
+        }
+        question
+    };
+    let answered = match question {
+        "runs" => return json(&runs::list(traces)),
+        "view" => view(traces, &with_runs()).map(|v| json(&v)),
+        "between" => between(traces, &with_runs()).map(|b| json(&b)),
+        "stacks" => stacks(traces, &with_runs(), &asked.of).map(|t| json(&t)),
+        _ => return fault(Status::NotFound, "no such question"),
+    };
+    answered.unwrap_or_else(|unanswered| fault(Status::Unusable, &unanswered.0))
+}
+
+fn json(data: &impl Serialize) -> Answer {
+    match serde_json::to_vec(data) {
+        Ok(body) => Answer::json(Status::Ok, body),
+        Err(e) => fault(Status::Unusable, &e.to_string()),
+    }
+}
+
+fn fault(status: Status, said: &str) -> Answer {
+    let body = serde_json::json!({ "fault": said }).to_string();
+    Answer::json(status, body.into_bytes())
+}
+
+#[derive(Debug)]
+struct Asked {
+    question: Question,
+    of: Of,
+}
+
+impl Asked {
+    fn parse(query: &str) -> Result<Self, String> {
+        let mut asked = Self {
+            question: Question {
+                runs: Vec::new(),
+                from: None,
+                to: None,
+                by: By::Class,
+                measure: Measure::Bytes,
+                top: 10,
+                points: MOST_POINTS,
+            },
+            of: Of::All,
+        };
+        let question = &mut asked.question;
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let wrong = || format!("{name}={value} is not understood");
+            match &*name {
+                "runs" => {
+                    let keys = value.split(',').filter(|k| !k.is_empty()).map(str::parse);
+                    question.runs = keys.collect::<Result<_, ()>>().map_err(|()| wrong())?;
+                }
+                "from" => question.from = Some(value.parse().map_err(|_| wrong())?),
+                "to" => question.to = Some(value.parse().map_err(|_| wrong())?),
+                "by" => {
+                    question.by = match &*value {
+                        "class" => By::Class,
+                        "site" => By::Site,
+                        _ => return Err(wrong()),
+                    }
+                }
+                "measure" => {
+                    question.measure = match &*value {
+                        "bytes" => Measure::Bytes,
+                        "objects" => Measure::Objects,
+                        _ => return Err(wrong()),
+                    }
+                }
+                "top" => {
+                    question.top = value.parse::<usize>().map_err(|_| wrong())?.min(MOST_LINES)
+                }
+                "points" => {
+                    question.points = value
+                        .parse::<usize>()
+                        .map_err(|_| wrong())?
+                        .min(MOST_POINTS);
+                }
+                "class" => asked.of = Of::Class(value.into_owned()),
+                "at" => {
+                    let site = |text: &str| -> Option<(Key, i64)> {
+                        let (key, site) = text.split_once(':')?;
+                        Some((key.parse().ok()?, site.parse().ok()?))
+                    };
+                    let sites = value.split(',').map(site).collect::<Option<_>>();
+                    asked.of = Of::Sites(sites.ok_or_else(wrong)?);
+                }
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(asked)
+    }
+}

@@ -1,0 +1,112 @@
+//! Server-sent events: pages hear that a trace has changed, and ask for what they show.
+
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::http::{self, Status};
+use crate::server::{Shared, Shown};
+
+/// How often traces are looked at; a tick of the agent is no shorter than a second by default.
+const LOOK: Duration = Duration::from_millis(300);
+/// How often a listener that is told nothing is looked after.
+const BEAT: Duration = Duration::from_secs(1);
+/// A line without meaning, so that a connection which is gone is noticed.
+const COMMENT_EVERY: Duration = Duration::from_secs(5);
+
+/// A number that grows with each change.
+#[derive(Default)]
+pub(crate) struct Events {
+    version: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Events {
+    fn version(&self) -> MutexGuard<'_, u64> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        *self.version() += 1;
+        self.changed.notify_all();
+    }
+
+    /// Has everybody who waits look up.
+    pub(crate) fn wake(&self) {
+        // Under the lock: whoever is about to wait has seen why, or waits already.
+        let _held = self.version();
+        self.changed.notify_all();
+    }
+
+    /// The version once it is another one than this, or after a beat.
+    fn next(&self, seen: u64, ends: impl Fn() -> bool) -> u64 {
+        let wait = |v: &mut u64| *v == seen && !ends();
+        let held = self.changed.wait_timeout_while(self.version(), BEAT, wait);
+        *held.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Looks at the traces until the server ends.
+pub(crate) fn watch(shared: &Shared) {
+    let Shown::Traces { traces, .. } = &shared.shown else {
+        return;
+    };
+    while !shared.ends.load(Ordering::Relaxed) {
+        if traces.look() {
+            shared.events.changed();
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < LOOK && !shared.ends.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK / 6);
+        }
+    }
+}
+
+/// Tells one listener of every change, until it is gone.
+pub(crate) fn tell(stream: &mut TcpStream, shared: &Shared) {
+    // Why it ended is nobody's concern.
+    let _ = tell_on(stream, shared);
+}
+
+fn tell_on(stream: &mut TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_write_timeout(Some(http::WRITE_TIME))?;
+    let head = http::head(Status::Ok, "text/event-stream", http::NO_POLICY, "");
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(b"retry: 1000\n\n")?;
+    let mut told = None;
+    let mut last = Instant::now();
+    while !shared.ends.load(Ordering::Relaxed) {
+        let ends = || shared.ends.load(Ordering::Relaxed);
+        let version = match told {
+            Some(told) => shared.events.next(told, ends),
+            None => *shared.events.version(),
+        };
+        if told != Some(version) {
+            write!(stream, "event: change\ndata: {version}\n\n")?;
+            told = Some(version);
+            last = Instant::now();
+        } else if last.elapsed() > COMMENT_EVERY {
+            stream.write_all(b":\n\n")?;
+            last = Instant::now();
+        }
+        if is_gone(stream)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Whether the other side has closed the connection.
+fn is_gone(stream: &TcpStream) -> io::Result<bool> {
+    stream.set_nonblocking(true)?;
+    let peeked = stream.peek(&mut [0]);
+    stream.set_nonblocking(false)?;
+    match peeked {
+        Ok(0) => Ok(true),
+        Ok(_) => Ok(false),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,283 @@
+//! As much of HTTP/1.1 as a page on the same machine needs: one request without a body, one answer,
+//! then the connection ends.
+//!
+//! All that a client can take is bounded: bytes of a head, headers, the time for sending it, the
+//! time for reading an answer.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+/// A head longer than this is refused.
+const MOST_HEAD: usize = 16 * 1024;
+const MOST_HEADERS: usize = 64;
+/// For a client to send a head.
+pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
+/// For a client to take some more of an answer.
+pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
+/// What is read of a body that nobody asked for, so that the answer is not lost with it.
+const MOST_DRAINED: usize = 64 * 1024;
+
+/// What a client asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// Path and query, as sent.
+    pub(crate) target: String,
+    /// The headers that are looked at: name in lower case, and value.
+    headers: Vec<(String, String)>,
+}
+
+impl Request {
+    /// Every value of a header.
+    pub(crate) fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let same = self.headers.iter().filter(move |(n, _)| n == name);
+        same.map(|(_, value)| value.as_str())
+    }
+
+    /// The target before its question mark, and what follows it.
+    pub(crate) fn parts(&self) -> (&str, &str) {
+        self.target
+            .split_once('?')
+            .unwrap_or((self.target.as_str(), ""))
+    }
+}
+
+/// Why there is no request.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// Not worth an answer: the client is gone, or too slow.
+    Gone,
+    /// With this status.
+    With(Status),
+}
+
+/// The statuses in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Ok,
+    BadRequest,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    TooLarge,
+    Unusable,
+    Busy,
+}
+
+impl Status {
+    const fn line(self) -> &'static str {
+        match self {
+            Self::Ok => "200 OK",
+            Self::BadRequest => "400 Bad Request",
+            Self::Forbidden => "403 Forbidden",
+            Self::NotFound => "404 Not Found",
+            Self::MethodNotAllowed => "405 Method Not Allowed",
+            Self::TooLarge => "431 Request Header Fields Too Large",
+            Self::Unusable => "500 Internal Server Error",
+            Self::Busy => "503 Service Unavailable",
+        }
+    }
+}
+
+/// Reads the head of a request.
+pub(crate) fn read(stream: &mut TcpStream) -> Result<Request, Refused> {
+    let deadline = Instant::now() + HEAD_TIME;
+    let mut head = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return Err(Refused::Gone);
+        }
+        let n = match stream.read(&mut part) {
+            Ok(0) => return Err(Refused::Gone),
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return Err(Refused::Gone),
+        };
+        head.extend_from_slice(part.get(..n).unwrap_or_default());
+        if let Some(request) = parse(&head)? {
+            return Ok(request);
+        }
+    }
+}
+
+/// The request that these bytes begin with; none as long as its head has no end.
+fn parse(head: &[u8]) -> Result<Option<Request>, Refused> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let bytes = head.get(..MOST_HEAD).unwrap_or(head);
+    match parsed.parse(bytes) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) if head.len() < MOST_HEAD => return Ok(None),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return Err(Refused::With(Status::TooLarge));
+        }
+        Err(_) => return Err(Refused::With(Status::BadRequest)),
+    }
+    let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
+        return Err(Refused::With(Status::BadRequest));
+    };
+    let looked_at = parsed.headers.iter().filter(|h| {
+        ["host", "origin", "sec-fetch-site"].contains(&h.name.to_ascii_lowercase().as_str())
+    });
+    let headers = looked_at
+        .map(|h| {
+            (
+                h.name.to_ascii_lowercase(),
+                String::from_utf8_lossy(h.value).into_owned(),
+            )
+        })
+        .collect();
+    Ok(Some(Request {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        headers,
+    }))
+}
+
+/// What is sent back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: Status,
+    pub(crate) kind: &'static str,
+    /// Content-Security-Policy.
+    pub(crate) policy: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Allows a document nothing at all.
+pub(crate) const NO_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
+
+impl Answer {
+    /// A line of text.
+    pub(crate) fn plain(status: Status, text: &str) -> Self {
+        Self {
+            status,
+            kind: "text/plain; charset=utf-8",
+            policy: NO_POLICY.to_owned(),
+            body: format!("{text}\n").into_bytes(),
+        }
+    }
+
+    /// Data for the page.
+    pub(crate) fn json(status: Status, body: Vec<u8>) -> Self {
+        Self {
+            status,
+            kind: "application/json",
+            policy: NO_POLICY.to_owned(),
+            body,
+        }
+    }
+
+    /// Sends it; without the body where only the head was asked for.
+    pub(crate) fn send(&self, stream: &mut TcpStream, only_head: bool) -> io::Result<()> {
+        let length = format!("Content-Length: {}\r\n", self.body.len());
+        let mut bytes = head(self.status, self.kind, &self.policy, &length).into_bytes();
+        if !only_head {
+            bytes.extend_from_slice(&self.body);
+        }
+        stream.set_write_timeout(Some(WRITE_TIME))?;
+        send_all(stream, &bytes)?;
+        finish(stream);
+        Ok(())
+    }
+}
+
+/// Writes all within a bounded time for each part of it; a client that takes a byte now and then
+/// does not keep the connection.
+fn send_all(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+    /// As much as loopback takes at once, about.
+    const PART: usize = 256 * 1024;
+    for part in bytes.chunks(PART) {
+        let begun = Instant::now();
+        let mut left = part;
+        while !left.is_empty() {
+            if begun.elapsed() > WRITE_TIME {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match stream.write(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => left = left.get(n..).unwrap_or_default(),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The head of an answer. `more` are whole header lines.
+pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> String {
+    let allow = match status {
+        Status::MethodNotAllowed => "Allow: GET, HEAD\r\n",
+        _ => "",
+    };
+    format!(
+        "HTTP/1.1 {}\r\n\
+         Content-Type: {kind}\r\n\
+         Content-Security-Policy: {policy}\r\n\
+         Cache-Control: no-store\r\n\
+         Referrer-Policy: no-referrer\r\n\
+         X-Content-Type-Options: nosniff\r\n\
+         X-Frame-Options: DENY\r\n\
+         Cross-Origin-Resource-Policy: same-origin\r\n\
+         Cross-Origin-Opener-Policy: same-origin\r\n\
+         {allow}{more}Connection: close\r\n\r\n",
+        status.line()
+    )
+}
+
+/// Ends the connection after what was sent has been taken: a socket that is closed with bytes unread
+/// takes the answer back.
+fn finish(stream: &mut TcpStream) {
+    if stream.shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
+    let begun = Instant::now();
+    let mut drained = 0;
+    let mut part = [0; 4096];
+    while let Ok(n @ 1..) = stream.read(&mut part) {
+        drained += n;
+        if drained > MOST_DRAINED || begun.elapsed() > HEAD_TIME {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_once_it_is_whole() {
+        let head = b"GET /a?b=c HTTP/1.1\r\nHost: h\r\nX: y\r\nORIGIN: o\r\n\r\nmore";
+        for n in 0..head.len() - 4 {
+            assert!(matches!(parse(&head[..n]), Ok(None)), "{n}");
+        }
+        let request = parse(head).unwrap().unwrap();
+        assert_eq!(request.parts(), ("/a", "b=c"));
+        assert_eq!(request.header("host").collect::<Vec<_>>(), ["h"]);
+        assert_eq!(request.header("origin").collect::<Vec<_>>(), ["o"]);
+        assert_eq!(request.header("x").count(), 0);
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused() {
+        let status = |head: &[u8]| match parse(head) {
+            Err(Refused::With(status)) => Some(status),
+            _ => None,
+        };
+        let mut long = b"GET /".to_vec();
+        long.resize(MOST_HEAD - 1, b'a');
+        assert_eq!(status(&long), None);
+        long.push(b'a');
+        assert_eq!(status(&long), Some(Status::TooLarge));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(65));
+        assert_eq!(status(many.as_bytes()), Some(Status::TooLarge));
+        assert_eq!(status(b"\x16\x03\x01 tls"), Some(Status::BadRequest));
+        assert_eq!(status(b"GET / HTTP/3.0\r\n\r\n"), Some(Status::BadRequest));
+    }
+}

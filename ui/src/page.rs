@@ -1,0 +1,98 @@
+//! The page: built in, with a policy that lets only what was built in run, and ask this server only.
+
+use std::fmt::Write as _;
+
+use askama::Template;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use heapdiff_report::html::{PARTS, STYLE};
+use sha2::{Digest, Sha256};
+
+use crate::http::{Answer, Status};
+
+/// In the order in which they use each other, after the report's [`PARTS`].
+const SCRIPTS: [&str; 5] = [
+    include_str!("../assets/ask.js"),
+    include_str!("../assets/chart.js"),
+    include_str!("../assets/lines.js"),
+    include_str!("../assets/moments.js"),
+    include_str!("../assets/live.js"),
+];
+const CHART_SCRIPT: &str = include_str!("../assets/uplot/uPlot.iife.min.js");
+const CHART_STYLE: &str = include_str!("../assets/uplot/uPlot.min.css");
+const OWN_STYLE: &str = include_str!("../assets/live.css");
+
+#[derive(Template)]
+#[template(path = "live.html")]
+struct Live<'a> {
+    style: &'a str,
+    chart: &'a str,
+    script: &'a str,
+}
+
+/// A document as it is sent.
+pub(crate) struct Page {
+    html: Vec<u8>,
+    policy: String,
+}
+
+impl Page {
+    pub(crate) fn answer(&self) -> Answer {
+        Answer {
+            status: Status::Ok,
+            kind: "text/html; charset=utf-8",
+            policy: self.policy.clone(),
+            body: self.html.clone(),
+        }
+    }
+}
+
+/// The page that draws traces.
+pub(crate) fn live() -> Page {
+    let style = [STYLE, CHART_STYLE, OWN_STYLE].concat();
+    let script = format!(
+        "(() => {{\n\"use strict\";\n{}{}}})();\n",
+        PARTS.concat(),
+        SCRIPTS.concat()
+    );
+    let policy = format!(
+        "default-src 'none'; script-src {} {}; style-src {}; connect-src 'self'; img-src data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        source(CHART_SCRIPT),
+        source(&script),
+        source(&style),
+    );
+    let page = Live {
+        style: &style,
+        chart: CHART_SCRIPT,
+        script: &script,
+    };
+    // Only text is put together, which does not fail.
+    let html = page.render().unwrap_or_else(|e| e.to_string()).into_bytes();
+    Page { html, policy }
+}
+
+/// A document that has its own policy, such as a report.
+pub(crate) fn whole(html: Vec<u8>) -> Page {
+    Page {
+        html,
+        policy: "frame-ancestors 'none'".to_owned(),
+    }
+}
+
+/// A source that a policy names by its hash.
+fn source(text: &str) -> String {
+    format!(
+        "'sha256-{}'",
+        STANDARD.encode(Sha256::digest(text.as_bytes()))
+    )
+}
+
+/// A short name of a text that is the same wherever it is made.
+pub(crate) fn digest(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().take(8).fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}

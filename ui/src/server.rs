@@ -1,0 +1,246 @@
+//! The server: a listener on the loopback address, a thread for each of a bounded number of connections.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::api;
+use crate::events;
+use crate::guard::{Guard, Token};
+use crate::http::{self, Answer, Refused, Request, Status};
+use crate::page::{self, Page};
+use crate::traces::Traces;
+
+/// At one time; a browser opens six to one server.
+const MOST_CONNECTIONS: usize = 64;
+/// Connections that a page may hold open to hear of changes, leaving others for questions.
+const MOST_LISTENERS: usize = 40;
+/// For a thread that answers: nothing in it is deep.
+const STACK: usize = 1 << 20;
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// Traces, finished or being written, on one page.
+    Traces(Vec<PathBuf>),
+    /// A page that is there already: a report.
+    Page(Vec<u8>),
+}
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum UiError {
+    /// A trace that is none.
+    #[error(transparent)]
+    Trace(#[from] heapdiff_trace::TraceError),
+    /// The port is taken, say.
+    #[error("cannot listen on 127.0.0.1:{port}: {source}")]
+    Listen {
+        /// The port that was asked for; 0: any.
+        port: u16,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// No randomness, no token.
+    #[error("the system gives no random bytes for a token: {0}")]
+    Random(getrandom::Error),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+pub(crate) struct Shared {
+    pub(crate) guard: Guard,
+    pub(crate) shown: Shown,
+    pub(crate) events: events::Events,
+    pub(crate) ends: AtomicBool,
+    connections: Arc<AtomicUsize>,
+    listeners: Arc<AtomicUsize>,
+}
+
+pub(crate) enum Shown {
+    Traces { page: Page, traces: Traces },
+    Page(Page),
+}
+
+/// A running server. It ends when this is dropped.
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .finish()
+    }
+}
+
+impl Server {
+    /// Listens on 127.0.0.1, on a free port where `port` is 0.
+    ///
+    /// # Errors
+    /// One of the traces cannot be read, the port is taken, or the system has no more threads.
+    pub fn start(subject: Subject, port: u16) -> Result<Self, UiError> {
+        let shown = match subject {
+            Subject::Traces(paths) => Shown::Traces {
+                page: page::live(),
+                traces: Traces::open(paths)?,
+            },
+            Subject::Page(html) => Shown::Page(page::whole(html)),
+        };
+        let listen = |source| UiError::Listen { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let guard = Guard {
+            token: Token::new().map_err(UiError::Random)?,
+            port: address.port(),
+        };
+        let shared = Arc::new(Shared {
+            guard,
+            shown,
+            events: events::Events::default(),
+            ends: AtomicBool::new(false),
+            connections: Arc::default(),
+            listeners: Arc::default(),
+        });
+        let mut server = Self {
+            shared: Arc::clone(&shared),
+            address,
+            threads: Vec::new(),
+        };
+        let watched = Arc::clone(&shared);
+        server.spawn("watch", move || events::watch(&watched))?;
+        server.spawn("accept", move || accept(&listener, &shared))?;
+        Ok(server)
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), UiError> {
+        let thread = std::thread::Builder::new().name(format!("ui {name}"));
+        self.threads
+            .push(thread.spawn(work).map_err(UiError::Thread)?);
+        Ok(())
+    }
+
+    /// The address of the page, with its token.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!(
+            "http://{}/{}/",
+            self.address,
+            self.shared.guard.token.text()
+        )
+    }
+
+    /// Serves until the process ends.
+    pub fn wait(mut self) {
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        self.shared.events.wake();
+        // Wakes the listener up.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One of a bounded number; given back when dropped.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn of(taken: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let more = |n| (n < most).then_some(n + 1);
+        let got = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        got.is_ok().then(|| Self(Arc::clone(taken)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    loop {
+        let accepted = listener.accept();
+        if shared.ends.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok((mut stream, peer)) = accepted else {
+            // No file descriptor left, say; connections that end give some back.
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        if !peer.ip().is_loopback() {
+            continue;
+        }
+        let Some(place) = Place::of(&shared.connections, MOST_CONNECTIONS) else {
+            // A few bytes to a new connection: that does not wait for anybody.
+            let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+            let head = http::head(Status::Busy, "text/plain", http::NO_POLICY, "");
+            let _ = io::Write::write_all(&mut stream, head.as_bytes());
+            continue;
+        };
+        let shared = Arc::clone(shared);
+        let thread = std::thread::Builder::new().name("ui answer".to_owned());
+        let _ = thread.stack_size(STACK).spawn(move || {
+            let _place = place;
+            serve(&mut stream, &shared);
+        });
+    }
+}
+
+fn serve(stream: &mut TcpStream, shared: &Shared) {
+    let _ = stream.set_nodelay(true);
+    let request = match http::read(stream) {
+        Ok(request) => request,
+        Err(Refused::Gone) => return,
+        Err(Refused::With(status)) => {
+            let _ =
+                Answer::plain(status, "not a request that is understood here").send(stream, false);
+            return;
+        }
+    };
+    let only_head = request.method == "HEAD";
+    let answer = match shared.guard.admit(&request) {
+        Err((status, said)) => Answer::plain(status, said),
+        Ok("/events") if !only_head => match Place::of(&shared.listeners, MOST_LISTENERS) {
+            Some(_place) => return events::tell(stream, shared),
+            None => Answer::plain(Status::Busy, "too many pages listen"),
+        },
+        Ok(path) => answer(path, &request, shared),
+    };
+    // A client that is gone needs none.
+    let _ = answer.send(stream, only_head);
+}
+
+fn answer(path: &str, request: &Request, shared: &Shared) -> Answer {
+    let (_, query) = request.parts();
+    match (path, &shared.shown) {
+        ("/", Shown::Traces { page, .. } | Shown::Page(page)) => page.answer(),
+        (path, Shown::Traces { traces, .. }) => match path.strip_prefix("/api/") {
+            Some(question) => api::answer(question, query, traces),
+            None => not_found(),
+        },
+        _ => not_found(),
+    }
+}
+
+fn not_found() -> Answer {
+    Answer::plain(Status::NotFound, "nothing is here")
+}

@@ -1,0 +1,337 @@
+//! The live view: a web service that leaks, its trace while it is written, and the page that draws it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use heapdiff_trace::synthetic::{self, SITES, Scene, Site};
+use serde_json::json;
+use testdata::jvm::{Launch, Target};
+
+use super::devtools::Browser;
+use super::{decode, release};
+use crate::java;
+use crate::run::{run, target_dir};
+
+/// Requests until the leak has to be the first line.
+const REQUESTS: usize = 10;
+/// Of the graph.
+const GRAPH: &str = "document.getElementById('graph')";
+
+/// Names that would do something if they were ever taken for HTML.
+const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
+
+/// Checks the page, and keeps a picture of it in a folder if that is wanted.
+pub(super) fn live(program: &Path, agent: Option<&Path>, keep: Option<&Path>) -> Result<()> {
+    println!("==> the live view");
+    run(release("build").args(["--package", "heapdiff"]))?;
+    let built = target_dir().join("release");
+    let agent = match agent {
+        Some(agent) => agent.to_owned(),
+        None => {
+            run(release("build").args(["--package", "heapdiff-agent"]))?;
+            built.join("libheapdiff_agent.so")
+        }
+    };
+    let folder = tempfile::tempdir()?;
+    let mut browser = Browser::start(program)?;
+    leak(&mut browser, &built, &agent, folder.path(), keep).context("a leaking service")?;
+    hostile(&mut browser, &built, folder.path()).context("hostile names")
+}
+
+/// A running `heapdiff ui`; ended when dropped.
+struct Ui {
+    child: Child,
+    url: String,
+}
+
+impl Ui {
+    fn start(built: &Path, trace: &Path) -> Result<Self> {
+        let child = Command::new(built.join("heapdiff"))
+            .args(["ui", "--quiet"])
+            .arg(trace)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut ui = Self {
+            child,
+            url: String::new(),
+        };
+        let out = ui.child.stdout.take().context("its output")?;
+        BufReader::new(out).read_line(&mut ui.url)?;
+        ui.url.truncate(ui.url.trim_end().len());
+        ensure!(
+            ui.url.starts_with("http://127.0.0.1:"),
+            "it prints {:?}",
+            ui.url
+        );
+        Ok(ui)
+    }
+
+    /// Nothing was thrown or complained of, and nothing was asked of anybody else.
+    fn no_fault(&self, browser: &mut Browser) -> Result<()> {
+        browser.no_fault(&[&self.url, "data:", "about:"])
+    }
+}
+
+impl Drop for Ui {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn open(browser: &mut Browser, ui: &Ui) -> Result<()> {
+    browser.call("Page.navigate", json!({"url": ui.url}))?;
+    browser.wait("document.documentElement?.dataset.ready !== undefined")?;
+    Ok(())
+}
+
+/// A service that keeps a `byte[]` for each request: the page has to say so within ten of them.
+fn leak(
+    browser: &mut Browser,
+    built: &Path,
+    agent: &Path,
+    folder: &Path,
+    keep: Option<&Path>,
+) -> Result<()> {
+    let trace = folder.join("heapster.db");
+    let options = format!(
+        "interval=64k,tick=200ms,service=heapster,trace={}",
+        trace.display()
+    );
+    let mut service = Launch::source(&java::ensure_jdk()?, testdata::programs::web())
+        .flags(["-XX:+UseSerialGC", "-Xmx96m", "-Xmn8m"])
+        .agent(agent, &options)
+        .start()?;
+    let port: u16 = {
+        let line = service.wait_line("LISTENING ")?;
+        line.trim_start_matches("LISTENING ").trim().parse()?
+    };
+    let ui = Ui::start(built, &trace)?;
+    open(browser, &ui)?;
+    choose(browser, "by", "site")?;
+    let begun = Instant::now();
+    let top = format!("({GRAPH}.dataset.top ?? '')");
+    let mut first = None;
+    for n in 1..=REQUESTS {
+        get(port)?;
+        std::thread::sleep(Duration::from_millis(500));
+        let shown = browser.eval(&top)?;
+        let found = shown
+            .as_str()
+            .is_some_and(|s| s.starts_with("byte[] at Heapster$Interceptor.record("));
+        match (found, first) {
+            (true, None) => first = Some(n),
+            (false, Some(_)) => first = None,
+            _ => {}
+        }
+    }
+    let first = match first {
+        Some(first) => first,
+        None => bail!(
+            "after {REQUESTS} requests the first line is {}",
+            browser.eval(&top)?
+        ),
+    };
+    let collections = number(browser, &format!("Number({GRAPH}.dataset.collections)"))?;
+    ensure!(collections > 0.0, "no collection is marked");
+    println!(
+        "the leak is the first line from request {first} on, {:?} after the page was open; {collections} collections",
+        begun.elapsed()
+    );
+    browser.wait("document.getElementById('state').textContent === 'live'")?;
+    stacks(browser).context("stacks")?;
+    window(browser).context("zoom")?;
+    moments(browser).context("two moments")?;
+    colours(browser).context("colours")?;
+    ui.no_fault(browser)?;
+    if let Some(keep) = keep {
+        fs::create_dir_all(keep)?;
+        picture(browser, &keep.join("ui.png"))?;
+    }
+    ended(browser, service).context("the end")?;
+    ui.no_fault(browser)?;
+    drop(ui);
+    browser.wait("document.getElementById('state').textContent === 'connection lost'")?;
+    browser.events()?;
+    Ok(())
+}
+
+/// One request, answered.
+fn get(port: u16) -> Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.write_all(b"GET /orders HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(
+        answer.starts_with("HTTP/1.1 200"),
+        "the service answers {answer}"
+    );
+    Ok(())
+}
+
+fn number(browser: &mut Browser, expression: &str) -> Result<f64> {
+    let value = browser.eval(expression)?;
+    value
+        .as_f64()
+        .with_context(|| format!("{expression} is {value}"))
+}
+
+fn choose(browser: &mut Browser, id: &str, value: &str) -> Result<()> {
+    browser.eval(&format!(
+        "(() => {{ const s = document.getElementById('{id}'); s.value = '{value}'; \
+         s.dispatchEvent(new Event('change')); }})()"
+    ))?;
+    Ok(())
+}
+
+fn focus(browser: &mut Browser, element: &str) -> Result<()> {
+    browser.eval(&format!(
+        "{element}.scrollIntoView({{block: 'center'}}); {element}.focus()"
+    ))?;
+    Ok(())
+}
+
+/// The first line's stacks, by the keyboard: from the list, and from the graph.
+fn stacks(browser: &mut Browser) -> Result<()> {
+    focus(browser, "document.querySelector('#list tbody button')")?;
+    browser.key("Enter")?;
+    browser.wait("Number(document.getElementById('flame').dataset.frames ?? 0) > 3")?;
+    browser.wait("Number(document.querySelector('#flame > .flame').dataset.drawn) > 3")?;
+    let of = browser.eval("document.getElementById('stacks-of').textContent")?;
+    ensure!(
+        of.as_str()
+            .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
+        "it is of {of}"
+    );
+    focus(browser, GRAPH)?;
+    for key in ["ArrowDown", "Enter"] {
+        browser.key(key)?;
+    }
+    let chosen = "document.querySelector('#list tr[aria-selected=true]')?.rowIndex === 2";
+    browser.wait(chosen)?;
+    browser.key("ArrowUp")?;
+    Ok(())
+}
+
+/// A part of the time, by the mouse; and back, by the keyboard.
+fn window(browser: &mut Browser) -> Result<()> {
+    focus(browser, GRAPH)?;
+    let of =
+        |side: &str| format!("{GRAPH}.querySelector('.u-over').getBoundingClientRect().{side}");
+    let (left, width) = (
+        number(browser, &of("left"))?,
+        number(browser, &of("width"))?,
+    );
+    let y = number(browser, &of("top"))? + 40.0;
+    let span = format!("Number({GRAPH}.dataset.to) - Number({GRAPH}.dataset.from)");
+    let whole = number(browser, &span)?;
+    browser.drag((left + width * 0.4, y), (left + width * 0.8, y))?;
+    browser.wait(&format!("{span} < {whole} * 0.6"))?;
+    let zoomed = number(browser, &span)?;
+    ensure!(
+        browser.eval("document.getElementById('window').value")? == "fixed",
+        "the window is not said to be zoomed"
+    );
+    focus(browser, GRAPH)?;
+    browser.key("+")?;
+    browser.wait(&format!("{span} < {zoomed} * 0.7"))?;
+    browser.key("Escape")?;
+    browser.wait(&format!("{span} >= {whole}"))?;
+    Ok(())
+}
+
+/// What grew from one moment to another, marked by the keyboard.
+fn moments(browser: &mut Browser) -> Result<()> {
+    focus(browser, GRAPH)?;
+    for key in ["Home", "ArrowRight", "a", "End", "b"] {
+        browser.key(key)?;
+    }
+    browser.wait("!document.getElementById('between').hidden")?;
+    let row = "document.querySelector('#between tbody tr')";
+    let text = browser.eval(&format!("{row}.textContent"))?;
+    let named = text
+        .as_str()
+        .is_some_and(|t| t.contains("byte[]") && t.contains("Heapster$Interceptor.record"));
+    ensure!(named, "the first row is {text}");
+    Ok(())
+}
+
+/// Light and dark, by the button; lines stay apart from what is behind them.
+fn colours(browser: &mut Browser) -> Result<()> {
+    const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
+         .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
+    for expected in ["true", "false"] {
+        browser.eval("document.getElementById('theme').click()")?;
+        browser.wait(&format!("{BRIGHT} === {expected}"))?;
+    }
+    browser.eval("document.getElementById('theme').click()")?;
+    Ok(())
+}
+
+/// The service ends, and the page says so.
+fn ended(browser: &mut Browser, service: Target) -> Result<()> {
+    ensure!(service.finish()?, "the service failed");
+    browser.wait("document.getElementById('state').textContent === 'finished'")?;
+    Ok(())
+}
+
+/// The top of the page, as the README shows it.
+fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
+    let features = json!({"features": [{"name": "prefers-color-scheme", "value": "light"}]});
+    browser.call("Emulation.setEmulatedMedia", features)?;
+    browser.eval("scrollTo(0, 0); document.activeElement.blur()")?;
+    std::thread::sleep(Duration::from_millis(800));
+    let clip = json!({"x": 0, "y": 0, "width": 1285, "height": 860, "scale": 0.8});
+    let taken = browser.call("Page.captureScreenshot", json!({"clip": clip}))?;
+    fs::write(file, decode(taken["data"].as_str().context("a picture")?)?)?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+/// Names that are HTML stay text.
+fn hostile(browser: &mut Browser, built: &Path, folder: &Path) -> Result<()> {
+    let trace: PathBuf = folder.join("hostile.db");
+    let site = Site {
+        class: HOSTILE,
+        frames: &[(HOSTILE, HOSTILE, HOSTILE, 1)],
+        ..SITES[0]
+    };
+    let scene = Scene {
+        sites: &[site],
+        ..Scene::default()
+    };
+    synthetic::write(&trace, &scene)?;
+    let ui = Ui::start(built, &trace)?;
+    open(browser, &ui)?;
+    choose(browser, "by", "site")?;
+    browser.wait(&format!("({GRAPH}.dataset.top ?? '').includes(' at ')"))?;
+    focus(browser, "document.querySelector('#list tbody button')")?;
+    browser.key("Enter")?;
+    browser.wait("Number(document.getElementById('flame').dataset.frames ?? 0) === 2")?;
+    focus(browser, GRAPH)?;
+    for key in ["Home", "a", "End", "b"] {
+        browser.key(key)?;
+    }
+    browser.wait("!document.getElementById('between').hidden")?;
+    let shown = browser.eval("document.querySelector('#list tbody .name').textContent")?;
+    ensure!(shown == HOSTILE, "the name is shown as {shown}");
+    ensure!(
+        browser.eval("document.querySelectorAll('img').length")? == 0,
+        "a name became an element"
+    );
+    ensure!(
+        browser.eval("window.hacked ?? null")?.is_null(),
+        "a name became a script"
+    );
+    ui.no_fault(browser)?;
+    drop(ui);
+    browser.events()?;
+    Ok(())
+}
