@@ -23,6 +23,24 @@ pub(crate) fn ensure_readers() -> Result<()> {
     Ok(())
 }
 
+/// A Python with these packages, in an environment of its own in `folder`, made there if it is not yet.
+pub(crate) fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
+    let python = ensure(&["python3"], "python3")?;
+    let inside = folder.join("bin/python");
+    if !inside.is_file() {
+        let mut make = Command::new(&python);
+        if run(make.args(["-m", "venv"]).arg(folder)).is_err() {
+            // Debian keeps the module in a package of its own.
+            ensure(&["a Python with venv"], "python3-venv").ok();
+            run(make.arg("--clear"))?;
+        }
+    }
+    run(Command::new(&inside)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(packages))?;
+    Ok(inside)
+}
+
 /// The first of these programs that is on the path; else a package is installed that has one.
 fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     if let Some(found) = programs.iter().find_map(|p| on_path(p)) {
