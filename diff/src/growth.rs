@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::OffHeap;
 use crate::names::{self, LabelKind, Name};
-use crate::series::Trend;
 use crate::shared::Label;
 use crate::summary::Summary;
 use crate::trie::{Step, StepId, Trie};
+use heapdiff_trend::Trend;
 
 /// Growth smaller than this is noise, whatever the heap's size.
 const LEAST: u64 = 16 << 10;

@@ -24,7 +24,6 @@ mod names;
 mod partings;
 mod report;
 pub mod samples;
-mod series;
 mod shared;
 pub mod size;
 mod summary;

@@ -2,8 +2,8 @@
 
 use crate::detect::Finding;
 use crate::report::Verdict;
-use crate::series::Trend;
 use crate::survival::Survival;
+use heapdiff_trend::Trend;
 
 /// All that speaks for or against a suspect.
 #[derive(Debug)]

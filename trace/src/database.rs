@@ -40,6 +40,20 @@ pub enum TraceError {
         /// Its version.
         found: i32,
     },
+    /// Something else in a table's place.
+    #[error("{}: no table {table} as a trace has it", path.display())]
+    Table {
+        /// The trace.
+        path: PathBuf,
+        /// The table's name.
+        table: &'static str,
+    },
+    /// A query that does not come to an end.
+    #[error("{}: damaged: reading it takes longer than a file of its size can need", path.display())]
+    Endless {
+        /// The trace.
+        path: PathBuf,
+    },
 }
 
 /// An open trace.
@@ -138,6 +152,10 @@ impl Database {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
     }
 
     /// The connection, for queries of any kind.

@@ -5,7 +5,7 @@
 
 /// How a figure went from dump to dump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Trend {
+pub enum Trend {
     /// It is about what it was, or less.
     Level,
     /// It grew at every step; of two dumps, all that can be said.
@@ -39,7 +39,8 @@ impl Trend {
     /// Tells what a series does; changes up to `noise` are none.
     ///
     /// Cost: linear.
-    pub(crate) fn of(figures: &[u64], noise: u64) -> Self {
+    #[must_use]
+    pub fn of(figures: &[u64], noise: u64) -> Self {
         let (Some(&first), Some(&last)) = (figures.first(), figures.last()) else {
             return Self::Level;
         };
@@ -98,12 +99,14 @@ impl Trend {
     }
 
     /// Whether it grew at every step: what is to be looked at first.
-    pub(crate) const fn is_steady(self) -> bool {
+    #[must_use]
+    pub const fn is_steady(self) -> bool {
         matches!(self, Self::Steady)
     }
 
     /// Whether it stopped growing.
-    pub(crate) const fn is_over(self) -> bool {
+    #[must_use]
+    pub const fn is_over(self) -> bool {
         matches!(
             self,
             Self::Level | Self::Plateau | Self::WarmUp | Self::Jump | Self::Sawtooth
@@ -111,7 +114,8 @@ impl Trend {
     }
 
     /// As reports call it.
-    pub(crate) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Level => "level",
             Self::Steady => "steady",
@@ -127,7 +131,8 @@ impl Trend {
     }
 
     /// The sentence that a reader can check against the figures; none for two dumps.
-    pub(crate) fn sentence(self, figures: &[u64]) -> Option<String> {
+    #[must_use]
+    pub fn sentence(self, figures: &[u64]) -> Option<String> {
         let steps = figures.len().saturating_sub(1);
         if steps < 2 {
             return None;

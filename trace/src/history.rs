@@ -1,0 +1,418 @@
+//! What was alive of some sites over time, as steps: figures change where rows say so and stay in between.
+
+use std::collections::HashMap;
+
+use heapdiff_trend::onset;
+
+use crate::TraceError;
+use crate::read::{Amount, Collection, Run, Tick, Trace};
+
+/// Points that a trend is told from, at most.
+const MOST_POINTS: usize = 64;
+/// Fewer major collections than that say too little of a trend.
+const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
+
+/// A part of a run, in milliseconds since it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Ticks that end before are left out.
+    pub from_ms: u64,
+    /// Ticks that end later are left out.
+    pub to_ms: u64,
+}
+
+impl Window {
+    /// All of it.
+    pub const ALL: Self = Self {
+        from_ms: 0,
+        to_ms: u64::MAX,
+    };
+}
+
+/// A run's ticks and collections, and the part of them that is looked at.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    ticks: Vec<Tick>,
+    index: HashMap<i64, usize>,
+    /// All collections of the run.
+    collections: Vec<Collection>,
+    from: usize,
+    to: usize,
+}
+
+impl Timeline {
+    /// Reads a run's ticks and collections.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn of(trace: &Trace, run: &Run, window: Window) -> Result<Self, TraceError> {
+        let ticks = trace.ticks(run.id)?;
+        let collections = trace.collections(run.id)?;
+        Ok(Self::new(ticks, collections, window))
+    }
+
+    fn new(ticks: Vec<Tick>, collections: Vec<Collection>, window: Window) -> Self {
+        let index = ticks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
+        let from = ticks.partition_point(|t| t.uptime_ms < window.from_ms);
+        let to = ticks.partition_point(|t| t.uptime_ms <= window.to_ms);
+        Self {
+            ticks,
+            index,
+            collections,
+            from,
+            to: to.max(from),
+        }
+    }
+
+    /// The ticks of the window, oldest first.
+    #[must_use]
+    pub fn ticks(&self) -> &[Tick] {
+        &self.ticks[self.from..self.to]
+    }
+
+    /// The collections of the window, oldest first.
+    pub fn collections(&self) -> impl Iterator<Item = &Collection> {
+        let from = self
+            .ticks()
+            .first()
+            .map_or(u64::MAX, |t| t.uptime_ms.saturating_sub(t.span_ms));
+        let to = self.ticks().last().map_or(0, |t| t.uptime_ms);
+        self.collections
+            .iter()
+            .filter(move |c| (from..=to).contains(&c.uptime_ms))
+    }
+
+    /// The ticks at the ends of which something collected before can be missing from what is alive: the one
+    /// that a collection ended in, and the next, in which the agent's thread has surely looked.
+    fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
+        let at = self
+            .ticks
+            .partition_point(|t| t.uptime_ms < collection.uptime_ms);
+        (self.from..self.to)
+            .contains(&at)
+            .then(|| (at, (at + 1).min(self.to - 1)))
+    }
+
+    /// The bounds of the rows of `tick` up to the window's end.
+    fn rows(&self) -> Option<(i64, i64)> {
+        let ids = || self.ticks[..self.to].iter().map(|t| t.id);
+        Some((ids().min()?, ids().max()?))
+    }
+}
+
+/// What the points of a trend are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// What is alive after collections of the whole heap: surely not garbage.
+    Major,
+    /// The least that is alive between collections of any kind: garbage that is old may be among it.
+    Collections,
+    /// The least in equal parts of the time: nothing was collected.
+    Ticks,
+}
+
+impl Basis {
+    /// As reports call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Major => "major",
+            Self::Collections => "collections",
+            Self::Ticks => "ticks",
+        }
+    }
+}
+
+/// The moments at which what is alive is compared: runs of ticks of which each counts with its least figure.
+#[derive(Clone, Debug)]
+pub struct Points {
+    /// What they are.
+    pub basis: Basis,
+    pub(crate) ranges: Vec<(usize, usize)>,
+    /// The first and the last major collection.
+    pub(crate) across: Option<[(usize, usize); 2]>,
+    /// Major collections of the window.
+    pub majors: usize,
+    /// All collections of the window.
+    pub collections: usize,
+}
+
+impl Points {
+    /// Those of a window: after major collections where there are five or more.
+    #[must_use]
+    pub fn of(timeline: &Timeline) -> Self {
+        let all: Vec<&Collection> = timeline.collections().collect();
+        let ranges = |major: bool| {
+            let chosen = all.iter().filter(|c| c.major || !major);
+            let mut ranges: Vec<(usize, usize)> =
+                chosen.filter_map(|c| timeline.after(c)).collect();
+            ranges.dedup();
+            ranges
+        };
+        let (major, any) = (ranges(true), ranges(false));
+        let across = match &major[..] {
+            [first, .., last] => Some([*first, *last]),
+            _ => None,
+        };
+        let (basis, ranges) = if major.len() >= LEAST_MAJOR {
+            (Basis::Major, thinned(&major))
+        } else if !any.is_empty() {
+            (Basis::Collections, joined(&any))
+        } else {
+            let ticks: Vec<(usize, usize)> = (timeline.from..timeline.to).map(|i| (i, i)).collect();
+            (Basis::Ticks, joined(&ticks))
+        };
+        Self {
+            basis,
+            ranges,
+            across,
+            majors: all.iter().filter(|c| c.major).count(),
+            collections: all.len(),
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The last tick that counts: what is alive behind it has not been through a collection.
+    fn end(&self) -> Option<usize> {
+        self.ranges.last().map(|r| r.1)
+    }
+}
+
+/// As many as are wanted, evenly.
+fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let count = ranges.len().min(MOST_POINTS);
+    let pick = |i: usize| ranges[i * (ranges.len() - 1) / (count - 1).max(1)];
+    (0..count).map(pick).collect()
+}
+
+/// Neighbours joined, so that as many are left as are wanted and each holds three where there are enough: the
+/// young generation's collections leave old garbage, and the least of a few is nearer to what stays.
+fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let count = (ranges.len() / 3)
+        .clamp(LEAST_MAJOR * 2, MOST_POINTS)
+        .min(ranges.len());
+    (0..count)
+        .filter_map(|i| {
+            let part = &ranges[i * ranges.len() / count..(i + 1) * ranges.len() / count];
+            Some((part.first()?.0, part.last()?.1))
+        })
+        .collect()
+}
+
+/// What is alive at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Live {
+    /// Samples, objects and bytes.
+    pub amount: Amount,
+    /// Variance of the estimate of the bytes.
+    pub variance: f64,
+}
+
+impl Live {
+    /// Half of the interval that covers the true bytes in 95 of 100 cases.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        1.959_964 * self.variance.sqrt()
+    }
+}
+
+/// What some sites did in a window, together.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// What was alive before the window's first tick.
+    before: Live,
+    /// What is alive from a tick on.
+    at: Vec<(usize, Live)>,
+    /// Allocated in the window.
+    pub allocated: Amount,
+    /// Collected in it.
+    pub collected: Amount,
+}
+
+/// Sums that may pass below zero in between.
+#[derive(Clone, Copy, Default)]
+struct Change {
+    samples: i128,
+    objects: i128,
+    bytes: i128,
+    variance: f64,
+}
+
+impl Change {
+    fn add(&mut self, live: &Live, sign: i128) {
+        self.samples += sign * i128::from(live.amount.samples);
+        self.objects += sign * i128::from(live.amount.objects);
+        self.bytes += sign * i128::from(live.amount.bytes);
+        self.variance += sign as f64 * live.variance;
+    }
+
+    fn live(&self) -> Live {
+        let whole = |n: i128| u64::try_from(n.max(0)).unwrap_or(u64::MAX);
+        Live {
+            amount: Amount {
+                samples: whole(self.samples),
+                objects: whole(self.objects),
+                bytes: whole(self.bytes),
+            },
+            variance: self.variance.max(0.0),
+        }
+    }
+}
+
+impl Steps {
+    /// Reads what happened at some sites.
+    ///
+    /// Cost: in time and memory, the rows of these sites.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn of(trace: &Trace, timeline: &Timeline, sites: &[i64]) -> Result<Self, TraceError> {
+        let mut steps = Self::default();
+        let Some((first, last)) = timeline.rows() else {
+            return Ok(steps);
+        };
+        let mut before = Change::default();
+        let mut changes: Vec<(usize, Live, i128)> = Vec::new();
+        for &site in sites {
+            let mut rows: Vec<_> = trace
+                .site_ticks(site, first, last)?
+                .into_iter()
+                .filter_map(|row| timeline.index.get(&row.tick).map(|&i| (i, row)))
+                .filter(|(i, _)| *i < timeline.to)
+                .collect();
+            rows.sort_by_key(|(i, _)| *i);
+            let mut now = Live::default();
+            let mut entered = false;
+            for (i, row) in rows {
+                let next = Live {
+                    amount: row.live,
+                    variance: row.variance,
+                };
+                if i >= timeline.from {
+                    if !entered {
+                        before.add(&now, 1);
+                        entered = true;
+                    }
+                    steps.allocated = steps.allocated.plus(row.allocated);
+                    steps.collected = steps.collected.plus(row.collected);
+                    changes.push((i, now, -1));
+                    changes.push((i, next, 1));
+                }
+                now = next;
+            }
+            if !entered {
+                before.add(&now, 1);
+            }
+        }
+        changes.sort_by_key(|(i, ..)| *i);
+        steps.before = before.live();
+        let mut sum = before;
+        for together in changes.chunk_by(|a, b| a.0 == b.0) {
+            for (_, live, sign) in together {
+                sum.add(live, *sign);
+            }
+            steps.at.push((together[0].0, sum.live()));
+        }
+        Ok(steps)
+    }
+
+    /// What is alive at the end of a tick.
+    fn at(&self, tick: usize) -> Live {
+        let behind = self.at.partition_point(|(i, _)| *i <= tick);
+        match behind.checked_sub(1) {
+            Some(last) => self.at[last].1,
+            None => self.before,
+        }
+    }
+
+    /// The least that is alive at the ends of some ticks.
+    pub(crate) fn least(&self, (first, last): (usize, usize)) -> Live {
+        let behind = self.at.partition_point(|(i, _)| *i <= first);
+        let within = self.at[behind..].iter().take_while(|(i, _)| *i <= last);
+        within.fold(self.at(first), |least, (_, live)| {
+            match live.amount.bytes < least.amount.bytes {
+                true => *live,
+                false => least,
+            }
+        })
+    }
+
+    /// What is alive at the window's end.
+    #[must_use]
+    pub fn last(&self) -> Live {
+        self.at.last().map_or(self.before, |(_, live)| *live)
+    }
+
+    /// What was alive before the window's first tick.
+    #[must_use]
+    pub fn before(&self) -> Live {
+        self.before
+    }
+
+    /// When what stays began to grow, in milliseconds since the run began. What stays at a moment is the least
+    /// that is alive from there up to the last collection, so garbage that is collected later does
+    /// not count. None where nothing grows.
+    ///
+    /// Cost: linear in the window's ticks.
+    #[must_use]
+    pub fn began(&self, timeline: &Timeline, points: &Points) -> Option<Began> {
+        let end = points.end()?;
+        let mut stays = Vec::with_capacity(end + 1 - timeline.from.min(end));
+        let mut least = u64::MAX;
+        for i in (timeline.from..=end).rev() {
+            least = least.min(self.at(i).amount.bytes);
+            stays.push((timeline.ticks[i].uptime_ms as f64, least as f64));
+        }
+        stays.reverse();
+        let knee = onset(&stays)?;
+        let tick = &timeline.ticks[timeline.from + knee];
+        Some(Began {
+            uptime_ms: tick.uptime_ms,
+            time_ms: tick.time_ms,
+            within: knee > 0,
+        })
+    }
+
+    /// What is alive over the window in at most `most` parts of it: the least of each, with the time of the
+    /// part's end.
+    #[must_use]
+    pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
+        let ticks = timeline.to - timeline.from;
+        let count = ticks.min(most);
+        (0..count)
+            .map(|i| {
+                let first = timeline.from + i * ticks / count;
+                let last = timeline.from + (i + 1) * ticks / count - 1;
+                (timeline.ticks[last], self.least((first, last)))
+            })
+            .collect()
+    }
+
+    /// Time (since the run began, milliseconds) and figures at each point.
+    pub(crate) fn points(&self, timeline: &Timeline, points: &Points) -> Vec<(u64, Live)> {
+        let at = |&range: &(usize, usize)| (timeline.ticks[range.0].uptime_ms, self.least(range));
+        points.ranges.iter().map(at).collect()
+    }
+}
+
+/// When something began to grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// Milliseconds since the run began.
+    pub uptime_ms: u64,
+    /// Milliseconds since 1970.
+    pub time_ms: u64,
+    /// False: it grew from the window's first tick on, perhaps since before.
+    pub within: bool,
+}

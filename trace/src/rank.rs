@@ -1,0 +1,333 @@
+//! Which sites or classes leak: ranked by the trend of what stays.
+//!
+//! Garbage that has not been collected yet looks alive, so figures are compared after collections only
+//! ([`Points`]). The slope is a robust one with its interval, widened by the error of the estimates; and a trend
+//! tells what still grows from what filled up and stayed.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use heapdiff_trend::{Slope, Trend};
+
+use crate::TraceError;
+use crate::history::{Basis, Live, Points, Steps, Timeline};
+use crate::read::{Amount, Site, Trace};
+
+const MS_PER_HOUR: f64 = 3_600_000.0;
+/// Figures that a trend is told from: medians of as many parts of the points.
+const PARTS: usize = 8;
+/// Growth below this part of all that is alive is none.
+const NOISE_PART: u64 = 1000;
+
+/// What is ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum By {
+    /// Allocation sites: class and stack.
+    #[default]
+    Site,
+    /// Classes, all sites of each together.
+    Class,
+}
+
+/// What a candidate is taken for, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It grows for certain, across collections of the whole heap, and still does.
+    Leak,
+    /// It grows, but less surely, ever more slowly, or no major collection has tried it.
+    Growth,
+    /// It seems to grow; too few collections tell.
+    Unclear,
+    /// It grew and is full.
+    Plateau,
+    /// It grew at the start.
+    Warmup,
+    /// It does not grow.
+    Level,
+}
+
+impl Verdict {
+    /// As reports call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Leak => "leak",
+            Self::Growth => "growth",
+            Self::Unclear => "unclear",
+            Self::Plateau => "plateau",
+            Self::Warmup => "warmup",
+            Self::Level => "level",
+        }
+    }
+}
+
+/// A slope in whole units an hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HourlySlope {
+    /// The Theil-Sen estimate.
+    pub slope: i64,
+    /// Its 95 % interval, that of the estimates included; none with fewer than five points.
+    pub ci95: Option<[i64; 2]>,
+}
+
+impl HourlySlope {
+    /// Whether it rises for certain.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        self.ci95.is_some_and(|[low, _]| low > 0)
+    }
+}
+
+/// What some sites' figures say together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trending {
+    /// What it is taken for.
+    pub verdict: Verdict,
+    /// How the figures went, as reports of dumps call it.
+    pub trend: Trend,
+    /// The last point less the first.
+    pub grown_objects: i64,
+    /// The same in bytes.
+    pub grown_bytes: i64,
+    /// Bytes an hour.
+    pub bytes: HourlySlope,
+    /// Objects an hour, without an interval of the estimates.
+    pub objects: HourlySlope,
+    /// Whether it grew from the first major collection to the last; none where there were not two.
+    pub across_major: Option<bool>,
+    /// Of the bytes allocated in the window, the part that was not collected in it, in thousandths.
+    pub survival_permille: u64,
+}
+
+/// A candidate.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// What is allocated.
+    pub class: Arc<str>,
+    /// The sites that do it; one when sites are ranked.
+    pub sites: Vec<Site>,
+    /// What is alive at the window's end.
+    pub live: Live,
+    /// Allocated in the window.
+    pub allocated: Amount,
+    /// Collected in it.
+    pub collected: Amount,
+    /// What the figures say.
+    pub trending: Trending,
+}
+
+/// Candidates, the worst first.
+#[derive(Clone, Debug)]
+pub struct Ranking {
+    /// What is compared.
+    pub points: Points,
+    /// What is alive at the window's end, of all sites.
+    pub live: Live,
+    /// Allocated in the window.
+    pub allocated: Amount,
+    /// Collected in it.
+    pub collected: Amount,
+    /// All that were alive or allocated in the window.
+    pub candidates: Vec<Candidate>,
+}
+
+/// Ranks what a run's window shows.
+///
+/// Cost: the rows of the run up to the window's end are read once; memory for those of one candidate
+/// at a time and 64 figures of each.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn rank(trace: &Trace, timeline: &Timeline, by: By) -> Result<Ranking, TraceError> {
+    let points = Points::of(timeline);
+    let mut groups: BTreeMap<(Arc<str>, i64), Vec<Site>> = BTreeMap::new();
+    for site in trace.sites()? {
+        let number = match by {
+            By::Site => site.id,
+            By::Class => 0,
+        };
+        let key = (Arc::clone(&site.class), number);
+        groups.entry(key).or_default().push(site);
+    }
+    let mut ranking = Ranking {
+        points,
+        live: Live::default(),
+        allocated: Amount::default(),
+        collected: Amount::default(),
+        candidates: Vec::new(),
+    };
+    let mut gathered = Vec::new();
+    for ((class, _), sites) in groups {
+        let ids: Vec<i64> = sites.iter().map(|s| s.id).collect();
+        let steps = Steps::of(trace, timeline, &ids)?;
+        let live = steps.last();
+        if live.amount == Amount::default()
+            && steps.allocated == Amount::default()
+            && steps.collected == Amount::default()
+        {
+            continue;
+        }
+        ranking.live.amount = ranking.live.amount.plus(live.amount);
+        ranking.live.variance += live.variance;
+        ranking.allocated = ranking.allocated.plus(steps.allocated);
+        ranking.collected = ranking.collected.plus(steps.collected);
+        let evidence = Evidence::of(&steps, timeline, &ranking.points);
+        gathered.push((class, sites, live, evidence));
+    }
+    let noise = ranking.live.amount.bytes / NOISE_PART;
+    ranking.candidates = gathered
+        .into_iter()
+        .map(|(class, sites, live, evidence)| Candidate {
+            class,
+            sites,
+            live,
+            allocated: evidence.allocated,
+            collected: evidence.collected,
+            trending: evidence.trending(ranking.points.basis, noise),
+        })
+        .collect();
+    ranking.candidates.sort_by_key(|c| {
+        let t = &c.trending;
+        let low = t.bytes.ci95.map_or(i64::MIN, |[low, _]| low);
+        let grows = matches!(
+            t.verdict,
+            Verdict::Leak | Verdict::Growth | Verdict::Unclear
+        );
+        let grown = if grows { (low, t.grown_bytes) } else { (0, 0) };
+        (t.verdict, Reverse(grown), Reverse(c.live.amount.bytes))
+    });
+    Ok(ranking)
+}
+
+/// The figures of a candidate at the points.
+pub(crate) struct Evidence {
+    points: Vec<(u64, Live)>,
+    across: Option<[Live; 2]>,
+    allocated: Amount,
+    collected: Amount,
+}
+
+impl Evidence {
+    pub(crate) fn of(steps: &Steps, timeline: &Timeline, points: &Points) -> Self {
+        Self {
+            points: steps.points(timeline, points),
+            across: points
+                .across
+                .map(|ends| ends.map(|range| steps.least(range))),
+            allocated: steps.allocated,
+            collected: steps.collected,
+        }
+    }
+
+    /// Growth up to `noise` bytes is none.
+    pub(crate) fn trending(&self, basis: Basis, noise: u64) -> Trending {
+        let (first, last) = match (self.points.first(), self.points.last()) {
+            (Some(first), Some(last)) => (*first, *last),
+            _ => ((0, Live::default()), (0, Live::default())),
+        };
+        let sigma = self.sigma(&first.1, &last.1);
+        let hours = last.0.saturating_sub(first.0) as f64 / MS_PER_HOUR;
+        let noise = noise.max((1.959_964 * sigma) as u64);
+        let line = |figure: fn(&Live) -> u64| {
+            let points = self.points.iter();
+            let points: Vec<(f64, f64)> = points
+                .map(|(t, live)| (*t as f64 / MS_PER_HOUR, figure(live) as f64))
+                .collect();
+            Slope::of(&points)
+        };
+        let bytes = line(|live| live.amount.bytes);
+        let bytes = bytes.map_or_else(HourlySlope::default, |s| widened(&s, sigma, hours));
+        let objects = line(|live| live.amount.objects);
+        let objects = objects.map_or_else(HourlySlope::default, |s| widened(&s, 0.0, hours));
+        let trend = Trend::of(&self.figures(), noise);
+        let across_major = self
+            .across
+            .map(|[first, last]| last.amount.bytes > first.amount.bytes.saturating_add(noise));
+        let grown_bytes = change(first.1.amount.bytes, last.1.amount.bytes);
+        let verdict = match trend {
+            Trend::Level | Trend::Sawtooth => Verdict::Level,
+            Trend::WarmUp => Verdict::Warmup,
+            Trend::Plateau | Trend::Jump => Verdict::Plateau,
+            _ if basis == Basis::Ticks || bytes.ci95.is_none() => Verdict::Unclear,
+            Trend::Steady | Trend::Uneven | Trend::RisingSawtooth | Trend::Late
+                if bytes.is_sure() && across_major == Some(true) =>
+            {
+                Verdict::Leak
+            }
+            _ => Verdict::Growth,
+        };
+        let stayed = self.allocated.bytes.saturating_sub(self.collected.bytes);
+        let survival = (u128::from(stayed) * 1000).checked_div(u128::from(self.allocated.bytes));
+        Trending {
+            verdict,
+            trend,
+            grown_objects: change(first.1.amount.objects, last.1.amount.objects),
+            grown_bytes,
+            bytes,
+            objects,
+            across_major,
+            survival_permille: survival.and_then(|s| u64::try_from(s).ok()).unwrap_or(0),
+        }
+    }
+
+    /// Standard error of the growth. Samples that were there at both ends cancel; the growth itself is
+    /// of others, and so are at most as many of the first as were collected meanwhile, and what came in their place.
+    fn sigma(&self, first: &Live, last: &Live) -> f64 {
+        let ratio = [last, first]
+            .iter()
+            .find(|live| live.amount.bytes > 0)
+            .map_or(0.0, |live| live.variance / live.amount.bytes as f64);
+        let grown = last.amount.bytes.abs_diff(first.amount.bytes);
+        let replaced = first.amount.bytes.min(self.collected.bytes);
+        (ratio * (grown as f64 + 2.0 * replaced as f64)).sqrt()
+    }
+
+    /// Medians of parts of the points.
+    fn figures(&self) -> Vec<u64> {
+        let all: Vec<u64> = self
+            .points
+            .iter()
+            .map(|(_, live)| live.amount.bytes)
+            .collect();
+        let parts = all.len().min(PARTS);
+        (0..parts)
+            .map(|i| {
+                let mut part = all[i * all.len() / parts..(i + 1) * all.len() / parts].to_vec();
+                part.sort_unstable();
+                part[part.len() / 2]
+            })
+            .collect()
+    }
+}
+
+fn change(from: u64, to: u64) -> i64 {
+    let change = i128::from(to) - i128::from(from);
+    i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The interval of the line and that of the estimates, which have nothing to do with each other.
+fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
+    let sampling = match hours > 0.0 {
+        true => 1.959_964 * sigma / hours,
+        false => 0.0,
+    };
+    HourlySlope {
+        // `as` saturates.
+        slope: slope.slope.round() as i64,
+        ci95: slope.ci95.map(|[low, high]| {
+            let below = (slope.slope - low).hypot(sampling);
+            let above = (high - slope.slope).hypot(sampling);
+            [
+                (slope.slope - below).floor() as i64,
+                (slope.slope + above).ceil() as i64,
+            ]
+        }),
+    }
+}
+
+/// What some sites' figures say together, without a ranking.
+#[must_use]
+pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending {
+    Evidence::of(steps, timeline, points).trending(points.basis, 0)
+}

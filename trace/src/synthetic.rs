@@ -1,0 +1,314 @@
+//! Traces that no JVM wrote: for tests here, of the command line and of the live view.
+//!
+//! Rows are plain inserts into the tables of `schema.sql`, without any code of the writer's.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use crate::{Database, TraceError};
+
+/// When the first run begins, milliseconds since 1970.
+pub const STARTED_MS: i64 = 1_760_000_000_000;
+
+/// A frame: class, method, file and line.
+pub type Frame<'a> = (&'a str, &'a str, &'a str, i64);
+
+/// A site whose figures functions of the tick say.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    /// What it allocates.
+    pub class: &'a str,
+    /// Its stack, the leaf first.
+    pub frames: &'a [Frame<'a>],
+    /// Bytes of an object.
+    pub size: i64,
+    /// Objects alive at the end of a tick, from 1 on.
+    pub live: fn(i64) -> i64,
+    /// Objects that are allocated and collected within a tick, besides.
+    pub churn: i64,
+}
+
+/// What a trace is made of.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The sites.
+    pub sites: &'a [Site<'a>],
+    /// How many ticks there are.
+    pub ticks: i64,
+    /// Their length in milliseconds.
+    pub span_ms: i64,
+    /// A collection of the young generation comes every so many ticks; 0: never.
+    pub minor: i64,
+    /// One of the whole heap.
+    pub major: i64,
+    /// Objects that a sample stands for.
+    pub weight: i64,
+    /// How the run ended: 0 well, else it is still running.
+    pub running: bool,
+}
+
+impl Default for Scene<'_> {
+    fn default() -> Self {
+        Self {
+            sites: &SITES,
+            ticks: 120,
+            span_ms: 1000,
+            minor: 2,
+            major: 10,
+            weight: 16,
+            running: false,
+        }
+    }
+}
+
+const MAIN: Frame<'static> = ("com.acme.Main", "main", "Main.java", 12);
+
+/// A service that keeps one buffer for each request, from the 20th tick on; a cache that fills and
+/// stays full; tables that are loaded at the start; sessions that come and go; short-lived strings.
+pub const SITES: [Site<'static>; 5] = [
+    Site {
+        class: "byte[]",
+        frames: &[
+            ("com.acme.Interceptor", "record", "Interceptor.java", 31),
+            ("com.acme.Handler", "handle", "Handler.java", 40),
+            MAIN,
+        ],
+        size: 2064,
+        live: |t| (t - 20).max(0) * 160 + ripple(t, 2) * 16,
+        churn: 32,
+    },
+    Site {
+        class: "com.acme.Page",
+        frames: &[
+            ("com.acme.Cache", "load", "Cache.java", 22),
+            ("com.acme.Handler", "handle", "Handler.java", 42),
+            MAIN,
+        ],
+        size: 4096,
+        live: |t| (t * 32).min(1600) + ripple(t, 3) * 16,
+        churn: 0,
+    },
+    Site {
+        class: "com.acme.Tax",
+        frames: &[("com.acme.Tables", "<clinit>", "Tables.java", 9), MAIN],
+        size: 256,
+        live: |_| 4800,
+        churn: 0,
+    },
+    Site {
+        class: "com.acme.Session",
+        frames: &[
+            ("com.acme.Sessions", "open", "Sessions.java", 17),
+            ("com.acme.Handler", "handle", "Handler.java", 38),
+            MAIN,
+        ],
+        size: 512,
+        // Until a major collection nothing of it goes.
+        live: |t| 320 + t % 10 * 160,
+        churn: 0,
+    },
+    Site {
+        class: "java.lang.String",
+        frames: &[
+            (
+                "java.lang.StringBuilder",
+                "toString",
+                "StringBuilder.java",
+                453,
+            ),
+            ("com.acme.Log", "line", "Log.java", 55),
+            ("com.acme.Handler", "handle", "Handler.java", 44),
+            MAIN,
+        ],
+        size: 48,
+        live: |t| 160 * ripple(t, 5),
+        churn: 16_000,
+    },
+];
+
+/// A number from 0 to 4 that looks like chance and is not.
+const fn ripple(tick: i64, seed: i64) -> i64 {
+    (tick * 7919 + seed * 104_729) % 31 % 5
+}
+
+/// Writes a run to a trace, which is made where there is none. Returns the run's id.
+///
+/// # Errors
+/// The file cannot be written, or is no trace.
+pub fn write(path: &Path, scene: &Scene<'_>) -> Result<i64, TraceError> {
+    let database = Database::create(path)?;
+    rows(database.connection(), scene).map_err(|source| TraceError::Sqlite {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
+    let t = connection.unchecked_transaction()?;
+    let number: i64 = t.query_row("SELECT count(*) + 1 FROM run", [], |r| r.get(0))?;
+    // Traces with several runs have them one after the other.
+    let start = STARTED_MS + (number - 1) * 86_400_000;
+    let end = (!scene.running).then_some(start + scene.ticks * scene.span_ms);
+    t.execute(
+        "INSERT INTO run (uid, pid, host, service, started_ms, ended_ms, jvm, command, flags, options,
+            interval_bytes, strategy)
+         VALUES (?1, ?2, 'shop-1', 'shop', ?3, ?4, 'OpenJDK 64-Bit Server VM 25.0.3+9', 'com.acme.Main serve',
+            '-Xmx256m', 'trace=shop.db', 32768, 'bytes')",
+        params![format!("synthetic-{number}"), 4710 + number, start, end],
+    )?;
+    let run = t.last_insert_rowid();
+    let sites: Vec<i64> = scene
+        .sites
+        .iter()
+        .map(|site| self::site(&t, site))
+        .collect::<rusqlite::Result<_>>()?;
+    let mut lives = vec![0; sites.len()];
+    for tick in 1..=scene.ticks {
+        let uptime = tick * scene.span_ms;
+        let time = start + uptime;
+        let used: i64 = scene.sites.iter().map(|s| (s.live)(tick) * s.size).sum();
+        t.execute(
+            "INSERT INTO tick (run, time_ms, uptime_ms, span_ms, heap_used, heap_committed, metaspace_used,
+                metaspace_committed, loaded_classes, samples, lost_samples, lost_bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, 268435456, ?6, 16777216, ?7, ?8, 0, 0)",
+            params![run, time, uptime, scene.span_ms, 8_388_608 + used, 8_388_608 + tick * 64, 1000 + tick, 64],
+        )?;
+        let row = t.last_insert_rowid();
+        for ((site, &id), before) in scene.sites.iter().zip(&sites).zip(&mut lives) {
+            let live = (site.live)(tick);
+            let came = (live - *before).max(0) + site.churn;
+            let went = came + *before - live;
+            if came == 0 && went == 0 {
+                continue;
+            }
+            *before = live;
+            let each = |n: i64| [(n + scene.weight - 1) / scene.weight, n, n * site.size];
+            let [came, went, live] = [came, went, live].map(each);
+            let one = (scene.weight * site.size) as f64;
+            t.execute(
+                "INSERT INTO site_tick VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                params![
+                    id,
+                    row,
+                    came[0],
+                    came[1],
+                    came[2],
+                    went[0],
+                    went[1],
+                    went[2],
+                    live[0],
+                    live[1],
+                    live[2],
+                    live[0] as f64 * one * one
+                ],
+            )?;
+        }
+        let due = |every: i64| every > 0 && tick % every == 0;
+        if due(scene.major) || due(scene.minor) {
+            let major = due(scene.major);
+            let (collector, cause) = match major {
+                true => ("G1 Old Generation", "System.gc()"),
+                false => ("G1 Young Generation", "G1 Evacuation Pause"),
+            };
+            t.execute(
+                "INSERT INTO collection (run, time_ms, uptime_ms, collector, major, cause, pause_us, before_bytes,
+                    after_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                params![
+                    run,
+                    time - 1,
+                    uptime - 1,
+                    collector,
+                    major,
+                    cause,
+                    if major { 41_000 } else { 2_500 },
+                    12_582_912 + used,
+                    8_388_608 + used
+                ],
+            )?;
+        }
+    }
+    t.execute(
+        "INSERT INTO dump (run, time_ms, uptime_ms, path) VALUES (?1, ?2, ?3, 'before.hprof')",
+        params![run, start + 5 * scene.span_ms, 5 * scene.span_ms],
+    )?;
+    t.execute(
+        "INSERT INTO note (run, time_ms, text) VALUES (?1, ?2, 'sampling every 32 KiB')",
+        params![run, start],
+    )?;
+    t.commit()?;
+    Ok(run)
+}
+
+fn site(connection: &Connection, site: &Site<'_>) -> rusqlite::Result<i64> {
+    let mut parent: Option<i64> = None;
+    for &(class, method, file, line) in site.frames.iter().rev() {
+        let class = self::class(connection, class)?;
+        let found =
+            "SELECT id FROM frame WHERE class = ?1 AND method = ?2 AND file = ?3 AND line = ?4";
+        let add = "INSERT INTO frame (class, method, file, line) VALUES (?1, ?2, ?3, ?4)";
+        let frame = once(connection, found, add, params![class, method, file, line])?;
+        let found = "SELECT id FROM stack WHERE parent IS ?1 AND frame = ?2";
+        let add = "INSERT INTO stack (parent, frame) VALUES (?1, ?2)";
+        parent = Some(once(connection, found, add, params![parent, frame])?);
+    }
+    let class = self::class(connection, site.class)?;
+    let found = "SELECT id FROM site WHERE class = ?1 AND stack IS ?2";
+    let add = "INSERT INTO site (class, stack) VALUES (?1, ?2)";
+    once(connection, found, add, params![class, parent])
+}
+
+fn class(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    let found = "SELECT id FROM class WHERE name = ?1";
+    once(
+        connection,
+        found,
+        "INSERT INTO class (name) VALUES (?1)",
+        [name],
+    )
+}
+
+/// The row that is there, or a new one.
+fn once(
+    connection: &Connection,
+    find: &str,
+    add: &str,
+    values: impl rusqlite::Params + Clone,
+) -> rusqlite::Result<i64> {
+    let found = connection.query_row(find, values.clone(), |r| r.get(0));
+    match found {
+        Err(rusqlite::Error::QueryReturnedNoRows) => {
+            connection.execute(add, values)?;
+            Ok(connection.last_insert_rowid())
+        }
+        found => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SITES, Scene, write};
+    use crate::Database;
+
+    #[test]
+    fn runs_share_their_sites() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        assert_eq!(write(&path, &Scene::default()).unwrap(), 1);
+        assert_eq!(write(&path, &Scene::default()).unwrap(), 2);
+        let database = Database::open(&path).unwrap();
+        let count = |sql| {
+            let count = database
+                .connection()
+                .query_row(sql, [], |r| r.get::<_, i64>(0));
+            count.unwrap()
+        };
+        assert_eq!(count("SELECT count(*) FROM site"), SITES.len() as i64);
+        assert_eq!(count("SELECT count(*) FROM tick"), 240);
+        // What is alive is what came less what went.
+        let odd = "SELECT count(*) FROM (SELECT site, sum(allocated_objects - collected_objects) AS net,
+                max(tick) AS last FROM site_tick WHERE tick <= 120 GROUP BY site) AS s
+            JOIN site_tick AS l ON l.site = s.site AND l.tick = s.last WHERE l.live_objects <> s.net";
+        assert_eq!(count(odd), 0);
+    }
+}

@@ -1,0 +1,189 @@
+//! Traces that nobody meant well with: an answer or an error, in time.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use heapdiff_trace::synthetic::{Scene, write};
+use heapdiff_trace::{By, Points, Steps, Timeline, Trace, TraceError, Window, rank};
+
+/// Asks all there is to be asked.
+fn read(path: &Path) -> Result<u64, TraceError> {
+    let trace = Trace::open(path)?;
+    let stacks = trace.stacks()?;
+    for site in trace.sites()? {
+        let frames = site.stack.map_or(0, |stack| stacks.frames(stack).len());
+        assert!(frames <= 1024);
+    }
+    for run in trace.runs()? {
+        for window in [
+            Window::ALL,
+            Window {
+                from_ms: 9000,
+                to_ms: 7000,
+            },
+            Window {
+                from_ms: 30_000,
+                to_ms: 90_000,
+            },
+        ] {
+            let timeline = Timeline::of(&trace, &run, window)?;
+            for by in [By::Site, By::Class] {
+                let ranking = rank(&trace, &timeline, by)?;
+                for candidate in &ranking.candidates {
+                    let sites: Vec<i64> = candidate.sites.iter().map(|s| s.id).collect();
+                    let steps = Steps::of(&trace, &timeline, &sites)?;
+                    let _ = steps.began(&timeline, &Points::of(&timeline));
+                    assert!(steps.series(&timeline, 60).len() <= 60);
+                }
+            }
+        }
+        trace.notes(run.id)?;
+        trace.dumps(run.id)?;
+    }
+    Ok(trace.odd())
+}
+
+fn made(folder: &Path, sql: &str) -> std::path::PathBuf {
+    let path = folder.join("t.db");
+    let _ = fs::remove_file(&path);
+    write(
+        &path,
+        &Scene {
+            ticks: 60,
+            ..Scene::default()
+        },
+    )
+    .unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA journal_mode = DELETE;")
+        .unwrap();
+    connection.execute_batch(sql).unwrap();
+    path
+}
+
+#[test]
+fn figures_without_sense_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    for (sql, odd) in [
+        ("", false),
+        ("UPDATE stack SET parent = id", false),
+        (
+            "UPDATE stack SET parent = (SELECT max(id) FROM stack)",
+            false,
+        ),
+        ("DELETE FROM frame; DELETE FROM class", false),
+        ("DELETE FROM tick WHERE id % 3 = 0", false),
+        (
+            "DELETE FROM collection; DELETE FROM tick WHERE id > 1",
+            false,
+        ),
+        ("DELETE FROM run", false),
+        (
+            "UPDATE site_tick SET live_bytes = -5, allocated_bytes = -1",
+            true,
+        ),
+        (
+            "UPDATE site_tick SET live_bytes = 9223372036854775807, collected_objects = 9223372036854775807",
+            true,
+        ),
+        (
+            "UPDATE site_tick SET live_bytes = 'much', live_bytes_variance = 'more', live_objects = x'00ff'",
+            true,
+        ),
+        ("UPDATE site_tick SET live_bytes_variance = 9e999", true),
+        ("UPDATE site_tick SET live_bytes_variance = -1", true),
+        ("UPDATE tick SET uptime_ms = 0", false),
+        (
+            "UPDATE tick SET uptime_ms = 9223372036854775807, span_ms = -1",
+            true,
+        ),
+        ("UPDATE tick SET uptime_ms = -uptime_ms, run = 'x'", false),
+        ("UPDATE collection SET uptime_ms = 5, major = 'yes'", true),
+        (
+            "UPDATE run SET started_ms = -1, uid = x'ff', jvm = x'fffe00', command = char(0, 27, 8238)",
+            true,
+        ),
+        (
+            "UPDATE class SET name = name || printf('%.*c', 1000000, 'x')",
+            false,
+        ),
+        ("UPDATE tick SET time_ms = 0 WHERE id % 2", false),
+        (
+            "UPDATE tick SET id = -id; UPDATE site_tick SET tick = -tick",
+            false,
+        ),
+        ("UPDATE tick SET uptime_ms = 60000 - uptime_ms", false),
+    ] {
+        let path = made(folder.path(), sql);
+        let found = read(&path).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert_eq!(found > 0, odd, "{sql}: {found}");
+    }
+}
+
+#[test]
+fn tables_that_are_none_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i";
+    for sql in [
+        format!(
+            "DROP TABLE note; CREATE VIEW note AS {endless} AS run, i AS time_ms, 'x' AS text, i AS id FROM n"
+        ),
+        "DROP TABLE dump".to_owned(),
+        "DROP TABLE dump; CREATE VIRTUAL TABLE dump USING fts5 (id, run)".to_owned(),
+    ] {
+        let path = made(folder.path(), &sql);
+        assert!(
+            matches!(read(&path), Err(TraceError::Table { .. })),
+            "{sql}"
+        );
+    }
+    // A column that is missing, and one that is computed.
+    let path = made(folder.path(), "ALTER TABLE note DROP COLUMN text");
+    assert!(matches!(read(&path), Err(TraceError::Sqlite { .. })));
+    let path = made(
+        folder.path(),
+        "ALTER TABLE note RENAME COLUMN text TO old; ALTER TABLE note ADD COLUMN text AS (zeroblob(2000000000))",
+    );
+    assert!(matches!(read(&path), Err(TraceError::Sqlite { .. })));
+}
+
+#[test]
+fn damaged_files_end_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(folder.path(), "VACUUM");
+    let whole = fs::read(&path).unwrap();
+    let mut seed = 99_u64;
+    let mut next = || {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize
+    };
+    let start = Instant::now();
+    let mut read_well = 0;
+    for round in 0..150 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + next() % 24 {
+            // Heads of pages more often than their content.
+            let page = next() % (bytes.len() / 4096) * 4096;
+            let at = page + next() % if round % 2 == 0 { 4096 } else { 64 };
+            if at >= 100 {
+                bytes[at] = next() as u8;
+            }
+        }
+        if round % 10 == 0 {
+            bytes.truncate(next() % bytes.len());
+        }
+        fs::write(&path, &bytes).unwrap();
+        read_well += usize::from(read(&path).is_ok());
+    }
+    assert!(read_well < 150, "some damage is found");
+    assert!(
+        start.elapsed() < Duration::from_secs(300),
+        "{:?}",
+        start.elapsed()
+    );
+}

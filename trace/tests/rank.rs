@@ -1,0 +1,181 @@
+//! What a ranking makes of traces whose truth is known.
+#![allow(clippy::unwrap_used)]
+
+use heapdiff_trace::synthetic::{SITES, Scene, Site, write};
+use heapdiff_trace::{
+    Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, Verdict, Window, rank,
+};
+
+fn ranked(
+    scene: &Scene<'_>,
+    by: By,
+    window: Window,
+) -> (Ranking, Timeline, Trace, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.db");
+    write(&path, scene).unwrap();
+    let trace = Trace::open(&path).unwrap();
+    let run = trace.runs().unwrap().remove(0);
+    let timeline = Timeline::of(&trace, &run, window).unwrap();
+    let ranking = rank(&trace, &timeline, by).unwrap();
+    (ranking, timeline, trace, folder)
+}
+
+fn of<'a>(ranking: &'a Ranking, class: &str) -> &'a Candidate {
+    ranking
+        .candidates
+        .iter()
+        .find(|c| &*c.class == class)
+        .unwrap()
+}
+
+#[test]
+fn the_leak_comes_first_and_nothing_else_is_one() {
+    for by in [By::Site, By::Class] {
+        let (ranking, ..) = ranked(&Scene::default(), by, Window::ALL);
+        assert_eq!(ranking.points.basis, Basis::Major);
+        let verdicts: Vec<_> = ranking
+            .candidates
+            .iter()
+            .map(|c| (&*c.class, c.trending.verdict))
+            .collect();
+        assert_eq!(verdicts[0], ("byte[]", Verdict::Leak), "{verdicts:?}");
+        assert!(
+            verdicts[1..].iter().all(|v| v.1 > Verdict::Unclear),
+            "{verdicts:?}"
+        );
+        assert_eq!(
+            of(&ranking, "com.acme.Page").trending.verdict,
+            Verdict::Plateau
+        );
+        assert_eq!(
+            of(&ranking, "com.acme.Session").trending.verdict,
+            Verdict::Level
+        );
+        // 160 buffers of 2064 bytes each second.
+        let slope = ranking.candidates[0].trending.bytes;
+        let [low, high] = slope.ci95.unwrap();
+        let truth = 160 * 2064 * 3600;
+        assert!((low..=high).contains(&truth) && low > 0, "{slope:?}");
+        assert!(slope.slope.abs_diff(truth) < 160 * 2064 * 360, "{slope:?}");
+    }
+}
+
+#[test]
+fn growth_is_dated() {
+    let (ranking, timeline, trace, _folder) = ranked(&Scene::default(), By::Class, Window::ALL);
+    let leak = &ranking.candidates[0];
+    let sites: Vec<i64> = leak.sites.iter().map(|s| s.id).collect();
+    let steps = Steps::of(&trace, &timeline, &sites).unwrap();
+    let began = steps.began(&timeline, &Points::of(&timeline)).unwrap();
+    assert!(began.uptime_ms.abs_diff(20_000) <= 2000, "{began:?}");
+    assert!(began.within);
+    let series = steps.series(&timeline, 60);
+    assert_eq!(series.len(), 60);
+    assert_eq!(series[59].0.uptime_ms, 120_000);
+    assert_eq!(steps.series(&timeline, 1000).len(), 120);
+}
+
+#[test]
+fn a_window_shows_its_part() {
+    let before = Window {
+        from_ms: 0,
+        to_ms: 20_000,
+    };
+    let (ranking, timeline, ..) = ranked(
+        &Scene {
+            major: 2,
+            ..Scene::default()
+        },
+        By::Class,
+        before,
+    );
+    assert_eq!(timeline.ticks().len(), 20);
+    assert!(of(&ranking, "byte[]").trending.verdict > Verdict::Growth);
+    let after = Window {
+        from_ms: 60_000,
+        to_ms: 120_000,
+    };
+    let (ranking, timeline, ..) = ranked(&Scene::default(), By::Class, after);
+    assert_eq!(timeline.ticks().len(), 61);
+    // The cache was full before.
+    assert_eq!(
+        of(&ranking, "com.acme.Page").trending.verdict,
+        Verdict::Level
+    );
+    assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Leak);
+    let none = Window {
+        from_ms: 500_000,
+        to_ms: 600_000,
+    };
+    let (ranking, timeline, ..) = ranked(&Scene::default(), By::Class, none);
+    assert_eq!((timeline.ticks().len(), ranking.points.len()), (0, 0));
+}
+
+#[test]
+fn less_evidence_is_a_weaker_verdict() {
+    // Only the young generation was collected: what grows may be garbage.
+    let (ranking, ..) = ranked(
+        &Scene {
+            major: 0,
+            ..Scene::default()
+        },
+        By::Class,
+        Window::ALL,
+    );
+    assert_eq!(ranking.points.basis, Basis::Collections);
+    assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Growth);
+    assert!(of(&ranking, "byte[]").trending.bytes.is_sure());
+    // Two major collections bear it out.
+    let (ranking, ..) = ranked(
+        &Scene {
+            major: 50,
+            ..Scene::default()
+        },
+        By::Class,
+        Window::ALL,
+    );
+    assert_eq!(ranking.points.basis, Basis::Collections);
+    assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Leak);
+    let scene = Scene {
+        major: 0,
+        minor: 0,
+        ..Scene::default()
+    };
+    let (ranking, ..) = ranked(&scene, By::Class, Window::ALL);
+    assert_eq!(ranking.points.basis, Basis::Ticks);
+    assert_eq!(of(&ranking, "byte[]").trending.verdict, Verdict::Unclear);
+    // Three collections are too few for an interval.
+    let (ranking, ..) = ranked(
+        &Scene {
+            ticks: 35,
+            minor: 0,
+            ..Scene::default()
+        },
+        By::Class,
+        Window::ALL,
+    );
+    assert!(of(&ranking, "byte[]").trending.bytes.ci95.is_none());
+}
+
+#[test]
+fn few_samples_are_no_proof() {
+    // Each object is sampled once in 4096: what grows is a handful of samples.
+    let scene = Scene {
+        sites: &[
+            Site {
+                live: |t| 40_960 + t / 60 * 4096,
+                ..SITES[0]
+            },
+            SITES[2],
+        ],
+        weight: 4096,
+        ..Scene::default()
+    };
+    let (ranking, ..) = ranked(&scene, By::Class, Window::ALL);
+    let few = of(&ranking, "byte[]").trending;
+    assert!(
+        !few.bytes.is_sure() && few.verdict != Verdict::Leak,
+        "{few:?}"
+    );
+}

@@ -1,0 +1,14 @@
+//! What a series of figures does over time: its trend, its slope with an interval, when its growth
+//! began.
+//!
+//! A crate of its own because diffs of dumps ask it of a few figures and traces of many, and
+//! neither needs the other.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod onset;
+mod series;
+mod slope;
+
+pub use onset::onset;
+pub use series::Trend;
+pub use slope::{LEAST_POINTS, Slope};
