@@ -53,7 +53,7 @@ def run_trends(hours):
         F.max_by("live_objects", "hour_ms").alias("last_objects"),
         F.max_by("variance", "hour_ms").alias("variance"),
         (F.regr_slope("live_bytes", F.col("hour_ms") / HOUR_MS)).alias("slope"),
-        F.expr(f"percentile(live_bytes, 0.5)").alias("median_bytes"),
+        F.median("live_bytes").alias("median_bytes"),
         F.coalesce(F.sum("lost"), F.lit(0)).alias("lost_bytes"),
         F.sum("allocated_bytes").alias("allocated_bytes"),
         F.sum("collected_bytes").alias("collected_bytes"),
@@ -73,14 +73,14 @@ def run_trends(hours):
 
 
 def ranking(trends):
-    """One row for each service and site, the worst first."""
+    """One row for each service and site, the worst first; `hosts` are all of the service."""
+    services = trends.groupBy("service").agg(F.countDistinct("host").alias("hosts"))
     leaking = F.col("leaking").cast("int")
     return (
         trends.groupBy("service", "site")
         .agg(
             F.first("class").alias("class"),
             F.first("stack").alias("stack"),
-            F.countDistinct("host").alias("hosts"),
             F.countDistinct(F.when(F.col("leaking"), F.col("host"))).alias("leaking_hosts"),
             F.sum(leaking * F.col("growth_bytes")).alias("growth_bytes"),
             F.sum(leaking * F.col("slope")).alias("bytes_per_hour"),
@@ -88,6 +88,7 @@ def ranking(trends):
             F.sum("allocated_bytes").alias("allocated_bytes"),
         )
         .where("leaking_hosts > 0")
+        .join(services, "service")
         .orderBy(F.desc("growth_bytes"), "service", "site")
     )
 

@@ -3,6 +3,7 @@
 mod capture;
 mod common;
 mod diff;
+mod fleet;
 mod lead;
 mod sizeof;
 
@@ -17,6 +18,7 @@ use regex::Regex;
 
 use crate::capture::{Capture, Hunt};
 use crate::failure::{Failure, Result};
+use crate::fleet::Fleet;
 use crate::known::Known;
 use crate::output::Output;
 use crate::progress::Wanted;
@@ -26,6 +28,7 @@ use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
 pub(crate) use diff::pattern;
+use fleet::FleetArgs;
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
 
@@ -185,6 +188,7 @@ pub(crate) enum Asked {
     Job(Box<Job>),
     /// Something that ends in no report.
     Capture(Box<Capture>),
+    Fleet(Fleet),
     Completions(Shell),
 }
 
@@ -249,6 +253,8 @@ enum Command {
     Dump(DumpJvmArgs),
     /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
     Hunt(HuntArgs),
+    /// Add traces and reports of many JVMs to a folder of Parquet files
+    Fleet(FleetArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -381,6 +387,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         }
         Some(Command::Dump(dump)) => return Ok(Asked::Capture(Box::new(dump.capture()))),
         Some(Command::Hunt(hunt)) => return Ok(Asked::Job(Box::new(hunt.job()?))),
+        Some(Command::Fleet(fleet)) => return Ok(Asked::Fleet(fleet.fleet())),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))

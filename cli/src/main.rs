@@ -7,6 +7,7 @@ mod args;
 mod capture;
 mod command;
 mod failure;
+mod fleet;
 mod gates;
 mod interrupt;
 mod known;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         .and_then(|asked| match asked {
             Asked::Job(job) => run(&job),
             Asked::Capture(capture) => capture::run(&capture),
+            Asked::Fleet(fleet) => fleet::run(&fleet),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {

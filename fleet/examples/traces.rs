@@ -10,6 +10,7 @@ use heapdiff_trace::synthetic::{self, SITES, Scene, Site};
 /// Three ticks an hour, for thirty hours: two or three days.
 const TICKS: i64 = 90;
 const SPAN_MS: i64 = 1_200_000;
+const HOUR_MS: i64 = 3_600_000;
 
 /// What a service's hosts do; the first so many leak.
 struct Service {
@@ -73,14 +74,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             synthetic::write(&folder.join(file), &scene)?;
         }
         if service.leaking > 0 {
-            let Site { class, live, size, .. } = service.leak;
-            // From the end of the first hour that the fleet sees, which the run's start cuts.
-            let begin_ms = synthetic::STARTED_MS % 3_600_000;
-            let first = (3_600_000 - begin_ms) / SPAN_MS;
-            let growth = (live(TICKS) - live(first.max(1))) * size * service.leaking as i64;
+            let Site {
+                class, live, size, ..
+            } = service.leak;
+            // From the end of the hour that has the first tick.
+            let hour_end = (synthetic::STARTED_MS + SPAN_MS + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
+            let first = (hour_end - synthetic::STARTED_MS) / SPAN_MS;
+            let growth = (live(TICKS) - live(first)) * size * service.leaking as i64;
             println!(
-                "{{\"service\":\"{}\",\"class\":\"{class}\",\"leaking_hosts\":{},\"growth_bytes\":{growth}}}",
-                service.name, service.leaking
+                "{{\"service\":\"{}\",\"class\":\"{class}\",\"hosts\":{},\"leaking_hosts\":{},\"growth_bytes\":{growth}}}",
+                service.name, service.hosts, service.leaking
             );
         }
     }

@@ -142,7 +142,9 @@ impl Table {
         let finished = || {
             let mut out = writer.finish()?;
             out.flush()?;
-            let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            let file = out
+                .into_inner()
+                .map_err(std::io::IntoInnerError::into_error)?;
             file.persist(&place).map_err(|e| e.error)?;
             Ok(())
         };

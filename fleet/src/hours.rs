@@ -105,8 +105,7 @@ fn add_run(
     let mut live = vec![Live::default(); sites.len()];
     for day in spans(run, &ticks, 0..ticks.len(), DAY_MS) {
         let host_service = run.service.as_deref().unwrap_or("");
-        let partition =
-            Partition::new(labels, host_service, &run.host, day.start_ms / DAY_MS);
+        let partition = Partition::new(labels, host_service, &run.host, day.start_ms / DAY_MS);
         let hours = spans(run, &ticks, day.ticks.clone(), HOUR_MS);
         let day_ticks = &ticks[day.ticks.clone()];
         let ids = day_ticks.iter().map(|t| t.id);
@@ -151,7 +150,12 @@ fn add_run(
 
         let mut table = Table::begin(fleet, "runs", &partition, &run.uid, &run_columns())?;
         for span in &hours {
-            table.row(&run_row(run, span, &ticks[span.ticks.clone()], &collections))?;
+            table.row(&run_row(
+                run,
+                span,
+                &ticks[span.ticks.clone()],
+                &collections,
+            ))?;
         }
         keep(table, added)?;
     }

@@ -90,8 +90,7 @@ pub(crate) fn add(
         path: input.to_owned(),
         why,
     };
-    let report: Report =
-        serde_json::from_slice(text).map_err(|e| foreign(format!(" ({e})")))?;
+    let report: Report = serde_json::from_slice(text).map_err(|e| foreign(format!(" ({e})")))?;
     if report.schema != SCHEMA {
         return Err(foreign(format!(" (its schema is {:?})", report.schema)));
     }

@@ -20,6 +20,7 @@ const CLUSTER: &str = "local-cluster[2,1,1024]";
 struct Leak {
     service: String,
     class: String,
+    hosts: u64,
     leaking_hosts: u64,
     growth_bytes: i64,
 }

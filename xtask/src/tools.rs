@@ -28,12 +28,22 @@ pub(crate) fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf>
     let python = ensure(&["python3"], "python3")?;
     let inside = folder.join("bin/python");
     if !inside.is_file() {
-        let make = || run(Command::new(&python).args(["-m", "venv", "--clear"]).arg(folder));
+        let make = || {
+            run(Command::new(&python)
+                .args(["-m", "venv", "--clear"])
+                .arg(folder))
+        };
         // Debian keeps what this needs in a package of its own.
         make().or_else(|_| install("python3-venv").and_then(|()| make()))?;
     }
     run(Command::new(&inside)
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
         .args(packages))?;
     Ok(inside)
 }
@@ -46,7 +56,10 @@ fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     install(package).with_context(|| format!("no {} found", programs.join(" or ")))?;
     match programs.iter().find_map(|p| on_path(p)) {
         Some(found) => Ok(found),
-        None => bail!("{package} is installed, and no {} is there", programs.join(" or ")),
+        None => bail!(
+            "{package} is installed, and no {} is there",
+            programs.join(" or ")
+        ),
     }
 }
 
