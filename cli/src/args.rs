@@ -3,13 +3,14 @@
 mod capture;
 mod common;
 mod diff;
+mod fleet;
 mod index;
 mod lead;
 mod query;
 mod sizeof;
 mod trace;
-mod waste;
 mod ui;
+mod waste;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use regex::Regex;
 
 use crate::capture::{Capture, Hunt};
 use crate::failure::{Failure, Result};
+use crate::fleet::Fleet;
 use crate::known::Known;
 use crate::output::Output;
 use crate::progress::Wanted;
@@ -32,6 +34,7 @@ use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
 pub(crate) use diff::pattern;
+use fleet::FleetArgs;
 use index::{IndexArgs, IndexCommand};
 pub(crate) use query::ExportJob;
 use query::{ExportArgs, QueryArgs};
@@ -39,9 +42,9 @@ use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
 use trace::TraceArgs;
 pub(crate) use trace::{Part, TraceJob};
-use waste::WasteArgs;
 use ui::UiArgs;
 pub(crate) use ui::UiJob;
+use waste::WasteArgs;
 
 /// What to do, checked.
 #[derive(Debug)]
@@ -228,6 +231,7 @@ pub(crate) enum Asked {
     Expunge(Expunge),
     /// A page, until the user ends it.
     Ui(UiJob),
+    Fleet(Fleet),
     Completions(Shell),
 }
 
@@ -304,6 +308,8 @@ enum Command {
     Trace(TraceArgs),
     /// The live view of traces, or a report, as a page on this machine
     Ui(UiArgs),
+    /// Add traces and reports of many JVMs to a folder of Parquet files
+    Fleet(FleetArgs),
     /// A completion script for a shell, on standard output
     Completions {
         /// The shell
@@ -377,7 +383,7 @@ struct ShowArgs {
 
 /// Parses the arguments. Ends the process for `--help`, `--version` and what clap refuses.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
-    let args = lead::lead_with_command(args.into_iter().collect())?;
+    let args = lead::lead_with_command(args.into_iter().collect());
     let cli = Cli::try_parse_from(args).unwrap_or_else(|e| e.exit());
     let (setup, task) = match cli.command {
         None => return Ok(Asked::Job(Box::new(cli.diff.job()?.checked()?))),
@@ -444,6 +450,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         })) => return Ok(Asked::CleanIndexes(paths)),
         Some(Command::Trace(trace)) => return trace.asked(),
         Some(Command::Ui(ui)) => return Ok(Asked::Ui(ui.job())),
+        Some(Command::Fleet(fleet)) => return Ok(Asked::Fleet(fleet.fleet())),
         Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
     };
     Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))

@@ -8,6 +8,7 @@ mod capture;
 mod classpath;
 mod command;
 mod failure;
+mod fleet;
 mod gates;
 mod index;
 mod interrupt;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             Asked::Export(export) => trace::export(&export),
             Asked::Expunge(expunge) => trace::expunge(&expunge),
             Asked::Ui(job) => ui::run(&job),
+            Asked::Fleet(fleet) => fleet::run(&fleet),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {

@@ -5,6 +5,7 @@ mod accuracy;
 mod bench;
 mod browser;
 mod ci;
+mod fleet;
 mod fuzz;
 mod java;
 mod languages;
@@ -40,6 +41,8 @@ enum Task {
     Accuracy(accuracy::Options),
     /// Published programs that are made to leak, and what the reports on them say
     Real(real::Options),
+    /// Traces of a made-up fleet, ranked by a Spark job
+    Fleet,
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Task::Browser(options) => browser::browser(&options),
         Task::Accuracy(options) => accuracy::accuracy(&options),
         Task::Real(options) => real::real(&options),
+        Task::Fleet => fleet::fleet(),
         Task::Soak(options) => soak::soak(&options),
     }
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::run::run;
 
@@ -23,23 +23,55 @@ pub(crate) fn ensure_readers() -> Result<()> {
     Ok(())
 }
 
+/// A Python with these packages, in an environment of its own in `folder`, made there if it is not yet.
+pub(crate) fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
+    let python = ensure(&["python3"], "python3")?;
+    let inside = folder.join("bin/python");
+    if !inside.is_file() {
+        let make = || {
+            run(Command::new(&python)
+                .args(["-m", "venv", "--clear"])
+                .arg(folder))
+        };
+        // Debian keeps what this needs in a package of its own.
+        make().or_else(|_| install("python3-venv").and_then(|()| make()))?;
+    }
+    run(Command::new(&inside)
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args(packages))?;
+    Ok(inside)
+}
+
 /// The first of these programs that is on the path; else a package is installed that has one.
 fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     if let Some(found) = programs.iter().find_map(|p| on_path(p)) {
         return Ok(found);
     }
-    let wanted = programs.join(" or ");
+    install(package).with_context(|| format!("no {} found", programs.join(" or ")))?;
+    match programs.iter().find_map(|p| on_path(p)) {
+        Some(found) => Ok(found),
+        None => bail!(
+            "{package} is installed, and no {} is there",
+            programs.join(" or ")
+        ),
+    }
+}
+
+/// Installs one of the distribution's packages.
+fn install(package: &str) -> Result<()> {
     if !Path::new("/etc/debian_version").is_file() || !is_root() {
-        bail!("no {wanted} found (on Debian: sudo apt-get install {package})");
+        bail!("{package} is missing (on Debian: sudo apt-get install {package})");
     }
     run(Command::new("apt-get").args(["update", "-q"]))?;
     run(Command::new("apt-get")
         .args(["install", "-q", "-y", "--no-install-recommends", package])
-        .env("DEBIAN_FRONTEND", "noninteractive"))?;
-    match programs.iter().find_map(|p| on_path(p)) {
-        Some(found) => Ok(found),
-        None => bail!("{package} is installed, and no {wanted} is there"),
-    }
+        .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {

@@ -3,25 +3,24 @@
 use std::ffi::OsString;
 
 use super::command_line;
-use crate::failure::{Failure, Result};
 
 /// Moves the command to the front, so that options may stand before it: `heapdiff -q histo A`.
 ///
 /// The first word that is no option decides. A dump that is named like a command is written
 /// `./histo`, or follows the command `diff`.
-pub(super) fn lead_with_command(mut args: Vec<OsString>) -> Result<Vec<OsString>> {
+pub(super) fn lead_with_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let command_line = command_line();
     let Some(at) = first_word(&args, &command_line) else {
-        return Ok(args);
+        return args;
     };
     let Some(word) = args[at].to_str() else {
-        return Ok(args);
+        return args;
     };
     if word == "help" || command_line.find_subcommand(word).is_some() {
         let word = args.remove(at);
         args.insert(1, word);
     }
-    Ok(args)
+    args
 }
 
 /// The place of the first argument that is neither an option nor an option's value.

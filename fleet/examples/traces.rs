@@ -1,0 +1,91 @@
+//! Traces of a made-up fleet, and what is to be found in it: `traces FOLDER` writes
+//! `FOLDER/SERVICE-HOST.db` of each host and prints the leaking sites, one JSON object a line.
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use heapdiff_trace::synthetic::{self, SITES, Scene, Site};
+
+/// Three ticks an hour, for thirty hours: two or three days.
+const TICKS: i64 = 90;
+const SPAN_MS: i64 = 1_200_000;
+const HOUR_MS: i64 = 3_600_000;
+
+/// What a service's hosts do; the first so many leak.
+struct Service {
+    name: &'static str,
+    hosts: usize,
+    leaking: usize,
+    leak: Site<'static>,
+    /// What else there is: caches, sessions, tables, short-lived strings.
+    rest: &'static [Site<'static>],
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: traces FOLDER")?);
+    let rest = &SITES[1..];
+    let orders = Site {
+        class: "com.acme.Order",
+        frames: &[
+            ("com.acme.Depot", "keep", "Depot.java", 77),
+            ("com.acme.Depot", "run", "Depot.java", 20),
+        ],
+        size: 640,
+        live: |t| t * 48,
+        churn: 0,
+    };
+    let services = [
+        Service {
+            name: "shop",
+            hosts: 3,
+            leaking: 3,
+            leak: SITES[0],
+            rest,
+        },
+        Service {
+            name: "depot",
+            hosts: 3,
+            leaking: 1,
+            leak: orders,
+            rest,
+        },
+        Service {
+            name: "mail",
+            hosts: 2,
+            leaking: 0,
+            leak: orders,
+            rest,
+        },
+    ];
+    for service in &services {
+        for host in 0..service.hosts {
+            let mut sites = service.rest.to_vec();
+            if host < service.leaking {
+                sites.push(service.leak);
+            }
+            let scene = Scene {
+                sites: &sites,
+                ticks: TICKS,
+                span_ms: SPAN_MS,
+                ..Scene::default()
+            };
+            let file = format!("{}-{}-{host}.db", service.name, service.name);
+            synthetic::write(&folder.join(file), &scene)?;
+        }
+        if service.leaking > 0 {
+            let Site {
+                class, live, size, ..
+            } = service.leak;
+            // From the end of the hour that has the first tick.
+            let hour_end = (synthetic::STARTED_MS + SPAN_MS + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
+            let first = (hour_end - synthetic::STARTED_MS) / SPAN_MS;
+            let growth = (live(TICKS) - live(first)) * size * service.leaking as i64;
+            println!(
+                "{{\"service\":\"{}\",\"class\":\"{class}\",\"hosts\":{},\"leaking_hosts\":{},\"growth_bytes\":{growth}}}",
+                service.name, service.hosts, service.leaking
+            );
+        }
+    }
+    Ok(())
+}

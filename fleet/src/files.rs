@@ -1,0 +1,187 @@
+//! Files of a fleet: where they are, and how they come to be whole.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use heapdiff_tables::{Column, ParquetOptions, ParquetWriter};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use crate::{FleetError, Labels};
+
+/// Where the rows of one input and day go.
+pub(crate) struct Partition<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) host: &'a str,
+    /// Days since 1970, UTC.
+    pub(crate) day: u64,
+}
+
+/// Milliseconds of a day.
+pub(crate) const DAY_MS: u64 = 86_400_000;
+
+impl<'a> Partition<'a> {
+    pub(crate) fn new(labels: &'a Labels, service: &'a str, host: &'a str, day: u64) -> Self {
+        let or_unknown = |name: &'a str| if name.is_empty() { "unknown" } else { name };
+        Self {
+            service: or_unknown(labels.service.as_deref().unwrap_or(service)),
+            host: or_unknown(labels.host.as_deref().unwrap_or(host)),
+            day,
+        }
+    }
+
+    fn folder(&self, fleet: &Path, table: &str) -> PathBuf {
+        fleet
+            .join(table)
+            .join(format!("service={}", escaped(self.service)))
+            .join(format!("host={}", escaped(self.host)))
+            .join(format!("day={}", date(self.day)))
+    }
+}
+
+/// `2026-11-21`. Days after 9999, which only a damaged trace has, are that year's last.
+fn date(day: u64) -> String {
+    let time = i64::try_from(day.saturating_mul(DAY_MS))
+        .ok()
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or(Timestamp::MAX);
+    time.strftime("%Y-%m-%d").to_string()
+}
+
+/// A partition's value as Hive writes it: what a path or a partition cannot hold as `%2F`. A long one is
+/// cut, and made its own again by a part of its hash.
+fn escaped(value: &str) -> String {
+    const LONGEST: usize = 120;
+    let mut name = String::new();
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'+' | b'@' | b' ' => {
+                name.push(char::from(byte));
+            }
+            // Not as the first: `..` is no name of a service.
+            b'.' if !name.is_empty() => name.push('.'),
+            _ => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if name.len() > LONGEST {
+        name.truncate(LONGEST);
+        // No half escape at the end.
+        if let Some(at) = name.rfind('%').filter(|&at| at + 3 > name.len()) {
+            name.truncate(at);
+        }
+        name.push('-');
+        name.push_str(&hash(&[value]));
+    }
+    name
+}
+
+/// Sixteen hexadecimal digits that stand for these texts.
+pub(crate) fn hash(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.as_bytes());
+        hash.update([0]);
+    }
+    let digest = hash.finalize();
+    digest[..8].iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// A file that is being written.
+pub(crate) struct Table {
+    place: PathBuf,
+    writer: ParquetWriter<BufWriter<NamedTempFile>>,
+}
+
+impl Table {
+    /// Begins the file for one input's rows in a partition.
+    pub(crate) fn begin(
+        fleet: &Path,
+        table: &str,
+        partition: &Partition<'_>,
+        name: &str,
+        columns: &[Column],
+    ) -> Result<Self, FleetError> {
+        let folder = partition.folder(fleet, table);
+        let place = folder.join(format!("{}.parquet", escaped(name)));
+        let begun = || {
+            std::fs::create_dir_all(&folder)?;
+            // Names that begin with a dot are no part of a table.
+            let file = tempfile::Builder::new()
+                .prefix(".heapdiff-")
+                .suffix(".parquet.tmp")
+                .permissions(permissions())
+                .tempfile_in(&folder)?;
+            let options = ParquetOptions {
+                created_by: concat!("heapdiff version ", env!("CARGO_PKG_VERSION")).to_owned(),
+                ..ParquetOptions::default()
+            };
+            ParquetWriter::new(BufWriter::new(file), columns, options)
+        };
+        match begun() {
+            Ok(writer) => Ok(Self { place, writer }),
+            Err(source) => Err(FleetError::Write {
+                path: place,
+                source,
+            }),
+        }
+    }
+
+    pub(crate) fn row(&mut self, cells: &[heapdiff_tables::Cell<'_>]) -> Result<(), FleetError> {
+        let written = heapdiff_tables::RowWriter::row(&mut self.writer, cells);
+        written.map_err(|source| FleetError::Write {
+            path: self.place.clone(),
+            source,
+        })
+    }
+
+    /// Puts the file in its place. Returns that, and how many rows it has.
+    pub(crate) fn finish(self) -> Result<(PathBuf, u64), FleetError> {
+        let Self { place, writer } = self;
+        let rows = writer.rows();
+        let finished = || {
+            let mut out = writer.finish()?;
+            out.flush()?;
+            let file = out
+                .into_inner()
+                .map_err(std::io::IntoInnerError::into_error)?;
+            file.persist(&place).map_err(|e| e.error)?;
+            Ok(())
+        };
+        match finished() {
+            Ok(()) => Ok((place, rows)),
+            Err(source) => Err(FleetError::Write {
+                path: place,
+                source,
+            }),
+        }
+    }
+}
+
+/// Those that a new file gets, instead of a temporary one's.
+fn permissions() -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::Permissions::from_mode(0o666)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{date, escaped};
+
+    #[test]
+    fn days_have_names() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(20_778), "2026-11-21");
+        assert_eq!(date(u64::MAX), "9999-12-30");
+    }
+
+    #[test]
+    fn no_value_leaves_its_folder() {
+        assert_eq!(escaped("shop-1.example"), "shop-1.example");
+        assert_eq!(escaped("../../etc"), "%2E.%2F..%2Fetc");
+        assert_eq!(escaped("a=b/c\n"), "a%3Db%2Fc%0A");
+        let long = "ü".repeat(1000);
+        assert!(escaped(&long).len() < 150, "{}", escaped(&long));
+        assert_ne!(escaped(&long), escaped(&format!("{long}x")));
+    }
+}
