@@ -174,19 +174,19 @@ pub struct Suspect {
     /// each dump.
     pub off_heap_bytes: Vec<u64>,
     /// What a trace tells of it; missing where none was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
 }
 
 /// What a trace of the JVM tells of the objects that a suspect's stacks allocated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The suspect's stacks that the trace knows; the rest is not in the figures.
     pub stacks: u64,
     /// How the figures went, as `trend` of a suspect.
-    pub trend: &'static str,
+    pub trend: Cow<'static, str>,
     /// What the figures are compared at: `major` collections, `collections` of any kind, `ticks`.
-    pub basis: &'static str,
+    pub basis: Cow<'static, str>,
     /// How many moments are compared.
     pub points: u64,
     /// When what stays began to grow, milliseconds since 1970; null where it does not.
@@ -206,7 +206,7 @@ pub struct History {
 }
 
 /// Growth over a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryGrowth {
     /// Objects.
     pub objects: i64,
@@ -215,7 +215,7 @@ pub struct HistoryGrowth {
 }
 
 /// Growth an hour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistorySlope {
     /// Bytes.
     pub bytes_per_hour: i64,
@@ -226,7 +226,7 @@ pub struct HistorySlope {
 }
 
 /// What was alive over time, in at most 60 parts of it: the least of each.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistorySeries {
     /// The end of each part, milliseconds since 1970.
     pub time_ms: Vec<u64>,
