@@ -347,7 +347,7 @@ fn samples() -> &'static [Sample] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// Whatever happens to an index, it is refused or says what the dump says.
     #[test]
