@@ -263,56 +263,24 @@ struct Finder<'a, 'w> {
 
 impl<'a> Finder<'a, '_> {
     #[inline(always)]
-    fn object(&mut self, object: Object, body: Body<'_>, head: usize) {
+    fn object(&mut self, object: Object, body: Body<'_>) {
         let number = self.numbering.of(object.id, body);
         if self.wanted.binary_search(&number).is_ok() {
-            // The visitor's slice lives only as long as the call: take the same bytes anew.
-            let start = object.at + 1 + head;
-            let again = |b: &[u8]| {
-                self.snapshot
-                    .source()
-                    .get(start..start + b.len())
-                    .unwrap_or(&[])
-            };
-            let body = match body {
-                Body::Instance(class, b) => Body::Instance(class, again(b)),
-                Body::Objects(class, b) => Body::Objects(class, again(b)),
-                Body::Primitives(kind, len, b) => Body::Primitives(kind, len, again(b)),
-            };
-            self.found.push((
-                number,
-                Raw {
-                    id: object.id,
-                    serial: object.serial,
-                    at: object.at,
-                    body,
-                },
-            ));
+            self.found
+                .push((number, self.snapshot.raw_at(object, body)));
         }
-    }
-
-    fn id_size(&self) -> usize {
-        self.snapshot.header().id_size
     }
 }
 
 impl Visitor for Finder<'_, '_> {
     fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-        self.object(object, Body::Instance(class, body), 2 * self.id_size() + 8);
+        self.object(object, Body::Instance(class, body));
     }
     fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
-        self.object(
-            object,
-            Body::Objects(class, elements),
-            2 * self.id_size() + 8,
-        );
+        self.object(object, Body::Objects(class, elements));
     }
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        self.object(
-            object,
-            Body::Primitives(kind, len, elements),
-            self.id_size() + 9,
-        );
+        self.object(object, Body::Primitives(kind, len, elements));
     }
     fn stop(&mut self, _: u8) -> bool {
         self.found.len() == self.wanted.len()
@@ -374,6 +342,28 @@ impl Snapshot {
         objects.iter().map(look_up).collect()
     }
 
+    /// A record that a visitor was handed, to be kept: the visitor's slice lives only as long as the call,
+    /// so the same bytes are taken anew.
+    pub(crate) fn raw_at(&self, object: Object, body: Body<'_>) -> Raw<'_> {
+        let id_size = self.header().id_size;
+        let again = |bytes: &[u8], head: usize| {
+            let start = object.at + 1 + head;
+            let bytes = self.source().get(start..start + bytes.len());
+            bytes.unwrap_or(&[])
+        };
+        let body = match body {
+            Body::Instance(class, b) => Body::Instance(class, again(b, 2 * id_size + 8)),
+            Body::Objects(class, b) => Body::Objects(class, again(b, 2 * id_size + 8)),
+            Body::Primitives(kind, len, b) => Body::Primitives(kind, len, again(b, id_size + 9)),
+        };
+        Raw {
+            id: object.id,
+            serial: object.serial,
+            at: object.at,
+            body,
+        }
+    }
+
     fn find_in(&self, piece: &Piece, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = Finder {
             snapshot: self,
@@ -394,7 +384,7 @@ impl Snapshot {
     }
 
     /// The piece that an object's record is in.
-    fn piece_of(&self, object: u32) -> Option<u32> {
+    pub(crate) fn piece_of(&self, object: u32) -> Option<u32> {
         let after = if object >= self.split.inner {
             let leaf = object - self.split.inner;
             self.pieces.partition_point(|p| p.first_leaf <= leaf)
@@ -487,7 +477,7 @@ impl Snapshot {
             .collect()
     }
 
-    fn record<'a>(&'a self, object: ObjectIndex, raw: &Raw<'a>) -> Record<'a> {
+    pub(crate) fn record<'a>(&'a self, object: ObjectIndex, raw: &Raw<'a>) -> Record<'a> {
         let array = |kind, len, bytes| {
             Content::Array(ArrayView {
                 snapshot: self,

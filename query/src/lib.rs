@@ -1,0 +1,1 @@
+//! SQL over a heap dump.
