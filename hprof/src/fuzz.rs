@@ -4,8 +4,8 @@
 
 use crate::outline::Outline;
 use crate::{
-    Histogram, Merge, Node, ObjectIndex, Options, PathOptions, Refs, Selector, Silent, Snapshot,
-    Source, gzip, record,
+    DeclaredField, DeepOptions, FinalFields, Histogram, Merge, Node, ObjectIndex, Options,
+    PathOptions, Refs, Selector, Silent, Snapshot, Source, WasteOptions, gzip, record,
 };
 
 /// The header, and a hop over the records.
@@ -78,6 +78,68 @@ pub fn snapshot(bytes: &[u8]) {
     let every: Result<Selector, _> = "/./".parse();
     let _ = every.map(|every| snapshot.resolve(&every));
     shortest_paths(&snapshot, &first);
+    waste(&snapshot, odd);
+    deep(&snapshot, &first, odd);
+}
+
+/// No byte is wasted twice, nor saved that is not there.
+fn waste(snapshot: &Snapshot, odd: u8) {
+    let options = WasteOptions {
+        groups: usize::from(odd) % 4,
+        except: &[],
+        passes: &|class| class.0 % 2 == u32::from(odd) % 2,
+    };
+    let Ok(waste) = snapshot.waste(&options, &Silent) else {
+        return;
+    };
+    let mut sum = 0;
+    for (kind, of) in waste.iter() {
+        let total = of.total;
+        assert!(total.bytes_to_win <= total.shallow_bytes, "{}", kind.name());
+        let held: u64 = of.holders.iter().map(|h| h.bytes_to_win).sum();
+        assert_eq!(held, total.bytes_to_win, "{}", kind.name());
+        sum += total.shallow_bytes;
+    }
+    let reachable = (0..snapshot.object_count()).filter_map(|n| u32::try_from(n).ok());
+    let reachable = reachable
+        .map(ObjectIndex)
+        .filter(|&o| snapshot.tree().is_reachable(o));
+    let all: u64 = reachable.map(|o| snapshot.shallow_bytes(o)).sum();
+    assert!(sum <= all, "{sum} bytes wasted of {all}");
+}
+
+/// Without final fields no more is reached than with them, whatever class files say.
+fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
+    let declared = |class: &str| {
+        let classes = snapshot.classes();
+        let class = &classes[*classes.by_name(class).first()?];
+        let field = |name: &str, kind, is_static| DeclaredField {
+            name: name.to_owned(),
+            kind,
+            is_static,
+            is_final: (name.len() as u8 ^ odd) & 1 == 0,
+        };
+        let fields = class.fields.iter().map(|f| field(&f.name, f.kind, false));
+        let statics = class.statics.iter().map(|f| field(&f.name, f.kind, true));
+        Some(fields.chain(statics).collect())
+    };
+    let finals = FinalFields::new(snapshot.classes(), declared);
+    let mut sizes = [None, Some(finals)].into_iter().filter_map(|skip_final| {
+        let options = DeepOptions {
+            skip_final,
+            ..DeepOptions::default()
+        };
+        let mut deep = snapshot.deep(&options, &Silent).ok()?;
+        let size = deep.of_set(first);
+        let _ = deep.unknown_finals(first, &size);
+        Some(size.total.objects)
+    });
+    if let (Some(all), Some(without)) = (sizes.next(), sizes.next()) {
+        assert!(
+            without <= all,
+            "{without} objects without final fields, {all} with them"
+        );
+    }
 }
 
 /// What the parts sum up to.

@@ -185,7 +185,7 @@ impl Snapshot {
     /// Finds memory that the program could do without.
     ///
     /// Cost: one pass over the file, and one more for who holds what; eight bytes for each object without
-    /// references and 28 for each string, box and array of primitives; sorting of the latter.
+    /// references, up to 44 for each string, box, collection and array of primitives; sorting of these.
     ///
     /// # Errors
     /// When there is no memory for that.
@@ -247,6 +247,17 @@ impl<'a> Finder<'a> {
         self.snapshot.shallow_bytes(ObjectIndex(object))
     }
 
+    /// Takes an array for what belongs to it, unless something else has it.
+    fn claim(&mut self, array: u32) -> bool {
+        let free = array != NONE
+            && !self.owned.has(array)
+            && self.snapshot.tree().is_reachable(ObjectIndex(array));
+        if free {
+            self.owned.set(array);
+        }
+        free
+    }
+
     /// What an array of the same class and another length would take.
     fn size_with(&self, array: u32, len: u64) -> u64 {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
@@ -284,10 +295,7 @@ impl<'a> Finder<'a> {
         } in &scanned.collections
         {
             // Two collections with one array are nothing that the JDK makes.
-            let array = Some(array).filter(|&a| a != NONE && !self.owned.has(a));
-            if let Some(array) = array {
-                self.owned.set(array);
-            }
+            let array = Some(array).filter(|&a| self.claim(a));
             let len = array.and_then(|a| self.snapshot.array_length(ObjectIndex(a)));
             let room = array.filter(|_| len.is_some_and(|len| len > 0));
             let bytes = room.map_or(0, |a| self.size(a));
@@ -341,9 +349,6 @@ impl<'a> Finder<'a> {
                 u64::from(array) << 32 | u64::from(string),
             ];
         });
-        for &[_, array, _] in strings.iter() {
-            self.owned.set(array);
-        }
         keys.par_sort_unstable();
         let mut costs = Vec::new();
         let mut largest = Largest::new(self.options.groups);
@@ -354,16 +359,21 @@ impl<'a> Finder<'a> {
                 continue;
             }
             costs.clear();
-            let mut last = NONE;
             for key in group {
                 let (array, string) = ((key[1] >> 32) as u32, key[1] as u32);
-                let bytes = if array == last { 0 } else { self.size(array) };
+                let bytes = if self.claim(array) {
+                    self.size(array)
+                } else {
+                    0
+                };
                 let shallow = self.size(string) + bytes;
-                let win = if last == NONE { 0 } else { shallow };
+                let win = if costs.is_empty() { 0 } else { shallow };
                 costs.push((string, Cost { shallow, win }));
-                last = array;
             }
             self.group(WasteKind::DuplicateStrings, &mut largest, &costs)?;
+        }
+        for &[_, array, _] in strings.iter() {
+            self.owned.set(array);
         }
         self.finish(WasteKind::DuplicateStrings, largest);
         Ok(())
