@@ -117,8 +117,8 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
             return attach::BAD_OPTIONS;
         }
     };
-    if !options.embed {
-        say("with embed=off samples would be kept nowhere; nothing is sampled");
+    if !options.embed && options.trace.is_none() {
+        say("with embed=off and no trace=FILE samples would be kept nowhere; nothing is sampled");
         return attach::BAD_OPTIONS;
     }
     let wanted = [
@@ -439,9 +439,12 @@ impl Agent {
             refs,
         };
         let garbage = Garbage::create(env, &sampler.refs, options.garbage, seed)?;
-        // Only now is what a dump finds complete.
+        // Only now is what a dump finds complete. Without a format it is nothing to a reader: for a trace
+        // alone the references are needed too, to know what is collected.
         let refs = &sampler.refs;
-        refs.set_static(env, statics::FORMAT, "I", JValue::Int(FORMAT))?;
+        if options.embed {
+            refs.set_static(env, statics::FORMAT, "I", JValue::Int(FORMAT))?;
+        }
         Ok(Running {
             sampler,
             garbage,

@@ -112,7 +112,7 @@ pub(crate) struct Machine {
     counters: Option<Counters>,
     /// Pauses that no bean has claimed yet.
     pauses: Vec<Pause>,
-    last_used: u64,
+    last: Figures,
     /// Collections that were told apart from none: others came before they were seen.
     pub(crate) unseen: u64,
 }
@@ -183,7 +183,7 @@ impl Machine {
             beans: beans.ok(),
             counters,
             pauses: Vec::new(),
-            last_used: 0,
+            last: Figures::default(),
             unseen: 0,
         })
     }
@@ -193,18 +193,18 @@ impl Machine {
         self.beans.is_some()
     }
 
-    /// The figures of now; what cannot be had is 0.
+    /// The figures of now; those of before where they cannot be had, for want of memory. What the JVM does not tell is 0.
     pub(crate) fn figures(&mut self, env: &mut Env<'_>) -> Figures {
-        let asked = env.with_local_frame(32, |env| self.ask(env));
-        asked.unwrap_or_else(|_: jni::errors::Error| {
-            env.exception_clear();
-            Figures::default()
-        })
+        let asked = env.with_local_frame(32, |env| -> Result<Figures> { self.ask(env) });
+        match asked {
+            Ok(figures) => self.last = figures,
+            Err(_) => env.exception_clear(),
+        }
+        self.last
     }
 
-    fn ask(&mut self, env: &mut Env<'_>) -> Result<Figures> {
+    fn ask(&self, env: &mut Env<'_>) -> Result<Figures> {
         let (used, committed) = self.heap(env)?;
-        self.last_used = used;
         let mut figures = Figures {
             heap_used: used,
             heap_committed: committed,
@@ -336,7 +336,7 @@ impl Machine {
             // Of a collection that its bean counts when the whole of it is done.
             Some(_) => return Ok(()),
         };
-        let before = self.last_used;
+        let before = self.last.heap_used;
         let after = self.heap(env)?.0;
         for pause in old {
             let figures = if self.beans.is_none() {
@@ -352,7 +352,7 @@ impl Machine {
                 figures,
             ));
         }
-        self.last_used = after;
+        self.last.heap_used = after;
         Ok(())
     }
 }

@@ -90,12 +90,12 @@ impl Tracing<'_> {
         let text = |error: jni::errors::Error| error.to_string();
         let run = self.describe(env);
         let path = self.trace.path();
-        let created = Writer::create(&path, &run, self.trace.limits);
-        let mut writer = created.map_err(|error| error.to_string())?;
         let mut machine = Machine::new(env, self.pauses, self.at_startup).map_err(|error| {
             env.exception_clear();
             text(error)
         })?;
+        let created = Writer::create(&path, &run, self.trace.limits);
+        let mut writer = created.map_err(|error| error.to_string())?;
         let mut waiting = Waiting::default();
         if !machine.has_beans() {
             waiting.notes.push(
@@ -107,7 +107,11 @@ impl Tracing<'_> {
         let mut free_since = Instant::now();
         loop {
             let left = next.saturating_sub(self.now());
-            let going = left.is_zero() || self.bell.wait(left);
+            let going = if left.is_zero() {
+                !self.bell.is_stopping()
+            } else {
+                self.bell.wait(left)
+            };
             self.look(env, &mut machine, &mut waiting);
             if !going || self.now() >= next {
                 next = self.now() + self.trace.tick;

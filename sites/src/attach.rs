@@ -40,7 +40,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "embed",
-        "on or off: whether samples are kept in the heap, hence in dumps (on)",
+        "on or off: whether dumps hold the samples; off goes with trace (on)",
     ),
     (
         "max_samples",

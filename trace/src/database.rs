@@ -24,6 +24,17 @@ pub enum TraceError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
+    /// A file that other machines may see: what keeps writers and readers apart does not work there.
+    #[error(
+        "{}: on a network file system ({what}), where a database cannot be shared; use a local folder",
+        path.display()
+    )]
+    Network {
+        /// The trace.
+        path: PathBuf,
+        /// Of which kind.
+        what: &'static str,
+    },
     /// A database of something else.
     #[error("{}: not a heapdiff trace (application id {found:#x})", path.display())]
     Foreign {
@@ -73,6 +84,10 @@ impl Database {
             path: path.to_owned(),
             source,
         };
+        if let Some(what) = network(path) {
+            let path = path.to_owned();
+            return Err(TraceError::Network { path, what });
+        }
         make_private(path);
         let mut connection = Connection::open(path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
@@ -192,6 +207,42 @@ fn make_private(path: &Path) {
     drop(options.open(path));
 }
 
+/// The network file system that a file is, or would be, on.
+///
+/// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. Over a
+/// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
+/// has reserved each page before it is mapped, so that only who truncates that file can do such harm.
+#[cfg(target_os = "linux")]
+fn network(path: &Path) -> Option<&'static str> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let place = rustix::fs::statfs(path)
+        .or_else(|_| rustix::fs::statfs(folder.unwrap_or_else(|| Path::new("."))));
+    network_name(place.ok()?.f_type.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn network(_: &Path) -> Option<&'static str> {
+    None
+}
+
+/// By the numbers of linux/magic.h.
+#[cfg(target_os = "linux")]
+fn network_name(kind: i64) -> Option<&'static str> {
+    // Some are given as negative numbers on 32-bit machines.
+    Some(match kind & 0xffff_ffff {
+        0x6969 => "NFS",
+        0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x00c3_6400 => "Ceph",
+        0x0102_1997 => "9p",
+        0x6573_5546 => "FUSE",
+        0x7375_7245 => "Coda",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -214,6 +265,28 @@ mod tests {
         };
         assert_eq!(count("SELECT count(*) FROM class"), Ok(1));
         assert!(reader.connection().execute(add, []).is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn network_file_systems_are_told_from_local_ones() {
+        use super::{network, network_name};
+        assert_eq!(network(&std::env::temp_dir().join("t.db")), None);
+        assert_eq!(network(std::path::Path::new("/proc/none/t.db")), None);
+        assert_eq!(network_name(0x6969), Some("NFS"));
+        let negative = i64::from(i32::from_ne_bytes(0xff53_4d42_u32.to_ne_bytes()));
+        assert_eq!(network_name(negative), Some("SMB"));
+        // ext4, tmpfs, overlay, xfs, btrfs, zfs.
+        for local in [
+            0xef53,
+            0x0102_1994,
+            0x794c_7630,
+            0x5846_5342,
+            0x9123_683e,
+            0x2fc1_2fc1,
+        ] {
+            assert_eq!(network_name(local), None);
+        }
     }
 
     #[test]

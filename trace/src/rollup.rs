@@ -7,7 +7,7 @@
 //! What was live at a moment is in the last row of each site at or before it. So when ticks go, these rows stay
 //! as a baseline, at the last tick before the cut.
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::database::{Database, TraceError};
 use crate::write::{Writer, int, is_busy};
@@ -25,6 +25,8 @@ const AT_A_TIME: usize = 8;
 const VACUUM_PAGES: i64 = 2000;
 /// The states of a group's newest row: beside `max` SQLite takes other columns from the row that has it.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
+/// A JVM that has written nothing for so long is no more.
+const SILENT: i64 = 10 * MINUTE;
 /// With no more ticks than that it is the names that make a file large.
 const FEW: i64 = 64;
 /// The part of the ticks that goes when the file is too large, as a divisor.
@@ -33,7 +35,7 @@ const PART: i64 = 8;
 impl Writer {
     /// Does what is due at this uptime.
     pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
-        if uptime_ms - self.tended_ms < PERIOD && !self.is_large()? {
+        if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
         }
         self.tended_ms = uptime_ms;
@@ -74,7 +76,7 @@ impl Writer {
             if let (Some(first), Some(cut)) = (first, cut)
                 && first < now.saturating_sub(past)
             {
-                expunge_run(&transaction, other, cut)?;
+                expunge_run(&transaction, other, cut, time_ms)?;
             }
         }
         if large {
@@ -87,14 +89,21 @@ impl Writer {
                 .query_row(sql, [some.max(1)], |row| row.get(0))
                 .optional()?;
             if let Some(cut) = cut {
-                expunge(&transaction, cut)?;
+                expunge(&transaction, cut, time_ms)?;
             }
         }
         transaction.commit()?;
         vacuum(self.database.connection())?;
         let connection = self.database.connection();
         let ticks: i64 = connection.query_row("SELECT count(*) FROM tick", [], |row| row.get(0))?;
-        let full = ticks <= FEW && self.is_large()?;
+        let mut full = ticks <= FEW && self.is_large()?;
+        if full {
+            drop_names(self.database.connection(), run, time_ms)?;
+            self.forget_ids();
+            vacuum(self.database.connection())?;
+            full = self.is_large()?;
+        }
+        let connection = self.database.connection();
         if full {
             let text = "trace_max is reached by the names of sites alone: new sites are left out";
             let add = "INSERT INTO note (run, time_ms, text) SELECT ?1, ?2, ?3
@@ -107,7 +116,7 @@ impl Writer {
 
     /// Whether the file nears its limit. Free pages do not count: they are given back.
     pub(crate) fn is_large(&self) -> rusqlite::Result<bool> {
-        let used = used_bytes(self.database.connection())?;
+        let used = self.database.used_bytes()?;
         // Room for the next ticks and for the log's growth before it is moved.
         Ok(used > int(self.limits.max_bytes) / 10 * 9)
     }
@@ -115,29 +124,33 @@ impl Writer {
 
 impl Database {
     /// Drops what was recorded before this time of day (milliseconds since 1970), of all runs. The last state of each
-    /// site stays, so that what was live then is known; names stay. The file gets smaller.
+    /// site of a JVM that still runs stays, so that what was live then is known; names stay. The file gets smaller.
     ///
     /// # Errors
     /// The file cannot be written, or another process holds it.
     pub fn expunge(&mut self, before_ms: i64) -> Result<(), TraceError> {
-        let done = self.expunge_all(before_ms);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+        let done = self.expunge_at(before_ms, now);
         done.map_err(|source| self.error(source))
     }
 
-    fn expunge_all(&mut self, before_ms: i64) -> rusqlite::Result<()> {
+    /// Bytes of pages in use.
+    pub(crate) fn used_bytes(&self) -> rusqlite::Result<i64> {
+        let connection = self.connection();
+        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let pages = number("page_count")? - number("freelist_count")?;
+        Ok(pages * number("page_size")?)
+    }
+
+    fn expunge_at(&mut self, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
         let connection = self.connection_mut();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        expunge(&transaction, before_ms)?;
+        expunge(&transaction, before_ms, now_ms)?;
         transaction.commit()?;
         while vacuum(connection)? {}
         Ok(())
     }
-}
-
-fn used_bytes(connection: &Connection) -> rusqlite::Result<i64> {
-    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let pages = number("page_count")? - number("freelist_count")?;
-    Ok(pages * number("page_size")?)
 }
 
 /// Gives free pages back; whether there may be more of them.
@@ -242,18 +255,87 @@ fn merge(
 }
 
 /// Drops what all runs recorded before a time of day.
-fn expunge(connection: &Connection, before_ms: i64) -> rusqlite::Result<()> {
+fn expunge(connection: &Connection, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
     for run in runs(connection)? {
-        expunge_run(connection, run, before_ms)?;
+        expunge_run(connection, run, before_ms, now_ms)?;
     }
-    // A run of which nothing is left but the fact.
-    let dead = "DELETE FROM run WHERE ended_ms < ?1 AND NOT EXISTS (SELECT 1 FROM tick WHERE run = run.id)";
-    connection.prepare_cached(dead)?.execute([before_ms])?;
     Ok(())
 }
 
+/// Drops a run of which nothing is newer than this, if it is over; whether that was so.
+fn drop_run(
+    connection: &Connection,
+    run: i64,
+    before_ms: i64,
+    now_ms: i64,
+) -> rusqlite::Result<bool> {
+    let over = "SELECT 1 FROM run WHERE id = ?1
+                AND (ended_ms < ?2 OR (ended_ms IS NULL AND started_ms < ?3))
+                AND NOT EXISTS (SELECT 1 FROM tick WHERE run = ?1 AND time_ms >= ?2)
+                AND (ended_ms IS NOT NULL
+                     OR NOT EXISTS (SELECT 1 FROM tick WHERE run = ?1 AND time_ms >= ?3))";
+    let silent = before_ms.min(now_ms - SILENT);
+    if !connection
+        .prepare_cached(over)?
+        .exists(params![run, before_ms, silent])?
+    {
+        return Ok(false);
+    }
+    for table in ["site_tick", "class_tick"] {
+        let delete =
+            format!("DELETE FROM {table} WHERE tick IN (SELECT id FROM tick WHERE run = ?1)");
+        connection.prepare_cached(&delete)?.execute([run])?;
+    }
+    for table in ["tick", "collection", "dump", "note"] {
+        let delete = format!("DELETE FROM {table} WHERE run = ?1");
+        connection.prepare_cached(&delete)?.execute([run])?;
+    }
+    connection
+        .prepare_cached("DELETE FROM run WHERE id = ?1")?
+        .execute([run])?;
+    Ok(true)
+}
+
+/// Drops names that nothing refers to, unless a JVM other than `own` may be writing: it relies on those it knows.
+pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
+    // Names refer to each other; looking for what refers to each that goes would take for ever.
+    connection.pragma_update(None, "foreign_keys", false)?;
+    let done = drop_unused(connection, own, now_ms);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    done
+}
+
+fn drop_unused(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let alive = "SELECT 1 FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
+                 OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms >= ?1))";
+    let alive = transaction.prepare(alive)?.exists([now_ms - SILENT, own])?;
+    if alive {
+        return Ok(());
+    }
+    transaction.execute_batch(
+        "DELETE FROM site WHERE id NOT IN (SELECT site FROM site_tick);
+         WITH RECURSIVE used (id) AS (
+             SELECT stack FROM site WHERE stack IS NOT NULL
+             UNION SELECT parent FROM stack JOIN used ON used.id = stack.id WHERE parent IS NOT NULL)
+         DELETE FROM stack WHERE id NOT IN (SELECT id FROM used);
+         DELETE FROM frame WHERE id NOT IN (SELECT frame FROM stack);
+         DELETE FROM class WHERE id NOT IN (SELECT class FROM site)
+             AND id NOT IN (SELECT class FROM frame) AND id NOT IN (SELECT class FROM class_tick);",
+    )?;
+    transaction.commit()
+}
+
 /// Drops what a run recorded before a time of day, but for the states of its sites.
-fn expunge_run(connection: &Connection, run: i64, before_ms: i64) -> rusqlite::Result<()> {
+fn expunge_run(
+    connection: &Connection,
+    run: i64,
+    before_ms: i64,
+    now_ms: i64,
+) -> rusqlite::Result<()> {
+    if drop_run(connection, run, before_ms, now_ms)? {
+        return Ok(());
+    }
     // By ticks' order, not by their times: the machine's clock may have been set back in between.
     let base = "SELECT max(id) FROM tick WHERE run = ?1 AND time_ms < ?2";
     let base: Option<i64> = connection
@@ -462,8 +544,9 @@ mod tests {
             );
         }
         let mut database = Database::create(&path).unwrap();
-        database.expunge(START + 10_500).unwrap();
-        database.expunge(START + 10_500).unwrap();
+        let now = START + 21_000;
+        database.expunge_at(START + 10_500, now).unwrap();
+        database.expunge_at(START + 10_500, now).unwrap();
         assert_eq!(number(&path, "SELECT count(*) FROM tick"), 11);
         assert_eq!(live(&path), 27);
         assert_eq!(
@@ -482,9 +565,18 @@ mod tests {
             vec![activity(2, 8)],
         );
         assert_eq!(live(&path), 28);
-        database.expunge(START + DAY).unwrap();
+        database.expunge_at(START + DAY, now).unwrap();
         assert_eq!(live(&path), 28);
         assert_eq!(number(&path, "SELECT count(*) FROM tick"), 1);
+        // Nothing stays of a run that is over.
+        database.expunge_at(START + DAY, now + DAY).unwrap();
+        assert_eq!(number(&path, "SELECT count(*) FROM site_tick"), 0);
+        assert_eq!(number(&path, "SELECT count(*) FROM run"), 0);
+        super::drop_names(database.connection(), 0, now + DAY).unwrap();
+        for table in ["class", "frame", "stack", "site"] {
+            let left = format!("SELECT count(*) FROM {table}");
+            assert_eq!(number(&path, &left), 0, "{table}");
+        }
     }
 
     /// A week of busy ticks stays under the cap, also on the disk, and ends with the last.
@@ -547,6 +639,24 @@ mod tests {
         assert!(std::fs::metadata(&path).unwrap().len() <= 2 << 20);
         assert!(number(&path, "SELECT sum(lost_samples) FROM tick") > 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
+        // As soon as nothing is known of the old ones there is room for others.
+        let lost = number(&path, "SELECT sum(lost_samples) FROM tick");
+        let sites = number(&path, "SELECT count(*) FROM site");
+        writer.end(START + 301_000).unwrap();
+        let mut database = Database::create(&path).unwrap();
+        database.expunge_at(START + DAY, START + DAY).unwrap();
+        let later = Run {
+            started_ms: START + DAY,
+            ..run("2-2")
+        };
+        let mut writer = Writer::create(&path, &later, limits).unwrap();
+        for n in 1..=10_u32 {
+            let uptime = i64::from(n) * 1000;
+            let new = vec![activity(1_000_000 + n, 1)];
+            tick(&mut writer, uptime, START + DAY + uptime, 1000, new);
+        }
+        assert!(lost > 0 && number(&path, "SELECT sum(lost_samples) FROM tick") == 0);
+        assert!(sites > 10 && number(&path, "SELECT count(*) FROM site") == 10);
     }
 
     #[test]
@@ -622,7 +732,7 @@ mod tests {
         assert_eq!(number(&path, wrong), 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
         let mut database = Database::create(&path).unwrap();
-        database.expunge(START + 8500).unwrap();
+        database.expunge_at(START + 8500, START + 20_000).unwrap();
         assert_eq!(live(&path), 20);
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::{Transaction, TransactionBehavior, named_params, params};
 
 use crate::database::{Database, TraceError};
+use crate::rollup::drop_names;
 use crate::write_names::Ids;
 use crate::write_names::Names;
 
@@ -161,6 +162,14 @@ impl Writer {
     /// The file cannot be made or written, is no trace, or one of another version.
     pub fn create(path: &Path, run: &Run, limits: Limits) -> Result<Self, TraceError> {
         let mut database = Database::create(path)?;
+        if database
+            .used_bytes()
+            .is_ok_and(|used| used > int(limits.max_bytes) / 2)
+        {
+            // Room for ours.
+            let dropped = drop_names(database.connection(), 0, run.started_ms);
+            dropped.map_err(|source| database.error(source))?;
+        }
         let id = begin(&mut database, run).map_err(|source| database.error(source))?;
         Ok(Self {
             database,
@@ -248,6 +257,11 @@ impl Writer {
         // Best done here; if somebody reads, who closes last does it.
         let _ = self.checkpoint();
         Ok(())
+    }
+
+    /// Names may have gone from the file.
+    pub(crate) fn forget_ids(&mut self) {
+        self.ids = Ids::default();
     }
 
     fn log_bytes(&self) -> u64 {

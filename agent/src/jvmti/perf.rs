@@ -134,7 +134,7 @@ impl Perf {
     /// A number's value.
     pub(crate) fn number(&self, counter: Counter) -> u64 {
         let at = counter.offset;
-        if counter.len != 8 || at % 8 != 0 || at + 8 > self.len {
+        if counter.len != 8 || !at.is_multiple_of(8) || at + 8 > self.len {
             return 0;
         }
         // SAFETY: within the memory and aligned, for the JVM aligns the start to a page and the offset is a

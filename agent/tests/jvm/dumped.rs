@@ -38,6 +38,8 @@ pub(crate) struct Dumped {
     /// Objects and bytes by type.
     pub(crate) class_totals: BTreeMap<String, (i64, i64)>,
     counters: Vec<i64>,
+    /// Process and start, as a trace calls the run.
+    pub(crate) run: String,
     /// Bytes of all the agent's objects.
     pub(crate) bytes: u64,
 }
@@ -176,7 +178,9 @@ impl Dumped {
             .iter()
             .map(|&object| snapshot.shallow_bytes(object))
             .sum();
+        let run = format!("{}-{}", long(statics::PID), long(statics::STARTED));
         Some(Self {
+            run,
             sampling: now,
             first,
             samples: live(statics::SAMPLES),

@@ -29,6 +29,7 @@ int main(void) {
     OFFSET("get_line_number_table", struct jvmtiInterface_1_, GetLineNumberTable);
     OFFSET("vm_init", jvmtiEventCallbacks, VMInit);
     OFFSET("class_load", jvmtiEventCallbacks, ClassLoad);
+    OFFSET("garbage_collection_start", jvmtiEventCallbacks, GarbageCollectionStart);
     OFFSET("garbage_collection_finish", jvmtiEventCallbacks, GarbageCollectionFinish);
     OFFSET("sampled_object_alloc", jvmtiEventCallbacks, SampledObjectAlloc);
     SIZE("capabilities_size", jvmtiCapabilities);
@@ -41,6 +42,7 @@ int main(void) {
     BIT("cap_lines", can_get_line_numbers);
     BIT("cap_sampled", can_generate_sampled_object_alloc_events);
     printf("event_sampled %d\n", JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
+    printf("event_gc_start %d\n", JVMTI_EVENT_GARBAGE_COLLECTION_START);
     printf("version_11 %d\n", 0x30000000 + (11 << 16));
     return 0;
 }
@@ -71,6 +73,7 @@ fn bindings_match_the_header() {
             get_line_number_table: get("get_line_number_table"),
             vm_init: get("vm_init"),
             class_load: get("class_load"),
+            garbage_collection_start: get("garbage_collection_start"),
             garbage_collection_finish: get("garbage_collection_finish"),
             sampled_object_alloc: get("sampled_object_alloc"),
             capabilities_size: get("capabilities_size"),
@@ -92,6 +95,7 @@ fn bindings_match_the_header() {
             assert_eq!(bit as usize, get(name), "{name}, JDK {}", jdk.version());
         }
         assert_eq!(get("event_sampled"), 86);
+        assert_eq!(get("event_gc_start"), 81);
         assert_eq!(get("version_11"), 0x300B_0000);
         assert_eq!(ours.sampled_object_alloc, 288);
     }

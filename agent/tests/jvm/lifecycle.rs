@@ -20,6 +20,7 @@ fn wrong_options_leave_the_jvm_alone() {
             ),
             ("include=[", "option \"include\""),
             ("embed=off", "kept nowhere"),
+            ("retain=1h", "\"retain\" goes with trace=FILE"),
         ] {
             let mut target = launch(&jdk, "Steady", options).arg("10").start().unwrap();
             target.wait_ready(1).unwrap();

@@ -11,6 +11,8 @@ mod lifecycle;
 mod living;
 mod loading;
 mod stress;
+mod traced;
+mod traced_files;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -63,6 +63,29 @@ pub(super) fn all(
                 vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
             )
         });
+        // The same with a trace, whose file is a new one each time.
+        let trace = scratch.join(format!("trace-{kib}-{}.db", jdk.major()));
+        for end in ["", "-wal", "-shm"] {
+            let mut file = trace.clone().into_os_string();
+            file.push(end);
+            // What is not there need not go, and what stays is written on.
+            let _ = std::fs::remove_file(file);
+        }
+        tools.push(Tool {
+            ours: true,
+            interval: Some(kib << 10),
+            ..Tool::new(
+                &format!("heapdiff {kib} KiB with a trace"),
+                vec![flag(&[
+                    &"-agentpath:",
+                    &agent,
+                    &"=",
+                    &options,
+                    &",trace=",
+                    &trace,
+                ])],
+            )
+        });
         if let Some(library) = profiler {
             let options = format!("=start,event=alloc,alloc={kib}k,live,file=");
             let file = file(&format!("async-profiler-{kib}"));

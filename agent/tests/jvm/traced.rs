@@ -1,0 +1,359 @@
+//! The trace: what it says beside what the JVM itself says.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use heapdiff_trace::Database;
+use testdata::jvm::{DumpOptions, Launch, Selection, Target};
+use testdata::programs;
+
+use crate::{collectors, jdks, launch, library};
+
+/// A folder with a trace in it.
+pub(crate) struct Traced {
+    folder: tempfile::TempDir,
+}
+
+impl Traced {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("trace.db")
+    }
+
+    pub(crate) fn options(&self, more: &str) -> String {
+        format!("trace={},{more}", self.path().display())
+    }
+
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        number(&self.path(), sql)
+    }
+
+    fn text(&self, sql: &str) -> String {
+        let database = Database::open(&self.path()).unwrap();
+        let connection = database.connection();
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// Waits until a query gives something other than 0.
+    pub(crate) fn wait(&self, sql: &str) {
+        let end = Instant::now() + Duration::from_secs(20);
+        // Until the agent has made its tables there is nothing to be asked.
+        while Database::open(&self.path()).is_err() || self.number(sql) == 0 {
+            assert!(Instant::now() < end, "never true: {sql}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits for a tick that begins now or later.
+    pub(crate) fn wait_tick(&self) {
+        let now = self.number("SELECT ifnull(max(id), 0) FROM tick");
+        self.wait(&format!("SELECT ifnull(max(id), 0) > {now} + 1 FROM tick"));
+    }
+
+    pub(crate) fn assert_whole(&self) {
+        assert_eq!(self.text("PRAGMA integrity_check"), "ok");
+        assert_eq!(
+            self.number("SELECT count(*) FROM pragma_foreign_key_check"),
+            0
+        );
+    }
+}
+
+pub(crate) fn number(path: &Path, sql: &str) -> i64 {
+    let database = Database::open(path).unwrap();
+    let connection = database.connection();
+    let number = connection.query_row(sql, [], |row| row.get(0));
+    number.unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// `sum(column)` over a class's sites.
+fn of_class(column: &str, class: &str) -> String {
+    format!(
+        "SELECT ifnull(sum({column}), 0) FROM site_tick JOIN site ON site.id = site
+         JOIN class ON class.id = class WHERE name = '{class}'"
+    )
+}
+
+/// Figures of a class's sites after their last tick.
+fn live(column: &str, class: &str) -> String {
+    format!(
+        "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), {column} AS n FROM site_tick
+         JOIN site ON site.id = site JOIN class ON class.id = class
+         WHERE name = '{class}' GROUP BY site)"
+    )
+}
+
+#[test]
+fn exact_when_every_allocation_is_sampled() {
+    for jdk in jdks() {
+        for collector in collectors(&jdk) {
+            let traced = Traced::new();
+            let options = traced.options("interval=0,tick=200ms");
+            let mut target = launch(&jdk, "Steady", &options)
+                .flags([collector, "-Xmx128m"])
+                .arg("1000")
+                .start()
+                .unwrap();
+            target.wait_ready(1).unwrap();
+            target.advance(2).unwrap();
+            target.histogram(Selection::Live).unwrap();
+            let what = format!("JDK {} {collector}", jdk.version());
+            // The last dropped one may still be in a frame.
+            traced.wait(&format!(
+                "SELECT ({}) >= 5999",
+                of_class("collected_objects", "Steady$Dropped")
+            ));
+            let (well, errors) = target.finish_with_errors().unwrap();
+            assert!(well && errors.is_empty(), "{what}: {errors}");
+            for (class, allocated, alive) in
+                [("Steady$Kept", 2000, 2000), ("Steady$Dropped", 6000, 0)]
+            {
+                for column in ["samples", "objects"] {
+                    let column = format!("allocated_{column}");
+                    assert_eq!(
+                        traced.number(&of_class(&column, class)),
+                        allocated,
+                        "{what}"
+                    );
+                }
+                let left = traced.number(&live("live_objects", class));
+                assert!(
+                    (alive..=alive + 1).contains(&left),
+                    "{what}: {left} of {class} live"
+                );
+                let size = traced.number(&of_class("allocated_bytes", class)) / allocated;
+                assert!((32..=48).contains(&size), "{what}: {size}");
+                let bytes = traced.number(&live("live_bytes", class));
+                assert_eq!(bytes, left * size, "{what}");
+            }
+            assert_eq!(traced.number("SELECT sum(lost_samples) FROM tick"), 0);
+            assert_eq!(
+                traced.number("SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
+                1
+            );
+            traced.assert_whole();
+        }
+    }
+}
+
+/// What the program says that the beans say.
+fn beans(target: &mut Target) -> (BTreeMap<String, i64>, Vec<i64>) {
+    let line = target.wait_line("BEANS").unwrap();
+    let counts = line
+        .split(';')
+        .skip(1)
+        .map(|bean| bean.split_once('=').unwrap())
+        .map(|(name, count)| (name.to_owned(), count.parse().unwrap()))
+        .collect();
+    let line = target.wait_line("USED").unwrap();
+    let used = line
+        .split(';')
+        .skip(1)
+        .map(|n| n.parse().unwrap())
+        .collect();
+    (counts, used)
+}
+
+#[test]
+fn totals_are_those_of_the_beans() {
+    for jdk in jdks() {
+        for collector in collectors(&jdk) {
+            let what = format!("JDK {} {collector}", jdk.version());
+            let traced = Traced::new();
+            let options = traced.options("interval=64k,tick=200ms");
+            let mut target = launch(&jdk, "Watched", &options)
+                .flags([collector, "-Xmx256m", "-Xms256m"])
+                .arg("40")
+                .start()
+                .unwrap();
+            let (counts, used) = beans(&mut target);
+            target.wait_ready(1).unwrap();
+            traced.wait_tick();
+            let newest = |column: &str| {
+                traced.number(&format!(
+                    "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
+                ))
+            };
+            let (heap, metaspace, classes) = (
+                newest("heap_used"),
+                newest("metaspace_used"),
+                newest("loaded_classes"),
+            );
+            println!("{what}: {counts:?} {used:?} {heap} {metaspace} {classes}");
+            // Regions and pages of the collector, and what is allocated meanwhile.
+            assert!(
+                (heap - used[0]).abs() <= 8 << 20,
+                "{what}: {heap}, {used:?}"
+            );
+            assert!(
+                (metaspace - used[1]).abs() <= 256 << 10,
+                "{what}: {metaspace}, {used:?}"
+            );
+            assert!(
+                (classes - used[2]).abs() <= 50,
+                "{what}: {classes}, {used:?}"
+            );
+            assert!(target.finish().unwrap());
+            for (name, count) in &counts {
+                if name.ends_with("Pauses") {
+                    continue;
+                }
+                let rows = traced.number(&format!(
+                    "SELECT count(*) FROM collection WHERE collector = '{name}'"
+                ));
+                assert_eq!(rows, *count, "{what}: {name}");
+            }
+            let asked = "SELECT count(*) FROM collection WHERE cause = 'System.gc()' AND major
+                         AND after_bytes BETWEEN 20 << 20 AND 120 << 20";
+            assert!(traced.number(asked) >= 1, "{what}");
+            // Of the first, while the JVM comes up, the cause is not known to the agent.
+            let unknown = "SELECT count(*) FROM collection WHERE cause = '' AND uptime_ms > 1500";
+            assert_eq!(traced.number(unknown), 0, "{what}");
+            // 40 MB kept and 80 MB of garbage: within four standard errors, each at most that of a sample
+            // for 64 KiB, and 2 % for what threads forget at a collection.
+            let bytes = traced.number(&of_class("allocated_bytes", "byte[]"));
+            let truth = 40 * ((1 << 20) + 16) + 80_000 * 1016;
+            let error = 4.0 * (80_000.0_f64 * 1016.0 * 65_536.0).sqrt();
+            #[allow(clippy::cast_precision_loss, reason = "small")]
+            let off = (bytes - truth) as f64;
+            #[allow(clippy::cast_precision_loss, reason = "small")]
+            let lost = truth as f64 * 0.03;
+            assert!(
+                off < error + lost && off > -error - lost,
+                "{what}: {bytes} of {truth}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_the_management_module() {
+    for jdk in jdks() {
+        let traced = Traced::new();
+        let mut target = launch(&jdk, "Steady", &traced.options("interval=16k,tick=200ms"))
+            .flags(["--limit-modules", "java.base", "-Xmx128m"])
+            .arg("1000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        traced.wait_tick();
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && errors.is_empty(), "{errors}");
+        for column in [
+            "heap_used",
+            "heap_committed",
+            "metaspace_used",
+            "metaspace_committed",
+            "loaded_classes",
+        ] {
+            let none = format!("SELECT count(*) FROM tick WHERE {column} <= 0");
+            assert_eq!(traced.number(&none), 0, "{column}");
+        }
+        let asked = "SELECT count(*) FROM collection WHERE cause = 'System.gc()' AND major AND pause_us > 0";
+        assert!(traced.number(asked) >= 1);
+        assert_eq!(traced.number("SELECT count(*) FROM note"), 1);
+    }
+}
+
+#[test]
+fn thinning_is_told_and_live_figures_follow() {
+    for jdk in jdks() {
+        let traced = Traced::new();
+        let options = traced.options("interval=0,tick=200ms,max_samples=8000,classes=off");
+        let mut target = launch(&jdk, "Steady", &options)
+            .flag("-Xmx128m")
+            .arg("10000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        target.advance(2).unwrap();
+        traced.wait_tick();
+        assert!(target.finish().unwrap());
+        assert!(traced.number("SELECT count(*) FROM note WHERE text LIKE 'max_samples%'") >= 1);
+        let live_objects = traced.number(&live("live_objects", "Steady$Kept"));
+        let lost = traced.number("SELECT sum(lost_bytes) FROM tick") / 32;
+        println!("{live_objects} of 20000 live, {lost} lost");
+        // What found no place while the agent's thread was at it is counted; which of it is live nobody knows.
+        assert!(live_objects <= 23_000 && live_objects + lost >= 17_000);
+        assert!(traced.number(&live("live_samples", "Steady$Kept")) <= 8000);
+    }
+}
+
+#[test]
+fn classes_stacks_and_dumps() {
+    for jdk in jdks() {
+        let traced = Traced::new();
+        let mut target = launch(
+            &jdk,
+            "Loaders",
+            &traced.options("interval=4k,tick=200ms,service=shop"),
+        )
+        .flag("-Xcheck:jni")
+        .start()
+        .unwrap();
+        target.wait_ready(1).unwrap();
+        let dump = traced.path().with_extension("hprof");
+        target.dump(&dump, DumpOptions::default()).unwrap();
+        traced.wait("SELECT count(*) FROM dump");
+        target.advance(2).unwrap();
+        traced.wait_tick();
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && errors.is_empty(), "{errors}");
+        let classes = |column| {
+            traced.number(&format!(
+                "SELECT sum({column}) FROM class_tick JOIN class ON class.id = class WHERE name = 'Loaders$Plugin'"
+            ))
+        };
+        assert!(classes("loaded") >= 90 && classes("unloaded") >= 39);
+        let through = "WITH RECURSIVE up (site, stack) AS (
+                 SELECT id, stack FROM site
+                 UNION ALL SELECT up.site, stack.parent FROM up JOIN stack ON stack.id = up.stack)
+             SELECT count(DISTINCT site) FROM up JOIN stack ON stack.id = up.stack
+             JOIN frame ON frame.id = frame JOIN class ON class.id = class
+             WHERE class.name = 'Loaders' AND method = 'main' AND file = 'Loaders.java' AND line > 0";
+        assert!(traced.number(through) > 0);
+        assert_eq!(traced.text("SELECT service FROM run"), "shop");
+        assert!(
+            traced
+                .text("SELECT command FROM run")
+                .starts_with("Loaders")
+        );
+        assert!(traced.text("SELECT flags FROM run").contains("-Xcheck:jni"));
+        // As a dump has them.
+        let dumped = crate::dumped::Dumped::read(&dump).unwrap();
+        assert_eq!(traced.text("SELECT uid FROM run"), dumped.run);
+    }
+}
+
+#[test]
+fn attached_late_with_a_trace() {
+    for jdk in jdks() {
+        let traced = Traced::new();
+        let classes = jdk.compile(&programs::agent("Watched.java")).unwrap();
+        let mut target = Launch::class(&jdk, classes, "Watched")
+            .flags(["-Xmx256m", "-XX:+UseParallelGC"])
+            .arg("20")
+            .start()
+            .unwrap();
+        let (before, _) = beans(&mut target);
+        target.wait_ready(1).unwrap();
+        let answer = target.load_agent(&library(), &traced.options("interval=64k,tick=200ms"));
+        assert!(answer.unwrap().contains("return code: 0"));
+        traced.wait("SELECT count(*) FROM tick");
+        target.proceed().unwrap();
+        let (after, _) = beans(&mut target);
+        target.wait_ready(2).unwrap();
+        assert!(target.finish().unwrap());
+        for (name, count) in after {
+            let rows = traced.number(&format!(
+                "SELECT count(*) FROM collection WHERE collector = '{name}'"
+            ));
+            assert_eq!(rows, count - before[&name], "{name}");
+        }
+    }
+}
