@@ -213,6 +213,7 @@ fn make_private(path: &Path) {
 /// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
 /// has reserved each page before it is mapped, so that only who truncates that file can do such harm.
 #[cfg(target_os = "linux")]
+#[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
 fn network(path: &Path) -> Option<&'static str> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let place = rustix::fs::statfs(path)

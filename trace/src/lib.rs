@@ -2,6 +2,18 @@
 //!
 //! The agent writes it while the JVM runs; reports and the live view read it, at the same time or
 //! long after. Its tables are those of `schema.sql`, and are for users' own queries as well.
+//!
+//! # Files
+//!
+//! SQLite in WAL mode: beside the database there is `-wal`, the log of what is not in it yet, and `-shm`, an index
+//! of that log which writers and readers share by mapping it. The last to close takes both away. A tick is one
+//! transaction, so a reader sees all of it or nothing, and a writer that is killed loses the tick it was in. What
+//! was written is not forced to the disk each time: when the machine itself goes down the last ticks may be
+//! missing, but the database is whole.
+//!
+//! The mapped index is the one place where a file can harm a process (SIGBUS when somebody truncates it; a full
+//! disk cannot, for SQLite writes each page before it maps it). Without it there would be no reading
+//! beside a writer. The database itself is never mapped.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -397,7 +397,7 @@ mod tests {
     use crate::{Activity, Amount, Database, FrameName, Limits, Names, Run, Tick, Writer, Written};
 
     const START: i64 = 1_700_000_000_000;
-    const DAY: i64 = super::DAY;
+    use super::{DAY, HOUR, MINUTE};
 
     struct Numbered;
 
@@ -584,19 +584,19 @@ mod tests {
     fn a_week_stays_under_the_cap() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
-        let cap = 2 << 20;
+        let cap = 1 << 20;
         let limits = Limits {
             retain: Duration::from_secs(3 * 24 * 3600),
             max_bytes: cap,
         };
         let mut writer = Writer::create(&path, &run("1-1"), limits).unwrap();
-        let span = 60_000;
+        let span = 3 * MINUTE;
         let ticks = u32::try_from(7 * DAY / span).unwrap();
         for n in 1..=ticks {
             let uptime = i64::from(n) * span;
             let sites = (0..20).map(|i| activity((n * 7 + i * 13) % 300, n % 50));
             tick(&mut writer, uptime, START + uptime, span, sites.collect());
-            if n % 200 == 0 {
+            if n % 60 == 0 {
                 let file = std::fs::metadata(&path).unwrap().len();
                 assert!(file <= cap, "{file} bytes after {n} ticks");
                 let log = std::fs::metadata(path.with_extension("db-wal")).unwrap();
@@ -610,7 +610,7 @@ mod tests {
         let newest = number(&path, "SELECT max(uptime_ms) FROM tick");
         assert_eq!(newest, 7 * DAY);
         let oldest = number(&path, "SELECT min(uptime_ms) FROM tick");
-        assert!(oldest >= 4 * DAY - 5 * super::HOUR, "{oldest}");
+        assert!(oldest >= 4 * DAY - 5 * HOUR, "{oldest}");
         drop(writer);
         let whole: String = Database::open(&path)
             .unwrap()
