@@ -98,10 +98,10 @@ fn open(url: &str) -> Result<()> {
         .suffix(".html")
         .tempfile()
         .map_err(|e| failed(&e))?;
-    write!(
+    writeln!(
         file,
         "<!DOCTYPE html><meta charset=utf-8><title>heapdiff</title>\
-         <meta http-equiv=refresh content=\"0;url={url}\"><a href=\"{url}\">the live view</a>\n"
+         <meta http-equiv=refresh content=\"0;url={url}\"><a href=\"{url}\">the live view</a>"
     )
     .and_then(|()| file.flush())
     .map_err(|e| failed(&e))?;

@@ -403,6 +403,15 @@ mod tests {
     }
 
     #[test]
+    fn a_report_is_the_same_after_it_was_json() {
+        let report = report(vec![suspect(1, HOSTILE, Verdict::Leak, 4096)], 3);
+        let text = serde_json::to_string(&report).unwrap();
+        let back: Report = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, report);
+        assert_eq!(rendered(&back, None), rendered(&report, None));
+    }
+
+    #[test]
     fn large_reports_are_cut_and_say_so() {
         let (report, all) = large(1000, 100_000);
         let page = rendered(&report, Some(&all));

@@ -56,7 +56,8 @@ pub(crate) struct Bounds {
     pub(crate) from: i64,
     /// The last tick of its first tenth, or its first: what a program allocates when it starts is no growth.
     early: i64,
-    /// The last tick of its first three quarters.
+    /// The last tick of its first three quarters, or the one before the last collection where that is
+    /// earlier.
     late: i64,
     /// Its last tick.
     pub(crate) to: i64,
@@ -75,7 +76,6 @@ impl Bounds {
         )?;
         let mut until = |ms: i64| last.query_row([run, ms], |r| r.get::<_, i64>(0)).optional();
         let span = to.saturating_sub(from);
-        let quarter = span / 4;
         let Some(end) = until(to)? else {
             return Ok(None);
         };
@@ -86,12 +86,21 @@ impl Bounds {
             )?
             .query_row([run, from], |r| r.get::<_, i64>(0))
             .optional()?;
+        let collected = c
+            .prepare_cached(
+                "SELECT uptime_ms FROM collection WHERE run = ?1 AND uptime_ms <= ?2 \
+                 ORDER BY uptime_ms DESC LIMIT 1",
+            )?
+            .query_row([run, to], |r| r.get::<_, i64>(0))
+            .optional()?;
+        let late = to.saturating_sub(span / 4);
+        let late = collected.map_or(late, |ms| late.min(ms.saturating_sub(1)));
         let early = until(from.saturating_add(span / 10))?.unwrap_or(0);
         Ok(Some(Self {
             run,
             from: begin,
             early: early.max(first.unwrap_or(0)).min(end),
-            late: until(to.saturating_sub(quarter))?.unwrap_or(0),
+            late: until(late)?.unwrap_or(0),
             to: end,
         }))
     }

@@ -61,7 +61,11 @@ impl<'c> Names<'c> {
                 Some(line) => format!("{file}:{line}"),
                 None => file,
             });
-            let function = format!("{class}.{method}");
+            // A stack that was cut off ends with a frame that has no method.
+            let function = match method.as_str() {
+                "" => class,
+                method => format!("{class}.{method}"),
+            };
             Ok((Frame { function, place }, row.get(0)?))
         });
         row.optional()

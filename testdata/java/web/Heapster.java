@@ -38,7 +38,7 @@ public class Heapster {
 
     static int page(HttpExchange exchange) throws IOException {
         StringBuilder text = new StringBuilder();
-        for (int i = 0; i < 40_000; i++) {
+        for (int i = 0; i < 20_000; i++) {
             text.append("line ").append(i).append(": ").append(exchange.getRequestURI()).append('\n');
         }
         byte[] body = ("length " + text.length() + "\n").getBytes(StandardCharsets.UTF_8);

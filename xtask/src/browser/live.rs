@@ -40,7 +40,9 @@ pub(super) fn live(program: &Path, agent: Option<&Path>, keep: Option<&Path>) ->
     let folder = tempfile::tempdir()?;
     let mut browser = Browser::start(program)?;
     leak(&mut browser, &built, &agent, folder.path(), keep).context("a leaking service")?;
-    hostile(&mut browser, &built, folder.path()).context("hostile names")
+    hostile(&mut browser, &built, folder.path()).context("hostile names")?;
+    println!("the live view works");
+    Ok(())
 }
 
 /// A running `heapdiff ui`; ended when dropped.
@@ -104,8 +106,10 @@ fn leak(
         "interval=64k,tick=200ms,service=heapster,trace={}",
         trace.display()
     );
-    let mut service = Launch::source(&java::ensure_jdk()?, testdata::programs::web())
-        .flags(["-XX:+UseSerialGC", "-Xmx96m", "-Xmn8m"])
+    let jdk = java::ensure_jdk()?;
+    let classes = jdk.compile(&testdata::programs::web())?;
+    let mut service = Launch::class(&jdk, classes, "Heapster")
+        .flags(["-XX:+UseSerialGC", "-Xmx96m", "-Xmn4m"])
         .agent(agent, &options)
         .start()?;
     let port: u16 = {
