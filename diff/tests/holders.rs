@@ -5,7 +5,7 @@
 
 mod common;
 
-use heapdiff_diff::Report;
+use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
 use testdata::writer::{
     self, Boot, ClassId, Elements, FieldType, HeapBuilder, Obj, ReferenceKind, Root, Value,
@@ -57,6 +57,15 @@ impl App {
 
 fn report(dumps: [HeapBuilder; 2]) -> Report {
     common::report(dumps.map(|heap| Source::from_bytes(heap.build())))
+}
+
+/// What a suspect names.
+fn assert_held(suspect: &Suspect, holder: &str, class: &str) {
+    assert_eq!(
+        (&*suspect.holder, &*suspect.class),
+        (holder, class),
+        "{suspect:#?}"
+    );
 }
 
 #[test]
@@ -131,10 +140,7 @@ fn the_path_leads_to_the_table_that_grew() {
     };
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
-    assert_eq!(
-        (&*s.holder, &*s.class),
-        ("com.acme.Table.rows", "com.acme.Row")
-    );
+    assert_held(s, "com.acme.Table.rows", "com.acme.Row");
     // `Store.meta` is nearer, and another table.
     assert_eq!(
         s.path,
@@ -203,10 +209,7 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
     };
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
-    assert_eq!(
-        (&*s.holder, &*s.class),
-        ("com.acme.Table.rows", "com.acme.Row")
-    );
+    assert_held(s, "com.acme.Table.rows", "com.acme.Row");
     let path = [
         "com.acme.Table.only",
         "com.acme.Table.rows",
@@ -241,9 +244,5 @@ fn a_path_can_begin_at_a_local_variable() {
     };
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
-    assert_eq!(
-        (&*s.holder, &*s.class),
-        ("com.acme.Mailer.sender", "com.acme.Task"),
-        "{s:#?}"
-    );
+    assert_held(s, "com.acme.Mailer.sender", "com.acme.Task");
 }

@@ -222,10 +222,15 @@ class FlameView {
   }
 
   colours() {
-    const style = getComputedStyle(this.host);
-    const get = (key) => style.getPropertyValue(key).trim();
+    // A canvas takes a colour itself, not the pair of them that stands for light and dark.
+    const probe = element("span", { hidden: true });
+    this.host.append(probe);
+    const get = (key) => {
+      probe.style.color = `var(${key})`;
+      return getComputedStyle(probe).color;
+    };
     const shades = (key) => [1, 2, 3].map((n) => get(`--${key}-${n}`));
-    return {
+    const colours = {
       own: shades("own"),
       runtime: shades("runtime"),
       content: shades("content"),
@@ -237,6 +242,8 @@ class FlameView {
       line: get("--page"),
       chosen: get("--text"),
     };
+    probe.remove();
+    return colours;
   }
 
   colour(node, colours) {

@@ -31,7 +31,7 @@ const WORKERS: usize = 2;
 const GOAL: u32 = 95;
 
 /// What `cargo xtask accuracy` takes.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
     /// A few scenarios and controls on one JDK
     #[arg(long, conflicts_with_all = ["scenario", "jdk"])]
@@ -61,25 +61,15 @@ impl Options {
     pub(crate) fn smoke() -> Self {
         Self {
             smoke: true,
-            jdk: Vec::new(),
-            scenario: Vec::new(),
-            keep: false,
-            heapdiff: None,
-            agent: None,
-            output: None,
+            ..Self::default()
         }
     }
 
     fn jdks(&self) -> Result<Vec<Jdk>> {
-        java::ensure_jdk()?;
-        let asked = |jdk: &Jdk| self.jdk.is_empty() || self.jdk.contains(&jdk.major());
-        let mut jdks: Vec<Jdk> = Jdk::all_for_scenarios().into_iter().filter(asked).collect();
-        // Two JDKs of one major version would be told apart by nothing in the table.
-        jdks.dedup_by_key(|jdk| jdk.major());
+        let mut jdks = java::jdks(&self.jdk)?;
         if self.smoke {
             jdks.truncate(1);
         }
-        ensure!(!jdks.is_empty(), "no such JDK: {:?}", self.jdk);
         Ok(jdks)
     }
 
@@ -115,18 +105,7 @@ impl Options {
             // The JVM wants an absolute path.
             return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
         }
-        let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
-        run::run(
-            run::cargo()
-                .args(["build", "--release", "--locked"])
-                .args(packages),
-        )?;
-        let folder = run::target_dir().join("release");
-        let program = format!("heapdiff{}", std::env::consts::EXE_SUFFIX);
-        Ok((
-            folder.join(program),
-            std::path::absolute(folder.join("libheapdiff_agent.so"))?,
-        ))
+        run::build_products()
     }
 }
 

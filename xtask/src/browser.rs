@@ -319,8 +319,9 @@ impl Page<'_> {
         let canvas = format!("document.querySelector('#{graph} canvas')");
         let marked = format!(
             "(() => {{ const c = {canvas}; const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; \
-             const m = getComputedStyle(c).getPropertyValue('--match').trim(); \
-             const [r, g, b] = [1, 3, 5].map((i) => parseInt(m.slice(i, i + 2), 16)); \
+             const probe = document.createElement('span'); probe.style.color = 'var(--match)'; \
+             c.after(probe); const m = getComputedStyle(probe).color; probe.remove(); \
+             const [r, g, b] = m.match(/\\d+/g).map(Number); \
              for (let i = 0; i < d.length; i += 4) if (d[i] === r && d[i+1] === g && d[i+2] === b) return true; \
              return false; }})()"
         );

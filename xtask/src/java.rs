@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use testdata::jvm::Jdk;
 
 use crate::run::run;
@@ -29,4 +29,15 @@ pub(crate) fn ensure_jdk() -> Result<Jdk> {
         Some(jdk) => Ok(jdk),
         None => bail!("{HINT}"),
     }
+}
+
+/// The JDKs of these major versions, one of each; all there are where none is asked for.
+pub(crate) fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
+    ensure_jdk()?;
+    let mut jdks = Jdk::all_for_scenarios();
+    jdks.retain(|jdk| majors.is_empty() || majors.contains(&jdk.major()));
+    // Two of one version would be told apart by nothing in a table.
+    jdks.dedup_by_key(|jdk| jdk.major());
+    ensure!(!jdks.is_empty(), "no such JDK: {majors:?}");
+    Ok(jdks)
 }

@@ -76,13 +76,10 @@ impl Options {
     }
 
     fn jdks(&self) -> Result<Vec<Jdk>> {
-        java::ensure_jdk()?;
-        let asked = |jdk: &Jdk| self.jdk.is_empty() || self.jdk.contains(&jdk.major());
-        let mut jdks: Vec<Jdk> = Jdk::all_for_scenarios().into_iter().filter(asked).collect();
+        let mut jdks = java::jdks(&self.jdk)?;
         if self.smoke {
             jdks.truncate(1);
         }
-        ensure!(!jdks.is_empty(), "no such JDK: {:?}", self.jdk);
         Ok(jdks)
     }
 }

@@ -97,7 +97,6 @@ const PROGRAMS: [Program; 4] = [
 
 /// Runs the programs, and fails where a report's first suspect is another than it should be.
 pub(crate) fn real(options: &Options) -> Result<()> {
-    java::ensure_jdk()?;
     let chosen: Vec<&Program> = PROGRAMS
         .iter()
         .filter(|p| options.name.as_deref().is_none_or(|name| name == p.name))
@@ -108,15 +107,8 @@ pub(crate) fn real(options: &Options) -> Result<()> {
         "there is no such program; there are {}",
         names()
     );
-    let mut jdks = Jdk::all_for_scenarios();
-    jdks.retain(|jdk| options.jdk.is_none_or(|major| jdk.major() == major));
-    ensure!(!jdks.is_empty(), "no such JDK found");
-    let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
-    run::run(
-        run::cargo()
-            .args(["build", "--release", "--locked"])
-            .args(packages),
-    )?;
+    let jdks = java::jdks(options.jdk.as_slice())?;
+    let products = run::build_products()?;
     let mut page = String::from(
         "# Published programs that leak\n\n\
          Made by `cargo xtask real -o notes/real-software.md`. Each program runs with the agent \
@@ -127,7 +119,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
         let libraries = libraries(program)?;
         write!(page, "\n## {}\n\n{}\n", program.name, program.about)?;
         for jdk in &jdks {
-            let (text, fault) = one(program, jdk, &libraries)?;
+            let (text, fault) = one(program, jdk, &libraries, &products)?;
             write!(page, "\nOn JDK {}:\n\n```text\n{text}```\n", jdk.major())?;
             if let Some(fault) = fault {
                 wrong.push(format!("{} on JDK {}: {fault}", program.name, jdk.major()));
@@ -164,14 +156,18 @@ fn libraries(program: &Program) -> Result<PathBuf> {
 }
 
 /// The report's first lines, and what is wrong with it.
-fn one(program: &Program, jdk: &Jdk, libraries: &Path) -> Result<(String, Option<String>)> {
-    let library = run::target_dir().join("release/libheapdiff_agent.so");
+fn one(
+    program: &Program,
+    jdk: &Jdk,
+    libraries: &Path,
+    (heapdiff, agent): &(PathBuf, PathBuf),
+) -> Result<(String, Option<String>)> {
     let scratch = run::target_dir().join("real").join("dumps");
     std::fs::create_dir_all(&scratch)?;
     let mut target = Launch::source(jdk, folder(program).join(program.source))
         .flag("-Xmx1g")
         .flags(["-cp", &format!("{}/*", libraries.display())])
-        .agent(&library, "interval=16k")
+        .agent(agent, "interval=16k")
         .timeout(Duration::from_secs(120))
         .start()?;
     let mut dumps = Vec::new();
@@ -189,7 +185,7 @@ fn one(program: &Program, jdk: &Jdk, libraries: &Path) -> Result<(String, Option
     }
     drop(target);
     let report = |format: &str| -> Result<String> {
-        let mut heapdiff = Command::new(run::target_dir().join("release/heapdiff"));
+        let mut heapdiff = Command::new(heapdiff);
         heapdiff
             .current_dir(&scratch)
             .args(dumps.iter().filter_map(|d| d.file_name()))

@@ -47,3 +47,14 @@ pub(crate) fn shown(command: &Command) -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
+
+/// Builds the program and the agent's library; where they are, absolute as the JVM wants it.
+pub(crate) fn build_products() -> Result<(PathBuf, PathBuf)> {
+    let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
+    run(cargo()
+        .args(["build", "--release", "--locked"])
+        .args(packages))?;
+    let folder = std::path::absolute(target_dir().join("release"))?;
+    let program = format!("heapdiff{}", env::consts::EXE_SUFFIX);
+    Ok((folder.join(program), folder.join("libheapdiff_agent.so")))
+}
