@@ -5,3 +5,4 @@ mod formats;
 mod output;
 mod schema;
 mod support;
+mod tables;
