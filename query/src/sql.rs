@@ -174,6 +174,10 @@ fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH)?;
     connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
+        // Pragmas go by names of tables, too.
+        AuthAction::Read { table_name, .. } if table_name.starts_with("pragma_") => {
+            Authorization::Deny
+        }
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
             Authorization::Allow
         }
@@ -298,22 +302,37 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
         };
     }
     match error {
+        E::SqlInputError { msg, .. } if msg.ends_with("may not be modified") => Error::Denied,
         E::SqlInputError { msg, offset, .. } => {
-            let at = usize::try_from(offset).unwrap_or(0).min(sql.len());
-            let before = String::from_utf8_lossy(&sql.as_bytes()[..at]);
-            let line = before.matches('\n').count();
-            let start = before.rfind('\n').map_or(0, |at| at + 1);
-            Error::Sql {
-                hint: hint(&msg, sql),
-                message: msg,
-                line: line + 1,
-                column: before[start..].chars().count() + 1,
-                text: sql.lines().nth(line).unwrap_or_default().to_owned(),
-            }
+            misunderstood(msg, usize::try_from(offset).unwrap_or(0), sql)
         }
         E::MultipleStatement => Error::Count("several"),
-        E::SqliteFailure(_, Some(message)) => Error::Run(message),
+        E::SqliteFailure(_, Some(message)) if message.ends_with("may not be modified") => {
+            Error::Denied
+        }
+        // SQLite does not say where a table is named that is not there.
+        E::SqliteFailure(_, Some(message)) => match message.strip_prefix("no such table: ") {
+            Some(name) => {
+                let at = sql.find(name).unwrap_or(0);
+                misunderstood(message, at, sql)
+            }
+            None => Error::Run(message),
+        },
         other => Error::Run(other.to_string()),
+    }
+}
+
+/// A mistake at a byte of the statement.
+fn misunderstood(message: String, at: usize, sql: &str) -> Error {
+    let before = String::from_utf8_lossy(&sql.as_bytes()[..at.min(sql.len())]);
+    let line = before.matches('\n').count();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    Error::Sql {
+        hint: hint(&message, sql),
+        message,
+        line: line + 1,
+        column: before[start..].chars().count() + 1,
+        text: sql.lines().nth(line).unwrap_or_default().to_owned(),
     }
 }
 

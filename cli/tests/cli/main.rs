@@ -7,3 +7,4 @@ mod output;
 mod schema;
 mod support;
 mod trace;
+mod tables;

@@ -57,6 +57,18 @@ fn histo_holds() {
 }
 
 #[test]
+fn query_holds() {
+    let all = "select * from objects limit 20";
+    hold("query", &["query", BEFORE, all]);
+    let computed = "select count(*) as n, 0.5, null, via from refs group by via";
+    hold("query", &["query", SAMPLED, computed, "--max-rows", "3"]);
+    hold(
+        "query",
+        &["query", "cut.hprof", "select * from strings where 0"],
+    );
+}
+
+#[test]
 fn diff_holds() {
     hold("diff", &["diff", BEFORE, "testdata/after.hprof.gz"]);
     hold("diff", &[BEFORE, BEFORE, "cut.hprof"]);

@@ -7,6 +7,7 @@ mod brute;
 mod dominators;
 mod linked;
 mod naive;
+mod parts;
 mod routes;
 mod sets;
 mod visit;

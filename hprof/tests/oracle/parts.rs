@@ -1,0 +1,106 @@
+//! Ids, references and records as flat lists, beside what is read one object at a time.
+
+use std::collections::BTreeMap;
+
+use hprof::{Link, ObjectIndex, Options, Reference, Silent, Snapshot, Source};
+
+use crate::world::{Plan, dump, rounds};
+
+/// All references that records show, read in small steps.
+fn links(snapshot: &Snapshot, limit: usize) -> Vec<Link> {
+    let mut all = Vec::new();
+    for part in 0..snapshot.part_count() {
+        let mut next = Some(0);
+        while let Some(skip) = next {
+            let read = snapshot.links_in(part, skip, limit, &|_| true);
+            assert!(read.list.len() <= limit);
+            assert!(read.next.is_none_or(|n| n > skip), "no way forward");
+            all.extend(read.list);
+            next = read.next;
+        }
+    }
+    all
+}
+
+#[test]
+fn flat_lists_agree_with_single_objects() {
+    for seed in 0..rounds(2000) {
+        let plan = Plan {
+            seed,
+            nodes: 60,
+            references: seed % 2 == 0,
+            duplicates: seed % 5 == 0,
+            odd_ids: seed % 3 == 0,
+        };
+        let source = Source::from_bytes(dump(&plan));
+        let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+        let all: Vec<ObjectIndex> = (0..snapshot.object_count() as u32)
+            .map(ObjectIndex)
+            .collect();
+
+        let ids = snapshot.all_ids().unwrap();
+        for (&object, id) in all.iter().zip(snapshot.ids(&all)) {
+            assert_eq!(Some(ids.of(object)), id, "seed {seed}, {object:?}");
+        }
+
+        // Strong references are those of the graph, but for those to the classes of objects.
+        let mut found: BTreeMap<(u32, u32), i64> = BTreeMap::new();
+        // The graph has what several frames of a thread hold once.
+        let mut unwritten = snapshot.unwritten_links();
+        assert!(unwritten.is_sorted_by_key(|l| l.from));
+        unwritten.sort_by_key(|l| (l.from, l.to));
+        unwritten.dedup_by_key(|l| (l.from, l.to));
+        for link in links(&snapshot, 3).iter().chain(&unwritten) {
+            assert_eq!(ids.of(link.from), link.from_id, "seed {seed}");
+            if let Some(to) = link.to
+                && snapshot.via_of(link).1 == Reference::No
+            {
+                *found.entry((link.from.0, to.0)).or_default() += 1;
+            }
+        }
+        let graph = snapshot.graph(&Silent).unwrap();
+        let mut expected: BTreeMap<(u32, u32), i64> = BTreeMap::new();
+        for &object in &all {
+            let class = snapshot.class_of(object);
+            let class = class.and_then(|c| snapshot.find(snapshot.classes()[c].id));
+            for target in graph.references(object) {
+                if Some(target) != class {
+                    *expected.entry((object.0, target.0)).or_default() += 1;
+                }
+            }
+            if let Some(class) = class {
+                found.remove(&(object.0, class.0));
+            }
+        }
+        assert_eq!(found, expected, "seed {seed}");
+
+        let ranks: Vec<u32> = (0..snapshot.classes().len() as u32)
+            .map(|c| c / 2)
+            .collect();
+        let sorted = snapshot.sorted_by_class(&ranks).unwrap();
+        let rank = |&object: &u32| {
+            let class = snapshot
+                .class_of(ObjectIndex(object))
+                .or(snapshot.class_class());
+            (class.map_or(u32::MAX, |c| c.0 / 2), object)
+        };
+        assert_eq!(sorted.len(), all.len());
+        assert!(sorted.is_sorted_by_key(rank), "seed {seed}");
+
+        let mut seen = snapshot
+            .classes()
+            .iter()
+            .filter(|(_, c)| !c.id.is_null())
+            .count();
+        for part in 1..snapshot.part_count() {
+            for place in snapshot.places_in(part) {
+                seen += 1;
+                assert_eq!(snapshot.part_of(place.object), Some(part));
+                let one = snapshot.read_at(place).unwrap();
+                let other = snapshot.read(place.object).unwrap();
+                assert_eq!(format!("{one:?}"), format!("{other:?}"), "seed {seed}");
+            }
+        }
+        assert!(seen >= all.len(), "seed {seed}: {seen} of {}", all.len());
+    }
+}

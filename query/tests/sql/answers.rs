@@ -1,0 +1,292 @@
+//! What the tables hold, beside what the reader says of single objects and classes.
+
+use std::collections::BTreeMap;
+
+use hprof::{ClassTotal, ObjectId, ObjectIndex, Reference, Silent};
+
+use crate::{ask, one, sampled, shop};
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("{text}"))
+}
+
+fn id(text: &str) -> ObjectId {
+    ObjectId(u64::from_str_radix(text.strip_prefix("0x").unwrap(), 16).unwrap())
+}
+
+#[test]
+fn sums_by_class_are_the_histogram() {
+    for heap in [shop(), sampled()] {
+        let snapshot = heap.snapshot();
+        let mut totals = snapshot.histogram();
+        heap.own().take_from(snapshot, &mut totals);
+        let expected: BTreeMap<ObjectId, ClassTotal> = snapshot
+            .classes()
+            .iter()
+            .zip(totals)
+            .map(|((_, class), total)| (class.id, total))
+            .collect();
+        let listed = ask(
+            heap,
+            "select id, objects, shallow_bytes, reachable_objects, reachable_bytes, retained_bytes
+             from classes",
+        );
+        let summed = ask(
+            heap,
+            "select class_id, count(*), sum(shallow_bytes), sum(reachable),
+                    sum(case when reachable then shallow_bytes else 0 end)
+             from objects group by class_id",
+        );
+        assert!(summed.len() > 100 && listed.len() >= summed.len());
+        for row in &listed {
+            let total = expected[&id(&row[0])];
+            let figures = [
+                total.all.objects,
+                total.all.bytes,
+                total.reachable.objects,
+                total.reachable.bytes,
+                total.retained_bytes,
+            ];
+            assert_eq!(row[1..], figures.map(|n| n.to_string()), "{}", row[0]);
+        }
+        for row in &summed {
+            let total = expected[&id(&row[0])];
+            let own = [
+                total.all.objects,
+                total.all.bytes,
+                total.reachable.objects,
+                total.reachable.bytes,
+            ];
+            assert_eq!(row[1..], own.map(|n| n.to_string()), "{}", row[0]);
+        }
+        let some = expected.values().filter(|t| t.all.objects > 0);
+        assert_eq!(some.count(), summed.len());
+    }
+}
+
+#[test]
+fn classes_come_in_order_without_sorting() {
+    let rows = ask(shop(), "select class, count(*) from objects group by class");
+    assert!(rows.is_sorted_by(|a, b| a[0] < b[0]));
+    let total: u64 = rows.iter().map(|r| number(&r[1])).sum();
+    assert_eq!(total, shop().snapshot().object_count());
+    let scanned = ask(shop(), "select +class, count(*) from objects group by 1");
+    assert_eq!(rows, scanned);
+}
+
+#[test]
+fn objects_are_as_the_reader_says() {
+    let snapshot = shop().snapshot();
+    let rows = ask(
+        shop(),
+        "select id, class, shallow_bytes, retained_bytes, retained_objects, length, reachable,
+                dominator_id from objects",
+    );
+    assert_eq!(rows.len() as u64, snapshot.object_count());
+    let or_null = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
+    let mut seen = std::collections::BTreeSet::new();
+    let mut lengths = 0;
+    for row in rows {
+        let object = snapshot.find(id(&row[0])).unwrap();
+        assert!(seen.insert(object));
+        let length = snapshot.array_length(object).map(u64::from);
+        lengths += u64::from(length.is_some());
+        let expected = [
+            snapshot.class(object).unwrap().name.to_string(),
+            snapshot.shallow_bytes(object).to_string(),
+            or_null(snapshot.retained_bytes(object)),
+            or_null(snapshot.retained_objects(object)),
+            or_null(length),
+            snapshot.tree().is_reachable(object).to_string(),
+        ];
+        assert_eq!(row[1..7], expected, "{}", row[0]);
+        let tree = snapshot.tree();
+        let holder = tree.dominator(object).and_then(|n| tree.object(n));
+        let named = (row[7] != "null").then(|| snapshot.find(id(&row[7])).unwrap());
+        assert_eq!(named, holder);
+    }
+    assert!(lengths > 1000);
+}
+
+/// What an object retains is itself and what it immediately dominates retains.
+#[test]
+fn retained_sizes_add_up_along_the_dominator_tree() {
+    let wrong = one(
+        shop(),
+        "with held as (select dominator_id as id, sum(retained_bytes) as bytes from objects
+                       where dominator_id is not null group by 1)
+         select count(*) from objects o left join held on held.id = o.id
+         where o.reachable and o.retained_bytes <> o.shallow_bytes + coalesce(held.bytes, 0)",
+    );
+    assert_eq!(wrong, "0");
+}
+
+#[test]
+fn strong_references_are_those_of_the_graph() {
+    let snapshot = shop().snapshot();
+    let graph = snapshot.graph(&Silent).unwrap();
+    let mut expected: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    let ids = snapshot.all_ids().unwrap();
+    for object in (0..snapshot.object_count() as u32).map(ObjectIndex) {
+        let class = snapshot.class_of(object).map(|c| snapshot.classes()[c].id);
+        for target in graph.references(object).map(|t| ids.of(t)) {
+            if Some(target) != class {
+                *expected.entry((ids.of(object).0, target.0)).or_default() += 1;
+            }
+        }
+    }
+    let rows = ask(
+        shop(),
+        "select source_id, target_id, count(*) from refs
+         where strength = 'strong' and kind <> 'local' and target_class is not null group by 1, 2
+         union all select distinct source_id, target_id, 1 from refs where kind = 'local'",
+    );
+    let mut found: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for row in rows {
+        *found.entry((id(&row[0]).0, id(&row[1]).0)).or_default() += number(&row[2]);
+    }
+    assert!(found.len() > 100_000);
+    let class_of = |id: u64| {
+        snapshot
+            .class(snapshot.find(ObjectId(id)).unwrap())
+            .map(|c| c.id.0)
+    };
+    found.retain(|&(source, target), _| class_of(source) != Some(target));
+    let differ: Vec<_> = expected
+        .iter()
+        .filter(|(k, n)| found.get(k) != Some(n))
+        .collect();
+    assert_eq!(differ, []);
+    assert_eq!(found.len(), expected.len());
+}
+
+#[test]
+fn weak_references_are_told() {
+    let weak = ask(
+        shop(),
+        "select strength, count(*) from refs where via = 'java.lang.ref.Reference.referent'
+         group by 1 order by 1",
+    );
+    let all = shop().snapshot().classes();
+    let kinds: Vec<&str> = weak.iter().map(|r| &*r[0]).collect();
+    assert!(all.iter().any(|(_, c)| c.reference == Reference::Weak));
+    assert!(
+        kinds.contains(&"weak") && kinds.contains(&"soft"),
+        "{kinds:?}"
+    );
+    assert!(!kinds.contains(&"strong"), "{kinds:?}");
+}
+
+#[test]
+fn strings_are_decoded() {
+    let snapshot = shop().snapshot();
+    let rows = ask(shop(), "select id, value, length, text(id) from strings");
+    let class = snapshot.classes().by_name("java.lang.String");
+    assert_eq!(rows.len(), snapshot.instances(class).len());
+    let objects: Vec<ObjectIndex> = rows
+        .iter()
+        .map(|r| snapshot.find(id(&r[0])).unwrap())
+        .collect();
+    for (row, text) in rows.iter().zip(snapshot.strings(&objects, 4096)) {
+        let text = text.unwrap();
+        assert_eq!(row[1], text);
+        assert_eq!(row[3], text);
+        assert_eq!(
+            number(&row[2]),
+            text.encode_utf16().count() as u64,
+            "{text}"
+        );
+    }
+    let main = one(shop(), "select count(*) from strings where value = 'main'");
+    assert_ne!(main, "0");
+}
+
+#[test]
+fn threads_roots_and_frames_fit_together() {
+    let snapshot = shop().snapshot();
+    let threads = snapshot.threads();
+    assert_eq!(
+        one(shop(), "select count(*) from threads"),
+        threads.len().to_string()
+    );
+    let frames: usize = threads.iter().map(|t| t.frames.len()).sum();
+    assert_eq!(
+        one(shop(), "select count(*) from frames"),
+        frames.to_string()
+    );
+    assert_eq!(
+        one(shop(), "select sum(frames) from threads"),
+        frames.to_string()
+    );
+    let top = ask(
+        shop(),
+        "select class, method from frames where thread = 'main' order by depth limit 1",
+    );
+    assert_eq!(top, [["java.io.FileInputStream", "readBytes"]]);
+    // Each local of a frame is a root at its depth.
+    let locals = one(
+        shop(),
+        "select count(*) from (select distinct r.id, f.depth from roots r join frames f
+         on f.thread_serial = r.thread_serial and f.depth = r.depth where f.thread = 'main')",
+    );
+    assert_eq!(
+        locals,
+        one(
+            shop(),
+            "select sum(locals) from frames where thread = 'main'"
+        )
+    );
+    let roots = one(shop(), "select count(*) from roots");
+    assert_eq!(roots, snapshot.gc_roots().len().to_string());
+}
+
+#[test]
+fn fields_are_read() {
+    let rows = ask(
+        shop(),
+        "select field(id, 'table'), field(id, 'size'), field(id, 'loadFactor'), field(id, 'none')
+         from objects where class = 'java.util.HashMap' and field(id, 'size') > 0 order by id limit 1",
+    );
+    let size = number(&rows[0][1]);
+    assert!(size > 0);
+    assert_eq!(rows[0][2..], ["0.75", "null"]);
+    let table = number(&rows[0][0]);
+    let nodes = one(
+        shop(),
+        &format!("select count(*) from refs where source_id = {table}"),
+    );
+    assert!(number(&nodes) > 0 && number(&nodes) <= size);
+    // Static fields, of class objects.
+    let registry = ask(
+        shop(),
+        "select o.class from classes c
+         join refs r on r.source_id = c.id and r.kind = 'static'
+         join objects o on o.id = r.target_id where c.class = 'com.acme.shop.SessionRegistry'",
+    );
+    assert!(
+        registry
+            .iter()
+            .any(|r| r[0] == "java.util.concurrent.ConcurrentHashMap")
+    );
+}
+
+/// The agent's objects are in no table.
+#[test]
+fn the_agent_is_not_seen() {
+    let heap = sampled();
+    assert!(!heap.own().is_empty());
+    let objects = heap.snapshot().object_count() - heap.own().objects().len() as u64;
+    assert_eq!(
+        one(heap, "select count(*) from objects"),
+        objects.to_string()
+    );
+    for sql in [
+        "select count(*) from objects where class like 'heapdiff%'",
+        "select count(*) from classes where class like 'heapdiff%'",
+        "select count(*) from refs where source_class like 'heapdiff%' or target_class like 'heapdiff%'",
+        "select count(*) from strings where value like 'heapdiff%'",
+        "select count(*) from threads where class like 'heapdiff%'",
+    ] {
+        assert_eq!(one(heap, sql), "0", "{sql}");
+    }
+}

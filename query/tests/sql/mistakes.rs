@@ -1,0 +1,101 @@
+//! What is refused, and in which words.
+
+use heapdiff_query::{Error, Limits, check, run};
+
+use crate::{Kept, shop};
+
+#[test]
+fn nothing_but_reading_is_allowed() {
+    let folder = std::env::temp_dir();
+    let attach = format!("attach '{}' as x", folder.join("heapdiff-x.db").display());
+    for sql in [
+        "delete from objects",
+        "update objects set id = 1",
+        "insert into objects (id) values (1)",
+        "create table t(x)",
+        "create temp table t as select * from threads",
+        "create view v as select 1",
+        "create virtual table v using objects",
+        "drop table objects",
+        "pragma cache_size = 7",
+        "pragma table_list",
+        "select * from pragma_database_list",
+        "vacuum into '/tmp/heapdiff-x.db'",
+        "select load_extension('x')",
+        "begin",
+        "analyze",
+        "reindex",
+        &*attach,
+    ] {
+        for done in [
+            check(sql).map(|_| ()),
+            run(shop(), sql, Limits::default(), &mut Kept::default()).map(|_| ()),
+        ] {
+            let text = done
+                .err()
+                .unwrap_or_else(|| panic!("{sql} is allowed"))
+                .to_string();
+            let known = [
+                "only SELECT is allowed",
+                "no such",
+                "not authorized",
+                "one statement",
+            ];
+            assert!(known.iter().any(|k| text.starts_with(k)), "{sql}: {text}");
+        }
+    }
+    assert!(!folder.join("heapdiff-x.db").exists());
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    let wrong = |sql: &str| match check(sql).unwrap_err() {
+        Error::Sql {
+            message,
+            line,
+            column,
+            text,
+            hint,
+        } => (message, line, column, text, hint),
+        other => panic!("{other}"),
+    };
+    let (message, line, column, text, hint) = wrong("select id,\n  größe\nfrom objects");
+    assert_eq!(
+        (&*message, line, column, &*text),
+        ("no such column: größe", 2, 3, "  größe")
+    );
+    assert!(hint.unwrap().starts_with("columns of objects: id, class, "));
+    let (message, line, column, _, hint) = wrong("select * from object");
+    assert_eq!((&*message, line), ("no such table: object", 1));
+    assert!(column >= 1);
+    assert_eq!(
+        hint.unwrap(),
+        "tables: objects, classes, refs, roots, strings, threads, frames"
+    );
+    let (message, _, column, ..) = wrong("selec 1");
+    assert_eq!((&*message, column), ("near \"selec\": syntax error", 1));
+    let (.., hint) = wrong("select id from objects where class = \"byte[]\"");
+    assert!(hint.unwrap().starts_with("texts are in single quotes"));
+    for (sql, text) in [
+        ("", "one statement is wanted, and there are none"),
+        ("-- nothing", "one statement is wanted, and there are none"),
+        (
+            "select 1; select 2",
+            "one statement is wanted, and there are several",
+        ),
+    ] {
+        assert_eq!(check(sql).unwrap_err().to_string(), text);
+    }
+    let failed = run(
+        shop(),
+        "select id from objects where class regexp '('",
+        Limits::default(),
+        &mut Kept::default(),
+    );
+    assert!(
+        failed
+            .unwrap_err()
+            .to_string()
+            .contains("regex parse error")
+    );
+}
