@@ -32,7 +32,7 @@ fn describe(report: &Report) -> String {
             s.objects,
             s.growth.retained_bytes,
             s.verdict,
-            s.detector,
+            s.detector.as_deref(),
             s.reasons
         )
     });

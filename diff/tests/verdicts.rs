@@ -136,7 +136,7 @@ fn what_four_dumps_show_is_told_apart() {
         .iter()
         .map(|s| {
             let field = s.holder.rsplit('.').next().unwrap();
-            (field, s.verdict, s.trend)
+            (field, s.verdict, s.trend.as_deref())
         })
         .collect();
     assert_eq!(
@@ -165,7 +165,7 @@ fn two_dumps_of_a_filling_table_show_growth_only() {
         registry(&[("table", 3000)]),
     ]);
     let s = &report.suspects[0];
-    assert_eq!((s.verdict, s.trend), (Verdict::Growth, None));
+    assert_eq!((s.verdict, s.trend.as_deref()), (Verdict::Growth, None));
     assert!(says(s, "two dumps cannot tell"), "{:?}", s.reasons);
 }
 
@@ -193,7 +193,7 @@ fn what_other_paths_hold_in_one_dump_has_not_gone() {
     ]);
     let s = held_by(&report, "com.acme.Registry.entries");
     assert_eq!(
-        (s.verdict, s.trend),
+        (s.verdict, s.trend.as_deref()),
         (Verdict::Leak, Some("steady")),
         "{s:#?}"
     );

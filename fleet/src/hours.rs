@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use heapdiff_tables::{Cell, Column, Kind};
-use heapdiff_trace::{Amount, Collection, Frame, Run, Site, Stacks, Tick, Trace};
+use heapdiff_trace::read::{Amount, Collection, Frame, Run, Site, Tick};
+use heapdiff_trace::{Stacks, Trace};
 
 use crate::files::{DAY_MS, Partition, Table, hash};
 use crate::{Added, FleetError, Labels};

@@ -158,7 +158,9 @@ impl Database {
         }
     }
 
-    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
+    /// The connection, for what changes it: handlers, say.
+    #[must_use]
+    pub const fn connection_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
 

@@ -46,8 +46,8 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
         };
         suspect.history = Some(History {
             stacks: known,
-            trend: trending.trend.name(),
-            basis: points.basis.name(),
+            trend: trending.trend.name().into(),
+            basis: points.basis.name().into(),
             points: points.len() as u64,
             began_ms: began.map(|b| b.time_ms),
             began_uptime_ms: began.map(|b| b.uptime_ms),

@@ -6,5 +6,5 @@ mod index;
 mod output;
 mod schema;
 mod support;
-mod trace;
 mod tables;
+mod trace;
