@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 const AFTER_HELP: &str = "\
-The page is served on 127.0.0.1 only, at a URL with a token that is printed on standard output; whoever
-has the URL can see the page. It needs no network, and nothing is written. Traces may be finished or
-being written; those of several JVMs are shown on one page. Ctrl-C ends it.";
+The page is served on 127.0.0.1 only, at a URL with a token that is printed on standard output.
+Whoever has the URL can see the page. It needs no network, and nothing is written. Traces may be
+finished or being written; those of several JVMs are shown on one page. Ctrl-C ends it.";
 
 #[derive(Debug, Args)]
 #[command(

@@ -37,11 +37,11 @@ public class Heapster {
     }
 
     static int page(HttpExchange exchange) throws IOException {
-        StringBuilder text = new StringBuilder();
-        for (int i = 0; i < 20_000; i++) {
-            text.append("line ").append(i).append(": ").append(exchange.getRequestURI()).append('\n');
+        int length = 0;
+        for (int i = 0; i < 50_000; i++) {
+            length += ("line " + i + ": " + exchange.getRequestMethod()).length();
         }
-        byte[] body = ("length " + text.length() + "\n").getBytes(StandardCharsets.UTF_8);
+        byte[] body = ("length " + length + "\n").getBytes(StandardCharsets.UTF_8);
         exchange.sendResponseHeaders(200, body.length);
         exchange.getResponseBody().write(body);
         exchange.close();

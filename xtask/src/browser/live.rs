@@ -109,7 +109,7 @@ fn leak(
     let jdk = java::ensure_jdk()?;
     let classes = jdk.compile(&testdata::programs::web())?;
     let mut service = Launch::class(&jdk, classes, "Heapster")
-        .flags(["-XX:+UseSerialGC", "-Xmx96m", "-Xmn4m"])
+        .flags(["-XX:+UseSerialGC", "-Xmx96m", "-Xmn2m"])
         .agent(agent, &options)
         .start()?;
     let port: u16 = {
