@@ -139,7 +139,7 @@ const INDEXED: [&str; 8] = [
     "histo --retained",
     "top",
     "threads",
-    "show java.lang.System",
+    "show java.lang.Thread",
     "show java.lang.System.props",
     "sizeof java.lang.System.props",
     "paths java.lang.System.props",
