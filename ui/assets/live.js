@@ -91,6 +91,10 @@ const listNotes = () => {
 let busy = false;
 let again = false;
 let connected = false;
+/** Whether a part of a chart is being chosen: nothing is drawn anew below the pointer. */
+let dragging = false;
+for (const host of document.querySelectorAll(".chart")) host.addEventListener("pointerdown", () => (dragging = true));
+for (const end of ["pointerup", "pointercancel", "blur"]) window.addEventListener(end, () => (dragging = false));
 /** Asks for all that is shown; while an answer is on its way, once more after it. */
 const refresh = async () => {
   if (busy) {
@@ -105,7 +109,9 @@ const refresh = async () => {
     if (shown.window?.last || shown.window === null || !whole) {
       whole = await ask("view", { runs: shown.run, top: 0, points: 400 });
     }
-    view = await ask("view", { ...question, ...bounds(whole) });
+    const answer = await ask("view", { ...question, ...bounds(whole) });
+    while (dragging) await new Promise((done) => setTimeout(done, 50));
+    view = answer;
     drawAll();
     listNotes();
     byId("reset").disabled = shown.window === null;

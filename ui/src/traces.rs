@@ -12,6 +12,8 @@ use rusqlite::{Connection, ErrorCode};
 const LONGEST: Duration = Duration::from_secs(20);
 /// Steps of SQLite's virtual machine between two looks at the clock: some microseconds each hundred.
 const STEPS: i32 = 10_000;
+/// For a JVM that has just begun to make its trace.
+const MAKING: Duration = Duration::from_secs(3);
 /// Before a trace that cannot be read is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -38,7 +40,7 @@ impl Traces {
     /// Opens them; a trace may get lost later, but is there at first.
     pub(crate) fn open(paths: Vec<PathBuf>) -> Result<Self, TraceError> {
         let traces = paths.into_iter().map(|path| {
-            let open = Open::new(&path)?;
+            let open = Open::once_made(&path)?;
             let state = Mutex::new(State {
                 open: Some(open),
                 ..State::default()
@@ -87,6 +89,19 @@ struct Open {
 }
 
 impl Open {
+    /// Waits a little where there is a file without tables.
+    fn once_made(path: &Path) -> Result<Self, TraceError> {
+        let begun = Instant::now();
+        loop {
+            match Self::new(path) {
+                Err(TraceError::Foreign { found: 0, .. }) if begun.elapsed() < MAKING => {
+                    std::thread::sleep(AGAIN / 10);
+                }
+                opened => return opened,
+            }
+        }
+    }
+
     fn new(path: &Path) -> Result<Self, TraceError> {
         let mut database = Database::open(path)?;
         let wrap = |source| TraceError::Sqlite {

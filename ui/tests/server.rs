@@ -639,6 +639,24 @@ fn what_is_no_trace_is_refused_at_once() {
 }
 
 #[test]
+fn a_trace_that_is_just_being_made_is_waited_for() {
+    let folder = Folder::new();
+    let path = folder.0.path().join("t.db");
+    fs::write(&path, "").unwrap();
+    let making = path.clone();
+    let writer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        write(&making, &Scene::default()).unwrap();
+    });
+    let asked = Asked::of(&[&path]);
+    writer.join().unwrap();
+    asked.until("api/view", |v| v["lines"][0]["class"] == "byte[]");
+    fs::write(folder.0.path().join("empty"), "").unwrap();
+    let refused = Server::start(Subject::Traces(vec![folder.0.path().join("empty")]), 0);
+    assert!(matches!(refused, Err(UiError::Trace(_))));
+}
+
+#[test]
 fn a_page_that_is_there_already_is_served_as_it_is() {
     let html = b"<!DOCTYPE html><title>t</title>".to_vec();
     let asked = Asked::with(Server::start(Subject::Page(html.clone()), 0).unwrap());
