@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Format;
 use super::text::table::{Align, Table, printable, shortened};
 use crate::report::QueryReport;
-use crate::size::{counted, grouped};
+use crate::size::counted;
 use crate::style::Style;
 
 /// Columns that a cell takes in text, but for the last.
@@ -89,7 +89,10 @@ fn text(report: &QueryReport, style: Style, out: &mut dyn Write) -> Result<(), E
     let mut end = counted(outcome.rows, "row");
     if outcome.more {
         let most = report.limits.rows.unwrap_or(outcome.rows);
-        end = format!("the first {} rows; --max-rows N shows more", grouped(most));
+        end = format!(
+            "the first {} shown; --max-rows N shows more",
+            counted(most, "row")
+        );
     }
     writeln!(out, "{}", style.dim(format!("({end})"))).map_err(io)
 }

@@ -197,14 +197,14 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
     let folder = folder();
     let here = folder.path();
     let sql = "select id, class, reachable, count(*) over () * 1 as n, 0.5 * length as half,
-               null as nothing from objects where class = 'int[]'";
+               null as blank from objects where class = 'int[]'";
     run(here, &["query", DUMP, sql, "-o", "ints.parquet"]);
     let (rows, about) = read(&here.join("ints.parquet"));
     assert_eq!(about["heapdiff.sql"], sql);
     assert!(matches!(field(&rows[0], "id"), Field::ULong(_)));
     assert!(matches!(field(&rows[0], "reachable"), Field::Bool(_)));
     assert!(matches!(field(&rows[0], "half"), Field::Double(_)));
-    assert!(matches!(field(&rows[0], "nothing"), Field::Null));
+    assert!(matches!(field(&rows[0], "blank"), Field::Null));
     assert_eq!(whole(&rows[0], "n"), rows.len() as i64);
     // The first rows tell a type; what comes later and is of another is a mistake, and leaves no file.
     let mixed =
