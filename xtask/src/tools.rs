@@ -23,6 +23,24 @@ pub(crate) fn ensure_readers() -> Result<()> {
     Ok(())
 }
 
+/// A Python with pyarrow, in an environment of its own below the target folder.
+pub(crate) fn ensure_pyarrow() -> Result<PathBuf> {
+    let folder = crate::run::target_dir().join("pyarrow");
+    let python = folder.join("bin/python");
+    let works = || {
+        let check = Command::new(&python)
+            .args(["-c", "import pyarrow.parquet"])
+            .output();
+        check.is_ok_and(|done| done.status.success())
+    };
+    if !works() {
+        let system = ensure(&["python3"], "python3-venv")?;
+        run(Command::new(system).args(["-m", "venv"]).arg(&folder))?;
+        run(Command::new(&python).args(["-m", "pip", "install", "-q", "pyarrow"]))?;
+    }
+    Ok(python)
+}
+
 /// The first of these programs that is on the path; else a package is installed that has one.
 fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     if let Some(found) = programs.iter().find_map(|p| on_path(p)) {
