@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use std::process::Command;
 
-use crate::{accuracy, bench, browser, fuzz, java, overhead, run, tools};
+use crate::{accuracy, bench, browser, fuzz, java, overhead, parquet, run, tools};
 
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
@@ -25,6 +25,7 @@ pub(crate) fn ci() -> Result<()> {
     run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
     test()?;
     browser::browser(&browser::Options::plain())?;
+    parquet::parquet()?;
     fuzz::fuzz(&fuzz::Options::smoke())?;
     bench::bench(&bench::Options::smoke())?;
     overhead::overhead(&overhead::Options::smoke())?;

@@ -10,6 +10,7 @@ mod fuzz;
 mod java;
 mod languages;
 mod overhead;
+mod parquet;
 mod real;
 mod run;
 mod soak;
@@ -37,6 +38,8 @@ enum Task {
     Overhead(overhead::Options),
     /// The HTML report in a headless browser, found or installed
     Browser(browser::Options),
+    /// Exported tables read by pyarrow, found or installed below the target folder
+    Parquet,
     /// How often reports are right: leak scenarios, fixed twins and controls
     Accuracy(accuracy::Options),
     /// Published programs that are made to leak, and what the reports on them say
@@ -57,6 +60,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Overhead(options) => overhead::overhead(&options),
         Task::Browser(options) => browser::browser(&options),
+        Task::Parquet => parquet::parquet(),
         Task::Accuracy(options) => accuracy::accuracy(&options),
         Task::Real(options) => real::real(&options),
         Task::Fleet => fleet::fleet(),

@@ -135,6 +135,8 @@ pub(super) struct Objects {
     heap: Arc<Heap>,
     wanted: Wanted,
     source: Source,
+    /// The id that the only object was found by.
+    known_id: Option<ObjectId>,
     with_id: bool,
     with_dominator: bool,
     step: usize,
@@ -147,6 +149,10 @@ impl Objects {
         let snapshot = heap.snapshot();
         let of_id = |value: &Scalar| match *value {
             Scalar::Int(id) => Some(snapshot.find(ObjectId(id.cast_unsigned()))),
+            _ => None,
+        };
+        let known_id = match ask.equal(ID) {
+            Some(&Scalar::Int(id)) => Some(ObjectId(id.cast_unsigned())),
             _ => None,
         };
         let all = snapshot.object_count();
@@ -167,6 +173,7 @@ impl Objects {
             with_dominator: ask.uses(DOMINATOR),
             heap,
             source,
+            known_id,
             step: FIRST,
             batch: Vec::new(),
             at: 0,
@@ -218,9 +225,10 @@ impl Objects {
     fn rows(&self, objects: &[ObjectIndex]) -> Result<Vec<Row>> {
         let few = objects.len() <= FEW;
         let nulls = || vec![ObjectId::NULL; objects.len()];
-        let ids = match self.with_id {
-            true => self.heap.ids_of(objects, few)?,
-            false => nulls(),
+        let ids = match (self.with_id, self.known_id) {
+            (true, Some(id)) => vec![id; objects.len()],
+            (true, None) => self.heap.ids_of(objects, few)?,
+            (false, _) => nulls(),
         };
         let dominators = match self.with_dominator {
             true => {

@@ -1,0 +1,38 @@
+//! Exported tables, read by another implementation of Parquet: sums of its own must be those of `histo`.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::ci::quick;
+use crate::run::{cargo, root, run, target_dir};
+use crate::tools;
+
+const CHECK: &str = include_str!("parquet/check.py");
+
+/// Exports the kept dumps and has pyarrow look at them.
+pub(crate) fn parquet() -> Result<()> {
+    let python = tools::ensure_python(&target_dir().join("pyarrow"), &["pyarrow"])?;
+    run(quick(cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "heapdiff",
+    ])))?;
+    let program = target_dir().join("release/heapdiff");
+    for name in ["after.hprof.gz", "sampled-after.hprof.gz"] {
+        let dump = root().join("testdata").join(name);
+        let folder = tempfile::tempdir()?;
+        run(Command::new(&program)
+            .args(["export", "-q", "--label", "service=shop", "-o"])
+            .arg(folder.path())
+            .arg(&dump))?;
+        run(Command::new(&python)
+            .args(["-c", CHECK])
+            .arg(&program)
+            .arg(&dump)
+            .arg(folder.path()))?;
+    }
+    Ok(())
+}
