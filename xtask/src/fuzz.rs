@@ -24,6 +24,9 @@ pub(crate) struct Options {
     /// Only the harness
     #[arg(long)]
     harness: bool,
+    /// Built as the tests are, so that nothing is built for it: overflow is not checked
+    #[arg(long)]
+    as_tested: bool,
 }
 
 impl Options {
@@ -33,6 +36,7 @@ impl Options {
             seconds: 10,
             seed: Some(2),
             harness: true,
+            as_tested: true,
         }
     }
 }
@@ -42,19 +46,19 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         now.map_or(0, |d| d.as_secs())
     });
-    // Overflow is checked here, unlike in the release tests.
+    let mut harness = run::cargo();
+    harness
+        .args(["test", "--package=hprof", "--package=heapdiff-diff"])
+        .args(["--locked", "--test", "fuzz_smoke"]);
+    if options.as_tested {
+        crate::ci::quick(harness.arg("--release"));
+    } else {
+        // Overflow is checked here, unlike in the release tests.
+        harness.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    }
     run::run(
-        run::cargo()
-            .args([
-                "test",
-                "--package=hprof",
-                "--package=heapdiff-diff",
-                "--locked",
-                "--test",
-                "fuzz_smoke",
-            ])
+        harness
             .args(["--", "--nocapture"])
-            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
             .env("FUZZ_SECONDS", options.seconds.to_string())
             .env("FUZZ_SEED", seed.to_string())
             .env("FUZZ_CORPUS", run::root().join(SEEDS)),
