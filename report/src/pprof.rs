@@ -3,20 +3,18 @@
 //! Sample types: growth (which may be negative: pprof shows it so, as it shows profiles with a base),
 //! before and after, each in objects and bytes; of a single dump, `inuse` alone. The class that was allocated is the label `class`.
 
+mod builder;
 mod heap;
 mod proto;
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use heapdiff_diff::Report;
-use prost::Message;
 
-use crate::stacks::{Frame, Stacks, less};
+use crate::stacks::{Stacks, less};
+use builder::Builder;
 pub use heap::{HeapSample, render_heap};
-use proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use proto::Profile;
 
 const NANOS_PER_MS: i64 = 1_000_000;
 
@@ -52,54 +50,17 @@ impl About {
 /// # Errors
 /// When the stream fails.
 pub fn render(stacks: &Stacks, about: &About, out: &mut dyn Write) -> io::Result<()> {
-    // No time of now in the header: two runs give the same bytes.
-    let mut gzip = GzEncoder::new(out, Compression::default());
-    gzip.write_all(&profile(stacks, about).encode_to_vec())?;
-    gzip.finish()?.flush()
-}
-
-/// Strings, each once; the first is empty, as the format wants it.
-struct Strings {
-    texts: Vec<String>,
-    index: HashMap<String, i64>,
-}
-
-impl Strings {
-    fn new() -> Self {
-        Self {
-            texts: vec![String::new()],
-            index: HashMap::from([(String::new(), 0)]),
-        }
-    }
-
-    fn number(&mut self, text: &str) -> i64 {
-        if let Some(&number) = self.index.get(text) {
-            return number;
-        }
-        let number = self.texts.len() as i64;
-        self.texts.push(text.to_owned());
-        self.index.insert(text.to_owned(), number);
-        number
-    }
+    builder::write(&profile(stacks, about), out)
 }
 
 fn profile(stacks: &Stacks, about: &About) -> Profile {
-    let mut strings = Strings::new();
-    let mut sample_type = Vec::new();
     let kinds = match about.dumps.len() {
         1 => &["inuse"][..],
         _ => &["growth", "before", "after"],
     };
-    for when in kinds {
-        for (what, unit) in [("objects", "count"), ("space", "bytes")] {
-            sample_type.push(ValueType {
-                r#type: strings.number(&format!("{when}_{what}")),
-                unit: strings.number(unit),
-            });
-        }
-    }
-    let class_key = strings.number("class");
-    let mut sample = Vec::new();
+    let mut builder = Builder::new(kinds);
+    // A frame stands in many stacks: its text is looked up once.
+    let mut places = vec![None; stacks.names.len()];
     for line in &stacks.lines {
         let (before, after) = (line.before, line.after);
         let [before_objects, after_objects] = [before.objects, after.objects].map(whole);
@@ -118,101 +79,26 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
         if value.iter().all(|&v| v == 0) {
             continue;
         }
-        sample.push(Sample {
-            location_id: line
-                .frames
-                .iter()
-                .rev()
-                .map(|&f| u64::from(f) + 1)
-                .collect(),
-            value,
-            label: vec![Label {
-                key: class_key,
-                str: strings.number(stacks.class(line)),
-                ..Label::default()
-            }],
-        });
+        let frames = line.frames.iter().rev().map(|&f| f as usize);
+        let mut place =
+            |f: usize| *places[f].get_or_insert_with(|| builder.place(&stacks.names[f]));
+        let location_id = frames.map(&mut place).collect();
+        builder.sample(location_id, value, stacks.class(line));
     }
-    let (location, function) = locations(stacks, &mut strings);
-    let [from, to] = [about.from_ms, about.to_ms].map(whole);
-    let nanos = |ms: i64| ms.saturating_mul(NANOS_PER_MS);
-    let first = format!("{}_space", kinds[0]);
-    let [space, bytes, first] = ["space", "bytes", &first].map(|s| strings.number(s));
     let dumps = about.dumps.iter();
-    let comment = dumps.map(|dump| strings.number(&format!("heap dump: {dump}")));
-    Profile {
-        sample_type,
-        sample,
-        mapping: vec![Mapping {
-            id: 1,
-            has_functions: true,
-            has_filenames: true,
-            has_line_numbers: true,
-        }],
-        location,
-        function,
-        time_nanos: nanos(to),
-        duration_nanos: nanos(to.saturating_sub(from).max(0)),
-        period_type: Some(ValueType {
-            r#type: space,
-            unit: bytes,
-        }),
-        period: whole(about.interval_bytes),
-        comment: comment.collect(),
-        default_sample_type: first,
-        string_table: strings.texts,
-    }
+    let comments = dumps.map(|dump| format!("heap dump: {dump}"));
+    builder.finish(about, about.to_ms, kinds[0], comments)
 }
 
 fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A location for each frame that a stack has, numbered as the frame is, from 1.
-fn locations(stacks: &Stacks, strings: &mut Strings) -> (Vec<Location>, Vec<Function>) {
-    let mut used = vec![false; stacks.names.len()];
-    for &frame in stacks.lines.iter().flat_map(|l| &l.frames) {
-        if let Some(used) = used.get_mut(frame as usize) {
-            *used = true;
-        }
-    }
-    let mut functions: Vec<Function> = Vec::new();
-    let mut numbers: HashMap<(i64, i64), u64> = HashMap::new();
-    let mut location = Vec::new();
-    for (id, (text, _)) in (1..)
-        .zip(stacks.names.iter().zip(used))
-        .filter(|(_, (_, used))| *used)
-    {
-        let frame = Frame::parse(text);
-        let name = strings.number(frame.function);
-        let filename = strings.number(frame.file.unwrap_or_default());
-        let function_id = *numbers.entry((name, filename)).or_insert_with(|| {
-            let id = functions.len() as u64 + 1;
-            functions.push(Function {
-                id,
-                name,
-                system_name: name,
-                filename,
-                start_line: 0,
-            });
-            id
-        });
-        location.push(Location {
-            id,
-            mapping_id: 1,
-            line: vec![Line {
-                function_id,
-                line: frame.line.map_or(0, i64::from),
-            }],
-            ..Location::default()
-        });
-    }
-    (location, functions)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+
+    use prost::Message;
 
     use super::*;
     use crate::stacks::Names;

@@ -137,9 +137,9 @@ impl Perf {
         if counter.len != 8 || !at.is_multiple_of(8) || at + 8 > self.len {
             return 0;
         }
+        #[allow(clippy::cast_ptr_alignment, reason = "checked above")]
         // SAFETY: within the memory and aligned, for the JVM aligns the start to a page and the offset is a
         // multiple of 8; else as in `byte`.
-        #[allow(clippy::cast_ptr_alignment, reason = "checked above")]
         unsafe {
             self.start.as_ptr().add(at).cast::<u64>().read_volatile()
         }

@@ -1,15 +1,10 @@
 //! A profile of what was allocated in a slice of time, and of what was alive at its end.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use prost::Message;
-
-use super::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use super::{About, NANOS_PER_MS, Strings, whole};
-use crate::stacks::Frame;
+use super::builder::{self, Builder};
+use super::proto::Profile;
+use super::{About, whole};
 
 /// What a stack allocated in a slice of time, and what of it was alive at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,117 +30,24 @@ pub fn render_heap(
     about: &About,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut gzip = GzEncoder::new(out, Compression::default());
-    gzip.write_all(&profile(samples, about).encode_to_vec())?;
-    gzip.finish()?.flush()
+    builder::write(&profile(samples, about), out)
 }
 
 fn profile(samples: &[HeapSample<'_>], about: &About) -> Profile {
-    let mut strings = Strings::new();
-    let mut sample_type = Vec::new();
-    for when in ["alloc", "inuse"] {
-        for (what, unit) in [("objects", "count"), ("space", "bytes")] {
-            sample_type.push(ValueType {
-                r#type: strings.number(&format!("{when}_{what}")),
-                unit: strings.number(unit),
-            });
-        }
+    let mut builder = Builder::new(&["alloc", "inuse"]);
+    for sample in samples {
+        let location_id = sample.frames.iter().map(|f| builder.place(f)).collect();
+        let figures = sample.allocated.into_iter().chain(sample.live);
+        builder.sample(location_id, figures.map(whole).collect(), sample.class);
     }
-    let key = strings.number("class");
-    let mut places = Places::default();
-    let sample = samples
-        .iter()
-        .map(|s| Sample {
-            location_id: s
-                .frames
-                .iter()
-                .map(|f| places.number(f, &mut strings))
-                .collect(),
-            value: s.allocated.into_iter().chain(s.live).map(whole).collect(),
-            label: vec![Label {
-                key,
-                str: strings.number(s.class),
-                ..Label::default()
-            }],
-        })
-        .collect();
-    let nanos = |ms: u64| whole(ms).saturating_mul(NANOS_PER_MS);
-    let [space, bytes, default] = ["space", "bytes", "inuse_space"].map(|s| strings.number(s));
-    let comment = about
-        .dumps
-        .iter()
-        .map(|text| strings.number(text))
-        .collect();
-    Profile {
-        sample_type,
-        sample,
-        mapping: vec![Mapping {
-            id: 1,
-            has_functions: true,
-            has_filenames: true,
-            has_line_numbers: true,
-        }],
-        location: places.locations,
-        function: places.functions,
-        time_nanos: nanos(about.from_ms),
-        duration_nanos: nanos(about.to_ms.saturating_sub(about.from_ms)),
-        period_type: Some(ValueType {
-            r#type: space,
-            unit: bytes,
-        }),
-        period: whole(about.interval_bytes),
-        comment,
-        default_sample_type: default,
-        string_table: strings.texts,
-    }
-}
-
-/// Frames as locations, each once; lines of one method are of one function.
-#[derive(Default)]
-struct Places {
-    locations: Vec<Location>,
-    functions: Vec<Function>,
-    of_frame: HashMap<String, u64>,
-    of_method: HashMap<(i64, i64), u64>,
-}
-
-impl Places {
-    fn number(&mut self, text: &str, strings: &mut Strings) -> u64 {
-        if let Some(&id) = self.of_frame.get(text) {
-            return id;
-        }
-        let frame = Frame::parse(text);
-        let name = strings.number(frame.function);
-        let filename = strings.number(frame.file.unwrap_or_default());
-        let functions = &mut self.functions;
-        let function_id = *self.of_method.entry((name, filename)).or_insert_with(|| {
-            let id = functions.len() as u64 + 1;
-            functions.push(Function {
-                id,
-                name,
-                system_name: name,
-                filename,
-                start_line: 0,
-            });
-            id
-        });
-        let id = self.locations.len() as u64 + 1;
-        self.locations.push(Location {
-            id,
-            mapping_id: 1,
-            line: vec![Line {
-                function_id,
-                line: frame.line.map_or(0, i64::from),
-            }],
-            ..Location::default()
-        });
-        self.of_frame.insert(text.to_owned(), id);
-        id
-    }
+    let comments = about.dumps.iter().cloned();
+    builder.finish(about, about.from_ms, "inuse", comments)
 }
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,160 @@
+//! What all profiles here have in common: texts and places once each, the class as a label, the heading.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+
+use super::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use super::{About, NANOS_PER_MS, whole};
+use crate::stacks::Frame;
+
+/// A profile in the making.
+pub(super) struct Builder {
+    strings: Strings,
+    profile: Profile,
+    class_key: i64,
+    of_frame: HashMap<String, u64>,
+    of_method: HashMap<(i64, i64), u64>,
+}
+
+impl Builder {
+    /// A profile with objects and bytes of each of these kinds: `inuse` gives `inuse_objects` and
+    /// `inuse_space`.
+    pub(super) fn new(kinds: &[&str]) -> Self {
+        let mut strings = Strings::new();
+        let mut sample_type = Vec::new();
+        for kind in kinds {
+            for (what, unit) in [("objects", "count"), ("space", "bytes")] {
+                sample_type.push(ValueType {
+                    r#type: strings.number(&format!("{kind}_{what}")),
+                    unit: strings.number(unit),
+                });
+            }
+        }
+        Self {
+            class_key: strings.number("class"),
+            strings,
+            profile: Profile {
+                sample_type,
+                mapping: vec![Mapping {
+                    id: 1,
+                    has_functions: true,
+                    has_filenames: true,
+                    has_line_numbers: true,
+                }],
+                ..Profile::default()
+            },
+            of_frame: HashMap::new(),
+            of_method: HashMap::new(),
+        }
+    }
+
+    /// The location of a frame with file and line, each once; lines of one method are of one function.
+    pub(super) fn place(&mut self, text: &str) -> u64 {
+        if let Some(&id) = self.of_frame.get(text) {
+            return id;
+        }
+        let frame = Frame::parse(text);
+        let name = self.strings.number(frame.function);
+        let filename = self.strings.number(frame.file.unwrap_or_default());
+        let functions = &mut self.profile.function;
+        let function_id = *self.of_method.entry((name, filename)).or_insert_with(|| {
+            let id = functions.len() as u64 + 1;
+            functions.push(Function {
+                id,
+                name,
+                system_name: name,
+                filename,
+                start_line: 0,
+            });
+            id
+        });
+        let id = self.profile.location.len() as u64 + 1;
+        self.profile.location.push(Location {
+            id,
+            mapping_id: 1,
+            line: vec![Line {
+                function_id,
+                line: frame.line.map_or(0, i64::from),
+            }],
+            ..Location::default()
+        });
+        self.of_frame.insert(text.to_owned(), id);
+        id
+    }
+
+    /// Adds a stack, the leaf's place first, with a value for each sample type.
+    pub(super) fn sample(&mut self, location_id: Vec<u64>, value: Vec<i64>, class: &str) {
+        self.profile.sample.push(Sample {
+            location_id,
+            value,
+            label: vec![Label {
+                key: self.class_key,
+                str: self.strings.number(class),
+                ..Label::default()
+            }],
+        });
+    }
+
+    /// The profile, of the moment `time_ms`; `default` is the kind whose bytes are shown first.
+    pub(super) fn finish(
+        mut self,
+        about: &About,
+        time_ms: u64,
+        default: &str,
+        comments: impl Iterator<Item = String>,
+    ) -> Profile {
+        let nanos = |ms: u64| whole(ms).saturating_mul(NANOS_PER_MS);
+        let strings = &mut self.strings;
+        let default = format!("{default}_space");
+        let [space, bytes, default] = ["space", "bytes", &default].map(|s| strings.number(s));
+        Profile {
+            time_nanos: nanos(time_ms),
+            duration_nanos: nanos(about.to_ms.saturating_sub(about.from_ms)),
+            period_type: Some(ValueType {
+                r#type: space,
+                unit: bytes,
+            }),
+            period: whole(about.interval_bytes),
+            comment: comments.map(|text| strings.number(&text)).collect(),
+            default_sample_type: default,
+            string_table: self.strings.texts,
+            ..self.profile
+        }
+    }
+}
+
+/// Writes a profile, gzipped. No time of now in the header: two runs give the same bytes.
+pub(super) fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let mut gzip = GzEncoder::new(out, Compression::default());
+    gzip.write_all(&profile.encode_to_vec())?;
+    gzip.finish()?.flush()
+}
+
+/// Strings, each once; the first is empty, as the format wants it.
+struct Strings {
+    texts: Vec<String>,
+    index: HashMap<String, i64>,
+}
+
+impl Strings {
+    fn new() -> Self {
+        Self {
+            texts: vec![String::new()],
+            index: HashMap::from([(String::new(), 0)]),
+        }
+    }
+
+    fn number(&mut self, text: &str) -> i64 {
+        if let Some(&number) = self.index.get(text) {
+            return number;
+        }
+        let number = self.texts.len() as i64;
+        self.texts.push(text.to_owned());
+        self.index.insert(text.to_owned(), number);
+        number
+    }
+}
