@@ -51,6 +51,10 @@ fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
     if class.is_empty() {
         return "(unknown method)".to_owned();
     }
+    // No frame, but a mark: a trace ends stacks that were cut off with one of the class `...`.
+    if method.is_empty() {
+        return class.to_owned();
+    }
     let mut text = readable(class, method, file);
     if !place.is_empty() {
         text.push('(');
@@ -314,6 +318,13 @@ mod tests {
 
     fn name(class: &str, method: &str, file: &str) -> String {
         readable(class, method, Some(file).filter(|f| !f.is_empty()))
+    }
+
+    #[test]
+    fn a_cut_stack_ends_with_its_mark() {
+        assert_eq!(frame_text("...", "", None, None), "...");
+        let text = frame_text("a.B", "c", Some("B.java"), Some(3));
+        assert_eq!(text, "a.B.c(B.java:3)");
     }
 
     #[test]

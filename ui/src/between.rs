@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::candidates::{Amount, Bounds, Live};
 use crate::runs::Key;
-use crate::text::{Frame, Names, known_by};
+use crate::text::{Names, known_by};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{By, Life, MOST_LINES, Measure, Question};
 
@@ -195,11 +195,10 @@ impl Between {
                 By::Class => Vec::new(),
                 By::Site => names.stack(stack)?,
             };
-            let texts: Vec<_> = frames.iter().map(Frame::text).collect();
-            let into = merged.entry((class, texts.join("\n"))).or_default();
+            let into = merged.entry((class, frames.join("\n"))).or_default();
             into.figures.add(&group.figures);
             into.sites.extend(group.sites);
-            into.place = known_by(&frames).map(Frame::text);
+            into.place = known_by(&frames).cloned();
         }
         Ok(())
     }

@@ -194,9 +194,8 @@ impl Lines {
             line.class = names.class(class)?;
             if by == By::Site {
                 let frames = names.stack(stack)?;
-                line.place = known_by(&frames).map(crate::text::Frame::text);
-                let texts: Vec<_> = frames.iter().map(crate::text::Frame::text).collect();
-                line.stack = texts.join("\n");
+                line.place = known_by(&frames).cloned();
+                line.stack = frames.join("\n");
             }
             let name = (line.class.clone(), line.stack.clone());
             match self.lines.entry(name) {

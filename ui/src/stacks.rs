@@ -205,7 +205,7 @@ fn add(
                     let Some((frame, parent)) = names.frame(id)? else {
                         break;
                     };
-                    let frame = (builder.name((false, frame.text())), parent);
+                    let frame = (builder.name((false, frame)), parent);
                     known.insert(id, frame);
                     frame
                 }

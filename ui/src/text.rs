@@ -1,5 +1,6 @@
 //! Names out of a trace, as far as they are shown. The page sets them as text and nothing else.
 
+use heapdiff_diff::{frame_text, is_runtime_frame};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
 /// Letters of one name that are shown.
@@ -11,25 +12,6 @@ const MOST_FRAMES: usize = 512;
 pub(crate) struct Names<'c> {
     class: CachedStatement<'c>,
     frame: CachedStatement<'c>,
-}
-
-/// A frame as people know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
-    /// `com.acme.Foo.add`.
-    pub(crate) function: String,
-    /// `Foo.java:42`.
-    pub(crate) place: Option<String>,
-}
-
-impl Frame {
-    /// `com.acme.Foo.add(Foo.java:42)`.
-    pub(crate) fn text(&self) -> String {
-        match &self.place {
-            Some(place) => format!("{}({place})", self.function),
-            None => self.function.clone(),
-        }
-    }
 }
 
 impl<'c> Names<'c> {
@@ -52,27 +34,19 @@ impl<'c> Names<'c> {
         Ok(name.unwrap_or_else(|| "(unknown class)".to_owned()))
     }
 
-    /// One frame of a stack, and the stack that called it.
-    pub(crate) fn frame(&mut self, stack: i64) -> rusqlite::Result<Option<(Frame, Option<i64>)>> {
+    /// One frame of a stack as reports show it, and the stack that called it.
+    pub(crate) fn frame(&mut self, stack: i64) -> rusqlite::Result<Option<(String, Option<i64>)>> {
         let row = self.frame.query_row([stack], |row| {
             let (class, method): (String, String) = (row.get(1)?, row.get(2)?);
             let (file, line): (Option<String>, Option<i64>) = (row.get(3)?, row.get(4)?);
-            let place = file.map(|file| match line {
-                Some(line) => format!("{file}:{line}"),
-                None => file,
-            });
-            // A stack that was cut off ends with a frame that has no method.
-            let function = match method.as_str() {
-                "" => class,
-                method => format!("{class}.{method}"),
-            };
-            Ok((Frame { function, place }, row.get(0)?))
+            let text = frame_text(&class, &method, file.as_deref(), line);
+            Ok((text, row.get(0)?))
         });
         row.optional()
     }
 
     /// The frames of a stack, the innermost first.
-    pub(crate) fn stack(&mut self, stack: Option<i64>) -> rusqlite::Result<Vec<Frame>> {
+    pub(crate) fn stack(&mut self, stack: Option<i64>) -> rusqlite::Result<Vec<String>> {
         let mut frames = Vec::new();
         let mut next = stack;
         while let Some(id) = next
@@ -89,15 +63,7 @@ impl<'c> Names<'c> {
 }
 
 /// The frame that a stack is known by: the innermost one of the application, else the innermost.
-pub(crate) fn known_by(frames: &[Frame]) -> Option<&Frame> {
-    let own = frames.iter().find(|f| !is_runtime(&f.function));
+pub(crate) fn known_by(frames: &[String]) -> Option<&String> {
+    let own = frames.iter().find(|frame| !is_runtime_frame(frame));
     own.or_else(|| frames.first())
-}
-
-/// Whether a frame or class is of Java's, Kotlin's or Scala's runtime.
-fn is_runtime(name: &str) -> bool {
-    const RUNTIMES: [&str; 8] = [
-        "java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "kotlinx.", "scala.",
-    ];
-    RUNTIMES.iter().any(|r| name.starts_with(r))
 }
