@@ -7,17 +7,6 @@ use std::process::Command;
 use serde_json::Value;
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 
-/// A jar whose only entry says which class is the agent.
-fn agent(jdk: &Jdk, folder: &Path) -> std::path::PathBuf {
-    let manifest = folder.join("manifest.txt");
-    std::fs::write(&manifest, "Premain-Class: DeepSizes\n").expect("a written file");
-    let jar = folder.join(format!("agent-{}.jar", jdk.major()));
-    let mut command = Command::new(jdk.home().join("bin/jar"));
-    command.arg("cfm").args([&jar, &manifest]);
-    assert!(command.status().expect("jar").success());
-    jar
-}
-
 fn sizeof(dump: &Path, selector: &str, options: &[&str]) -> (Value, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapdiff"));
     command.args(["sizeof", "--skip-final", "--format", "json", "--top", "0"]);
@@ -35,21 +24,15 @@ fn check(jdk: &Jdk, folder: &Path) -> Vec<String> {
     let classes = jdk
         .compile(&testdata::programs::deep_sizes())
         .expect("classes");
+    let agent = jdk.agent_jar("DeepSizes", "", folder).expect("a jar");
     let mut target = Launch::class(jdk, &classes, "DeepSizes")
         .flag("-Xmx256m")
-        .flag(format!("-javaagent:{}", agent(jdk, folder).display()))
+        .flag(format!("-javaagent:{}", agent.display()))
         .flag("-XX:+UnlockDiagnosticVMOptions")
         .flag("-XX:DisableIntrinsic=_getObjectSize")
         .start()
         .expect("a JVM");
-    let mut lines = Vec::new();
-    loop {
-        let line = target.wait_line("").expect("a line");
-        if line.starts_with("READY") {
-            break;
-        }
-        lines.push(line);
-    }
+    let lines = target.lines_until_ready().expect("lines");
     let file = folder.join(format!("{}.hprof", jdk.major()));
     let all = DumpOptions {
         selection: Selection::All,

@@ -4,8 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use hprof::{Deep, DeepOptions, ObjectIndex, Options, Selector, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
@@ -39,18 +38,6 @@ const MODES: [(&str, &[&str], u32); 6] = [
         24,
     ),
 ];
-
-/// A jar whose only entry says which class is the agent.
-fn agent(jdk: &Jdk, folder: &Path) -> PathBuf {
-    let manifest = folder.join("manifest.txt");
-    std::fs::write(&manifest, "Premain-Class: DeepSizes\n").unwrap();
-    let jar = folder.join(format!("agent-{}.jar", jdk.major()));
-    let tool = jdk.home().join("bin/jar");
-    let mut command = Command::new(tool);
-    command.arg("cfm").args([&jar, &manifest]);
-    assert!(command.status().unwrap().success());
-    jar
-}
 
 struct Measured<'a> {
     label: &'a str,
@@ -86,7 +73,7 @@ impl Measured<'_> {
 fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
     let label = format!("JDK {} {mode}", jdk.version());
     let classes = jdk.compile(&testdata::programs::deep_sizes()).unwrap();
-    let agent = agent(jdk, folder);
+    let agent = jdk.agent_jar("DeepSizes", "", folder).unwrap();
     let mut target = Launch::class(jdk, classes, "DeepSizes")
         .flag("-Xmx256m")
         .flag(format!("-javaagent:{}", agent.display()))
@@ -96,14 +83,7 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
         .flags(flags)
         .start()
         .unwrap();
-    let mut lines = Vec::new();
-    loop {
-        let line = target.wait_line("").unwrap();
-        if line.starts_with("READY") {
-            break;
-        }
-        lines.push(line);
-    }
+    let lines = target.lines_until_ready().unwrap();
     let file = folder.join(format!("{}.hprof", label.replace(' ', "-")));
     let all = DumpOptions {
         selection: Selection::All,

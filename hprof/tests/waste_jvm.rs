@@ -3,40 +3,21 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::process::Command;
-
 use hprof::{ClassIndex, Hold, Options, Silent, Snapshot, WasteKind, WasteOptions};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
 fn check(jdk: &Jdk, flags: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let classes = jdk.compile(&testdata::programs::waste()).unwrap();
-    let (manifest, jar) = (
-        folder.path().join("manifest.txt"),
-        folder.path().join("agent.jar"),
-    );
-    std::fs::write(
-        &manifest,
-        "Premain-Class: Waste\nCan-Redefine-Classes: true\n",
-    )
-    .unwrap();
-    let mut command = Command::new(jdk.home().join("bin/jar"));
-    command.arg("cfm").args([&jar, &manifest]);
-    assert!(command.status().unwrap().success());
+    let attributes = "Can-Redefine-Classes: true\n";
+    let jar = jdk.agent_jar("Waste", attributes, folder.path()).unwrap();
     let mut target = Launch::class(jdk, classes, "Waste")
         .flag("-Xmx256m")
         .flag(format!("-javaagent:{}", jar.display()))
         .flags(flags)
         .start()
         .unwrap();
-    let mut lines = Vec::new();
-    loop {
-        let line = target.wait_line("").unwrap();
-        if line.starts_with("READY") {
-            break;
-        }
-        lines.push(line);
-    }
+    let lines = target.lines_until_ready().unwrap();
     let file = folder.path().join("waste.hprof");
     target.dump(&file, DumpOptions::default()).unwrap();
     drop(target);

@@ -126,6 +126,24 @@ impl Jdk {
         compiled
     }
 
+    /// Makes a jar in a folder that only says which class is an agent for `-javaagent`: the class itself is
+    /// on the program's own class path. `attributes` are further lines of its manifest.
+    pub fn agent_jar(
+        &self,
+        class: &str,
+        attributes: &str,
+        folder: &Path,
+    ) -> Result<PathBuf, JvmError> {
+        let name = format!("{class}-{}", self.major);
+        let manifest = folder.join(format!("{name}.txt"));
+        fs::write(&manifest, format!("Premain-Class: {class}\n{attributes}"))
+            .map_err(|error| JvmError::file(&manifest, error))?;
+        let jar = folder.join(format!("{name}.jar"));
+        let mut command = Command::new(tool(&self.home, "jar"));
+        command.arg("cfm").args([&jar, &manifest]);
+        command::run(&mut command, COMPILE_TIMEOUT).map(|_| jar)
+    }
+
     fn run_compiler(&self, source: &Path, release: u32, into: &Path) -> Result<(), JvmError> {
         let mut javac = Command::new(self.javac());
         javac

@@ -268,6 +268,18 @@ impl Target {
         }
     }
 
+    /// What the program prints until its next `READY`.
+    pub fn lines_until_ready(&mut self) -> Result<Vec<String>, JvmError> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.wait_line("")?;
+            if line.starts_with("READY") {
+                return Ok(lines);
+            }
+            lines.push(line);
+        }
+    }
+
     /// Waits for `READY phase`.
     pub fn wait_ready(&mut self, phase: u32) -> Result<(), JvmError> {
         self.wait_line(&format!("READY {phase}")).map(drop)
