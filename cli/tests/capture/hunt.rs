@@ -1,14 +1,14 @@
 //! The leak report in one command.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::support::{
-    Done, agent, chmod, files, folder, jdks, lonely, ready, run, shelf, signal, start, until,
+    Done, agent, chmod, ended, files, folder, jdks, lonely, ready, run, shelf, signal, start, until,
 };
 
 #[test]
@@ -46,10 +46,7 @@ fn a_hunt_names_what_grew() {
         target.advance(2).expect("READY");
         // Ends the wait and nothing else.
         signal("INT", child.id());
-        let mut printed = String::new();
-        let mut stdout = child.stdout.take().expect("a pipe");
-        stdout.read_to_string(&mut printed).expect("text");
-        assert!(child.wait().expect("an end").success());
+        let printed = ended(child).well().stdout;
 
         let found = home.path().join("new/found");
         assert_eq!(
@@ -80,14 +77,13 @@ fn gates_and_formats_are_those_of_a_diff() {
         let args = ["hunt", &pid, "--no-attach", "-q"];
         start(home.path(), &[&args, more].concat())
     };
-    let mut child = hunt(&["--for", "3s", "--fail-on-growth", "100k", "--gz", "1"]);
+    let child = hunt(&["--for", "3s", "--fail-on-growth", "100k", "--gz", "1"]);
     let found = home.path().join(format!("hunt-{pid}"));
     until("a dump", || found.join("before.hprof.gz").exists());
     target.advance(2).expect("READY");
-    let mut stderr = String::new();
-    let mut pipe = child.stderr.take().expect("a pipe");
-    pipe.read_to_string(&mut stderr).expect("text");
-    assert_eq!(child.wait().expect("an end").code(), Some(1), "{stderr}");
+    let ended_by_gate = ended(child);
+    assert_eq!(ended_by_gate.code, Some(1), "{ended_by_gate:?}");
+    let stderr = ended_by_gate.stderr;
     assert!(
         stderr.starts_with("gate tripped: --fail-on-growth"),
         "{stderr}"
@@ -103,11 +99,7 @@ fn gates_and_formats_are_those_of_a_diff() {
     until("a dump", || second.join("before.hprof").exists());
     drop(child.stderr.take());
     drop(target);
-    assert_eq!(
-        child.wait().expect("an end").code(),
-        Some(3),
-        "nobody is left"
-    );
+    assert_eq!(ended(child).code, Some(3), "nobody is left");
     assert_eq!(files(&second), ["before.hprof"]);
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -86,7 +87,29 @@ impl Done {
 }
 
 pub(crate) fn run(folder: &Path, args: &[&str]) -> Done {
-    heapdiff(folder, args).output().expect("a run").into()
+    let mut command = heapdiff(folder, args);
+    let pipes = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    ended(pipes.spawn().expect("a run"))
+}
+
+/// Waits for its end, but not for ever. All its pipes are read at once: one that is full stops it.
+pub(crate) fn ended(child: Child) -> Done {
+    let pid = child.id();
+    let (send, output) = mpsc::channel();
+    std::thread::spawn(move || send.send(child.wait_with_output()));
+    let (output, late) = match output.recv_timeout(Duration::from_secs(120)) {
+        Ok(output) => (output, false),
+        Err(_) => {
+            signal("KILL", pid);
+            (output.recv().expect("an end"), true)
+        }
+    };
+    let done = Done::from(output.expect("an end"));
+    assert!(!late, "it does not end: {done:?}");
+    done
 }
 
 /// Runs it in the background. The tests themselves may have been started with interrupts ignored (`nohup`, a

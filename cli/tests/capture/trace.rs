@@ -1,14 +1,14 @@
 //! A program that begins to leak after a while, with the real agent: its growth is dated, and a hunt sees it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use testdata::jvm::Jdk;
 
-use crate::support::{files, folder, jdks, run, start, until};
+use crate::support::{ended, files, folder, jdks, run, start, until};
 
 /// The agent's library, next to this test's program.
 fn library() -> PathBuf {
@@ -141,16 +141,11 @@ fn a_hunt_ends_when_enough_grew() {
             "--format",
             "json",
         ];
-        let mut hunt = start(home.path(), &args);
-        let mut said = String::new();
-        let mut stderr = hunt.stderr.take().expect("a pipe");
-        let mut stdout = hunt.stdout.take().expect("a pipe");
+        let hunt = start(home.path(), &args);
         let found = home.path().join("found");
         until("a dump", || found.join("before.hprof").exists());
-        stderr.read_to_string(&mut said).expect("text");
-        let mut printed = String::new();
-        stdout.read_to_string(&mut printed).expect("text");
-        assert!(hunt.wait().expect("an end").success(), "{said}");
+        let hunt = ended(hunt).well();
+        let said = hunt.stderr;
         jvm.kill().expect("an end");
         jvm.wait().expect("an end");
         assert!(
@@ -162,7 +157,7 @@ fn a_hunt_ends_when_enough_grew() {
             assert!(names.iter().any(|n| n == name), "{names:?}");
         }
         let kept = fs::read_to_string(found.join("report.json")).expect("a report");
-        assert_eq!(kept, printed);
+        assert_eq!(kept, hunt.stdout);
         let report: Value = serde_json::from_str(&kept).expect("JSON");
         let leak = first_leak(&report);
         assert!(
