@@ -93,6 +93,21 @@ fn open(browser: &mut Browser, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
+/// Waits until the agent has made its trace: it does so on a thread of its own, beside the program's.
+fn written(built: &Path, trace: &Path) -> Result<()> {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let mut info = Command::new(built.join("heapdiff"));
+        let info = info.args(["trace", "info"]).arg(trace).output()?;
+        if info.status.success() {
+            return Ok(());
+        }
+        let why = String::from_utf8_lossy(&info.stderr);
+        ensure!(Instant::now() < until, "no trace: {why}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// A service that keeps a `byte[]` for each request: the page has to say so within ten of them.
 fn leak(
     browser: &mut Browser,
@@ -116,6 +131,7 @@ fn leak(
         let line = service.wait_line("LISTENING ")?;
         line.trim_start_matches("LISTENING ").trim().parse()?
     };
+    written(built, &trace)?;
     let ui = Ui::start(built, &trace)?;
     open(browser, &ui)?;
     choose(browser, "by", "site")?;
