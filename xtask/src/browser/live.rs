@@ -12,10 +12,10 @@ use heapdiff_trace::synthetic::{self, SITES, Scene, Site};
 use serde_json::json;
 use testdata::jvm::{Launch, Target};
 
+use super::decode;
 use super::devtools::Browser;
-use super::{decode, release};
 use crate::java;
-use crate::run::{run, target_dir};
+use crate::run::Products;
 
 /// Requests until the leak has to be the first line.
 const REQUESTS: usize = 10;
@@ -28,15 +28,8 @@ const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hac
 /// Checks the page, and keeps a picture of it in a folder if that is wanted.
 pub(super) fn live(program: &Path, agent: Option<&Path>, keep: Option<&Path>) -> Result<()> {
     println!("==> the live view");
-    run(release("build").args(["--package", "heapdiff"]))?;
-    let built = target_dir().join("release");
-    let agent = match agent {
-        Some(agent) => agent.to_owned(),
-        None => {
-            run(release("build").args(["--package", "heapdiff-agent"]))?;
-            built.join("libheapdiff_agent.so")
-        }
-    };
+    let built = Products::as_tested()?;
+    let agent = agent.map_or_else(|| built.agent(), Path::to_owned);
     let folder = tempfile::tempdir()?;
     let mut browser = Browser::start(program)?;
     leak(&mut browser, &built, &agent, folder.path(), keep).context("a leaking service")?;
@@ -52,8 +45,8 @@ struct Ui {
 }
 
 impl Ui {
-    fn start(built: &Path, trace: &Path) -> Result<Self> {
-        let child = Command::new(built.join("heapdiff"))
+    fn start(built: &Products, trace: &Path) -> Result<Self> {
+        let child = Command::new(built.heapdiff())
             .args(["ui", "--quiet"])
             .arg(trace)
             .stdin(Stdio::null())
@@ -94,10 +87,10 @@ fn open(browser: &mut Browser, ui: &Ui) -> Result<()> {
 }
 
 /// Waits until the agent has made its trace: it does so on a thread of its own, beside the program's.
-fn written(built: &Path, trace: &Path) -> Result<()> {
+fn written(built: &Products, trace: &Path) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
     loop {
-        let mut info = Command::new(built.join("heapdiff"));
+        let mut info = Command::new(built.heapdiff());
         let info = info.args(["trace", "info"]).arg(trace).output()?;
         if info.status.success() {
             return Ok(());
@@ -111,7 +104,7 @@ fn written(built: &Path, trace: &Path) -> Result<()> {
 /// A service that keeps a `byte[]` for each request: the page has to say so within ten of them.
 fn leak(
     browser: &mut Browser,
-    built: &Path,
+    built: &Products,
     agent: &Path,
     folder: &Path,
     keep: Option<&Path>,
@@ -316,7 +309,7 @@ fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
 }
 
 /// Names that are HTML stay text.
-fn hostile(browser: &mut Browser, built: &Path, folder: &Path) -> Result<()> {
+fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     let trace: PathBuf = folder.join("hostile.db");
     let site = Site {
         class: HOSTILE,
