@@ -223,12 +223,16 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "it is of {of}"
     );
+    // The page moves to the next stacks when they come: later moves would be undone by it.
+    let shown = "document.querySelector('#flame > .flame').dataset.seen";
+    browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;
     for key in ["ArrowDown", "Enter"] {
         browser.key(key)?;
     }
     let chosen = "document.querySelector('#list tr[aria-selected=true]')?.rowIndex === 2";
     browser.wait(chosen)?;
+    browser.wait(&format!("{shown} === undefined"))?;
     browser.key("ArrowUp")?;
     Ok(())
 }
