@@ -15,7 +15,7 @@
 //! | `stacks`, `intern`, `names` | from raw frames to the id of a site |
 //! | `heap`, `table`, `totals` | what is kept in the Java heap |
 //! | `reaper`, `garbage` | the agent's thread: finds collected samples, thins, brings figures up to date |
-//! | `ledger`, `tracer` | accounts of sites, and the thread that writes them to a trace |
+//! | `ledger`, `graves`, `tracer` | accounts of sites, collected samples, and the thread that writes them to a trace |
 //! | `machine`, `pauses` | what the JVM tells of itself: heap, metaspace, collections |
 //! | `sample_ref`, `classfile` | the bytes of the Java class |
 //!
@@ -54,6 +54,7 @@ mod chooser;
 mod classfile;
 mod counters;
 mod garbage;
+mod graves;
 mod heap;
 mod intern;
 #[allow(unsafe_code)]

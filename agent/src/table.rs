@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use heapdiff_sites::CHUNK;
+use heapdiff_trace::Sample;
 use jni::Env;
 use jni::errors::Result;
 use jni::objects::{Global, JObject, JObjectArray};
@@ -22,8 +23,8 @@ pub(crate) struct Table {
     /// Places that are taken.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// Uid and size of what is in each place, so that thinning need not ask the JVM for them, and where it is
-    /// booked; uid 0 for none. Of a class definition the uid is its name's id.
+    /// Uid and size of what is in each place, so that thinning need not ask the JVM for them, where it is
+    /// booked, and what the trace tells of it; uid 0 for none. Of a class definition the uid is its name's id.
     notes: Box<[OnceLock<Box<[Note]>>]>,
 }
 
@@ -32,15 +33,35 @@ struct Note {
     uid: AtomicU64,
     size: AtomicU64,
     booking: AtomicU32,
+    thread: AtomicU32,
+    time: AtomicU32,
 }
 
 /// What was noted of a place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) slot: u32,
     pub(crate) uid: u64,
     pub(crate) size: u64,
     pub(crate) booking: Booking,
+    /// The id of the thread's name.
+    pub(crate) thread: u32,
+    /// Milliseconds since the start.
+    pub(crate) time: u32,
+}
+
+impl Noted {
+    /// As the trace tells of a sample that is booked for this class and stack.
+    pub(crate) fn sample(&self, (class, stack): (u32, u32)) -> Sample {
+        Sample {
+            uid: self.uid,
+            class,
+            stack,
+            thread: self.thread,
+            bytes: self.size,
+            allocated_ms: self.time.into(),
+        }
+    }
 }
 
 impl Table {
@@ -91,27 +112,46 @@ impl Table {
     }
 
     /// Notes what was put into a place.
-    pub(crate) fn note(&self, slot: u32, uid: u64, size: u64, booking: Booking) {
-        let (chunk, place) = Self::split(slot);
+    ///
+    /// Whoever sees any of it sees also that the uid of what was there before is gone: see [`Self::noted_at`].
+    pub(crate) fn note(&self, noted: Noted) {
+        let (chunk, place) = Self::split(noted.slot);
         let Some(notes) = self.notes.get(chunk) else {
             return;
         };
         let notes = notes.get_or_init(|| (0..CHUNK).map(|_| Note::default()).collect());
-        notes[place].size.store(size, Relaxed);
-        notes[place].booking.store(booking.bits(), Relaxed);
-        notes[place].uid.store(uid, Release);
+        let note = &notes[place];
+        note.size.store(noted.size, Release);
+        note.booking.store(noted.booking.bits(), Release);
+        note.thread.store(noted.thread, Release);
+        note.time.store(noted.time, Release);
+        note.uid.store(noted.uid, Release);
     }
 
-    /// What was noted of a place.
+    /// What was noted of a place; `None` if it is empty or is just being filled anew.
     pub(crate) fn noted_at(&self, slot: u32) -> Option<Noted> {
         let note = self.note_of(slot)?;
         let uid = note.uid.load(Acquire);
-        (uid != 0).then(|| Noted {
+        let noted = Noted {
             slot,
             uid,
-            size: note.size.load(Relaxed),
-            booking: Booking::from_bits(note.booking.load(Relaxed)),
-        })
+            size: note.size.load(Acquire),
+            booking: Booking::from_bits(note.booking.load(Acquire)),
+            thread: note.thread.load(Acquire),
+            time: note.time.load(Acquire),
+        };
+        // No uid is given twice.
+        (uid != 0 && note.uid.load(Relaxed) == uid).then_some(noted)
+    }
+
+    /// The uid of what is in a place; 0 for none.
+    pub(crate) fn uid_at(&self, slot: u32) -> u64 {
+        self.note_of(slot).map_or(0, |note| note.uid.load(Relaxed))
+    }
+
+    /// Places that were ever used: those below this one.
+    pub(crate) fn places(&self) -> u32 {
+        self.fresh.load(Relaxed)
     }
 
     /// Where a place's sample is booked now.
@@ -123,7 +163,7 @@ impl Table {
 
     /// All places that were noted.
     pub(crate) fn noted(&self) -> impl Iterator<Item = Noted> {
-        (0..self.fresh.load(Relaxed)).filter_map(|slot| self.noted_at(slot))
+        (0..self.places()).filter_map(|slot| self.noted_at(slot))
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
