@@ -30,8 +30,9 @@ pub(crate) fn render(
         "chosen" => ", a uniform choice of all",
         _ => "",
     };
-    let order = match report.by {
-        "age" => "the oldest first",
+    let order = match (report.by, report.which) {
+        ("age", "live") => "the oldest first",
+        ("age", _) => "those that lived longest first",
         _ => "the largest first",
     };
     let mut only = String::new();
@@ -41,10 +42,8 @@ pub(crate) fn render(
     if let Some(thread) = &report.thread {
         only.push_str(&format!(" of threads {}", table::printable(thread)));
     }
-    let text = format!(
-        "{samples}{which}{only}: {} themselves; {order}",
-        Size(totals.bytes)
-    );
+    let bytes = Size(totals.bytes);
+    let text = format!("{samples}{which}{only}: {bytes}; {order}");
     writeln!(out, "{}", table::shortened(&text, WIDTH))?;
     for (number, sample) in (1..).zip(&report.samples) {
         writeln!(out)?;
@@ -77,11 +76,11 @@ fn sample(
         style.bold(table::shortened(&class, room))
     )?;
     line("uid", &sample.uid.to_string(), style, out)?;
-    let at = |ms, uptime| format!("{} UTC, {} into the run", utc(ms), span(uptime));
-    let when = at(sample.allocated_ms, sample.allocated_uptime_ms);
-    line("made", &when, style, out)?;
+    let at = |what, ms, uptime| format!("{what} {} UTC, {} into the run", utc(ms), span(uptime));
+    let when = at("allocated", sample.allocated_ms, sample.allocated_uptime_ms);
+    line("time", &when, style, out)?;
     if let (Some(ms), Some(uptime)) = (sample.collected_ms, sample.collected_uptime_ms) {
-        line("gone", &at(ms, uptime), style, out)?;
+        line("", &at("collected", ms, uptime), style, out)?;
     }
     let thread = sample.thread.as_deref().unwrap_or("(not known)");
     line("thread", thread, style, out)?;
