@@ -13,8 +13,9 @@ use crate::counters::Counters;
 use crate::graves::Graves;
 use crate::jvmti::java::{RefClass, RefFields};
 use crate::ledger::{Booking, Ledger};
+use crate::notes::Noted;
 use crate::stacks::Stacks;
-use crate::table::{Noted, Table};
+use crate::table::Table;
 use crate::totals::Totals;
 
 /// Class definitions kept at most.
