@@ -15,6 +15,7 @@ use jni::{Env, JValue, jni_sig, jni_str};
 use crate::chooser::Chooser;
 use crate::counters::Counters;
 use crate::garbage::Garbage;
+use crate::graves::Graves;
 use crate::heap::{Blobs, LONGS, held};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvmti::java::RefClass;
@@ -431,6 +432,10 @@ impl Agent {
                 .trace
                 .as_ref()
                 .map(|_| Ledger::new(options.sampling)),
+            graves: Graves::new(
+                options.trace.as_ref().map_or(0, |_| options.garbage),
+                seed.rotate_left(32),
+            ),
             first: options.sampling,
             filtered: !options.filter.is_open(),
             uids: AtomicU64::new(0),

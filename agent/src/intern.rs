@@ -173,7 +173,8 @@ impl Interner {
         self.types.id(&name, 8, &mut self.budget, MAX_TYPES - 1)
     }
 
-    fn text_of(&self, id: u32) -> Option<&Arc<str>> {
+    /// A string.
+    pub(crate) fn text_of(&self, id: u32) -> Option<&Arc<str>> {
         self.strings.get(id)
     }
 

@@ -192,16 +192,23 @@ impl Ledger {
         (self.refused.load(Relaxed), bytes)
     }
 
-    /// A sample was collected.
-    pub(crate) fn collected(&self, booking: Booking, size: u64) {
-        let Some((shard, index, generation)) = booking.place() else {
-            return;
-        };
+    /// A sample was collected. Its class and stack; `None` if it is booked nowhere.
+    pub(crate) fn collected(&self, booking: Booking, size: u64) -> Option<(u32, u32)> {
+        let (shard, index, generation) = booking.place()?;
         let weight = self.weight(generation, size);
-        if let Some(activity) = lock(&self.shards[shard]).touch(index) {
-            add(&mut activity.collected, &weight);
-            take(&mut activity.live, &mut activity.live_variance, &weight);
-        }
+        let mut shard = lock(&self.shards[shard]);
+        let activity = shard.touch(index)?;
+        add(&mut activity.collected, &weight);
+        take(&mut activity.live, &mut activity.live_variance, &weight);
+        Some((activity.class, activity.stack))
+    }
+
+    /// The class and the stack that a sample is booked for.
+    pub(crate) fn site(&self, booking: Booking) -> Option<(u32, u32)> {
+        let (shard, index, _) = booking.place()?;
+        let shard = lock(&self.shards[shard]);
+        let activity = &shard.accounts.get(index)?.activity;
+        Some((activity.class, activity.stack))
     }
 
     /// The sampling was made coarser. A sample that it `keeps` weighs more now; others are live no more,
@@ -298,8 +305,9 @@ mod tests {
         let bookings: Vec<Booking> = (0..10)
             .map(|_| ledger.allocated((1, 2), 24, 0).unwrap())
             .collect();
+        assert_eq!(ledger.site(bookings[9]), Some((1, 2)));
         for &booking in &bookings[..4] {
-            ledger.collected(booking, 24);
+            assert_eq!(ledger.collected(booking, 24), Some((1, 2)));
         }
         let site = only(&ledger);
         assert_eq!((site.class, site.stack), (1, 2));
@@ -311,7 +319,8 @@ mod tests {
         let site = only(&ledger);
         assert_eq!((site.allocated.samples, site.collected.samples), (0, 1));
         assert_eq!(site.live.samples, 5);
-        ledger.collected(Booking::default(), 24);
+        assert_eq!(ledger.collected(Booking::default(), 24), None);
+        assert_eq!(ledger.site(Booking::default()), None);
         assert!(ledger.close().0.is_empty());
     }
 

@@ -13,9 +13,9 @@
 //! | `sampler` | what happens at a sample and at a class definition |
 //! | `chooser` | which samples are taken: the strategies |
 //! | `stacks`, `intern`, `names` | from raw frames to the id of a site |
-//! | `heap`, `table`, `totals` | what is kept in the Java heap |
+//! | `heap`, `table`, `notes`, `totals` | what is kept in the Java heap, and what the agent itself notes of it |
 //! | `reaper`, `garbage` | the agent's thread: finds collected samples, thins, brings figures up to date |
-//! | `ledger`, `tracer` | accounts of sites, and the thread that writes them to a trace |
+//! | `ledger`, `graves`, `tracer` | accounts of sites, collected samples, and the thread that writes them to a trace |
 //! | `machine`, `pauses` | what the JVM tells of itself: heap, metaspace, collections |
 //! | `sample_ref`, `classfile` | the bytes of the Java class |
 //!
@@ -54,6 +54,7 @@ mod chooser;
 mod classfile;
 mod counters;
 mod garbage;
+mod graves;
 mod heap;
 mod intern;
 #[allow(unsafe_code)]
@@ -61,6 +62,7 @@ mod jvmti;
 mod ledger;
 mod machine;
 mod names;
+mod notes;
 pub mod options;
 mod pauses;
 mod reaper;

@@ -200,13 +200,16 @@ impl Work<'_> {
             return;
         };
         let classes = std::ptr::eq(table, &raw const self.sampler.classes);
+        let collected_ms = self.sampler.now().into();
+        let mut dead = Vec::new();
         for noted in slots.iter().filter_map(|&slot| table.noted_at(slot)) {
             if classes {
                 ledger.class(u32::try_from(noted.uid).unwrap_or(0), false);
-            } else {
-                ledger.collected(noted.booking, noted.size);
+            } else if let Some(site) = ledger.collected(noted.booking, noted.size) {
+                dead.push((noted.sample(site), collected_ms));
             }
         }
+        self.sampler.graves.bury(&dead);
     }
 
     fn drain(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<()> {

@@ -10,8 +10,10 @@ use jni::objects::{Global, JClass, JLongArray, JObject};
 
 use crate::chooser::Chooser;
 use crate::counters::Counters;
+use crate::graves::Graves;
 use crate::jvmti::java::{RefClass, RefFields};
 use crate::ledger::{Booking, Ledger};
+use crate::notes::Noted;
 use crate::stacks::Stacks;
 use crate::table::Table;
 use crate::totals::Totals;
@@ -41,6 +43,8 @@ pub(crate) struct Sampler {
     pub(crate) chooser: Chooser,
     /// Where a trace is kept.
     pub(crate) ledger: Option<Ledger>,
+    /// Of no length without a trace.
+    pub(crate) graves: Graves,
     /// How samples were chosen at first.
     pub(crate) first: Sampling,
     pub(crate) filtered: bool,
@@ -114,7 +118,14 @@ impl Sampler {
             return true;
         }
         let booking = self.book(counters, (class, site), bytes);
-        self.samples.note(slot, fields.uid, bytes, booking);
+        self.samples.note(Noted {
+            slot,
+            uid: fields.uid,
+            size: bytes,
+            booking,
+            thread: fields.thread,
+            time: fields.time,
+        });
         counters.raise(Counter::Uids, fields.uid);
         counters.count(Counter::Recorded);
         counters.add(Counter::RecordedBytes, bytes);
@@ -204,8 +215,11 @@ impl Sampler {
             counters.count(Counter::DroppedClasses);
             return;
         }
-        let name = u64::from(known.id);
-        self.classes.note(slot, name, 0, Booking::default());
+        self.classes.note(Noted {
+            slot,
+            uid: known.id.into(),
+            ..Noted::default()
+        });
         counters.raise(Counter::Uids, fields.uid);
         counters.count(Counter::Classes);
     }

@@ -252,6 +252,11 @@ impl Stacks {
         self.virtual_threads.contain(env, thread)
     }
 
+    /// A thread's name by its id.
+    pub(crate) fn thread_name(&self, id: u32) -> Option<Arc<str>> {
+        lock(&self.interner).text_of(id).cloned()
+    }
+
     /// The id of a thread's name, which is in the heap when this returns; 0 if it has none.
     pub(crate) fn thread(
         &self,

@@ -1,8 +1,8 @@
 //! The places of live references in the heap.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 use heapdiff_sites::CHUNK;
 use jni::Env;
@@ -12,6 +12,7 @@ use jni::objects::{Global, JObject, JObjectArray};
 use crate::heap::ObjectChunks;
 use crate::jvmti::java::RefClass;
 use crate::ledger::Booking;
+use crate::notes::{Noted, Notes};
 
 /// A table of a fixed capacity, its chunks made as it fills.
 pub(crate) struct Table {
@@ -22,25 +23,8 @@ pub(crate) struct Table {
     /// Places that are taken.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// Uid and size of what is in each place, so that thinning need not ask the JVM for them, and where it is
-    /// booked; uid 0 for none. Of a class definition the uid is its name's id.
-    notes: Box<[OnceLock<Box<[Note]>>]>,
-}
-
-#[derive(Default)]
-struct Note {
-    uid: AtomicU64,
-    size: AtomicU64,
-    booking: AtomicU32,
-}
-
-/// What was noted of a place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Noted {
-    pub(crate) slot: u32,
-    pub(crate) uid: u64,
-    pub(crate) size: u64,
-    pub(crate) booking: Booking,
+    /// What is in each place, so that thinning and the trace need not ask the JVM for it.
+    notes: Notes,
 }
 
 impl Table {
@@ -58,9 +42,7 @@ impl Table {
             fresh: AtomicU32::new(0),
             live: AtomicU32::new(0),
             free: Mutex::default(),
-            notes: (0..capacity.div_ceil(CHUNK))
-                .map(|_| OnceLock::new())
-                .collect(),
+            notes: Notes::new(capacity),
         })
     }
 
@@ -76,54 +58,41 @@ impl Table {
     /// Gives places back, whose references are gone from the heap.
     pub(crate) fn give_back(&self, slots: &[u32]) {
         for &slot in slots {
-            if let Some(note) = self.note_of(slot) {
-                note.uid.store(0, Relaxed);
-            }
+            self.notes.clear(slot);
         }
         let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
         self.live.fetch_sub(count, Relaxed);
         self.free().extend_from_slice(slots);
     }
 
-    fn note_of(&self, slot: u32) -> Option<&Note> {
-        let (chunk, place) = Self::split(slot);
-        self.notes.get(chunk)?.get()?.get(place)
+    /// Notes what was put into a place that was taken.
+    pub(crate) fn note(&self, noted: Noted) {
+        self.notes.set(noted);
     }
 
-    /// Notes what was put into a place.
-    pub(crate) fn note(&self, slot: u32, uid: u64, size: u64, booking: Booking) {
-        let (chunk, place) = Self::split(slot);
-        let Some(notes) = self.notes.get(chunk) else {
-            return;
-        };
-        let notes = notes.get_or_init(|| (0..CHUNK).map(|_| Note::default()).collect());
-        notes[place].size.store(size, Relaxed);
-        notes[place].booking.store(booking.bits(), Relaxed);
-        notes[place].uid.store(uid, Release);
-    }
-
-    /// What was noted of a place.
+    /// What was noted of a place; `None` if it is empty or is just being filled anew.
     pub(crate) fn noted_at(&self, slot: u32) -> Option<Noted> {
-        let note = self.note_of(slot)?;
-        let uid = note.uid.load(Acquire);
-        (uid != 0).then(|| Noted {
-            slot,
-            uid,
-            size: note.size.load(Relaxed),
-            booking: Booking::from_bits(note.booking.load(Relaxed)),
-        })
+        self.notes.at(slot)
+    }
+
+    /// The uid of what is in a place; 0 for none.
+    pub(crate) fn uid_at(&self, slot: u32) -> u64 {
+        self.notes.uid(slot)
     }
 
     /// Where a place's sample is booked now.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
-        if let Some(note) = self.note_of(slot) {
-            note.booking.store(booking.bits(), Relaxed);
-        }
+        self.notes.book(slot, booking);
+    }
+
+    /// Places that were ever used: those below this one.
+    pub(crate) fn places(&self) -> u32 {
+        self.fresh.load(Relaxed)
     }
 
     /// All places that were noted.
     pub(crate) fn noted(&self) -> impl Iterator<Item = Noted> {
-        (0..self.fresh.load(Relaxed)).filter_map(|slot| self.noted_at(slot))
+        (0..self.places()).filter_map(|slot| self.noted_at(slot))
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {

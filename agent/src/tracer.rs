@@ -4,11 +4,12 @@
 //! ever waits for the disk. Whatever goes wrong with the file ends the trace with one line, and the rest
 //! of the agent goes on.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, Strategy};
-use heapdiff_trace::{Collection, Run, Tick, Writer, Written};
+use heapdiff_trace::{Collected, Collection, Run, Sample, Samples, Tick, Writer, Written};
 use jni::Env;
 
 use crate::agent::say;
@@ -117,7 +118,7 @@ impl Tracing<'_> {
                 next = self.now() + self.trace.tick;
                 let figures = machine.figures(env);
                 let tick = || self.tick(figures, &mut waiting, &mut before);
-                match writer.tick(&self.sampler.stacks, tick) {
+                match writer.tick(&self.sampler.stacks, self.sampler, tick) {
                     Ok(Written::Done) => free_since = Instant::now(),
                     Ok(Written::Busy) if free_since.elapsed() < PATIENCE => {}
                     Ok(Written::Busy) => {
@@ -253,5 +254,30 @@ impl Tracing<'_> {
         };
         *before = now;
         tick
+    }
+}
+
+/// As the trace lists them: each in its place in the table.
+impl Samples for Sampler {
+    fn places(&self) -> u32 {
+        self.samples.places()
+    }
+
+    fn uid(&self, place: u32) -> u64 {
+        self.samples.uid_at(place)
+    }
+
+    fn live(&self, place: u32) -> Option<Sample> {
+        let noted = self.samples.noted_at(place)?;
+        let site = self.ledger.as_ref()?.site(noted.booking)?;
+        Some(noted.sample(site))
+    }
+
+    fn thread(&self, thread: u32) -> Option<Arc<str>> {
+        self.stacks.thread_name(thread)
+    }
+
+    fn collected(&self) -> Option<Vec<Collected>> {
+        self.graves.collected()
     }
 }

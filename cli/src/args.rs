@@ -41,7 +41,7 @@ use query::{ExportArgs, QueryArgs};
 use sizeof::SizeofArgs;
 pub(crate) use sizeof::SizeofJob;
 use trace::TraceArgs;
-pub(crate) use trace::{Part, TraceJob};
+pub(crate) use trace::{Part, SampleOrder, SamplesJob, TraceJob};
 use ui::UiArgs;
 pub(crate) use ui::UiJob;
 use waste::WasteArgs;

@@ -34,6 +34,9 @@ pub enum Error {
     /// It failed while it ran.
     #[error("{0}")]
     Run(String),
+    /// What the agent left in the dump cannot be read.
+    #[error("the table samples cannot be read: {0}")]
+    Samples(String),
     /// The dump could not be asked.
     #[error(transparent)]
     Heap(#[from] hprof::Error),

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use heapdiff_diff::samples::Own;
+use heapdiff_diff::samples::{Own, Samples};
 use hprof::{ClassTotal, Ids, Link, Numbers, ObjectId, ObjectIndex, Place, Snapshot, Thread};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Parts of the file whose records are kept at hand.
 const PARTS: usize = 32;
@@ -26,6 +26,7 @@ pub struct Heap {
     counts: OnceLock<Vec<ClassTotal>>,
     unwritten: OnceLock<Vec<Link>>,
     threads: OnceLock<Vec<Thread>>,
+    samples: OnceLock<(Option<Samples>, Option<String>)>,
     links: Mutex<Recent<Option<Arc<Vec<Link>>>>>,
     places: Mutex<Recent<Arc<Vec<Place>>>>,
 }
@@ -46,6 +47,7 @@ impl Heap {
             counts: OnceLock::new(),
             unwritten: OnceLock::new(),
             threads: OnceLock::new(),
+            samples: OnceLock::new(),
             links: Mutex::new(Recent::new()),
             places: Mutex::new(Recent::new()),
         }
@@ -135,6 +137,33 @@ impl Heap {
             threads.retain(|t| t.object.is_none_or(|o| !self.own.contains(o)));
             threads
         })
+    }
+
+    /// The agent's samples, if it was there, and what is wrong with them.
+    fn read_samples(&self) -> &(Option<Samples>, Option<String>) {
+        self.samples.get_or_init(|| {
+            // A dump that names the stack of each object would have one for each.
+            if self.own.is_empty() {
+                return (None, None);
+            }
+            let (samples, doubt) = Samples::of(&self.snapshot, &self.own);
+            (samples.filter(|s| s.agent().is_some()), doubt)
+        })
+    }
+
+    /// The agent's samples; `None` where it was not there.
+    pub(crate) fn samples(&self) -> Result<Option<&Samples>> {
+        match self.read_samples() {
+            (None, Some(fault)) => Err(Error::Samples(fault.clone())),
+            (samples, _) => Ok(samples.as_ref()),
+        }
+    }
+
+    /// What is wrong with the agent's samples, if it was there: why the table `samples` cannot be read
+    /// ([`Error::Samples`]), or what is missing in it.
+    #[must_use]
+    pub fn doubt_of_samples(&self) -> Option<&str> {
+        self.read_samples().1.as_deref()
     }
 
     /// Whether a reference is of the program's.

@@ -19,6 +19,8 @@ pub enum Table {
     Threads,
     /// The frames of all threads.
     Frames,
+    /// The agent's samples.
+    Samples,
 }
 
 use Kind::{Bool, Id, Int, Text};
@@ -104,9 +106,24 @@ pub(crate) const FRAMES: Columns = &[
     ("locals", Int),
 ];
 
+pub(crate) const SAMPLES: Columns = &[
+    ("uid", Int),
+    ("id", Id),
+    ("class", Text),
+    ("bytes", Int),
+    ("thread", Text),
+    ("allocated_ms", Int),
+    ("collected_ms", Int),
+    ("recent", Bool),
+    ("chosen", Bool),
+    ("is_definition", Bool),
+    ("frame", Text),
+    ("stack", Text),
+];
+
 impl Table {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Objects,
         Self::Classes,
         Self::Refs,
@@ -114,6 +131,7 @@ impl Table {
         Self::Strings,
         Self::Threads,
         Self::Frames,
+        Self::Samples,
     ];
 
     /// The table's name.
@@ -127,6 +145,7 @@ impl Table {
             Self::Strings => "strings",
             Self::Threads => "threads",
             Self::Frames => "frames",
+            Self::Samples => "samples",
         }
     }
 
@@ -146,6 +165,7 @@ impl Table {
             Self::Strings => STRINGS,
             Self::Threads => THREADS,
             Self::Frames => FRAMES,
+            Self::Samples => SAMPLES,
         }
     }
 

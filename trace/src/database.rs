@@ -8,8 +8,9 @@ use rusqlite::{Connection, OpenFlags};
 /// Marks an SQLite file as a trace: `hdtr`.
 const APPLICATION: i32 = 0x6864_7472;
 /// Changes with the tables.
-const VERSION: i32 = 1;
-const SCHEMA: &str = include_str!("schema.sql");
+const VERSION: i32 = 2;
+/// What each version has added to the one before.
+const SCHEMA: [&str; 2] = [include_str!("schema.sql"), include_str!("samples.sql")];
 /// How long to wait for another process that writes to the file.
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -44,7 +45,7 @@ pub enum TraceError {
         found: i32,
     },
     /// Tables of another version.
-    #[error("{}: a trace of version {found}; this heapdiff reads version {VERSION}", path.display())]
+    #[error("{}: a trace of version {found}; this heapdiff reads versions 1 to {VERSION}", path.display())]
     Version {
         /// The trace.
         path: PathBuf,
@@ -72,10 +73,11 @@ pub enum TraceError {
 pub struct Database {
     path: PathBuf,
     connection: Connection,
+    version: i32,
 }
 
 impl Database {
-    /// Opens a trace to write to; makes it where there is none.
+    /// Opens a trace to write to; makes it where there is none. One of an older version gets the tables of this.
     ///
     /// # Errors
     /// The file cannot be made, is no trace, or one of another version.
@@ -107,17 +109,29 @@ impl Database {
                     t.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))?;
                 if tables == 0 {
                     t.pragma_update(None, "application_id", APPLICATION)?;
+                }
+                let number = |name| t.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+                let made = match tables {
+                    0 => 0,
+                    // What is none of ours stays as it is.
+                    _ if number("application_id")? != APPLICATION => SCHEMA.len(),
+                    _ => {
+                        usize::try_from(number("user_version")?).map_or(SCHEMA.len(), |v| v.max(1))
+                    }
+                };
+                for tables in SCHEMA.iter().skip(made) {
+                    t.execute_batch(tables)?;
                     t.pragma_update(None, "user_version", VERSION)?;
-                    t.execute_batch(SCHEMA)?;
                 }
                 t.commit()
             });
         made.map_err(error)?;
-        let database = Self {
+        let mut database = Self {
             path: path.to_owned(),
             connection,
+            version: VERSION,
         };
-        database.check()?;
+        database.version = database.check()?;
         // Readers see whole ticks while one is written. Only after the check: it changes the file.
         let mode = database
             .connection
@@ -143,11 +157,12 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
-        let database = Self {
+        let mut database = Self {
             path: path.to_owned(),
             connection,
+            version: VERSION,
         };
-        database.check()?;
+        database.version = database.check()?;
         Ok(database)
     }
 
@@ -164,7 +179,8 @@ impl Database {
         &mut self.connection
     }
 
-    fn check(&self) -> Result<(), TraceError> {
+    /// The version of its tables.
+    fn check(&self) -> Result<i32, TraceError> {
         let pragma = |name| {
             self.connection
                 .pragma_query_value(None, name, |row| row.get::<_, i32>(0))
@@ -179,11 +195,16 @@ impl Database {
             return Err(TraceError::Foreign { path, found });
         }
         let found = pragma("user_version")?;
-        if found != VERSION {
+        if !(1..=VERSION).contains(&found) {
             let path = self.path.clone();
             return Err(TraceError::Version { path, found });
         }
-        Ok(())
+        Ok(found)
+    }
+
+    /// The version of its tables.
+    pub(crate) const fn version(&self) -> i32 {
+        self.version
     }
 
     /// The path it was opened with.

@@ -22,11 +22,13 @@ mod export;
 mod history;
 mod rank;
 pub mod read;
+mod read_samples;
 mod rollup;
 #[doc(hidden)]
 pub mod synthetic;
 mod write;
 mod write_names;
+mod write_samples;
 
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
@@ -34,6 +36,8 @@ pub use heapdiff_trend::Trend;
 pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
 pub use rank::{By, Candidate, HourlySlope, Ranking, Trending, Verdict, rank, trending};
 pub use read::{Stacks, Trace};
+pub use read_samples::{SampleRow, Which};
 pub use rusqlite::types::ValueRef;
 pub use write::{Activity, Amount, ClassChange, Collection, Limits, Run, Tick, Writer, Written};
 pub use write_names::{FrameName, Names};
+pub use write_samples::{Collected, Sample, Samples};

@@ -30,18 +30,21 @@ const STRIDE: i32 = 100_000;
 /// The largest row that SQLite is to handle.
 const LARGEST_ROW: i32 = 16 << 20;
 
-const TABLES: [&str; 11] = [
-    "run",
-    "class",
-    "frame",
-    "stack",
-    "site",
-    "tick",
-    "site_tick",
-    "collection",
-    "class_tick",
-    "dump",
-    "note",
+/// With the version that has them first.
+const TABLES: [(&str, i32); 13] = [
+    ("run", 1),
+    ("class", 1),
+    ("frame", 1),
+    ("stack", 1),
+    ("site", 1),
+    ("tick", 1),
+    ("site_tick", 1),
+    ("collection", 1),
+    ("class_tick", 1),
+    ("dump", 1),
+    ("note", 1),
+    ("thread", 2),
+    ("sample", 2),
 ];
 
 /// A JVM that wrote to a trace.
@@ -228,12 +231,13 @@ impl Trace {
             / u64::from(STRIDE.unsigned_abs());
         let counter = Arc::clone(&steps);
         let ends = move || counter.fetch_add(1, Ordering::Relaxed) > most;
+        let version = database.version();
         let connection = database.connection_mut();
         let guarded = connection
             .progress_handler(STRIDE, Some(ends))
             .and_then(|()| connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_ROW))
             .and_then(|_| connection.pragma_update(None, "trusted_schema", false))
-            .and_then(|()| strange(connection));
+            .and_then(|()| strange(connection, version));
         let trace = Self {
             database,
             steps,
@@ -503,15 +507,26 @@ impl Trace {
         values: impl rusqlite::Params,
         mut read: impl FnMut(&Row<'_>) -> T,
     ) -> Result<Vec<T>, TraceError> {
+        let mut list = Vec::new();
+        self.each(sql, values, |row| list.push(read(row)))?;
+        Ok(list)
+    }
+
+    /// Gives the rows of a query, one after the other.
+    pub(crate) fn each(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        mut take: impl FnMut(&Row<'_>),
+    ) -> Result<(), TraceError> {
         self.steps.store(0, Ordering::Relaxed);
         let run = || {
             let mut query = self.database.connection().prepare_cached(sql)?;
             let mut rows = query.query(values)?;
-            let mut list = Vec::new();
             while let Some(row) = rows.next()? {
-                list.push(read(row));
+                take(row);
             }
-            Ok(list)
+            Ok(())
         };
         run().map_err(|e| self.error(e))
     }
@@ -541,7 +556,7 @@ impl Trace {
     }
 
     /// How many or how much.
-    fn figure(&self, row: &Row<'_>, column: usize) -> u64 {
+    pub(crate) fn figure(&self, row: &Row<'_>, column: usize) -> u64 {
         if let Ok(ValueRef::Integer(figure)) = row.get_ref(column) {
             if (0..=MOST).contains(&figure) {
                 return figure.unsigned_abs();
@@ -572,10 +587,10 @@ impl Trace {
 }
 
 /// The first of the tables that is none: a view or a virtual table runs what its maker likes.
-fn strange(connection: &Connection) -> rusqlite::Result<Option<&'static str>> {
+fn strange(connection: &Connection, version: i32) -> rusqlite::Result<Option<&'static str>> {
     let sql = "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND name = ?1 AND type = 'table'";
     let mut query = connection.prepare(sql)?;
-    for table in TABLES {
+    for (table, _) in TABLES.into_iter().filter(|(_, since)| *since <= version) {
         let ordinary: i64 = query.query_row([table], |row| row.get(0))?;
         if ordinary != 1 {
             return Ok(Some(table));
@@ -594,7 +609,7 @@ fn optional_text(row: &Row<'_>, column: usize) -> Option<String> {
     }
 }
 
-fn text(row: &Row<'_>, column: usize) -> String {
+pub(crate) fn text(row: &Row<'_>, column: usize) -> String {
     optional_text(row, column).unwrap_or_default()
 }
 

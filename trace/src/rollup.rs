@@ -10,7 +10,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::database::{Database, TraceError};
-use crate::write::{Writer, int, is_busy};
+use crate::write::{Writer, int, is_busy, note_once};
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -29,6 +29,11 @@ const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_by
 const SILENT: i64 = 10 * MINUTE;
 /// With no more ticks than that it is the names that make a file large.
 const FEW: i64 = 64;
+const NO_SAMPLES: &str =
+    "trace_max is nearly reached by the names of sites alone: samples are no longer listed";
+/// Runs, other than one, whose JVM may be writing.
+const ALIVE: &str = "SELECT id FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
+    OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms >= ?1))";
 /// The part of the ticks that goes when the file is too large, as a divisor.
 const PART: i64 = 8;
 
@@ -98,20 +103,32 @@ impl Writer {
         let ticks: i64 = connection.query_row("SELECT count(*) FROM tick", [], |row| row.get(0))?;
         let mut full = ticks <= FEW && self.is_large()?;
         if full {
-            drop_names(self.database.connection(), run, time_ms)?;
-            self.forget_ids();
-            vacuum(self.database.connection())?;
-            full = self.is_large()?;
+            full = self.drop_names(time_ms)?;
+        }
+        if full && drop_samples(self.database.connection(), run, time_ms)? {
+            // Single samples go before new sites are left out, and stay away: they would fill the file again.
+            self.rows.stop();
+            full = self.drop_names(time_ms)?;
         }
         let connection = self.database.connection();
+        if self.rows.are_off() {
+            note_once(connection, run, time_ms, NO_SAMPLES)?;
+        }
         if full {
             let text = "trace_max is reached by the names of sites alone: new sites are left out";
-            let add = "INSERT INTO note (run, time_ms, text) SELECT ?1, ?2, ?3
-                       WHERE NOT EXISTS (SELECT 1 FROM note WHERE run = ?1 AND text = ?3)";
-            connection.execute(add, params![run, time_ms, text])?;
+            note_once(connection, run, time_ms, text)?;
         }
+        self.rows.recount(connection)?;
         self.full = full;
         Ok(())
+    }
+
+    /// Drops the names that nothing refers to; whether the file is large all the same.
+    fn drop_names(&mut self, time_ms: i64) -> rusqlite::Result<bool> {
+        drop_names(self.database.connection(), self.run, time_ms)?;
+        self.forget_ids();
+        vacuum(self.database.connection())?;
+        self.is_large()
     }
 
     /// Whether the file nears its limit. Free pages do not count: they are given back.
@@ -286,7 +303,7 @@ fn drop_run(
             format!("DELETE FROM {table} WHERE tick IN (SELECT id FROM tick WHERE run = ?1)");
         connection.prepare_cached(&delete)?.execute([run])?;
     }
-    for table in ["tick", "collection", "dump", "note"] {
+    for table in ["tick", "collection", "dump", "note", "sample"] {
         let delete = format!("DELETE FROM {table} WHERE run = ?1");
         connection.prepare_cached(&delete)?.execute([run])?;
     }
@@ -307,14 +324,13 @@ pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusq
 
 fn drop_unused(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    let alive = "SELECT 1 FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
-                 OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms >= ?1))";
-    let alive = transaction.prepare(alive)?.exists([now_ms - SILENT, own])?;
+    let alive = transaction.prepare(ALIVE)?.exists([now_ms - SILENT, own])?;
     if alive {
         return Ok(());
     }
     transaction.execute_batch(
-        "DELETE FROM site WHERE id NOT IN (SELECT site FROM site_tick);
+        "DELETE FROM site WHERE id NOT IN (SELECT site FROM site_tick UNION SELECT site FROM sample);
+         DELETE FROM thread WHERE id NOT IN (SELECT thread FROM sample WHERE thread IS NOT NULL);
          WITH RECURSIVE used (id) AS (
              SELECT stack FROM site WHERE stack IS NOT NULL
              UNION SELECT parent FROM stack JOIN used ON used.id = stack.id WHERE parent IS NOT NULL)
@@ -326,7 +342,15 @@ fn drop_unused(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Resu
     transaction.commit()
 }
 
-/// Drops what a run recorded before a time of day, but for the states of its sites.
+/// Drops the single samples of all runs but those of other JVMs that may be writing: they rely on theirs. Whether there
+/// were any.
+fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
+    let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
+    let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;
+    Ok(dropped > 0)
+}
+
+/// Drops what a run recorded before a time of day, but for the states of its sites and what lives.
 fn expunge_run(
     connection: &Connection,
     run: i64,
@@ -377,6 +401,12 @@ fn expunge_run(
     connection.prepare_cached(sums)?.execute([base])?;
     let classes = "DELETE FROM class_tick WHERE tick = ?1";
     connection.prepare_cached(classes)?.execute([base])?;
+    // `NULL` while a sample lives.
+    let samples = "DELETE FROM sample WHERE run = ?1
+                   AND collected_ms <= (SELECT uptime_ms FROM tick WHERE id = ?2)";
+    connection
+        .prepare_cached(samples)?
+        .execute(params![run, base])?;
     for table in ["collection", "dump", "note"] {
         let delete = format!("DELETE FROM {table} WHERE run = ?1 AND time_ms < ?2");
         connection
@@ -453,7 +483,7 @@ mod tests {
             sites,
             ..Tick::default()
         };
-        assert_eq!(writer.tick(&Numbered, || tick).unwrap(), Written::Done);
+        assert_eq!(writer.tick(&Numbered, &(), || tick).unwrap(), Written::Done);
     }
 
     fn number(path: &Path, sql: &str) -> i64 {
@@ -744,7 +774,7 @@ mod tests {
         let holder = rusqlite::Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
         let busy = writer
-            .tick(&Numbered, || panic!("the file is not ours"))
+            .tick(&Numbered, &(), || panic!("the file is not ours"))
             .unwrap();
         assert_eq!(busy, Written::Busy);
         holder.execute_batch("ROLLBACK").unwrap();

@@ -228,6 +228,7 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
             )?;
         }
     }
+    samples(&t, run, scene, &sites)?;
     t.execute(
         "INSERT INTO dump (run, time_ms, uptime_ms, path) VALUES (?1, ?2, ?3, 'before.hprof')",
         params![run, start + 5 * scene.span_ms, 5 * scene.span_ms],
@@ -238,6 +239,57 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     )?;
     t.commit()?;
     Ok(run)
+}
+
+/// The live samples of the last tick, and 24 of what was allocated and collected within a tick: 16 are recent,
+/// and of these and the others 16 were chosen.
+fn samples(
+    connection: &Connection,
+    run: i64,
+    scene: &Scene<'_>,
+    sites: &[i64],
+) -> rusqlite::Result<()> {
+    let mut samples = Vec::new();
+    for (site, &id) in scene.sites.iter().zip(sites) {
+        let live = ((site.live)(scene.ticks) + scene.weight - 1) / scene.weight;
+        for n in 0..live {
+            // As if each had come at its time, and none before the first tick.
+            let allocated = (n * scene.ticks / live.max(1)) * scene.span_ms + 10 + n % 7;
+            samples.push((allocated, id, site.size, None));
+        }
+        for n in (0..24).filter(|_| site.churn > 1000) {
+            let allocated = (n * scene.ticks / 24) * scene.span_ms + 500 + n;
+            samples.push((allocated, id, site.size, Some((n, allocated + 3 + n * 7))));
+        }
+    }
+    samples.sort_unstable();
+    let mut threads = Vec::new();
+    for name in ["main", "http-1", "http-2"] {
+        let find = "SELECT id FROM thread WHERE name = ?1";
+        let add = "INSERT INTO thread (name) VALUES (?1)";
+        threads.push(once(connection, find, add, [name])?);
+    }
+    for (uid, (allocated, site, bytes, collected)) in (1_i64..).zip(samples) {
+        // Now and then it is not known.
+        let thread = usize::try_from(uid % 3).ok().and_then(|n| threads.get(n));
+        let thread = thread.filter(|_| uid % 50 != 0);
+        let number = collected.map(|(n, _)| n);
+        connection.execute(
+            "INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                run,
+                uid,
+                site,
+                thread,
+                bytes,
+                allocated,
+                collected.map(|(_, at)| at),
+                number.is_some_and(|n| n >= 8),
+                number.is_some_and(|n| n < 16),
+            ],
+        )?;
+    }
+    Ok(())
 }
 
 fn site(connection: &Connection, site: &Site<'_>) -> rusqlite::Result<i64> {

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, named_params, params};
 
 use crate::database::{Database, TraceError};
 use crate::rollup::drop_names;
 use crate::write_names::Ids;
 use crate::write_names::Names;
+use crate::write_samples::{Rows, Samples, Target};
 
 /// Pages of the database that are kept in memory, in KiB.
 const CACHE_KIB: i64 = 2048;
@@ -19,6 +20,9 @@ const MOST_LOG_BYTES: u64 = 64 << 20;
 
 /// The machine's clock was set if it has moved by so much against the monotonic one since the last tick.
 const CLOCK_SLACK_MS: i64 = 2000;
+
+const NO_ROOM: &str = "trace_max leaves no room for some samples in the table sample: figures of sites count them, \
+                       they are not listed";
 
 /// A JVM, as the table `run` tells of it.
 #[derive(Clone, Debug, Default)]
@@ -149,6 +153,7 @@ pub struct Writer {
     pub(crate) limits: Limits,
     pub(crate) full: bool,
     ids: Ids,
+    pub(crate) rows: Rows,
     /// Uptime when old ticks were looked at last.
     pub(crate) tended_ms: i64,
     /// Time of day less uptime, in the last tick.
@@ -170,32 +175,37 @@ impl Writer {
             let dropped = drop_names(database.connection(), 0, run.started_ms);
             dropped.map_err(|source| database.error(source))?;
         }
-        let id = begin(&mut database, run).map_err(|source| database.error(source))?;
+        let mut rows = Rows::default();
+        let id = begin(&mut database, run)
+            .and_then(|id| rows.recount(database.connection()).map(|()| id))
+            .map_err(|source| database.error(source))?;
         Ok(Self {
             database,
             run: id,
             limits,
             full: false,
             ids: Ids::default(),
+            rows,
             tended_ms: 0,
             clock: None,
         })
     }
 
-    /// Writes a tick, which `make` makes once the file is ours to write to, in one transaction: a reader sees
-    /// all of it or nothing. What is old is then thinned out.
+    /// Writes a tick, which `make` makes once the file is ours to write to, and what has become of `samples`, in
+    /// one transaction: a reader sees all of it or nothing. What is old is then thinned out.
     ///
     /// # Errors
     /// The file cannot be written. The writer is of no use then.
     pub fn tick(
         &mut self,
         names: &impl Names,
+        samples: &impl Samples,
         make: impl FnOnce() -> Tick,
     ) -> Result<Written, TraceError> {
         if self.log_bytes() > MOST_LOG_BYTES && self.checkpoint().is_err() {
             return Ok(Written::Busy);
         }
-        let done = self.write(names, make);
+        let done = self.write(names, samples, make);
         match done.map_err(|source| self.database.error(source))? {
             None => Ok(Written::Busy),
             Some((uptime, time)) => {
@@ -210,6 +220,7 @@ impl Writer {
     fn write(
         &mut self,
         names: &impl Names,
+        samples: &impl Samples,
         make: impl FnOnce() -> Tick,
     ) -> rusqlite::Result<Option<(i64, i64)>> {
         let connection = self.database.connection_mut();
@@ -238,6 +249,18 @@ impl Writer {
             full: self.full,
         }
         .tick(tick)?;
+        let room = self.full
+            || self.rows.write(&mut Target {
+                connection: &transaction,
+                run: self.run,
+                ids: &mut self.ids,
+                names,
+                samples,
+                max_bytes: self.limits.max_bytes,
+            })?;
+        if !room {
+            note_once(&transaction, self.run, times.1, NO_ROOM)?;
+        }
         transaction.commit()?;
         Ok(Some(times))
     }
@@ -308,6 +331,21 @@ fn begin(database: &mut Database, run: &Run) -> rusqlite::Result<i64> {
     let id = transaction.last_insert_rowid();
     transaction.commit()?;
     Ok(id)
+}
+
+/// Adds a note to a run, if it is not there.
+pub(crate) fn note_once(
+    connection: &Connection,
+    run: i64,
+    time_ms: i64,
+    text: &str,
+) -> rusqlite::Result<()> {
+    let add = "INSERT INTO note (run, time_ms, text) SELECT ?1, ?2, ?3
+               WHERE NOT EXISTS (SELECT 1 FROM note WHERE run = ?1 AND text = ?3)";
+    connection
+        .prepare_cached(add)?
+        .execute(params![run, time_ms, text])?;
+    Ok(())
 }
 
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {

@@ -39,6 +39,7 @@ pub(crate) struct Ids {
     stacks: FxHashMap<u32, Option<i64>>,
     sites: FxHashMap<(u32, u32), i64>,
     steps: FxHashMap<(Option<i64>, i64), i64>,
+    threads: FxHashMap<u32, i64>,
 }
 
 impl Ids {
@@ -105,6 +106,24 @@ impl Ids {
         Ok(Some(id))
     }
 
+    /// The id of a thread's name; `None` if that is not known.
+    pub(crate) fn thread(
+        &mut self,
+        connection: &Connection,
+        thread: u32,
+        name: impl FnOnce(u32) -> Option<Arc<str>>,
+    ) -> rusqlite::Result<Option<i64>> {
+        if let Some(&id) = self.threads.get(&thread) {
+            return Ok(Some(id));
+        }
+        let Some(name) = (thread != 0).then(|| name(thread)).flatten() else {
+            return Ok(None);
+        };
+        let id = named(connection, "thread", &name)?;
+        self.threads.insert(thread, id);
+        Ok(Some(id))
+    }
+
     fn stack(
         &mut self,
         connection: &Connection,
@@ -160,15 +179,20 @@ impl Ids {
 }
 
 fn class_named(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    named(connection, "class", name)
+}
+
+/// The row of a name in a table of names.
+fn named(connection: &Connection, table: &'static str, name: &str) -> rusqlite::Result<i64> {
     let found = connection
-        .prepare_cached("SELECT id FROM class WHERE name = ?1")?
+        .prepare_cached(&format!("SELECT id FROM {table} WHERE name = ?1"))?
         .query_row([name], |row| row.get(0))
         .optional()?;
     if let Some(id) = found {
         return Ok(id);
     }
     connection
-        .prepare_cached("INSERT INTO class (name) VALUES (?1)")?
+        .prepare_cached(&format!("INSERT INTO {table} (name) VALUES (?1)"))?
         .execute([name])?;
     Ok(connection.last_insert_rowid())
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heapdiff_trace::synthetic::{Scene, write};
-use heapdiff_trace::{By, Points, Steps, Timeline, Trace, TraceError, Window, rank};
+use heapdiff_trace::{By, Points, Steps, Timeline, Trace, TraceError, Which, Window, rank};
 
 /// Asks all there is to be asked.
 fn read(path: &Path) -> Result<u64, TraceError> {
     let trace = Trace::open(path)?;
     let stacks = trace.stacks()?;
+    trace.threads()?;
     for site in trace.sites()? {
         let frames = site.stack.map_or(0, |stack| stacks.frames(stack).len());
         assert!(frames <= 1024);
@@ -38,6 +39,9 @@ fn read(path: &Path) -> Result<u64, TraceError> {
                     assert!(steps.series(&timeline, 60).len() <= 60);
                 }
             }
+        }
+        for which in [Which::Live, Which::Recent, Which::Chosen] {
+            trace.each_sample(run.id, which, |_| ())?;
         }
         trace.notes(run.id)?;
         trace.dumps(run.id)?;
@@ -110,6 +114,14 @@ fn figures_without_sense_are_counted() {
             "UPDATE class SET name = name || printf('%.*c', 1000000, 'x')",
             false,
         ),
+        (
+            "UPDATE sample SET bytes = -1, allocated_ms = 'x', collected_ms = x'00'",
+            true,
+        ),
+        (
+            "UPDATE sample SET site = 99, thread = 99; DELETE FROM thread",
+            false,
+        ),
         ("UPDATE tick SET time_ms = 0 WHERE id % 2", false),
         (
             "UPDATE tick SET id = -id; UPDATE site_tick SET tick = -tick",
@@ -132,6 +144,7 @@ fn tables_that_are_none_are_refused() {
             "DROP TABLE note; CREATE VIEW note AS {endless} AS run, i AS time_ms, 'x' AS text, i AS id FROM n"
         ),
         "DROP TABLE dump".to_owned(),
+        "DROP TABLE sample".to_owned(),
         "DROP TABLE dump; CREATE VIRTUAL TABLE dump USING fts5 (id, run)".to_owned(),
     ] {
         let path = made(folder.path(), &sql);

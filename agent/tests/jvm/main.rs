@@ -13,6 +13,7 @@ mod loading;
 mod stress;
 mod traced;
 mod traced_files;
+mod traced_samples;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -97,6 +97,14 @@ fn live(column: &str, class: &str) -> String {
     )
 }
 
+/// A figure of a class's single live samples.
+fn listed(figure: &str, class: &str) -> String {
+    format!(
+        "SELECT ifnull({figure}, 0) FROM sample JOIN site ON site.id = site
+         JOIN class ON class.id = class WHERE name = '{class}' AND collected_ms IS NULL"
+    )
+}
+
 #[test]
 fn exact_when_every_allocation_is_sampled() {
     for jdk in jdks() {
@@ -139,6 +147,10 @@ fn exact_when_every_allocation_is_sampled() {
                 assert!((32..=48).contains(&size), "{what}: {size}");
                 let bytes = traced.number(&live("live_bytes", class));
                 assert_eq!(bytes, left * size, "{what}");
+                // One by one they are as many.
+                let one_by_one = |figure| traced.number(&listed(figure, class));
+                let (count, sum) = (one_by_one("count(*)"), one_by_one("sum(bytes)"));
+                assert_eq!((count, sum), (left, bytes), "{what}: {class}");
             }
             assert_eq!(traced.number("SELECT sum(lost_samples) FROM tick"), 0);
             assert_eq!(
@@ -289,7 +301,11 @@ fn thinning_is_told_and_live_figures_follow() {
         println!("{live_objects} of 20000 live, {lost} lost");
         // What found no place while the agent's thread was at it is counted; which of it is live nobody knows.
         assert!(live_objects <= 23_000 && live_objects + lost >= 17_000);
-        assert!(traced.number(&live("live_samples", "Steady$Kept")) <= 8000);
+        let samples = traced.number(&live("live_samples", "Steady$Kept"));
+        assert!(samples <= 8000);
+        // What was thinned out is listed no more.
+        let listed = traced.number(&listed("count(*)", "Steady$Kept"));
+        assert_eq!(listed, samples);
     }
 }
 

@@ -88,10 +88,10 @@ fn said(errors: &str) -> Vec<&str> {
 fn a_full_disk_ends_the_trace_and_nothing_else() {
     for jdk in jdks() {
         let traced = Traced::new();
-        // No file may pass 300 blocks (of 512 bytes): writing more fails as on a full disk.
+        // No file may pass 2000 blocks (of 512 bytes): writing more fails as on a full disk.
         let mut target = launch(&jdk, "Watched", &traced.options("interval=0,tick=100ms"))
             .flag("-Xmx256m")
-            .through(["sh", "-c", "ulimit -f 300; exec \"$0\" \"$@\""])
+            .through(["sh", "-c", "ulimit -f 2000; exec \"$0\" \"$@\""])
             .arg("4")
             .start()
             .unwrap();

@@ -15,8 +15,8 @@ use crate::render::Format;
 const ROWS: [u64; 2] = [100, 10_000];
 
 const QUERY_HELP: &str = "\
-Tables: objects, classes, refs, roots, strings, threads, frames; docs/query.md has their columns, functions
-and examples. Ids are written 0x7f0012345678.
+Tables: objects, classes, refs, roots, strings, threads, frames, samples; docs/query.md has their columns,
+functions and examples. Ids are written 0x7f0012345678.
 
   heapdiff query a.hprof \"select class, objects from classes order by objects desc limit 10\"
   heapdiff query a.hprof \"select id, length from objects where class = 'byte[]' and length > 1e6\"
@@ -78,7 +78,7 @@ pub(super) struct ExportArgs {
     /// The folder to write to; it is made if there is none
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Only these tables: objects, classes, refs, roots, strings, threads, frames [default: all]
+    /// Only these tables: objects, classes, refs, roots, strings, threads, frames, samples [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table)]
     tables: Vec<Table>,
     /// What the files are to say of themselves, such as service=shop or host=web-3; can be repeated

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use heapdiff_trace::By;
+use heapdiff_trace::{By, Which};
+use regex::Regex;
 
 use super::common::ViewArgs;
 use super::{Asked, Job, Setup, Task};
@@ -20,6 +21,12 @@ grows for certain from the first major collection to the last is called a leak.
 
 MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
 
+const SAMPLES_HELP: &str = "\
+A sample is one object that the agent saw allocated; sizes are the objects' own, and `heapdiff trace top`
+tells what samples stand for. Those that live are of the run's last tick. Of those that were collected the agent
+remembers as many as its option garbage says (512), twice: the last ones, and a uniform choice of all. Uids
+are those that a heap dump of the same JVM has: `heapdiff query DUMP \"select * from samples\"`.";
+
 #[derive(Debug, Args)]
 pub(super) struct TraceArgs {
     #[command(subcommand)]
@@ -32,6 +39,8 @@ enum TraceCommand {
     Info(InfoArgs),
     /// What leaks: allocation sites or classes by the trend of what stays alive
     Top(TopArgs),
+    /// Single samples: what lives, or what was collected, each with its uid, size, thread and age
+    Samples(SamplesArgs),
     /// The trace for other programs: tables, or profiles of slices of time
     Export(ExportArgs),
     /// Remove what is older than some time
@@ -92,6 +101,43 @@ enum ByArg {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAMPLES_HELP)]
+struct SamplesArgs {
+    /// A trace, as the agent writes it (trace=FILE)
+    trace: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+    /// Samples that were collected, in place of those that live: the last ones, or a uniform choice of all
+    #[arg(long, value_enum, value_name = "WHICH")]
+    garbage: Option<GarbageArg>,
+    /// Only samples of a class, or with a frame, that a regular expression matches
+    #[arg(long, value_name = "RE", value_parser = super::diff::pattern)]
+    focus: Option<Regex>,
+    /// Only samples of threads whose name a regular expression matches
+    #[arg(long, value_name = "RE", value_parser = super::diff::pattern)]
+    thread: Option<Regex>,
+    /// What comes first: what is, or became, oldest; or what is largest
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    by: SampleOrder,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum GarbageArg {
+    Recent,
+    Chosen,
+}
+
+/// What samples are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SampleOrder {
+    #[default]
+    Age,
+    Bytes,
+}
+
+#[derive(Debug, Args)]
 struct ExportArgs {
     /// A trace, as the agent writes it (trace=FILE)
     trace: PathBuf,
@@ -136,11 +182,22 @@ pub(crate) struct Part {
     pub(crate) window: Option<Span>,
 }
 
+/// Which samples of which run.
+#[derive(Debug)]
+pub(crate) struct SamplesJob {
+    pub(crate) run: Option<String>,
+    pub(crate) which: Which,
+    pub(crate) focus: Option<Regex>,
+    pub(crate) thread: Option<Regex>,
+    pub(crate) by: SampleOrder,
+}
+
 /// A question about a trace that ends in a report.
 #[derive(Debug)]
 pub(crate) enum TraceJob {
     Info,
     Top { part: Part, by: By },
+    Samples(SamplesJob),
 }
 
 impl TraceArgs {
@@ -165,6 +222,20 @@ impl TraceArgs {
                     ByArg::Class => By::Class,
                 };
                 job(args.view, args.trace, TraceJob::Top { part, by })
+            }
+            TraceCommand::Samples(args) => {
+                let samples = SamplesJob {
+                    run: args.run.run,
+                    which: match args.garbage {
+                        None => Which::Live,
+                        Some(GarbageArg::Recent) => Which::Recent,
+                        Some(GarbageArg::Chosen) => Which::Chosen,
+                    },
+                    focus: args.focus,
+                    thread: args.thread,
+                    by: args.by,
+                };
+                job(args.view, args.trace, TraceJob::Samples(samples))
             }
             TraceCommand::Export(args) => args.asked(),
             TraceCommand::Expunge(args) => Ok(Asked::Expunge(Expunge {

@@ -22,7 +22,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
     let (opened, meter) = open(setup, dump)?;
     meter.phase("writing tables", 0);
     let heap = Heap::new(Arc::clone(&opened.snapshot));
-    let info = SnapshotInfo::of(heap.snapshot(), heap.own());
+    let mut info = SnapshotInfo::of(heap.snapshot(), heap.own());
     if setup.strict && info.partial {
         // Said once more, with the warnings, when the report is looked at; no file is to be there then.
         return Ok(ExportReport {
@@ -53,6 +53,14 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
                 io::Error::other("the table could not be written")
             })
         });
+        if table == Table::Samples {
+            info.warnings
+                .extend(heap.doubt_of_samples().map(str::to_owned));
+        }
+        // The other tables are as good without.
+        if let Some(heapdiff_query::Error::Samples(_)) = failure {
+            continue;
+        }
         if let Some(error) = failure {
             return Err(match error {
                 heapdiff_query::Error::Output(heapdiff_tables::Error::Io(e)) => failed(&path, &e),

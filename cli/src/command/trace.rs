@@ -1,4 +1,6 @@
-//! `heapdiff trace info` and `heapdiff trace top`.
+//! `heapdiff trace info`, `heapdiff trace top` and `heapdiff trace samples`.
+
+mod samples;
 
 use std::path::Path;
 
@@ -31,6 +33,7 @@ pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> 
         TraceJob::Top { part, by } => {
             top(setup, &trace, part, *by).map(|r| Report::TraceTop(Box::new(r)))
         }
+        TraceJob::Samples(job) => samples::run(setup, &trace, job).map(Report::TraceSamples),
     }
 }
 

@@ -37,8 +37,9 @@ pub(crate) use snapshot::SnapshotInfo;
 pub(crate) use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub(crate) use top::{TopObject, TopReport, Under};
 pub(crate) use trace::{
-    CandidateRow, Collections, DumpRow, NoteRow, RunInfo, RunRow, SeriesRow, SlopeRow, TraceFile,
-    TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
+    CandidateRow, Collections, DumpRow, NoteRow, RunInfo, RunRow, SampleReportRow, SampleTotals,
+    SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceSamplesReport, TraceTopReport,
+    TraceTotals, WindowRow,
 };
 pub(crate) use waste::WasteReport;
 
@@ -59,6 +60,7 @@ pub(crate) enum Report {
     Export(ExportReport),
     TraceInfo(TraceInfoReport),
     TraceTop(Box<TraceTopReport>),
+    TraceSamples(TraceSamplesReport),
 }
 
 /// A diff, with what it leaves out.
@@ -123,6 +125,7 @@ impl Report {
             Self::Export(r) => vec![r.snapshot.condition()],
             Self::TraceInfo(r) => vec![r.trace.condition()],
             Self::TraceTop(r) => vec![r.trace.condition()],
+            Self::TraceSamples(r) => vec![r.trace.condition()],
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `heapdiff.trace-top/1` and `heapdiff.trace-info/1`: what a trace of a JVM over time shows.
+//! `heapdiff.trace-top/1`, `heapdiff.trace-info/1` and `heapdiff.trace-samples/1`: what a trace of a JVM over
+//! time shows.
 
 use serde::Serialize;
 
@@ -168,6 +169,60 @@ pub(crate) struct CandidateRow {
     /// Whether it began within the window.
     pub(crate) began_within: Option<bool>,
     pub(crate) series: SeriesRow,
+}
+
+/// Single samples.
+#[derive(Debug, Serialize)]
+pub(crate) struct TraceSamplesReport {
+    pub(crate) schema: &'static str,
+    pub(crate) trace: TraceFile,
+    pub(crate) run: RunInfo,
+    /// `live`, `recent` or `chosen`.
+    pub(crate) which: &'static str,
+    /// `age` or `bytes`.
+    pub(crate) by: &'static str,
+    /// What `--focus` says.
+    pub(crate) focus: Option<String>,
+    /// What `--thread` says.
+    pub(crate) thread: Option<String>,
+    /// The run's last tick, at which the live ones lived.
+    pub(crate) at_ms: u64,
+    pub(crate) at_uptime_ms: u64,
+    pub(crate) totals: SampleTotals,
+    pub(crate) samples: Vec<SampleReportRow>,
+    /// Whether text shows every frame.
+    #[serde(skip)]
+    pub(crate) verbose: bool,
+}
+
+impl TraceSamplesReport {
+    pub(crate) const SCHEMA: &'static str = "heapdiff.trace-samples/1";
+}
+
+/// All samples that are asked for, those left out of the list included.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct SampleTotals {
+    pub(crate) samples: u64,
+    /// Of the objects, not what they stand for.
+    pub(crate) bytes: u64,
+}
+
+/// A sample.
+#[derive(Debug, Serialize)]
+pub(crate) struct SampleReportRow {
+    pub(crate) uid: u64,
+    pub(crate) class: String,
+    pub(crate) bytes: u64,
+    /// Null: not known.
+    pub(crate) thread: Option<String>,
+    pub(crate) allocated_ms: u64,
+    pub(crate) allocated_uptime_ms: u64,
+    /// Null while it lives.
+    pub(crate) collected_ms: Option<u64>,
+    pub(crate) collected_uptime_ms: Option<u64>,
+    /// From its allocation until it was found to be collected, or until the last tick.
+    pub(crate) age_ms: u64,
+    pub(crate) frames: Vec<String>,
 }
 
 use heapdiff_diff::HistoryGrowth as Growth;

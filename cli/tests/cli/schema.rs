@@ -156,6 +156,15 @@ fn traces_hold() {
         hold("trace-top", &["trace", "top", trace]);
         hold("trace-top", &["trace", "top", trace, "--by", "class"]);
         hold("trace-top", &["trace", "top", trace, "--window", "0"]);
+        hold(
+            "trace-samples",
+            &["trace", "samples", trace, "--by", "bytes"],
+        );
+        for garbage in ["recent", "chosen"] {
+            let of_threads = ["--garbage", garbage, "--thread", "http", "--focus", "."];
+            let args = [&["trace", "samples", trace][..], &of_threads].concat();
+            hold("trace-samples", &args);
+        }
     }
 }
 

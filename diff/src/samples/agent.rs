@@ -106,8 +106,15 @@ impl Reader<'_> {
         ] {
             collected.extend(self.collected(&mut found, name, died)?);
         }
-        collected.sort_unstable_by_key(|c: &Collected| c.uid);
-        collected.dedup_by_key(|c| c.uid);
+        collected.sort_by_key(|c: &Collected| c.uid);
+        collected.dedup_by(|again, first| {
+            let same = again.uid == first.uid;
+            if same {
+                first.recent |= again.recent;
+                first.chosen |= again.chosen;
+            }
+            same
+        });
         let uids = live.iter().map(|s| s.uid);
         let uids = uids.chain(collected.iter().map(|c| c.uid));
         agent.last_uid = uids.max().unwrap_or(0).max(agent.counter(Counter::Uids));
@@ -267,7 +274,12 @@ impl Reader<'_> {
             .zip(died)
             .filter_map(|(r, d)| Some((r?, d)))
             .unzip();
-        Ok(found.collected(&references, &died))
+        let mut collected = found.collected(&references, &died);
+        for one in &mut collected {
+            one.recent = name == statics::RECENT;
+            one.chosen = !one.recent;
+        }
+        Ok(collected)
     }
 }
 
@@ -396,8 +408,14 @@ impl<'a> Found<'a> {
                 size: fields.size,
                 site: self.site(fields.site),
                 class: self.class(fields.kind),
+                thread: self
+                    .names
+                    .number(self.table.string(fields.thread).unwrap_or("")),
                 time_ms: fields.time,
                 died_ms: unsigned(died),
+                recent: false,
+                chosen: false,
+                is_definition: fields.is_class,
             });
         }
         collected

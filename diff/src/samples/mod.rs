@@ -51,10 +51,18 @@ pub struct Collected {
     pub site: SiteId,
     /// As [`Sample::class`].
     pub class: u32,
+    /// As [`Sample::thread`].
+    pub thread: u32,
     /// When it was allocated, in milliseconds from the agent's start.
     pub time_ms: u32,
     /// When the agent found it collected.
     pub died_ms: u32,
+    /// Whether it is of the last ones.
+    pub recent: bool,
+    /// Whether it is of the uniform choice of all.
+    pub chosen: bool,
+    /// As [`Sample::is_definition`].
+    pub is_definition: bool,
 }
 
 /// Where allocation sites come from.

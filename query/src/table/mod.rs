@@ -4,6 +4,7 @@ mod classes;
 mod objects;
 mod refs;
 mod roots;
+mod samples;
 mod strings;
 mod threads;
 
@@ -70,6 +71,7 @@ pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn 
         Table::Strings => Box::new(strings::Strings::new(heap, ask)),
         Table::Threads => Box::new(threads::Threads::new(heap)),
         Table::Frames => Box::new(threads::Frames::new(heap)),
+        Table::Samples => Box::new(samples::Samples::new(heap, ask)),
     })
 }
 
@@ -80,7 +82,7 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
         Table::Classes => classes::accepts(column, op),
         Table::Refs => refs::accepts(column, op),
         Table::Strings => strings::accepts(column, op),
-        Table::Roots | Table::Threads | Table::Frames => false,
+        Table::Roots | Table::Threads | Table::Frames | Table::Samples => false,
     }
 }
 
@@ -95,6 +97,7 @@ pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
         Table::Roots => small(heap.snapshot().gc_roots().len()),
         Table::Threads => small(100),
         Table::Frames => small(1000),
+        Table::Samples => samples::cost(heap),
     };
     (cost.max(1.0), rows.max(1))
 }

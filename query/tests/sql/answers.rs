@@ -290,3 +290,62 @@ fn the_agent_is_not_seen() {
         assert_eq!(one(heap, sql), "0", "{sql}");
     }
 }
+
+#[test]
+fn samples_are_those_of_the_agent() {
+    let heap = sampled();
+    let (samples, _) = heapdiff_diff::samples::Samples::of(heap.snapshot(), heap.own());
+    let samples = samples.unwrap();
+    assert!(samples.live.len() > 100 && !samples.collected.is_empty());
+    let rows = ask(
+        heap,
+        "select uid, bytes, thread, class, allocated_ms, frame from samples where collected_ms is null",
+    );
+    let expected: Vec<Vec<String>> = samples
+        .live
+        .iter()
+        .map(|s| {
+            let or_null = |text: &str| match text {
+                "" => "null".to_owned(),
+                text => text.to_owned(),
+            };
+            let leaf = samples.sites.frames(s.site).next();
+            vec![
+                s.uid.to_string(),
+                s.size.to_string(),
+                or_null(samples.name(s.thread)),
+                samples.name(s.class).to_owned(),
+                s.time_ms.to_string(),
+                or_null(leaf.unwrap_or("")),
+            ]
+        })
+        .collect();
+    assert_eq!(rows, expected);
+    // Each is the object that it says.
+    let joined = "select count(*) from samples join objects using (id)
+                  where samples.class = objects.class and bytes = shallow_bytes and reachable";
+    let allocated = samples.live.iter().filter(|s| !s.is_definition).count();
+    assert_eq!(one(heap, joined), allocated.to_string());
+    let definitions = "select count(*) from samples where is_definition and id is not null
+                       and class like 'class %'";
+    let defined = samples.live.len() - allocated;
+    assert_eq!(one(heap, definitions), defined.to_string());
+    let rows = ask(
+        heap,
+        "select uid, collected_ms, recent, chosen, id from samples where recent or chosen",
+    );
+    let expected: Vec<Vec<String>> = samples
+        .collected
+        .iter()
+        .map(|c| {
+            let (recent, chosen) = (c.recent.to_string(), c.chosen.to_string());
+            let (uid, died) = (c.uid.to_string(), c.died_ms.to_string());
+            vec![uid, died, recent, chosen, "null".to_owned()]
+        })
+        .collect();
+    assert_eq!(rows, expected);
+    let odd = "select count(*) from samples where collected_ms < allocated_ms";
+    assert_eq!(one(heap, odd), "0");
+    assert_eq!(one(shop(), "select count(*) from samples"), "0");
+    assert_eq!(heap.doubt_of_samples(), None);
+}

@@ -46,7 +46,7 @@ assert len(ids) == objects.num_rows
 refs = table("refs")
 assert set(refs.column("source_id").to_pylist()) <= ids
 
-for name in ("objects", "classes", "refs", "roots", "strings", "threads", "frames"):
+for name in ("objects", "classes", "refs", "roots", "strings", "threads", "frames", "samples"):
     rows = report("query", f"select count(*) from {name}")["rows"][0][0]
     assert table(name).num_rows == rows, (name, rows)
     print(f"{name}: {rows} rows")

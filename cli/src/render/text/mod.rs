@@ -4,6 +4,7 @@ mod diff;
 mod export;
 mod histo;
 mod paths;
+mod samples;
 mod show;
 mod sites;
 mod sizeof;
@@ -39,5 +40,6 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Query(_) => Ok(()),
         Report::TraceInfo(report) => trace::info(report, style, out),
         Report::TraceTop(report) => trace::top(report, style, out),
+        Report::TraceSamples(report) => samples::render(report, style, out),
     }
 }

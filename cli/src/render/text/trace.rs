@@ -239,23 +239,31 @@ fn frames(
         );
         line("from", &text, style, out)?;
     }
-    let shown = match report.verbose {
-        true => candidate.frames.iter().map(|f| Shown::Frame(f)).collect(),
-        false => folded(&candidate.frames),
-    };
+    let label = if candidate.sites > 1 { "" } else { "from" };
     let limit = match report.verbose {
         true => usize::MAX,
         false => FRAMES,
+    };
+    stack(&candidate.frames, (label, limit), style, out)
+}
+
+/// A stack from its leaf on, its first line with a label; where not all is asked for, frames of the runtime are
+/// folded and so many lines shown.
+pub(super) fn stack(
+    frames: &[String],
+    (label, limit): (&str, usize),
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let shown = match limit {
+        usize::MAX => frames.iter().map(|f| Shown::Frame(f)).collect(),
+        _ => folded(frames),
     };
     if shown.is_empty() {
         return line("from", "(no Java frame)", style, out);
     }
     for (i, part) in shown.iter().take(limit).enumerate() {
-        let label = if i == 0 && candidate.sites <= 1 {
-            "from"
-        } else {
-            ""
-        };
+        let label = if i == 0 { label } else { "" };
         match part {
             Shown::Frame(frame) => line(label, frame, style, out)?,
             Shown::Folded(1) => line(label, "… a frame of the runtime", style, out)?,
@@ -296,13 +304,18 @@ pub(super) fn sparkline(figures: &[u64]) -> String {
     figures.iter().map(block).collect()
 }
 
-fn heading(path: &str, figures: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn heading(
+    path: &str,
+    figures: &str,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
     let path = printable(path);
     writeln!(out, "{}  {figures}", style.bold(shortened(&path, room)))
 }
 
-fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let service = run
         .service
         .as_ref()
@@ -329,7 +342,7 @@ fn notes(notes: &[NoteRow], style: Style, out: &mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
     let text = shortened(&text, WIDTH - INDENT);
     writeln!(out, "    {:<8} {text}", style.dim(label))

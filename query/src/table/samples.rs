@@ -1,0 +1,155 @@
+//! `samples`: what the agent sampled, one by one.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use heapdiff_diff::samples::{self, Collected, Sample, SiteId};
+use hprof::{ObjectId, ObjectIndex};
+
+use super::{Ask, Cursor, place};
+use crate::error::Result;
+use crate::heap::Heap;
+use crate::schema::SAMPLES;
+use crate::value::Value;
+
+const UID: usize = place(SAMPLES, "uid");
+const ID: usize = place(SAMPLES, "id");
+const CLASS: usize = place(SAMPLES, "class");
+const BYTES: usize = place(SAMPLES, "bytes");
+const THREAD: usize = place(SAMPLES, "thread");
+const ALLOCATED: usize = place(SAMPLES, "allocated_ms");
+const COLLECTED: usize = place(SAMPLES, "collected_ms");
+const RECENT: usize = place(SAMPLES, "recent");
+const CHOSEN: usize = place(SAMPLES, "chosen");
+const IS_DEFINITION: usize = place(SAMPLES, "is_definition");
+const FRAME: usize = place(SAMPLES, "frame");
+const STACK: usize = place(SAMPLES, "stack");
+
+/// Of this many, ids are looked for in the file; of more all are read.
+const FEW: usize = 1 << 9;
+
+/// How many there are is known only when all were read.
+pub(super) fn cost(heap: &Heap) -> (f64, u64) {
+    match heap.own().is_empty() {
+        true => (1.0, 1),
+        false => (10_000.0, 10_000),
+    }
+}
+
+/// A cursor over `samples`: those that live, then those that were collected.
+pub(super) struct Samples {
+    heap: Arc<Heap>,
+    /// Ids of the live ones; none where they are not asked for.
+    ids: Option<Vec<ObjectId>>,
+    with_ids: bool,
+    next: usize,
+}
+
+/// A row.
+enum Row<'a> {
+    Live(&'a Sample, ObjectId),
+    Collected(&'a Collected),
+}
+
+impl Samples {
+    pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
+        Self {
+            heap,
+            ids: None,
+            with_ids: ask.uses(ID),
+            next: 0,
+        }
+    }
+
+    fn found(&self) -> Result<Option<&samples::Samples>> {
+        self.heap.samples()
+    }
+
+    fn row<'a>(&self, samples: &'a samples::Samples) -> Option<Row<'a>> {
+        let at = self.next.checked_sub(1)?;
+        match samples.live.get(at) {
+            Some(sample) => {
+                let id = self.ids.as_ref().and_then(|ids| ids.get(at));
+                Some(Row::Live(sample, id.copied().unwrap_or_default()))
+            }
+            None => {
+                let collected = samples.collected.get(at - samples.live.len());
+                collected.map(Row::Collected)
+            }
+        }
+    }
+}
+
+impl Cursor for Samples {
+    fn advance(&mut self) -> Result<bool> {
+        if self.ids.is_none() {
+            let live = match self.found()? {
+                Some(samples) if self.with_ids => samples.live.iter().map(|s| s.object).collect(),
+                _ => Vec::<ObjectIndex>::new(),
+            };
+            self.ids = Some(self.heap.ids_of(&live, live.len() <= FEW)?);
+        }
+        self.next += 1;
+        Ok(match self.found()? {
+            Some(samples) => self.row(samples).is_some(),
+            None => false,
+        })
+    }
+
+    fn cell(&self, column: usize) -> Value<'_> {
+        let Ok(Some(samples)) = self.found() else {
+            return Value::Null;
+        };
+        let Some(row) = self.row(samples) else {
+            return Value::Null;
+        };
+        let (uid, class, size, thread, time, site, is_definition) = match row {
+            Row::Live(s, _) => (
+                s.uid,
+                s.class,
+                s.size,
+                s.thread,
+                s.time_ms,
+                s.site,
+                s.is_definition,
+            ),
+            Row::Collected(c) => (
+                c.uid,
+                c.class,
+                c.size,
+                c.thread,
+                c.time_ms,
+                c.site,
+                c.is_definition,
+            ),
+        };
+        let collected = match row {
+            Row::Live(..) => None,
+            Row::Collected(c) => Some(c),
+        };
+        match column {
+            UID => Value::size(uid),
+            ID => match row {
+                Row::Live(_, id) => Value::id(id.0),
+                Row::Collected(_) => Value::Null,
+            },
+            CLASS => Value::text(samples.name(class)),
+            BYTES => Value::size(size),
+            THREAD => Value::or_null((thread != 0).then(|| samples.name(thread)), Value::text),
+            ALLOCATED => Value::Int(time.into()),
+            COLLECTED => Value::or_null(collected, |c| Value::Int(c.died_ms.into())),
+            RECENT => Value::Bool(collected.is_some_and(|c| c.recent)),
+            CHOSEN => Value::Bool(collected.is_some_and(|c| c.chosen)),
+            IS_DEFINITION => Value::Bool(is_definition),
+            FRAME => Value::or_null(samples.sites.frames(site).next(), Value::text),
+            STACK => Value::or_null(stack(samples, site), |s| Value::Text(Cow::Owned(s))),
+            _ => Value::Null,
+        }
+    }
+}
+
+/// The frames of a site, the leaf first; `None` where there are none.
+fn stack(samples: &samples::Samples, site: SiteId) -> Option<String> {
+    let frames: Vec<&str> = samples.sites.frames(site).collect();
+    (!frames.is_empty()).then(|| frames.join("; "))
+}
