@@ -59,6 +59,12 @@ pub enum TraceError {
         /// The table's name.
         table: &'static str,
     },
+    /// A question that took longer than whoever asked would wait.
+    #[error("{}: it took too long to read", path.display())]
+    Late {
+        /// The trace.
+        path: PathBuf,
+    },
     /// A query that does not come to an end.
     #[error("{}: damaged: reading it takes longer than a file of its size can need", path.display())]
     Endless {
@@ -143,6 +149,27 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
+        let database = Self {
+            path: path.to_owned(),
+            connection,
+        };
+        database.check()?;
+        Ok(database)
+    }
+
+    /// Opens a trace that is there to add a row to it; waits for others no longer than this.
+    pub(crate) fn open_to_add(path: &Path, busy: Duration) -> Result<Self, TraceError> {
+        let error = |source| TraceError::Sqlite {
+            path: path.to_owned(),
+            source,
+        };
+        if let Some(what) = network(path) {
+            let path = path.to_owned();
+            return Err(TraceError::Network { path, what });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(error)?;
+        connection.busy_timeout(busy).map_err(error)?;
         let database = Self {
             path: path.to_owned(),
             connection,
