@@ -14,6 +14,7 @@ use rustix::process::geteuid;
 use super::folder::Folder;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
+use super::remarks;
 use super::request::{LONGEST_ARGUMENT, What};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::Unfinished;
@@ -92,10 +93,12 @@ pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> 
     let meter = Meter::new(wanted, &place.file);
     let mut part = Part::beside(jvm, place).map_or_else(|| Part::in_tmp(jvm), Ok)?;
     meter.phase_of_unknown_length("dumping");
+    let mut asked_ms = remarks::now_ms();
     let mut answer = ask(jvm, &part, what, &meter)?;
     if part.folder.is_none() && answer.text.contains("Unable to create") {
         // Mounted there to be read only, or forbidden by more than permissions.
         part = Part::in_tmp(jvm)?;
+        asked_ms = remarks::now_ms();
         answer = ask(jvm, &part, what, &meter)?;
     }
     if answer.code != 0 || !answer.text.contains("Heap dump file created") {
@@ -116,6 +119,7 @@ pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> 
             ErrorKind::AlreadyExists => exists(&place.file),
             _ => broken(e),
         })?;
+    remarks::dump(jvm, &place.target(), asked_ms);
     Ok(Taken {
         file: place.file.clone(),
         bytes,
