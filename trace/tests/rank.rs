@@ -219,7 +219,10 @@ fn in_a_short_trace_growth_comes_first() {
     // Of the small one the slope is certain, of the large one not; but it has grown by more.
     let (ranking, ..) = ranked(&scene(9), By::Site, Window::ALL);
     let [large, slow] = ["com.acme.Large", "com.acme.Slow"].map(|c| of(&ranking, c).trending);
-    assert_eq!((large.verdict, slow.verdict), (Verdict::Growth, Verdict::Growth));
+    assert_eq!(
+        (large.verdict, slow.verdict),
+        (Verdict::Growth, Verdict::Growth)
+    );
     assert!(!large.bytes.is_sure() && slow.bytes.is_sure(), "{large:?}");
     assert_eq!(first(9).0, "com.acme.Large");
     // What grows for certain comes before what does not, once there is enough to tell from.

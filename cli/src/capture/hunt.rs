@@ -8,7 +8,7 @@ use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::Process;
 use super::protocol::Jvm;
-use super::remarks;
+use super::remarks::Remarks;
 use super::request::{Hunt, Hunted};
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
@@ -62,24 +62,38 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             .map(|(t, enough)| Watch::new(t, enough));
     }
     let [before, after] = names.map(|name| folder.join(name));
-    remarks::hunt(&jvm, "the first dump is being taken");
-    dump::take(&jvm, &Place::new(&before, false)?, hunt.what, wanted)?;
+    let mut remarks = Remarks::new(&jvm);
+    remarks.hunt("the first dump is being taken");
+    remarks.dump(&dump::take(
+        &jvm,
+        &Place::new(&before, false)?,
+        hunt.what,
+        wanted,
+    )?);
     made.keep();
     let watching = match hunt.enough.filter(|_| watch.is_some()) {
         Some(enough) => format!(", or when something has grown by {}", Size(enough)),
         None => String::new(),
     };
-    remarks::hunt(
+    let span = hunt.wait;
+    remarks.hunt(&format!(
+        "the first dump is taken; the second follows in {span}{watching}"
+    ));
+    let why = wait(
+        &process,
+        span,
+        &folder,
+        (watch.as_mut(), &mut remarks),
+        wanted,
+    )?;
+    remarks.hunt(&format!("{why}; the second dump is being taken"));
+    remarks.dump(&dump::take(
         &jvm,
-        &format!(
-            "the first dump is taken; the second follows in {}{watching}",
-            hunt.wait
-        ),
-    );
-    let why = wait(&process, hunt.wait, &folder, watch.as_mut(), wanted)?;
-    remarks::hunt(&jvm, &format!("{why}; the second dump is being taken"));
-    dump::take(&jvm, &Place::new(&after, false)?, hunt.what, wanted)?;
-    remarks::hunt(&jvm, "both dumps are taken");
+        &Place::new(&after, false)?,
+        hunt.what,
+        wanted,
+    )?);
+    remarks.hunt("both dumps are taken");
     let trace = watch.map(Watch::into_trace).filter(|path| path.is_file());
     Ok(Hunted {
         folder,
@@ -101,7 +115,7 @@ fn wait(
     process: &Process,
     span: Span,
     folder: &Path,
-    mut watch: Option<&mut Watch>,
+    (mut watch, remarks): (Option<&mut Watch>, &mut Remarks<'_>),
     wanted: Wanted,
 ) -> Result<String> {
     let wait = Wait::start();
@@ -122,6 +136,7 @@ fn wait(
         }
         meter.waited(start.elapsed());
         process.check_alive()?;
+        remarks.try_again();
         if let Some(seen) = watch.as_mut().and_then(|watch| watch.enough()) {
             let said = format!("enough was seen: {seen}");
             if !wanted.quiet {
