@@ -33,6 +33,12 @@ const zoomTo = (from, to) => {
   windowChanged();
 };
 
+/** The last part of a path, as short as a mark is. */
+const fileName = (path) => {
+  const text = printable(path.split("/").pop());
+  return text.length > 24 ? `${text.slice(0, 23)}\u2026` : text;
+};
+
 const drawMarks = (plot) => {
   if (!view) return;
   const minor = colourOf("minor");
@@ -41,7 +47,17 @@ const drawMarks = (plot) => {
     if (c.major) upright(plot, c.ms, { colour: major, dash: [3, 3], width: 1.25 });
     else upright(plot, c.ms, { colour: minor, height: 0.035, width: 1 });
   }
-  for (const d of view.dumps) upright(plot, d.ms, { colour: colourOf("dump"), width: 1.5, text: "dump" });
+  // Beside each other they would not be read: the name of one that is too near the last is in the list of notes.
+  let free = -Infinity;
+  const within = view.dumps.filter((d) => d.ms >= view.from_ms && d.ms <= view.to_ms);
+  for (const d of within.sort((a, b) => a.ms - b.ms)) {
+    const text = fileName(d.text) || "dump";
+    const x = plot.valToPos(d.ms, "x");
+    const width = 7 * text.length;
+    const fits = x - width / 2 > free;
+    upright(plot, d.ms, { colour: colourOf("dump"), width: 1.5, text: fits ? text : "" });
+    if (fits) free = x + width / 2;
+  }
   for (const [letter, ms] of Object.entries(shown.marks)) {
     if (ms !== null) upright(plot, ms, { colour: colourOf("text"), width: 2, text: letter.toUpperCase() });
   }
