@@ -167,6 +167,7 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
 
 /// A disk that nobody can write to, not even root: it is mounted so, where only the JVM sees it.
 #[test]
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn a_folder_that_is_read_only_costs_one_warning() {
     let id = std::process::Command::new("id").arg("-u").output().unwrap();
     if id.stdout.trim_ascii() != b"0" {
