@@ -12,6 +12,8 @@ use crate::rankings::Rankings;
 
 /// For one question to one trace.
 const LONGEST: Duration = Duration::from_secs(20);
+/// Bytes of the smallest page that a database has.
+const SMALLEST: u64 = 512;
 /// For a JVM that has just begun to make its trace.
 const MAKING: Duration = Duration::from_secs(3);
 /// Before a trace that cannot be read is tried again.
@@ -214,6 +216,10 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     })?;
     if open.file.is_some_and(|file| file != Identity::of(&now)) {
         return Err(words(&"another file has taken the trace's place"));
+    }
+    // What is cached, or still in the log, can be read for long after.
+    if now.len() < SMALLEST {
+        return Err(words(&"something else was written to the trace's file"));
     }
     let version = open.trace.version().map_err(|e| e.to_string())?;
     Ok(std::mem::replace(&mut open.version, version) != version)
