@@ -4,12 +4,15 @@
 //! ever waits for the disk. Whatever goes wrong with the file ends the trace with one line, and the rest
 //! of the agent goes on.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, Strategy};
-use heapdiff_trace::{Collected, Collection, Run, Sample, Samples, Tick, Writer, Written};
+use heapdiff_trace::{
+    Collected, Collection, Run, Sample, Samples, Tick, TraceError, Writer, Written,
+};
 use jni::Env;
 
 use crate::agent::say;
@@ -29,6 +32,40 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_COLLECTIONS: usize = 4096;
 /// How the JVM calls the collection before a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
+
+/// How long a file has been held by others.
+#[derive(Debug)]
+struct Hold {
+    free_since: Instant,
+}
+
+impl Hold {
+    fn new(now: Instant) -> Self {
+        Self { free_since: now }
+    }
+
+    /// What became of a tick that was tried by now; why to give up, if that is to be done.
+    fn tried(
+        &mut self,
+        written: Result<Written, TraceError>,
+        path: &Path,
+        now: Instant,
+    ) -> Result<(), String> {
+        match written {
+            Ok(Written::Done) => self.free_since = now,
+            Ok(Written::Busy) if now.saturating_duration_since(self.free_since) < PATIENCE => {}
+            Ok(Written::Busy) => {
+                return Err(format!(
+                    "{}: another process has held it for {} seconds",
+                    path.display(),
+                    PATIENCE.as_secs()
+                ));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+        Ok(())
+    }
+}
 
 /// What the thread works with.
 pub(crate) struct Tracing<'a> {
@@ -105,7 +142,7 @@ impl Tracing<'_> {
             );
         }
         let (mut before, mut next) = (Before::default(), self.now() + self.trace.tick);
-        let mut free_since = Instant::now();
+        let mut hold = Hold::new(Instant::now());
         loop {
             let left = next.saturating_sub(self.now());
             let going = if left.is_zero() {
@@ -118,18 +155,8 @@ impl Tracing<'_> {
                 next = self.now() + self.trace.tick;
                 let figures = machine.figures(env);
                 let tick = || self.tick(figures, &mut waiting, &mut before);
-                match writer.tick(&self.sampler.stacks, self.sampler, tick) {
-                    Ok(Written::Done) => free_since = Instant::now(),
-                    Ok(Written::Busy) if free_since.elapsed() < PATIENCE => {}
-                    Ok(Written::Busy) => {
-                        return Err(format!(
-                            "{}: another process has held it for {} seconds",
-                            path.display(),
-                            PATIENCE.as_secs()
-                        ));
-                    }
-                    Err(error) => return Err(error.to_string()),
-                }
+                let written = writer.tick(&self.sampler.stacks, self.sampler, tick);
+                hold.tried(written, &path, Instant::now())?;
             }
             if !going {
                 break;
@@ -279,5 +306,68 @@ impl Samples for Sampler {
 
     fn collected(&self) -> Option<Vec<Collected>> {
         self.graves.collected()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use heapdiff_trace::{Database, Limits, Run, Tick, Writer, Written};
+
+    use super::{Hold, PATIENCE};
+
+    struct Nameless;
+
+    impl heapdiff_trace::Names for Nameless {
+        fn class(&self, _: u32) -> Option<std::sync::Arc<str>> {
+            None
+        }
+
+        fn stack(&self, _: u32) -> (Vec<heapdiff_trace::FrameName>, bool) {
+            (Vec::new(), false)
+        }
+    }
+
+    /// The file is held by another connection for real; only the clock is set forward.
+    #[test]
+    fn a_file_that_is_held_too_long_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &Run::default(), Limits::default()).unwrap();
+        let mut tick = |uptime_ms| {
+            writer.tick(&Nameless, &(), || Tick {
+                time_ms: uptime_ms,
+                uptime_ms,
+                ..Tick::default()
+            })
+        };
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut hold = Hold::new(start);
+        hold.tried(tick(1000), &path, at(1)).unwrap();
+        let holder = Database::create(&path).unwrap();
+        let lock = |sql| holder.connection().execute_batch(sql).unwrap();
+        lock("BEGIN IMMEDIATE");
+        hold.tried(tick(2000), &path, at(2)).unwrap();
+        let busy = || Ok(Written::Busy);
+        hold.tried(busy(), &path, at(30)).unwrap();
+        // Free in between: it begins anew.
+        lock("ROLLBACK");
+        hold.tried(tick(30_500), &path, at(31)).unwrap();
+        lock("BEGIN IMMEDIATE");
+        hold.tried(tick(32_000), &path, at(60)).unwrap();
+        let why = hold.tried(busy(), &path, at(31) + PATIENCE).unwrap_err();
+        assert!(
+            why.contains("t.db: another process has held it for 30 seconds"),
+            "{why}"
+        );
+        lock("ROLLBACK");
+        let ticks = "SELECT count(*) FROM tick";
+        let ticks: i64 = holder
+            .connection()
+            .query_row(ticks, [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(ticks, 2, "nothing of what was tried while it was held");
     }
 }

@@ -60,6 +60,12 @@ pub enum TraceError {
         /// The table's name.
         table: &'static str,
     },
+    /// A question that took longer than whoever asked would wait.
+    #[error("{}: it took too long to read", path.display())]
+    Late {
+        /// The trace.
+        path: PathBuf,
+    },
     /// A query that does not come to an end.
     #[error("{}: damaged: reading it takes longer than a file of its size can need", path.display())]
     Endless {
@@ -150,13 +156,17 @@ impl Database {
     /// # Errors
     /// The file cannot be read, is no trace, or one of another version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
+        Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
+    }
+
+    fn open_as(path: &Path, access: OpenFlags, busy: Duration) -> Result<Self, TraceError> {
         let error = |source| TraceError::Sqlite {
             path: path.to_owned(),
             source,
         };
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(error)?;
-        connection.busy_timeout(BUSY).map_err(error)?;
+        connection.busy_timeout(busy).map_err(error)?;
         let mut database = Self {
             path: path.to_owned(),
             connection,
@@ -164,6 +174,15 @@ impl Database {
         };
         database.version = database.check()?;
         Ok(database)
+    }
+
+    /// Opens a trace that is there to add a row to it; waits for others no longer than this.
+    pub(crate) fn open_to_add(path: &Path, busy: Duration) -> Result<Self, TraceError> {
+        if let Some(what) = network(path) {
+            let path = path.to_owned();
+            return Err(TraceError::Network { path, what });
+        }
+        Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE, busy)
     }
 
     pub(crate) fn error(&self, source: rusqlite::Error) -> TraceError {

@@ -27,59 +27,76 @@ impl Window {
         from_ms: 0,
         to_ms: u64::MAX,
     };
+
+    /// What a query about a run asks besides.
+    pub(crate) const fn condition(self) -> &'static str {
+        match (self.from_ms, self.to_ms) {
+            // Whatever type the times of a damaged trace are of.
+            (0, u64::MAX) => "",
+            _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
+        }
+    }
+
+    /// The values that such a query takes.
+    pub(crate) fn values(self, run: i64) -> impl rusqlite::Params {
+        let mut values = vec![run];
+        if !self.condition().is_empty() {
+            let bound = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
+            values.extend([bound(self.from_ms), bound(self.to_ms)]);
+        }
+        rusqlite::params_from_iter(values)
+    }
 }
 
-/// A run's ticks and collections, and the part of them that is looked at.
+/// The ticks and collections of a part of a run.
 #[derive(Clone, Debug)]
 pub struct Timeline {
+    run: i64,
     ticks: Vec<Tick>,
     index: HashMap<i64, usize>,
-    /// All collections of the run.
     collections: Vec<Collection>,
-    from: usize,
-    to: usize,
 }
 
 impl Timeline {
-    /// Reads a run's ticks and collections.
+    /// Reads the ticks and collections of a run's window.
+    ///
+    /// Cost: in time and memory, the window's ticks and collections.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn of(trace: &Trace, run: &Run, window: Window) -> Result<Self, TraceError> {
-        let ticks = trace.ticks(run.id)?;
-        let collections = trace.collections(run.id)?;
-        Ok(Self::new(ticks, collections, window))
+        let ticks = trace.ticks_of(run.id, window)?;
+        let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
+            return Ok(Self::new(run.id, ticks, Vec::new()));
+        };
+        let within = Window {
+            from_ms: first.uptime_ms.saturating_sub(first.span_ms),
+            to_ms: last.uptime_ms,
+        };
+        let collections = trace.collections_of(run.id, within)?;
+        Ok(Self::new(run.id, ticks, collections))
     }
 
-    fn new(ticks: Vec<Tick>, collections: Vec<Collection>, window: Window) -> Self {
+    fn new(run: i64, ticks: Vec<Tick>, collections: Vec<Collection>) -> Self {
         let index = ticks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
-        let from = ticks.partition_point(|t| t.uptime_ms < window.from_ms);
-        let to = ticks.partition_point(|t| t.uptime_ms <= window.to_ms);
         Self {
+            run,
             ticks,
             index,
             collections,
-            from,
-            to: to.max(from),
         }
     }
 
     /// The ticks of the window, oldest first.
     #[must_use]
     pub fn ticks(&self) -> &[Tick] {
-        &self.ticks[self.from..self.to]
+        &self.ticks
     }
 
     /// The collections of the window, oldest first.
-    pub fn collections(&self) -> impl Iterator<Item = &Collection> {
-        let from = self
-            .ticks()
-            .first()
-            .map_or(u64::MAX, |t| t.uptime_ms.saturating_sub(t.span_ms));
-        let to = self.ticks().last().map_or(0, |t| t.uptime_ms);
-        self.collections
-            .iter()
-            .filter(move |c| (from..=to).contains(&c.uptime_ms))
+    #[must_use]
+    pub fn collections(&self) -> &[Collection] {
+        &self.collections
     }
 
     /// The ticks at the ends of which something collected before can be missing from what is alive: the one
@@ -88,14 +105,13 @@ impl Timeline {
         let at = self
             .ticks
             .partition_point(|t| t.uptime_ms < collection.uptime_ms);
-        (self.from..self.to)
-            .contains(&at)
-            .then(|| (at, (at + 1).min(self.to - 1)))
+        let last = self.ticks.len().checked_sub(1)?;
+        (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// The bounds of the rows of `tick` up to the window's end.
+    /// The bounds of the window's rows of `tick`.
     fn rows(&self) -> Option<(i64, i64)> {
-        let ids = || self.ticks[..self.to].iter().map(|t| t.id);
+        let ids = || self.ticks.iter().map(|t| t.id);
         Some((ids().min()?, ids().max()?))
     }
 }
@@ -141,7 +157,7 @@ impl Points {
     /// Those of a window: after major collections where there are five or more.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
-        let all: Vec<&Collection> = timeline.collections().collect();
+        let all = timeline.collections();
         let ranges = |major: bool| {
             let chosen = all.iter().filter(|c| c.major || !major);
             let mut ranges: Vec<(usize, usize)> =
@@ -159,7 +175,7 @@ impl Points {
         } else if !any.is_empty() {
             (Basis::Collections, joined(&any))
         } else {
-            let ticks: Vec<(usize, usize)> = (timeline.from..timeline.to).map(|i| (i, i)).collect();
+            let ticks: Vec<(usize, usize)> = (0..timeline.ticks.len()).map(|i| (i, i)).collect();
             (Basis::Ticks, joined(&ticks))
         };
         Self {
@@ -273,7 +289,7 @@ impl Change {
 impl Steps {
     /// Reads what happened at some sites.
     ///
-    /// Cost: in time and memory, the rows of these sites.
+    /// Cost: in time and memory, the window's rows of these sites, and a look into an index for each site.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -285,34 +301,26 @@ impl Steps {
         let mut before = Change::default();
         let mut changes: Vec<(usize, Live, i128)> = Vec::new();
         for &site in sites {
+            trace.check_deadline()?;
+            // Ids of a run's ticks grow with time, though other runs may have some in between.
+            let mut now = trace.live_at(timeline.run, site, first.saturating_sub(1))?;
+            before.add(&now, 1);
             let mut rows: Vec<_> = trace
                 .site_ticks(site, first, last)?
                 .into_iter()
                 .filter_map(|row| timeline.index.get(&row.tick).map(|&i| (i, row)))
-                .filter(|(i, _)| *i < timeline.to)
                 .collect();
             rows.sort_by_key(|(i, _)| *i);
-            let mut now = Live::default();
-            let mut entered = false;
             for (i, row) in rows {
                 let next = Live {
                     amount: row.live,
                     variance: row.variance,
                 };
-                if i >= timeline.from {
-                    if !entered {
-                        before.add(&now, 1);
-                        entered = true;
-                    }
-                    steps.allocated = steps.allocated.plus(row.allocated);
-                    steps.collected = steps.collected.plus(row.collected);
-                    changes.push((i, now, -1));
-                    changes.push((i, next, 1));
-                }
+                steps.allocated = steps.allocated.plus(row.allocated);
+                steps.collected = steps.collected.plus(row.collected);
+                changes.push((i, now, -1));
+                changes.push((i, next, 1));
                 now = next;
-            }
-            if !entered {
-                before.add(&now, 1);
             }
         }
         changes.sort_by_key(|(i, ..)| *i);
@@ -348,6 +356,15 @@ impl Steps {
         })
     }
 
+    /// What is alive from the end of a tick on, for each tick that changed it, oldest first.
+    pub fn changes<'a>(
+        &'a self,
+        timeline: &'a Timeline,
+    ) -> impl Iterator<Item = (&'a Tick, &'a Live)> {
+        let tick = |(i, live): &'a (usize, Live)| Some((timeline.ticks.get(*i)?, live));
+        self.at.iter().filter_map(tick)
+    }
+
     /// What is alive at the window's end.
     #[must_use]
     pub fn last(&self) -> Live {
@@ -368,15 +385,15 @@ impl Steps {
     #[must_use]
     pub fn began(&self, timeline: &Timeline, points: &Points) -> Option<Began> {
         let end = points.end()?;
-        let mut stays = Vec::with_capacity(end + 1 - timeline.from.min(end));
+        let mut stays = Vec::with_capacity(end + 1);
         let mut least = u64::MAX;
-        for i in (timeline.from..=end).rev() {
+        for i in (0..=end).rev() {
             least = least.min(self.at(i).amount.bytes);
             stays.push((timeline.ticks[i].uptime_ms as f64, least as f64));
         }
         stays.reverse();
         let knee = onset(&stays)?;
-        let tick = &timeline.ticks[timeline.from + knee];
+        let tick = &timeline.ticks[knee];
         Some(Began {
             uptime_ms: tick.uptime_ms,
             time_ms: tick.time_ms,
@@ -388,12 +405,12 @@ impl Steps {
     /// part's end.
     #[must_use]
     pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
-        let ticks = timeline.to - timeline.from;
+        let ticks = timeline.ticks.len();
         let count = ticks.min(most);
         (0..count)
             .map(|i| {
-                let first = timeline.from + i * ticks / count;
-                let last = timeline.from + (i + 1) * ticks / count - 1;
+                let first = i * ticks / count;
+                let last = (i + 1) * ticks / count - 1;
                 (timeline.ticks[last], self.least((first, last)))
             })
             .collect()

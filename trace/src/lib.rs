@@ -17,6 +17,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod beside;
 mod database;
 mod export;
 mod history;
@@ -30,11 +31,12 @@ mod write;
 mod write_names;
 mod write_samples;
 
+pub use beside::{Beside, DumpTaken};
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
 pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
-pub use rank::{By, Candidate, HourlySlope, Ranking, Trending, Verdict, rank, trending};
+pub use rank::{By, Candidate, HourlySlope, Ranking, Standing, Trending, Verdict, rank, trending};
 pub use read::{Stacks, Trace};
 pub use read_samples::{SampleRow, Which};
 pub use rusqlite::types::ValueRef;

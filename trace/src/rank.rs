@@ -100,6 +100,54 @@ pub struct Trending {
     pub survival_permille: u64,
 }
 
+/// Points of a trace that is too short for its slopes to tell which candidate is worse.
+const FEW_POINTS: usize = 10;
+
+/// Where a candidate stands among others: the one rule by which candidates are put in order, here and wherever
+/// those of several runs are laid together. The worst is the least.
+///
+/// The verdict comes first. Among those that grow it is the low end of the slope's interval that counts, where
+/// that is above zero: what a line grows by for certain. Between slopes that are not certain, and in
+/// a trace too short for slopes (fewer than ten points, some seconds of a JVM that has just begun), the
+/// bytes decide by which each has grown; and between those that do not grow, the bytes alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Standing {
+    /// What it is taken for.
+    pub verdict: Verdict,
+    sure: Reverse<i64>,
+    grown: Reverse<i64>,
+    alive: Reverse<u64>,
+}
+
+impl Standing {
+    fn of(trending: &Trending, live: &Live, points: usize) -> Self {
+        let grows = trending.verdict <= Verdict::Unclear;
+        let sure = trending.bytes.ci95.map_or(0, |[low, _]| low.max(0));
+        Self {
+            verdict: trending.verdict,
+            sure: Reverse(if grows && points >= FEW_POINTS {
+                sure
+            } else {
+                0
+            }),
+            grown: Reverse(if grows { trending.grown_bytes } else { 0 }),
+            alive: Reverse(live.amount.bytes),
+        }
+    }
+
+    /// That of the same thing in two runs together: the worse verdict, and the sums.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        let sum = |a: Reverse<i64>, b: Reverse<i64>| Reverse(a.0.saturating_add(b.0));
+        Self {
+            verdict: self.verdict.min(other.verdict),
+            sure: sum(self.sure, other.sure),
+            grown: sum(self.grown, other.grown),
+            alive: Reverse(self.alive.0.saturating_add(other.alive.0)),
+        }
+    }
+}
+
 /// A candidate.
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -115,6 +163,8 @@ pub struct Candidate {
     pub collected: Amount,
     /// What the figures say.
     pub trending: Trending,
+    /// Its place among the others.
+    pub standing: Standing,
 }
 
 /// Candidates, the worst first.
@@ -132,10 +182,10 @@ pub struct Ranking {
     pub candidates: Vec<Candidate>,
 }
 
-/// Ranks what a run's window shows.
+/// Ranks what a run's window shows, by [`Standing`].
 ///
-/// Cost: the rows of the run up to the window's end are read once; memory for those of one candidate
-/// at a time and 64 figures of each.
+/// Cost: the rows of the window are read once, with a look into an index for each site of the file; memory for
+/// those of one candidate at a time and 64 figures of each.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -178,25 +228,21 @@ pub fn rank(trace: &Trace, timeline: &Timeline, by: By) -> Result<Ranking, Trace
     let noise = ranking.live.amount.bytes / NOISE_PART;
     ranking.candidates = gathered
         .into_iter()
-        .map(|(class, sites, live, evidence)| Candidate {
-            class,
-            sites,
-            live,
-            allocated: evidence.allocated,
-            collected: evidence.collected,
-            trending: evidence.trending(ranking.points.basis, noise),
+        .map(|(class, sites, live, evidence)| {
+            let trending = evidence.trending(ranking.points.basis, noise);
+            Candidate {
+                class,
+                sites,
+                live,
+                allocated: evidence.allocated,
+                collected: evidence.collected,
+                trending,
+                standing: Standing::of(&trending, &live, ranking.points.len()),
+            }
         })
         .collect();
-    ranking.candidates.sort_by_key(|c| {
-        let t = &c.trending;
-        let low = t.bytes.ci95.map_or(i64::MIN, |[low, _]| low);
-        let grows = matches!(
-            t.verdict,
-            Verdict::Leak | Verdict::Growth | Verdict::Unclear
-        );
-        let grown = if grows { (low, t.grown_bytes) } else { (0, 0) };
-        (t.verdict, Reverse(grown), Reverse(c.live.amount.bytes))
-    });
+    // Equals stay as they are: by the names of their classes, then by their sites' rows.
+    ranking.candidates.sort_by_key(|c| c.standing);
     Ok(ranking)
 }
 

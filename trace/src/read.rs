@@ -7,13 +7,15 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
+use crate::history::{Live, Window};
 use crate::{Database, TraceError};
 
 /// What no figure is larger than: eight petabytes, which a double still tells apart from one more.
@@ -215,6 +217,7 @@ pub struct SiteTick {
 pub struct Trace {
     database: Database,
     pub(crate) steps: Arc<AtomicU64>,
+    deadline: Arc<Mutex<Option<Instant>>>,
     odd: Cell<u64>,
 }
 
@@ -229,8 +232,9 @@ impl Trace {
         let bytes = std::fs::metadata(path).map_or(0, |m| m.len());
         let most = (bytes.saturating_mul(STEPS_PER_BYTE)).max(LEAST_STEPS)
             / u64::from(STRIDE.unsigned_abs());
-        let counter = Arc::clone(&steps);
-        let ends = move || counter.fetch_add(1, Ordering::Relaxed) > most;
+        let deadline = Arc::new(Mutex::new(None));
+        let (counter, clock) = (Arc::clone(&steps), Arc::clone(&deadline));
+        let ends = move || counter.fetch_add(1, Ordering::Relaxed) > most || is_over(&clock);
         let version = database.version();
         let connection = database.connection_mut();
         let guarded = connection
@@ -241,6 +245,7 @@ impl Trace {
         let trace = Self {
             database,
             steps,
+            deadline,
             odd: Cell::new(0),
         };
         match guarded.map_err(|e| trace.error(e))? {
@@ -273,6 +278,22 @@ impl Trace {
             .map_err(|e| self.error(e))
     }
 
+    /// What is asked from now on is given up at this moment, with [`TraceError::Late`]; none: it may take as long as
+    /// a file of its size can need.
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+    }
+
+    /// An error if the deadline has passed: for work between queries that are short each.
+    pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
+        match is_over(&self.deadline) {
+            true => Err(TraceError::Late {
+                path: self.path().to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// The path it was opened with.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -297,9 +318,27 @@ impl Trace {
     /// # Errors
     /// The file cannot be read.
     pub fn runs(&self) -> Result<Vec<Run>, TraceError> {
-        let sql = "SELECT id, uid, pid, host, service, started_ms, ended_ms, jvm, command, flags, options,
-                interval_bytes, strategy FROM run ORDER BY id";
-        self.list(sql, (), |row| Run {
+        self.runs_where("ORDER BY id", ())
+    }
+
+    /// The run of a row.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn run(&self, id: i64) -> Result<Option<Run>, TraceError> {
+        Ok(self.runs_where("WHERE id = ?1", [id])?.pop())
+    }
+
+    fn runs_where(
+        &self,
+        which: &str,
+        values: impl rusqlite::Params,
+    ) -> Result<Vec<Run>, TraceError> {
+        let sql = format!(
+            "SELECT id, uid, pid, host, service, started_ms, ended_ms, jvm, command, flags, options,
+                interval_bytes, strategy FROM run {which}"
+        );
+        self.list(&sql, values, |row| Run {
             id: self.id(row, 0).unwrap_or(0),
             uid: text(row, 1),
             pid: self.figure(row, 2),
@@ -321,11 +360,40 @@ impl Trace {
     /// # Errors
     /// The file cannot be read.
     pub fn ticks(&self, run: i64) -> Result<Vec<Tick>, TraceError> {
-        let sql =
+        self.ticks_of(run, Window::ALL)
+    }
+
+    /// Those of a run that end in a window, oldest first.
+    pub(crate) fn ticks_of(&self, run: i64, window: Window) -> Result<Vec<Tick>, TraceError> {
+        let mut ticks = self.ticks_where(window.condition(), window.values(run))?;
+        ticks.sort_by_key(|t| (t.uptime_ms, t.id));
+        Ok(ticks)
+    }
+
+    /// The first tick of a run and the last; none if there is none.
+    ///
+    /// Cost: two looks into an index.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn first_and_last(&self, run: i64) -> Result<Option<(Tick, Tick)>, TraceError> {
+        let first = self.ticks_where(" ORDER BY uptime_ms LIMIT 1", [run])?;
+        let last = self.ticks_where(" ORDER BY uptime_ms DESC LIMIT 1", [run])?;
+        Ok(first.first().copied().zip(last.first().copied()))
+    }
+
+    /// Ticks of a run on one more condition.
+    fn ticks_where(
+        &self,
+        condition: &str,
+        values: impl rusqlite::Params,
+    ) -> Result<Vec<Tick>, TraceError> {
+        let sql = format!(
             "SELECT id, time_ms, uptime_ms, span_ms, heap_used, heap_committed, metaspace_used,
                 metaspace_committed, loaded_classes, samples, lost_samples, lost_bytes
-            FROM tick WHERE run = ?1";
-        let mut ticks = self.list(sql, [run], |row| {
+            FROM tick WHERE run = ?1{condition}"
+        );
+        self.list(&sql, values, |row| {
             let figure = |column| self.figure(row, column);
             Tick {
                 id: self.id(row, 0).unwrap_or(0),
@@ -341,9 +409,41 @@ impl Trace {
                 lost_samples: figure(10),
                 lost_bytes: figure(11),
             }
+        })
+    }
+
+    /// The last tick of a run that ended by then; none if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn tick_at(&self, run: i64, uptime_ms: u64) -> Result<Option<i64>, TraceError> {
+        let sql = "SELECT id FROM tick WHERE run = ?1 AND uptime_ms <= ?2 ORDER BY uptime_ms DESC LIMIT 1";
+        let uptime = i64::try_from(uptime_ms).unwrap_or(i64::MAX);
+        let found = self.list(sql, [run, uptime], |row| self.id(row, 0))?;
+        Ok(found.into_iter().flatten().next())
+    }
+
+    /// What was alive at a site at the end of a tick (a row of `tick`) of a run. Runs of one file share
+    /// their sites.
+    ///
+    /// Cost: a look into an index, and the rows of other runs that come before.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn live_at(&self, run: i64, site: i64, tick: i64) -> Result<Live, TraceError> {
+        let sql = "SELECT s.live_samples, s.live_objects, s.live_bytes, s.live_bytes_variance FROM site_tick AS s
+            WHERE s.site = ?2 AND s.tick <= ?3
+                AND EXISTS (SELECT 1 FROM tick AS t WHERE t.id = s.tick AND t.run = ?1)
+            ORDER BY s.tick DESC LIMIT 1";
+        let found = self.list(sql, [run, site, tick], |row| Live {
+            amount: Amount {
+                samples: self.figure(row, 0),
+                objects: self.figure(row, 1),
+                bytes: self.figure(row, 2),
+            },
+            variance: self.variance(row, 3),
         })?;
-        ticks.sort_by_key(|t| (t.uptime_ms, t.id));
-        Ok(ticks)
+        Ok(found.first().copied().unwrap_or_default())
     }
 
     /// The collections of a run, oldest first.
@@ -351,9 +451,21 @@ impl Trace {
     /// # Errors
     /// The file cannot be read.
     pub fn collections(&self, run: i64) -> Result<Vec<Collection>, TraceError> {
-        let sql = "SELECT time_ms, uptime_ms, collector, major, cause, pause_us, before_bytes, after_bytes
-            FROM collection WHERE run = ?1 ORDER BY id";
-        let mut collections = self.list(sql, [run], |row| Collection {
+        self.collections_of(run, Window::ALL)
+    }
+
+    /// Those of a run that ended in a window, oldest first.
+    pub(crate) fn collections_of(
+        &self,
+        run: i64,
+        window: Window,
+    ) -> Result<Vec<Collection>, TraceError> {
+        let sql = format!(
+            "SELECT time_ms, uptime_ms, collector, major, cause, pause_us, before_bytes, after_bytes
+            FROM collection WHERE run = ?1{} ORDER BY id",
+            window.condition()
+        );
+        let mut collections = self.list(&sql, window.values(run), |row| Collection {
             time_ms: self.figure(row, 0),
             uptime_ms: self.figure(row, 1),
             collector: text(row, 2),
@@ -390,6 +502,21 @@ impl Trace {
             time_ms: self.figure(row, 0),
             text: text(row, 1),
         })
+    }
+
+    /// The latest note on a run that begins so.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn last_note(&self, run: i64, start: &str) -> Result<Option<Note>, TraceError> {
+        let sql =
+            "SELECT time_ms, text FROM note WHERE run = ?1 AND substr(text, 1, length(?2)) = ?2
+            ORDER BY id DESC LIMIT 1";
+        let found = self.list(sql, rusqlite::params![run, start], |row| Note {
+            time_ms: self.figure(row, 0),
+            text: text(row, 1),
+        })?;
+        Ok(found.into_iter().next())
     }
 
     /// All sites, of whatever run.
@@ -456,6 +583,38 @@ impl Trace {
             frames: frames.into_iter().collect(),
             links: links.into_iter().collect(),
         })
+    }
+
+    /// The innermost frame of a stack, and the stack that called it: for a few stacks, of which a file may have
+    /// many.
+    ///
+    /// Cost: a look into the tables `stack`, `frame` and `class`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn frame(&self, stack: i64) -> Result<Option<(Frame, Option<i64>)>, TraceError> {
+        let sql = "SELECT s.parent, c.name, f.method, f.file, f.line FROM stack AS s
+            JOIN frame AS f ON f.id = s.frame LEFT JOIN class AS c ON c.id = f.class WHERE s.id = ?1";
+        let found = self.list(sql, [stack], |row| {
+            let frame = Frame {
+                class: text(row, 1).into(),
+                method: text(row, 2).into(),
+                file: optional_text(row, 3).map(Arc::from),
+                line: self.id(row, 4),
+            };
+            (frame, self.id(row, 0))
+        })?;
+        Ok(found.into_iter().next())
+    }
+
+    /// A number that changes whenever another process has written to the file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn version(&self) -> Result<i64, TraceError> {
+        let connection = self.database.connection();
+        let version = connection.pragma_query_value(None, "data_version", |row| row.get(0));
+        version.map_err(|e| self.error(e))
     }
 
     /// What happened at a site in the ticks from `first` to `last` (rows of `tick`, of whatever run).
@@ -534,6 +693,9 @@ impl Trace {
     pub(crate) fn error(&self, source: rusqlite::Error) -> TraceError {
         let path = self.database.path().to_owned();
         match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::OperationInterrupted) if is_over(&self.deadline) => {
+                TraceError::Late { path }
+            }
             Some(rusqlite::ErrorCode::OperationInterrupted) => TraceError::Endless { path },
             _ => TraceError::Sqlite { path, source },
         }
@@ -586,8 +748,16 @@ impl Trace {
     }
 }
 
+fn is_over(deadline: &Mutex<Option<Instant>>) -> bool {
+    let deadline = *deadline.lock().unwrap_or_else(PoisonError::into_inner);
+    deadline.is_some_and(|d| Instant::now() > d)
+}
+
 /// The first of the tables that is none: a view or a virtual table runs what its maker likes.
-fn strange(connection: &Connection, version: i32) -> rusqlite::Result<Option<&'static str>> {
+pub(crate) fn strange(
+    connection: &Connection,
+    version: i32,
+) -> rusqlite::Result<Option<&'static str>> {
     let sql = "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND name = ?1 AND type = 'table'";
     let mut query = connection.prepare(sql)?;
     for (table, _) in TABLES.into_iter().filter(|(_, since)| *since <= version) {

@@ -116,7 +116,7 @@ CREATE TABLE dump (
     run INTEGER NOT NULL REFERENCES run (id),
     time_ms INTEGER NOT NULL,
     uptime_ms INTEGER NOT NULL,
-    path TEXT                          -- NULL: not known to the agent
+    path TEXT                          -- NULL: not known; who took the dump may say it
 );
 
 -- What the reader of a trace should know: a warning, an interval that was widened.

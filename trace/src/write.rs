@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, named_params, params};
 
+use crate::beside::APART_MS;
 use crate::database::{Database, TraceError};
 use crate::rollup::drop_names;
 use crate::write_names::Ids;
@@ -130,7 +131,7 @@ pub struct Tick {
     pub sites: Vec<Activity>,
     pub classes: Vec<ClassChange>,
     pub collections: Vec<Collection>,
-    /// Times and uptimes of heap dumps, and their files where these are known.
+    /// Times and uptimes of heap dumps, those of their collections, and their files where these are known.
     pub dumps: Vec<(i64, i64, Option<String>)>,
     pub notes: Vec<String>,
 }
@@ -485,11 +486,17 @@ impl<N: Names> Inserting<'_, N> {
                 int(c.after_bytes),
             ])?;
         }
+        // Whoever asked for a dump may have told of it already, with its path: see `beside`.
         let mut insert = self.transaction.prepare_cached(
-            "INSERT INTO dump (run, time_ms, uptime_ms, path) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO dump (run, time_ms, uptime_ms, path) SELECT ?1, ?2, ?3, ?4
+             WHERE NOT EXISTS (SELECT 1 FROM dump WHERE run = ?1 AND path IS NOT NULL
+                               AND time_ms BETWEEN ?5 AND ?2)",
         )?;
         for (time, uptime, path) in &tick.dumps {
-            insert.execute(params![self.run, time, uptime, path])?;
+            let collection = tick.collections.iter().find(|c| c.uptime_ms == *uptime);
+            let pause = collection.map_or(0, |c| int(c.pause_us) / 1000);
+            let earliest = time.saturating_sub(pause).saturating_sub(APART_MS);
+            insert.execute(params![self.run, time, uptime, path, earliest])?;
         }
         let mut insert = self
             .transaction

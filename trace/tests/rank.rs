@@ -3,7 +3,8 @@
 
 use heapdiff_trace::synthetic::{SITES, Scene, Site, write};
 use heapdiff_trace::{
-    Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, Verdict, Window, rank,
+    Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, TraceError, Verdict, Window,
+    rank,
 };
 
 fn ranked(
@@ -178,4 +179,105 @@ fn few_samples_are_no_proof() {
         !few.bytes.is_sure() && few.verdict != Verdict::Leak,
         "{few:?}"
     );
+}
+
+/// A small thing that grows by the clock, and a large one that grows by fits and starts.
+const SLOW_AND_LARGE: [Site<'static>; 2] = [
+    Site {
+        class: "com.acme.Slow",
+        size: 2048,
+        live: |t| 1000 + t * 16,
+        churn: 0,
+        ..SITES[0]
+    },
+    Site {
+        class: "com.acme.Large",
+        size: 200_000,
+        live: |t| 16 + t / 4 * 16,
+        churn: 0,
+        ..SITES[3]
+    },
+];
+
+#[test]
+fn in_a_short_trace_growth_comes_first() {
+    let scene = |ticks| Scene {
+        sites: &SLOW_AND_LARGE,
+        ticks,
+        minor: 1,
+        major: 0,
+        weight: 1,
+        ..Scene::default()
+    };
+    let first = |ticks| {
+        let (ranking, ..) = ranked(&scene(ticks), By::Site, Window::ALL);
+        let first = &ranking.candidates[0];
+        (first.class.to_string(), first.trending)
+    };
+    // Before the first growth of the large one there is nothing to choose between.
+    assert_eq!(first(3).0, "com.acme.Slow");
+    // Of the small one the slope is certain, of the large one not; but it has grown by more.
+    let (ranking, ..) = ranked(&scene(9), By::Site, Window::ALL);
+    let [large, slow] = ["com.acme.Large", "com.acme.Slow"].map(|c| of(&ranking, c).trending);
+    assert_eq!(
+        (large.verdict, slow.verdict),
+        (Verdict::Growth, Verdict::Growth)
+    );
+    assert!(!large.bytes.is_sure() && slow.bytes.is_sure(), "{large:?}");
+    assert_eq!(first(9).0, "com.acme.Large");
+    // What grows for certain comes before what does not, once there is enough to tell from.
+    let (class, trending) = first(200);
+    assert!(
+        class == "com.acme.Large" && trending.bytes.is_sure(),
+        "{trending:?}"
+    );
+}
+
+#[test]
+fn a_window_is_read_as_a_part_of_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.db");
+    let long = Scene::default();
+    // Two runs in one file share their sites, and what is alive in one is no matter of the other.
+    write(&path, &long).unwrap();
+    write(&path, &Scene { ticks: 30, ..long }).unwrap();
+    let trace = Trace::open(&path).unwrap();
+    for (run, last) in trace.runs().unwrap().iter().zip([120, 30]) {
+        for site in trace.sites().unwrap() {
+            let whole = Timeline::of(&trace, run, Window::ALL).unwrap();
+            let whole = Steps::of(&trace, &whole, &[site.id]).unwrap();
+            assert_eq!(whole.before().amount.objects, 0);
+            for from in [1, 10, 29] {
+                let window = Window {
+                    from_ms: from * 1000 + 1,
+                    to_ms: u64::MAX,
+                };
+                let timeline = Timeline::of(&trace, run, window).unwrap();
+                let part = Steps::of(&trace, &timeline, &[site.id]).unwrap();
+                let at = |tick: u64| {
+                    let made = SITES.iter().find(|s| s.class == &*site.class).unwrap();
+                    u64::try_from((made.live)(i64::try_from(tick).unwrap())).unwrap()
+                };
+                assert_eq!(part.before().amount.objects, at(from), "{}", site.class);
+                assert_eq!(part.last().amount.objects, at(last));
+                let all = part.changes(&timeline).count();
+                assert!(all as u64 <= last - from);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_takes_too_long_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.db");
+    write(&path, &Scene::default()).unwrap();
+    let trace = Trace::open(&path).unwrap();
+    let run = trace.runs().unwrap().remove(0);
+    let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
+    trace.set_deadline(Some(std::time::Instant::now()));
+    let late = rank(&trace, &timeline, By::Site);
+    assert!(matches!(late, Err(TraceError::Late { .. })), "{late:?}");
+    trace.set_deadline(None);
+    rank(&trace, &timeline, By::Site).unwrap();
 }

@@ -130,7 +130,10 @@ const upright = (plot, ms, { colour, dash = [], height = 1, width = 1, text = ""
   if (text) {
     ctx.font = `600 ${12 * ratio}px system-ui, sans-serif`;
     ctx.textAlign = "center";
-    ctx.fillText(text, x, bbox.top - 3 * ratio);
+    // Within the plot: beside it there is no room.
+    const half = ctx.measureText(text).width / 2;
+    const middle = Math.min(Math.max(x, bbox.left + half), bbox.left + bbox.width - half);
+    ctx.fillText(text, middle, bbox.top - 3 * ratio);
   }
   ctx.restore();
 };

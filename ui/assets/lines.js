@@ -33,6 +33,12 @@ const zoomTo = (from, to) => {
   windowChanged();
 };
 
+/** The last part of a path, as short as a mark is. */
+const fileName = (path) => {
+  const text = printable(path.split("/").pop());
+  return text.length > 24 ? `${text.slice(0, 23)}\u2026` : text;
+};
+
 const drawMarks = (plot) => {
   if (!view) return;
   const minor = colourOf("minor");
@@ -41,7 +47,17 @@ const drawMarks = (plot) => {
     if (c.major) upright(plot, c.ms, { colour: major, dash: [3, 3], width: 1.25 });
     else upright(plot, c.ms, { colour: minor, height: 0.035, width: 1 });
   }
-  for (const d of view.dumps) upright(plot, d.ms, { colour: colourOf("dump"), width: 1.5, text: "dump" });
+  // Beside each other they would not be read: the name of one that is too near the last is in the list of notes.
+  let free = -Infinity;
+  const within = view.dumps.filter((d) => d.ms >= view.from_ms && d.ms <= view.to_ms);
+  for (const d of within.sort((a, b) => a.ms - b.ms)) {
+    const text = fileName(d.text) || "dump";
+    const x = plot.valToPos(d.ms, "x");
+    const width = 7 * text.length;
+    const fits = x - width / 2 > free;
+    upright(plot, d.ms, { colour: colourOf("dump"), width: 1.5, text: fits ? text : "" });
+    if (fits) free = x + width / 2;
+  }
   for (const [letter, ms] of Object.entries(shown.marks)) {
     if (ms !== null) upright(plot, ms, { colour: colourOf("text"), width: 2, text: letter.toUpperCase() });
   }
@@ -105,7 +121,7 @@ const atMoment = () => {
   const ms = view.x[index];
   for (const row of byId("list").tBodies[0].rows) {
     const line = view.lines.find((l) => l.key === row.dataset.key);
-    if (line) row.cells[2].textContent = amount(line[shown.measure][index]);
+    if (line) row.cells[3].textContent = amount(line[shown.measure][index]);
   }
   const before = index > 0 ? view.x[index - 1] : view.from_ms;
   const said = [`${day(ms)} ${clock(ms)}`];
@@ -120,6 +136,22 @@ const atMoment = () => {
   byId("moment").textContent = said.join("; ");
 };
 
+/** What a line is taken for, and how its figures go where that says more. */
+const verdictOf = (line) => {
+  const trend = line.trend.replace("-", "") === line.verdict ? "" : `, ${line.trend}`;
+  return element("span", { class: `taken ${line.verdict}` }, `${line.verdict}${trend}`);
+};
+
+/** What the verdicts come from; of several JVMs each is told by itself. */
+const toldFrom = () => {
+  if (view.told.length !== 1) return view.told.length ? "Each JVM is ranked by itself; the worst verdict counts." : "";
+  const [told] = view.told;
+  const counted = (n, what) => `${grouped(n)} ${what}${n === 1 ? "" : "s"}`;
+  if (told.basis === "major") return `Compared: what is alive after each of ${counted(told.majors, "major collection")}.`;
+  if (told.basis === "collections") return `Compared: the least that is alive between ${counted(told.collections, "collection")}; old garbage may be among it.`;
+  return "Compared: what is alive over time; nothing was collected yet, so garbage is among it.";
+};
+
 const rowOf = (line) => {
   const swatch = element("span", { class: isDashed(line.key) ? "swatch dashed" : "swatch", "aria-hidden": "true" });
   swatch.style.setProperty("--own-line", strokeOf(line.key));
@@ -130,12 +162,13 @@ const rowOf = (line) => {
     { "aria-selected": String(line.key === chosen) },
     element("td", {}, swatch),
     element("td", {}, button),
+    element("td", {}, verdictOf(line)),
     ...[0, 1, 2].map(() => element("td", { class: "number" })),
   );
   row.dataset.key = line.key;
   const values = line[shown.measure];
-  row.cells[3].textContent = amount(values[values.length - 1] ?? 0);
-  row.cells[4].textContent = signedAmount(line[`grown_${shown.measure}`]);
+  row.cells[4].textContent = amount(values[values.length - 1] ?? 0);
+  row.cells[5].textContent = signedAmount(line[`grown_${shown.measure}`]);
   row.addEventListener("click", () => choose(line.key, true));
   row.addEventListener("pointerenter", () => graph.plot?.setSeries(view.lines.indexOf(line) + 1, { focus: true }));
   return row;
@@ -146,9 +179,10 @@ const listLines = () => {
   const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : null;
   body.replaceChildren(...view.lines.map(rowOf));
   if (focused) [...body.rows].find((row) => row.dataset.key === focused)?.querySelector("button").focus();
-  const said = [];
-  if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more grew less.`);
+  const said = [toldFrom()].filter(Boolean);
+  if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more come after these.`);
   if (view.lost_samples) said.push(`The agent could not keep ${grouped(view.lost_samples)} samples in this window, about ${size(view.lost_bytes)}: figures are too low by them.`);
+  if (view.odd) said.push(`${grouped(view.odd)} figures of the trace make no sense and were taken for 0.`);
   if (view.cut) said.push("There is more in this window than is looked at; a shorter one shows all of it.");
   if (!view.lines.length) said.push(view.x.length ? "Nothing is alive that was sampled." : "Nothing has been recorded yet.");
   byId("more").textContent = said.join(" ");
@@ -170,6 +204,7 @@ const drawLines = () => {
   const host = byId("graph");
   const top = view.lines[0];
   host.dataset.top = top ? labelOf(top) : "";
+  host.dataset.verdict = top ? top.verdict : "";
   host.dataset.points = String(view.x.length);
   host.dataset.collections = String(view.collections.reduce((sum, c) => sum + c.count, 0));
   host.dataset.from = String(view.from_ms);

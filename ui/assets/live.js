@@ -71,7 +71,7 @@ const listRuns = (listed) => {
   body.replaceChildren(...rows);
   if (focused >= 0) body.querySelectorAll("input")[focused]?.focus();
   fault(listed.traces.map((trace) => trace.fault).filter(Boolean).join("\n"));
-  const hunts = runs.filter((run) => run.hunt).map((run) => printable(run.hunt.text));
+  const hunts = runs.filter((run) => run.hunt).map((run) => `${printable(run.hunt.text)} (${clock(run.hunt.time_ms)})`);
   byId("hunt").textContent = hunts.join("; ");
   byId("jvms").dataset.runs = String(runs.length);
 };

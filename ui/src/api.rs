@@ -1,5 +1,6 @@
 //! The questions that the page asks: `runs`, `view`, `between`, `stacks`.
 
+use heapdiff_trace::By;
 use serde::Serialize;
 
 use crate::between::between;
@@ -7,7 +8,7 @@ use crate::http::{Answer, Status};
 use crate::runs::{self, Key};
 use crate::stacks::{Of, stacks};
 use crate::traces::Traces;
-use crate::view::{By, MOST_LINES, MOST_POINTS, Measure, Question, view};
+use crate::view::{MOST_LINES, MOST_POINTS, Measure, Question, view};
 
 /// Answers one of them.
 pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {

@@ -1,15 +1,17 @@
 //! Two moments beside each other: what was allocated and collected in between, by class or site, and
 //! what is alive at the later one that was not at the earlier.
 
-use rusqlite::{Connection, params};
+use std::sync::Arc;
+
+use heapdiff_trace::{By, Steps, Timeline, Trace};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::candidates::{Amount, Bounds, Live};
+use crate::candidates::Amount;
 use crate::runs::Key;
-use crate::text::{Names, known_by};
+use crate::text::{self, cut, known_by};
 use crate::traces::{Traces, Unanswered};
-use crate::view::{By, Life, MOST_LINES, Measure, Question};
+use crate::view::{Life, MOST_LINES, Measure, Question};
 
 /// Rows of each run that are named before runs are put together.
 const MOST_NAMED: usize = 400;
@@ -47,6 +49,25 @@ struct Figures {
 }
 
 impl Figures {
+    fn of(steps: &Steps) -> Self {
+        let [allocated, collected, before, after]: [Amount; 4] = [
+            steps.allocated.into(),
+            steps.collected.into(),
+            steps.before().amount.into(),
+            steps.last().amount.into(),
+        ];
+        Self {
+            allocated_objects: allocated.objects,
+            allocated_bytes: allocated.bytes,
+            collected_objects: collected.objects,
+            collected_bytes: collected.bytes,
+            before_objects: before.objects,
+            before_bytes: before.bytes,
+            after_objects: after.objects,
+            after_bytes: after.bytes,
+        }
+    }
+
     fn add(&mut self, other: &Self) {
         let Self {
             allocated_objects,
@@ -74,10 +95,12 @@ impl Figures {
 
     /// How much more is alive.
     fn change(&self, measure: Measure) -> i64 {
-        match measure {
-            Measure::Objects => self.after_objects.saturating_sub(self.before_objects),
-            Measure::Bytes => self.after_bytes.saturating_sub(self.before_bytes),
-        }
+        let [before, after] = [
+            (self.before_objects, self.before_bytes),
+            (self.after_objects, self.after_bytes),
+        ]
+        .map(|(objects, bytes)| Amount { objects, bytes });
+        after.less(before).of(measure)
     }
 }
 
@@ -105,12 +128,9 @@ pub(crate) fn between(traces: &Traces, question: &Question) -> Result<Between, U
         let Some(trace) = traces.get(life.key.trace) else {
             continue;
         };
-        trace.ask(|c| {
-            let window = (life.uptime(from), life.uptime(to));
-            if let Some(bounds) = Bounds::of(c, life.key.run, window.0, window.1)? {
-                answer.add(c, life, bounds, question, &mut merged)?;
-            }
-            Ok(())
+        trace.ask(|open| {
+            let timeline = Timeline::of(&open.trace, &life.run, life.window(Some(from), to))?;
+            answer.add(&open.trace, life, &timeline, question, &mut merged)
         })?;
     }
     answer.all_rows = merged.len();
@@ -140,62 +160,37 @@ pub(crate) fn between(traces: &Traces, question: &Question) -> Result<Between, U
 impl Between {
     fn add(
         &mut self,
-        c: &Connection,
+        trace: &Trace,
         life: &Life,
-        bounds: Bounds,
+        timeline: &Timeline,
         question: &Question,
         merged: &mut FxHashMap<(String, String), Group>,
-    ) -> rusqlite::Result<()> {
-        let mut happened = c.prepare_cached(
-            "SELECT s.site, i.class, i.stack, sum(s.allocated_objects), sum(s.allocated_bytes), \
-             sum(s.collected_objects), sum(s.collected_bytes) \
-             FROM site_tick s JOIN tick t ON t.id = s.tick JOIN site i ON i.id = s.site \
-             WHERE s.tick > ?1 AND s.tick <= ?2 AND t.run = ?3 GROUP BY s.site",
-        )?;
-        let mut live = Live::new(c)?;
-        let mut groups: FxHashMap<(i64, Option<i64>), Group> = FxHashMap::default();
-        let mut rows = happened.query(params![bounds.from, bounds.to, bounds.run])?;
-        while let Some(row) = rows.next()? {
-            let site = row.get(0)?;
-            let [before, after]: [Amount; 2] = [
-                live.at(bounds.run, site, bounds.from)?,
-                live.at(bounds.run, site, bounds.to)?,
-            ];
-            let figures = Figures {
-                allocated_objects: row.get(3)?,
-                allocated_bytes: row.get(4)?,
-                collected_objects: row.get(5)?,
-                collected_bytes: row.get(6)?,
-                before_objects: before.objects,
-                before_bytes: before.bytes,
-                after_objects: after.objects,
-                after_bytes: after.bytes,
-            };
+    ) -> Result<(), Unanswered> {
+        let mut groups: FxHashMap<(Arc<str>, Option<i64>), Group> = FxHashMap::default();
+        for site in trace.sites()? {
+            let steps = Steps::of(trace, timeline, &[site.id])?;
+            if steps.changes(timeline).next().is_none() {
+                continue;
+            }
+            let figures = Figures::of(&steps);
             self.total.add(&figures);
-            let name = match question.by {
-                By::Class => (row.get(1)?, None),
-                By::Site => (row.get(1)?, row.get(2)?),
-            };
-            let group = groups.entry(name).or_default();
+            let stack = site.stack.filter(|_| question.by == By::Site);
+            let group = groups.entry((site.class, stack)).or_default();
             group.figures.add(&figures);
-            group.sites.push((life.key, site));
+            group.sites.push((life.key, site.id));
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by_key(|(name, g)| {
-            let most = g.figures.change(question.measure).unsigned_abs();
-            (std::cmp::Reverse(most), *name)
+        groups.sort_by(|(a_name, a), (b_name, b)| {
+            let most = |g: &Group| g.figures.change(question.measure).unsigned_abs();
+            most(b).cmp(&most(a)).then_with(|| a_name.cmp(b_name))
         });
         if question.by == By::Site {
             groups.truncate(MOST_NAMED);
         }
-        let mut names = Names::new(c)?;
         for ((class, stack), group) in groups {
-            let class = names.class(class)?;
-            let frames = match question.by {
-                By::Class => Vec::new(),
-                By::Site => names.stack(stack)?,
-            };
-            let into = merged.entry((class, frames.join("\n"))).or_default();
+            let frames = text::stack(trace, stack)?;
+            let name = (cut(&class).to_owned(), frames.join("\n"));
+            let into = merged.entry(name).or_default();
             into.figures.add(&group.figures);
             into.sites.extend(group.sites);
             into.place = known_by(&frames).cloned();

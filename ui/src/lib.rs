@@ -13,6 +13,7 @@ mod events;
 mod guard;
 mod http;
 mod page;
+mod rankings;
 mod runs;
 mod server;
 mod stacks;

@@ -2,11 +2,12 @@
 
 use std::str::FromStr;
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use heapdiff_trace::{Trace, TraceError};
 use serde::Serialize;
 
-use crate::text::MOST_LETTERS;
-use crate::traces::{Traces, Unanswered};
+use crate::candidates::signed;
+use crate::text::cut;
+use crate::traces::Traces;
 
 /// Runs on one page, the latest of each trace.
 const MOST_RUNS: usize = 200;
@@ -90,8 +91,8 @@ pub(crate) fn list(traces: &Traces) -> Listed {
     };
     for (index, trace) in traces.iter() {
         let room = MOST_RUNS.saturating_sub(listed.runs.len());
-        if let Ok((runs, all)) = trace.ask(|c| Ok(of(c, index, room)?)) {
-            listed.more += all.saturating_sub(runs.len() as u64);
+        if let Ok((runs, all)) = trace.ask(|open| Ok(of(&open.trace, index, room)?)) {
+            listed.more += all.saturating_sub(runs.len()) as u64;
             listed.runs.extend(runs);
         }
         listed.traces.push(File {
@@ -102,78 +103,39 @@ pub(crate) fn list(traces: &Traces) -> Listed {
     listed
 }
 
-fn of(connection: &Connection, trace: usize, room: usize) -> rusqlite::Result<(Vec<Run>, u64)> {
-    let all: i64 = connection.query_row("SELECT count(*) FROM run", [], |row| row.get(0))?;
-    let short = |column: &str| format!("substr({column}, 1, {MOST_LETTERS})");
-    let sql = format!(
-        "SELECT id, pid, {}, {}, started_ms, ended_ms, {}, {}, {}, interval_bytes, {} \
-         FROM run ORDER BY id DESC LIMIT ?1",
-        short("host"),
-        short("service"),
-        short("jvm"),
-        short("command"),
-        short("options"),
-        short("strategy"),
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map([i64::try_from(room).unwrap_or(0)], |row| {
-        let key = Key {
-            trace,
-            run: row.get(0)?,
-        };
-        Ok((key, described(key, row)?))
-    })?;
+/// The latest runs of a trace, oldest first, and how many there are.
+fn of(trace: &Trace, index: usize, room: usize) -> Result<(Vec<Run>, usize), TraceError> {
+    let all = trace.runs()?;
     let mut runs = Vec::new();
-    for row in rows {
-        let (key, mut run) = row?;
-        let sql = "SELECT uptime_ms, heap_used, heap_committed FROM tick WHERE run = ?1 \
-                   ORDER BY uptime_ms DESC LIMIT 1";
-        let last = connection
-            .prepare_cached(sql)?
-            .query_row([key.run], |r| {
-                Ok((r.get::<_, i64>(0)?, r.get(1)?, r.get(2)?))
-            })
-            .optional()?;
-        if let Some((uptime, used, committed)) = last {
-            run.last_ms = Some(run.started_ms.saturating_add(uptime));
-            (run.heap_used, run.heap_committed) = (used, committed);
-        }
-        let sql = "SELECT time_ms, substr(text, 1, 400) FROM note \
-                   WHERE run = ?1 AND text LIKE ?2 || '%' ORDER BY id DESC LIMIT 1";
-        let said =
-            connection
-                .prepare_cached(sql)?
-                .query_row(rusqlite::params![key.run, HUNT], |r| {
-                    Ok(Said {
-                        time_ms: r.get(0)?,
-                        text: r.get(1)?,
-                    })
-                });
-        run.hunt = said.optional()?;
-        runs.push(run);
+    for run in &all[all.len().saturating_sub(room)..] {
+        let key = Key {
+            trace: index,
+            run: run.id,
+        };
+        let last = trace.first_and_last(run.id)?.map(|(_, last)| last);
+        let hunt = trace.last_note(run.id, HUNT)?;
+        runs.push(Run {
+            key: key.to_string(),
+            pid: signed(run.pid),
+            host: cut(&run.host).to_owned(),
+            service: run.service.as_deref().map(|s| cut(s).to_owned()),
+            started_ms: signed(run.started_ms),
+            ended_ms: run.ended_ms.map(signed),
+            jvm: cut(&run.jvm).to_owned(),
+            command: cut(&run.command).to_owned(),
+            options: cut(&run.options).to_owned(),
+            interval_bytes: signed(run.interval_bytes),
+            strategy: cut(&run.strategy).to_owned(),
+            last_ms: last.map(|t| signed(run.started_ms.saturating_add(t.uptime_ms))),
+            heap_used: last.map_or(0, |t| signed(t.heap_used)),
+            heap_committed: last.map_or(0, |t| signed(t.heap_committed)),
+            hunt: hunt.map(|note| Said {
+                time_ms: signed(note.time_ms),
+                text: cut(&note.text).to_owned(),
+            }),
+        });
     }
-    runs.reverse();
-    Ok((runs, u64::try_from(all).unwrap_or(0)))
-}
-
-fn described(key: Key, row: &Row<'_>) -> rusqlite::Result<Run> {
-    Ok(Run {
-        key: key.to_string(),
-        pid: row.get(1)?,
-        host: row.get(2)?,
-        service: row.get(3)?,
-        started_ms: row.get(4)?,
-        ended_ms: row.get(5)?,
-        jvm: row.get(6)?,
-        command: row.get(7)?,
-        options: row.get(8)?,
-        interval_bytes: row.get(9)?,
-        strategy: row.get(10)?,
-        last_ms: None,
-        heap_used: 0,
-        heap_committed: 0,
-        hunt: None,
-    })
+    Ok((runs, all.len()))
 }
 
 /// Keys of all runs that the page lists.
@@ -181,17 +143,10 @@ pub(crate) fn keys(traces: &Traces) -> Vec<Key> {
     let mut keys = Vec::new();
     for (trace, opened) in traces.iter() {
         let room = MOST_RUNS.saturating_sub(keys.len());
-        let ids = opened.ask(|c| -> Result<Vec<i64>, Unanswered> {
-            let mut statement = c.prepare_cached("SELECT id FROM run ORDER BY id DESC LIMIT ?1")?;
-            let rows = statement.query_map([i64::try_from(room).unwrap_or(0)], |row| row.get(0))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        });
         // A trace that cannot be read is told of in the list.
-        keys.extend(
-            ids.unwrap_or_default()
-                .into_iter()
-                .map(|run| Key { trace, run }),
-        );
+        let runs = opened.ask(|open| Ok(open.trace.runs()?));
+        let ids = runs.unwrap_or_default().into_iter().map(|run| run.id);
+        keys.extend(ids.rev().take(room).map(|run| Key { trace, run }));
     }
     keys.sort_unstable();
     keys

@@ -1,12 +1,13 @@
 //! The stacks of a line, or of all, as the tree of a flame graph.
 
-use rusqlite::Connection;
+use heapdiff_trace::read::Site;
+use heapdiff_trace::{Trace, TraceError, Window};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::candidates::{Bounds, Live};
+use crate::candidates::signed;
 use crate::runs::Key;
-use crate::text::{MOST_LETTERS, Names};
+use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, Question};
 
@@ -165,47 +166,64 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
         let Some(trace) = traces.get(life.key.trace) else {
             continue;
         };
-        let from = question.from.unwrap_or(life.first);
-        let to = question.to.unwrap_or(life.last);
-        trace.ask(
-            |c| match Bounds::of(c, life.key.run, life.uptime(from), life.uptime(to))? {
-                Some(bounds) => Ok(add(c, life.key, bounds, of, &mut builder)?),
-                None => Ok(()),
-            },
-        )?;
+        let window = life.window(question.from, question.to.unwrap_or(life.last));
+        trace.ask(|open| {
+            let ends = Ends::of(&open.trace, life, window)?;
+            Ok(add(&open.trace, ends, of, &mut builder)?)
+        })?;
     }
     Ok(builder.tree())
 }
 
-fn add(
-    c: &Connection,
+/// The ticks at whose ends a window begins and ends, of one run.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
     key: Key,
-    bounds: Bounds,
-    of: &Of,
-    builder: &mut Builder,
-) -> rusqlite::Result<()> {
-    let mut live = Live::new(c)?;
-    let mut names = Names::new(c)?;
+    before: Option<i64>,
+    last: Option<i64>,
+}
+
+impl Ends {
+    fn of(trace: &Trace, life: &Life, window: Window) -> Result<Self, TraceError> {
+        let run = life.key.run;
+        Ok(Self {
+            key: life.key,
+            before: match window.from_ms.checked_sub(1) {
+                Some(ms) => trace.tick_at(run, ms)?,
+                None => None,
+            },
+            last: trace.tick_at(run, window.to_ms)?,
+        })
+    }
+
+    fn bytes(&self, trace: &Trace, site: i64, tick: Option<i64>) -> Result<i64, TraceError> {
+        let Some(tick) = tick else { return Ok(0) };
+        let live = trace.live_at(self.key.run, site, tick)?;
+        Ok(signed(live.amount.bytes))
+    }
+}
+
+fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), TraceError> {
     // Stacks share their outer parts.
     let mut known: FxHashMap<i64, (u32, Option<i64>)> = FxHashMap::default();
-    for (site, class, stack) in sites(c, key, of)? {
-        let before = live.at(bounds.run, site, bounds.from)?.bytes;
-        let after = live.at(bounds.run, site, bounds.to)?.bytes;
+    for site in trace.sites()?.iter().filter(|site| of.is(ends.key, site)) {
+        let before = ends.bytes(trace, site.id, ends.before)?;
+        let after = ends.bytes(trace, site.id, ends.last)?;
         if before == 0 && after == 0 {
             continue;
         }
-        let mut path = vec![builder.name((true, names.class(class)?))];
-        let mut next = stack;
+        let mut path = vec![builder.name((true, cut(&site.class).to_owned()))];
+        let mut next = site.stack;
         while let Some(id) = next
             && path.len() <= DEEPEST
         {
             let frame = match known.get(&id) {
                 Some(frame) => *frame,
                 None => {
-                    let Some((frame, parent)) = names.frame(id)? else {
+                    let Some((frame, caller)) = text::frame(trace, id)? else {
                         break;
                     };
-                    let frame = (builder.name((false, frame)), parent);
+                    let frame = (builder.name((false, frame)), caller);
                     known.insert(id, frame);
                     frame
                 }
@@ -226,35 +244,12 @@ fn add(
     Ok(())
 }
 
-/// Row, class and stack.
-type Site = (i64, i64, Option<i64>);
-
-fn sites(c: &Connection, key: Key, of: &Of) -> rusqlite::Result<Vec<Site>> {
-    const MOST: i64 = 100_000;
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    match of {
-        Of::All => {
-            let mut all = c.prepare_cached("SELECT id, class, stack FROM site LIMIT ?1")?;
-            all.query_map([MOST], read)?.collect()
-        }
-        Of::Class(name) => {
-            let mut of_class = c.prepare_cached(&format!(
-                "SELECT s.id, s.class, s.stack FROM class c JOIN site s ON s.class = c.id \
-                 WHERE substr(c.name, 1, {MOST_LETTERS}) = ?1 LIMIT ?2"
-            ))?;
-            of_class
-                .query_map(rusqlite::params![name, MOST], read)?
-                .collect()
-        }
-        Of::Sites(sites) => {
-            let mut one = c.prepare_cached("SELECT id, class, stack FROM site WHERE id = ?1")?;
-            let mut found = Vec::new();
-            for (_, site) in sites.iter().filter(|(of, _)| *of == key) {
-                for row in one.query_map([site], read)? {
-                    found.push(row?);
-                }
-            }
-            Ok(found)
+impl Of {
+    fn is(&self, key: Key, site: &Site) -> bool {
+        match self {
+            Self::All => true,
+            Self::Class(name) => cut(&site.class) == name,
+            Self::Sites(sites) => sites.contains(&(key, site.id)),
         }
     }
 }

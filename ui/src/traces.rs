@@ -1,17 +1,19 @@
 //! The traces that are shown: opened, watched for changes, opened again when one was replaced.
 
+use std::cell::RefCell;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::{Database, TraceError};
-use rusqlite::{Connection, ErrorCode};
+use heapdiff_trace::TraceError;
+
+use crate::rankings::Rankings;
 
 /// For one question to one trace.
 const LONGEST: Duration = Duration::from_secs(20);
-/// Steps of SQLite's virtual machine between two looks at the clock: some microseconds each hundred.
-const STEPS: i32 = 10_000;
+/// Bytes of the smallest page that a database has.
+const SMALLEST: u64 = 512;
 /// For a JVM that has just begun to make its trace.
 const MAKING: Duration = Duration::from_secs(3);
 /// Before a trace that cannot be read is tried again.
@@ -21,11 +23,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unanswered(pub(crate) String);
 
-impl From<rusqlite::Error> for Unanswered {
-    fn from(error: rusqlite::Error) -> Self {
-        Self(match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => format!(
-                "the answer took longer than {} s; a shorter window takes less",
+impl From<TraceError> for Unanswered {
+    fn from(error: TraceError) -> Self {
+        Self(match error {
+            TraceError::Late { path } => format!(
+                "{}: the answer took longer than {} s; a shorter window takes less",
+                path.display(),
                 LONGEST.as_secs()
             ),
             _ => error.to_string(),
@@ -79,10 +82,11 @@ struct State {
     tried: Option<Instant>,
 }
 
-struct Open {
-    database: Database,
-    /// When the question that is being answered takes too long.
-    deadline: Arc<Mutex<Option<Instant>>>,
+/// A trace as questions find it.
+pub(crate) struct Open {
+    pub(crate) trace: heapdiff_trace::Trace,
+    /// What was told of it lately.
+    pub(crate) rankings: RefCell<Rankings>,
     file: Option<Identity>,
     /// SQLite's number for what others have committed.
     version: i64,
@@ -103,34 +107,12 @@ impl Open {
     }
 
     fn new(path: &Path) -> Result<Self, TraceError> {
-        let mut database = Database::open(path)?;
-        let wrap = |source| TraceError::Sqlite {
-            path: path.to_owned(),
-            source,
-        };
-        let deadline = Arc::new(Mutex::new(None::<Instant>));
-        let over = Arc::clone(&deadline);
-        let is_over = move || {
-            let deadline = over.lock().unwrap_or_else(PoisonError::into_inner);
-            deadline.is_some_and(|d| Instant::now() > d)
-        };
-        let handled = database
-            .connection_mut()
-            .progress_handler(STEPS, Some(is_over));
-        handled.map_err(wrap)?;
-        // Whoever made the file may have put functions into its schema: none is called.
-        let connection = database.connection();
-        connection
-            .pragma_update(None, "trusted_schema", false)
-            .map_err(wrap)?;
-        connection
-            .pragma_update(None, "query_only", true)
-            .map_err(wrap)?;
-        let version = version(connection).map_err(wrap)?;
+        let trace = heapdiff_trace::Trace::open(path)?;
+        let version = trace.version()?;
         let file = std::fs::metadata(path).ok().as_ref().map(Identity::of);
         Ok(Self {
-            database,
-            deadline,
+            trace,
+            rankings: RefCell::default(),
             file,
             version,
         })
@@ -139,21 +121,24 @@ impl Open {
     /// Asks for a bounded time, and sees the trace as it is at one moment.
     fn ask<T>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, Unanswered>,
+        question: impl FnOnce(&Self) -> Result<T, Unanswered>,
     ) -> Result<T, Unanswered> {
-        let set = |to| *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = to;
-        set(Some(Instant::now() + LONGEST));
-        let reading = self.database.connection().unchecked_transaction()?;
-        let answer = question(&reading);
-        // It has changed nothing. Going back is no question, and not too late either.
-        set(None);
-        reading.finish()?;
-        answer
+        self.trace.set_deadline(Some(Instant::now() + LONGEST));
+        self.trace.hold()?;
+        let _held = Held(&self.trace);
+        question(self)
     }
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.pragma_query_value(None, "data_version", |row| row.get(0))
+/// A trace that is held at one moment, until this is dropped.
+struct Held<'a>(&'a heapdiff_trace::Trace);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // Letting go is no question, and not too late either. Nothing was changed that could fail to be kept.
+        self.0.set_deadline(None);
+        let _ = self.0.release();
+    }
 }
 
 impl Trace {
@@ -207,7 +192,7 @@ impl Trace {
     /// Asks the trace, as it is at one moment and for a bounded time.
     pub(crate) fn ask<T>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, Unanswered>,
+        question: impl FnOnce(&Open) -> Result<T, Unanswered>,
     ) -> Result<T, Unanswered> {
         let mut state = self.state();
         let Some(open) = state.open.as_ref() else {
@@ -216,9 +201,7 @@ impl Trace {
         };
         let answer = open.ask(question);
         if let Err(Unanswered(fault)) = &answer {
-            let path = self.path.display();
-            state.fault = Some(format!("{path}: {fault}"));
-            return Err(Unanswered(format!("{path}: {fault}")));
+            state.fault = Some(fault.clone());
         }
         answer
     }
@@ -234,7 +217,11 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     if open.file.is_some_and(|file| file != Identity::of(&now)) {
         return Err(words(&"another file has taken the trace's place"));
     }
-    let version = version(open.database.connection()).map_err(|e| words(&e))?;
+    // What is cached, or still in the log, can be read for long after.
+    if now.len() < SMALLEST {
+        return Err(words(&"something else was written to the trace's file"));
+    }
+    let version = open.trace.version().map_err(|e| e.to_string())?;
     Ok(std::mem::replace(&mut open.version, version) != version)
 }
 

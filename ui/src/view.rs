@@ -3,13 +3,15 @@
 //! Moments are milliseconds since 1970 as the run's monotonic clock has them: its beginning and its
 //! uptime. A change of the machine's time moves nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use heapdiff_trace::read::{self, Run};
+use heapdiff_trace::{By, Ranking, Steps, Timeline, Trace, TraceError, Window};
 use serde::Serialize;
 
-use crate::candidates::{Amount, Bounds, Line, Lines, Live};
+use crate::candidates::{Amount, Line, Lines, signed};
 use crate::runs::Key;
+use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 
 /// Points of a line.
@@ -19,20 +21,11 @@ pub(crate) const MOST_LINES: usize = 50;
 /// Marks of collections; more of them are put together.
 const MOST_COLLECTIONS: usize = 1000;
 /// Dumps and notes.
-const MOST_NOTES: i64 = 100;
-/// Ticks of a window of one run that are read: three weeks of seconds.
-const MOST_TICKS: i64 = 2_000_000;
+const MOST_NOTES: usize = 100;
 /// Lines of each run that are named before runs are put together.
 const MOST_NAMED: usize = 400;
 
-/// What makes a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
-    Class,
-    Site,
-}
-
-/// What ranks the lines.
+/// What is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     Objects,
@@ -70,8 +63,12 @@ pub(crate) struct View {
     collections: Vec<Collection>,
     dumps: Vec<Said>,
     notes: Vec<Said>,
+    /// What the lines were told from, of each run.
+    told: Vec<Told>,
     lost_samples: i64,
     lost_bytes: i64,
+    /// Figures that make no sense.
+    odd: u64,
     /// Whether some of it was too much to look at.
     cut: bool,
 }
@@ -86,8 +83,20 @@ struct Drawn {
     place: Option<String>,
     objects: Vec<i64>,
     bytes: Vec<i64>,
+    verdict: &'static str,
+    trend: &'static str,
     grown_objects: i64,
     grown_bytes: i64,
+}
+
+/// What verdicts come from.
+#[derive(Debug, Serialize)]
+struct Told {
+    run: String,
+    basis: &'static str,
+    points: usize,
+    majors: usize,
+    collections: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -122,10 +131,11 @@ struct Said {
 }
 
 /// A run that is looked at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Life {
     pub(crate) key: Key,
-    pub(crate) started: i64,
+    pub(crate) run: Run,
+    started: i64,
     /// Of its first and last tick.
     pub(crate) first: i64,
     pub(crate) last: i64,
@@ -140,45 +150,57 @@ impl Life {
                 continue;
             };
             // A trace that cannot be read is told of in the list of runs.
-            if let Ok(Some(life)) = trace.ask(|c| Ok(Self::read(c, key)?)) {
+            if let Ok(Some(life)) = trace.ask(|open| Ok(Self::read(&open.trace, key)?)) {
                 lives.push(life);
             }
         }
         lives
     }
 
-    fn read(c: &Connection, key: Key) -> rusqlite::Result<Option<Self>> {
-        let started = c
-            .prepare_cached("SELECT started_ms FROM run WHERE id = ?1")?
-            .query_row([key.run], |r| r.get::<_, i64>(0))
-            .optional()?;
-        let end = |order: &str, column: &str| {
-            let sql = format!(
-                "SELECT {column} FROM tick WHERE run = ?1 ORDER BY uptime_ms {order} LIMIT 1"
-            );
-            let mut statement = c.prepare_cached(&sql)?;
-            statement
-                .query_row([key.run], |r| r.get::<_, i64>(0))
-                .optional()
-        };
-        let (first, last) = (
-            end("ASC", "uptime_ms - span_ms")?,
-            end("DESC", "uptime_ms")?,
-        );
-        let (Some(started), Some(first), Some(last)) = (started, first, last) else {
+    fn read(trace: &Trace, key: Key) -> Result<Option<Self>, TraceError> {
+        let Some(run) = trace.run(key.run)? else {
             return Ok(None);
         };
+        let Some((first, last)) = trace.first_and_last(key.run)? else {
+            return Ok(None);
+        };
+        let started = signed(run.started_ms);
+        let at = |uptime| started.saturating_add(signed(uptime));
         Ok(Some(Self {
             key,
             started,
-            first: started.saturating_add(first),
-            last: started.saturating_add(last),
+            first: at(first.uptime_ms.saturating_sub(first.span_ms)),
+            last: at(last.uptime_ms),
+            run,
         }))
     }
 
-    pub(crate) fn uptime(&self, ms: i64) -> i64 {
-        ms.saturating_sub(self.started)
+    fn at(&self, uptime_ms: u64) -> i64 {
+        self.started.saturating_add(signed(uptime_ms))
     }
+
+    /// What of the run is after one moment (or from its beginning), up to another. A tick belongs to the window that
+    /// it ends in.
+    pub(crate) fn window(&self, after: Option<i64>, to: i64) -> Window {
+        let uptime = |ms: i64| u64::try_from(ms.saturating_sub(self.started)).ok();
+        match uptime(to) {
+            Some(to_ms) => Window {
+                from_ms: after.and_then(uptime).map_or(0, |ms| ms.saturating_add(1)),
+                to_ms,
+            },
+            // Nothing is before the run.
+            None => Window {
+                from_ms: 1,
+                to_ms: 0,
+            },
+        }
+    }
+}
+
+/// A run, and the ticks of it that are asked for.
+struct Part {
+    life: Life,
+    timeline: Timeline,
 }
 
 /// The moments that have points.
@@ -187,33 +209,17 @@ struct Grid(Vec<i64>);
 
 impl Grid {
     /// The ticks' own moments if they are few, else equal steps.
-    fn new(
-        traces: &Traces,
-        lives: &[Life],
-        from: i64,
-        to: i64,
-        most: usize,
-    ) -> Result<Self, Unanswered> {
+    fn new(parts: &[Part], from: i64, to: i64, most: usize) -> Self {
         let mut moments = BTreeSet::new();
-        for life in lives {
-            let Some(trace) = traces.get(life.key.trace) else {
-                continue;
-            };
-            let found = trace.ask(|c| {
-                let sql = "SELECT uptime_ms FROM tick WHERE run = ?1 AND uptime_ms > ?2 \
-                           AND uptime_ms <= ?3 ORDER BY uptime_ms LIMIT ?4";
-                let mut statement = c.prepare_cached(sql)?;
-                let limit = i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1);
-                let bounds = params![life.key.run, life.uptime(from), life.uptime(to), limit];
-                let rows = statement.query_map(bounds, |r| r.get::<_, i64>(0))?;
-                Ok(rows.collect::<Result<Vec<_>, _>>()?)
-            })?;
-            moments.extend(found.iter().map(|up| life.started.saturating_add(*up)));
-            if moments.len() > most {
-                return Ok(Self::even(from, to, most));
+        for Part { life, timeline } in parts {
+            for tick in timeline.ticks() {
+                moments.insert(life.at(tick.uptime_ms));
+                if moments.len() > most {
+                    return Self::even(from, to, most);
+                }
             }
         }
-        Ok(Self(moments.into_iter().collect()))
+        Self(moments.into_iter().collect())
     }
 
     fn even(from: i64, to: i64, most: usize) -> Self {
@@ -240,13 +246,6 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     };
     let to = question.to.unwrap_or(last).min(last);
     let from = question.from.unwrap_or(first).max(first).min(to);
-    let grid = Grid::new(
-        traces,
-        &lives,
-        from,
-        to,
-        question.points.clamp(2, MOST_POINTS),
-    )?;
     let mut view = View {
         from_ms: from,
         to_ms: to,
@@ -254,49 +253,57 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
         last_ms: last,
         ..View::default()
     };
+    let top = question.top.min(MOST_LINES);
+    let most = if lives.len() == 1 { top } else { MOST_NAMED };
     let mut lines = Lines::default();
-    let kind = (question.by, question.measure);
-    let most = if lives.len() == 1 {
-        usize::MAX
-    } else {
-        MOST_NAMED
-    };
-    for life in &lives {
+    let mut parts = Vec::with_capacity(lives.len());
+    for life in lives {
         let Some(trace) = traces.get(life.key.trace) else {
             continue;
         };
-        trace.ask(|c| {
-            let (begin, end) = (life.uptime(from), life.uptime(to));
-            view.heap(c, life, &grid, (begin, end))?;
-            view.collections(c, life, (begin, end))?;
-            view.said(c, life)?;
-            if let Some(bounds) = Bounds::of(c, life.key.run, begin, end)? {
-                let most = if question.by == By::Site {
-                    question.top.max(MOST_LINES) * 4
-                } else {
-                    most
-                };
-                lines.add(c, life.key, bounds, kind, most)?;
+        let window = life.window(question.from.map(|_| from), to);
+        let timeline = trace.ask(|open| {
+            let odd = open.trace.odd();
+            let timeline = Timeline::of(&open.trace, &life.run, window)?;
+            view.said(&open.trace, &life)?;
+            if top > 0 {
+                let mut rankings = open.rankings.borrow_mut();
+                let run = (life.key.run, &timeline);
+                let ranking = rankings.of(&open.trace, run, question.by, window)?;
+                lines.add(&open.trace, life.key, &ranking, question.by, most)?;
+                view.all_lines += ranking.candidates.len();
+                view.told.push(Told::new(life.key, &ranking));
             }
-            Ok(())
+            view.odd += open.trace.odd().saturating_sub(odd);
+            Ok(timeline)
         })?;
+        parts.push(Part { life, timeline });
     }
-    view.cut |= lines.cut;
-    let (top, all) = lines.top(question.measure, question.top.min(MOST_LINES));
-    view.all_lines = all;
+    let grid = Grid::new(&parts, from, to, question.points.clamp(2, MOST_POINTS));
+    if parts.len() > 1 {
+        // Those of several runs that have the same names are one.
+        view.all_lines = lines.len();
+    }
+    let top = lines.top(top);
     let mut drawn: Vec<Drawn> = top
         .iter()
         .map(|line| Drawn::new(line, grid.0.len()))
         .collect();
-    for life in &lives {
-        let Some(trace) = traces.get(life.key.trace) else {
+    for part in &parts {
+        view.heap(part, &grid);
+        view.collections(part);
+        let Some(trace) = traces.get(part.life.key.trace).filter(|_| !top.is_empty()) else {
             continue;
         };
-        trace.ask(|c| {
-            let (begin, end) = (life.uptime(from), life.uptime(to));
+        trace.ask(|open| {
             for (line, drawn) in top.iter().zip(&mut drawn) {
-                let sites = line.sites.iter().filter(|(key, _)| *key == life.key);
-                drawn.add(c, life, &grid, (begin, end), sites.map(|(_, site)| *site))?;
+                let sites = line.sites.iter().filter(|(key, _)| *key == part.life.key);
+                let sites: Vec<i64> = sites.map(|(_, site)| *site).collect();
+                drawn.add(
+                    part,
+                    &grid,
+                    &Steps::of(&open.trace, &part.timeline, &sites)?,
+                );
             }
             Ok(())
         })?;
@@ -307,15 +314,22 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     Ok(view)
 }
 
+impl Told {
+    fn new(key: Key, ranking: &Ranking) -> Self {
+        let points = &ranking.points;
+        Self {
+            run: key.to_string(),
+            basis: points.basis.name(),
+            points: points.len(),
+            majors: points.majors,
+            collections: points.collections,
+        }
+    }
+}
+
 impl View {
     /// The most heap in use around each point.
-    fn heap(
-        &mut self,
-        c: &Connection,
-        life: &Life,
-        grid: &Grid,
-        (from, to): (i64, i64),
-    ) -> rusqlite::Result<()> {
+    fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];
         let mut heap = Heap {
             run: life.key.to_string(),
@@ -325,25 +339,16 @@ impl View {
             metaspace_committed: none(),
             classes: none(),
         };
-        let mut statement = c.prepare_cached(
-            "SELECT uptime_ms, heap_used, heap_committed, metaspace_used, metaspace_committed, \
-             loaded_classes, lost_samples, lost_bytes FROM tick \
-             WHERE run = ?1 AND uptime_ms > ?2 AND uptime_ms <= ?3 ORDER BY uptime_ms LIMIT ?4",
-        )?;
-        let mut rows = statement.query(params![life.key.run, from, to, MOST_TICKS])?;
-        let mut seen = 0;
         let mut filled = 0_usize;
-        while let Some(row) = rows.next()? {
-            seen += 1;
-            let place = grid.place(life.started.saturating_add(row.get(0)?));
-            let columns = [
-                &mut heap.used,
-                &mut heap.committed,
-                &mut heap.metaspace_used,
-                &mut heap.metaspace_committed,
-                &mut heap.classes,
-            ];
-            for (i, column) in columns.into_iter().enumerate() {
+        for tick in timeline.ticks() {
+            let place = grid.place(life.at(tick.uptime_ms));
+            for (column, value) in [
+                (&mut heap.used, tick.heap_used),
+                (&mut heap.committed, tick.heap_committed),
+                (&mut heap.metaspace_used, tick.metaspace_used),
+                (&mut heap.metaspace_committed, tick.metaspace_committed),
+                (&mut heap.classes, tick.loaded_classes),
+            ] {
                 // Points without a tick of their own have what was last.
                 let before = filled
                     .checked_sub(1)
@@ -352,51 +357,49 @@ impl View {
                 for gap in column.get_mut(filled..place).unwrap_or_default() {
                     *gap = before;
                 }
-                let value: i64 = row.get(i + 1)?;
+                let value = signed(value);
                 if let Some(point) = column.get_mut(place) {
                     *point = Some(point.unwrap_or(value).max(value));
                 }
             }
             filled = place.saturating_add(1);
-            self.lost_samples = self.lost_samples.saturating_add(row.get(6)?);
-            self.lost_bytes = self.lost_bytes.saturating_add(row.get(7)?);
+            self.lost_samples = self.lost_samples.saturating_add(signed(tick.lost_samples));
+            self.lost_bytes = self.lost_bytes.saturating_add(signed(tick.lost_bytes));
         }
-        self.cut |= seen == MOST_TICKS;
         self.heap.push(heap);
-        Ok(())
     }
 
-    fn collections(
-        &mut self,
-        c: &Connection,
-        life: &Life,
-        (from, to): (i64, i64),
-    ) -> rusqlite::Result<()> {
-        // Put together by time and kind, so that a week of them does not pass through here.
-        let step = (to.saturating_sub(from) / (MOST_COLLECTIONS as i64 / 2)).max(1);
-        let mut statement = c.prepare_cached(
-            "SELECT max(uptime_ms), count(*), major, substr(collector, 1, 100), substr(cause, 1, 100), \
-             max(pause_us), before_bytes, after_bytes FROM collection \
-             WHERE run = ?1 AND uptime_ms > ?2 AND uptime_ms <= ?3 \
-             GROUP BY (uptime_ms - ?2) / ?4, major ORDER BY uptime_ms",
-        )?;
-        let rows = statement.query_map(params![life.key.run, from, to, step], |row| {
-            Ok(Collection {
-                run: life.key.to_string(),
-                ms: life.started.saturating_add(row.get(0)?),
-                count: row.get(1)?,
-                major: row.get::<_, i64>(2)? != 0,
-                collector: row.get(3)?,
-                cause: row.get(4)?,
-                pause_us: row.get(5)?,
-                before_bytes: row.get(6)?,
-                after_bytes: row.get(7)?,
-            })
-        })?;
-        for row in rows {
-            self.collections.push(row?);
+    fn collections(&mut self, Part { life, timeline }: &Part) {
+        let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
+            return;
+        };
+        // Put together by time and kind: of each the one that took longest stands for all.
+        let from = first.uptime_ms.saturating_sub(first.span_ms);
+        let most = MOST_COLLECTIONS as u64 / 2;
+        let step = (last.uptime_ms.saturating_sub(from) / most).max(1);
+        let mut together: BTreeMap<(u64, bool), (i64, u64, &read::Collection)> = BTreeMap::new();
+        for c in timeline.collections() {
+            let place = (c.uptime_ms.saturating_sub(from) / step, c.major);
+            let (count, ms, longest) = together.entry(place).or_insert((0, 0, c));
+            *count += 1;
+            *ms = c.uptime_ms.max(*ms);
+            if c.pause_us > longest.pause_us {
+                *longest = c;
+            }
         }
-        Ok(())
+        for (count, ms, c) in together.into_values() {
+            self.collections.push(Collection {
+                run: life.key.to_string(),
+                ms: life.at(ms),
+                count,
+                major: c.major,
+                collector: cut(&c.collector).to_owned(),
+                cause: cut(&c.cause).to_owned(),
+                pause_us: signed(c.pause_us),
+                before_bytes: signed(c.before_bytes),
+                after_bytes: signed(c.after_bytes),
+            });
+        }
     }
 
     /// Of several runs no more than of one: those of the whole heap first.
@@ -410,33 +413,26 @@ impl View {
         self.collections.sort_by_key(|c| c.ms);
         for said in [&mut self.dumps, &mut self.notes] {
             said.sort_by_key(|s| std::cmp::Reverse(s.ms));
-            said.truncate(MOST_NOTES as usize);
+            said.truncate(MOST_NOTES);
         }
     }
 
-    fn said(&mut self, c: &Connection, life: &Life) -> rusqlite::Result<()> {
-        let said = |sql: &str| {
-            let mut statement = c.prepare_cached(sql)?;
-            let rows = statement.query_map([life.key.run, MOST_NOTES], |row| {
-                Ok(Said {
-                    run: life.key.to_string(),
-                    ms: row.get(0)?,
-                    text: row.get(1)?,
-                })
-            })?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
+    fn said(&mut self, trace: &Trace, life: &Life) -> Result<(), TraceError> {
+        let said = |ms, text: &str| Said {
+            run: life.key.to_string(),
+            ms,
+            text: cut(text).to_owned(),
         };
-        let mut dumps = said(
-            "SELECT uptime_ms, substr(coalesce(path, ''), 1, 400) FROM dump WHERE run = ?1 \
-             ORDER BY id DESC LIMIT ?2",
-        )?;
-        for dump in &mut dumps {
-            dump.ms = life.started.saturating_add(dump.ms);
-        }
-        self.dumps.extend(dumps);
-        self.notes.extend(said(
-            "SELECT time_ms, substr(text, 1, 400) FROM note WHERE run = ?1 ORDER BY id DESC LIMIT ?2",
-        )?);
+        let dumps = trace.dumps(life.key.run)?;
+        let notes = trace.notes(life.key.run)?;
+        self.dumps
+            .extend(dumps.iter().rev().take(MOST_NOTES).map(|d| {
+                let path = d.path.as_deref().unwrap_or_default();
+                said(life.at(d.uptime_ms), path)
+            }));
+        let notes = notes.iter().rev().take(MOST_NOTES);
+        self.notes
+            .extend(notes.map(|n| said(signed(n.time_ms), &n.text)));
         Ok(())
     }
 }
@@ -445,7 +441,6 @@ impl Drawn {
     fn new(line: &Line, points: usize) -> Self {
         /// Sites that are named to ask for their stacks; lines of classes are asked for by name.
         const NAMED: usize = 200;
-        let grown = line.floor.less(line.before);
         let by_site = line.place.is_some() || !line.stack.is_empty();
         let at = line.sites.iter().take(if by_site { NAMED } else { 0 });
         Self {
@@ -455,28 +450,15 @@ impl Drawn {
             place: line.place.clone(),
             objects: vec![0; points],
             bytes: vec![0; points],
-            grown_objects: grown.objects,
-            grown_bytes: grown.bytes,
+            verdict: line.standing.verdict.name(),
+            trend: line.trending.trend.name(),
+            grown_objects: line.grown.objects,
+            grown_bytes: line.grown.bytes,
         }
     }
 
     /// Adds what is alive at some sites of a run, point by point.
-    fn add(
-        &mut self,
-        c: &Connection,
-        life: &Life,
-        grid: &Grid,
-        (from, to): (i64, i64),
-        sites: impl Iterator<Item = i64>,
-    ) -> rusqlite::Result<()> {
-        let Some(bounds) = Bounds::of(c, life.key.run, from, to)? else {
-            return Ok(());
-        };
-        let mut live = Live::new(c)?;
-        let mut changes = c.prepare_cached(
-            "SELECT t.uptime_ms, s.live_objects, s.live_bytes FROM site_tick s JOIN tick t ON t.id = s.tick \
-             WHERE s.site = ?1 AND s.tick > ?2 AND s.tick <= ?3 AND t.run = ?4 ORDER BY s.tick",
-        )?;
+    fn add(&mut self, Part { life, timeline }: &Part, grid: &Grid, line: &Steps) {
         // What comes and goes at each point; the sum of them so far is what is alive.
         let mut steps = vec![Amount::default(); grid.0.len() + 1];
         let mut step = |place: usize, by: Amount| {
@@ -484,31 +466,21 @@ impl Drawn {
                 *step = step.plus(by);
             }
         };
+        let mut now = line.before().amount.into();
+        step(0, now);
+        for (tick, live) in line.changes(timeline) {
+            let next: Amount = live.amount.into();
+            step(grid.place(life.at(tick.uptime_ms)), next.less(now));
+            now = next;
+        }
         // A run that ended before the window's end has no live objects any more.
         let over = grid.0.partition_point(|&x| x <= life.last);
-        for site in sites {
-            let mut now = live.at(life.key.run, site, bounds.from)?;
-            step(0, now);
-            let mut rows = changes.query(params![site, bounds.from, bounds.to, bounds.run])?;
-            while let Some(row) = rows.next()? {
-                let next = Amount {
-                    objects: row.get(1)?,
-                    bytes: row.get(2)?,
-                };
-                step(
-                    grid.place(life.started.saturating_add(row.get(0)?)),
-                    next.less(now),
-                );
-                now = next;
-            }
-            step(over, Amount::default().less(now));
-        }
+        step(over, Amount::default().less(now));
         let mut now = Amount::default();
         for ((step, objects), bytes) in steps.iter().zip(&mut self.objects).zip(&mut self.bytes) {
             now = now.plus(*step);
             *objects = objects.saturating_add(now.objects);
             *bytes = bytes.saturating_add(now.bytes);
         }
-        Ok(())
     }
 }

@@ -165,6 +165,48 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
     }
 }
 
+/// A disk that nobody can write to, not even root: it is mounted so, where only the JVM sees it.
+#[test]
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
+fn a_folder_that_is_read_only_costs_one_warning() {
+    let id = std::process::Command::new("id").arg("-u").output().unwrap();
+    if id.stdout.trim_ascii() != b"0" {
+        eprintln!("not root: nothing can be mounted");
+        return;
+    }
+    let jdks = jdks();
+    let folder = tempfile::tempdir().unwrap();
+    let mount = folder.path().join("disk");
+    std::fs::create_dir(&mount).unwrap();
+    let script = format!(
+        "mount -t tmpfs none '{0}' && mount -o remount,ro '{0}' && exec \"$0\" \"$@\"",
+        mount.display()
+    );
+    let options = format!("interval=0,trace={}/t.db", mount.display());
+    let mut target = launch(&jdks[0], "Steady", &options)
+        .flag("-Xmx128m")
+        .through(["unshare", "-m", "sh", "-c", &script])
+        .arg("100")
+        .start()
+        .unwrap();
+    target.wait_ready(1).unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    while target.errors().is_empty() {
+        assert!(Instant::now() < end, "nothing is said");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let dumped = crate::dumped::Dumped::of(&target);
+    assert_eq!(dumped.of_kind("Steady.keep", "Steady$Kept").len(), 100);
+    target.advance(2).unwrap();
+    let (well, errors) = target.finish_with_errors().unwrap();
+    assert!(well && said(&errors).len() == 1, "{errors}");
+    assert!(
+        errors.contains("t.db") && errors.contains("the trace ends here"),
+        "{errors}"
+    );
+    assert!(std::fs::read_dir(&mount).unwrap().next().is_none());
+}
+
 #[test]
 fn two_jvms_on_one_file() {
     for jdk in jdks() {

@@ -14,6 +14,7 @@ use rustix::process::geteuid;
 use super::folder::Folder;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
+use super::remarks::now_ms;
 use super::request::{LONGEST_ARGUMENT, What};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::Unfinished;
@@ -82,6 +83,10 @@ fn exists(file: &Path) -> Failure {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) file: PathBuf,
+    /// The same from the root on.
+    pub(super) target: PathBuf,
+    /// When the JVM was asked for it, milliseconds since 1970.
+    pub(super) asked_ms: i64,
     pub(crate) bytes: u64,
     /// Whether the JVM compressed it; those before JDK 16 pass over the wish.
     pub(crate) gzipped: bool,
@@ -92,10 +97,12 @@ pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> 
     let meter = Meter::new(wanted, &place.file);
     let mut part = Part::beside(jvm, place).map_or_else(|| Part::in_tmp(jvm), Ok)?;
     meter.phase_of_unknown_length("dumping");
+    let mut asked_ms = now_ms();
     let mut answer = ask(jvm, &part, what, &meter)?;
     if part.folder.is_none() && answer.text.contains("Unable to create") {
         // Mounted there to be read only, or forbidden by more than permissions.
         part = Part::in_tmp(jvm)?;
+        asked_ms = now_ms();
         answer = ask(jvm, &part, what, &meter)?;
     }
     if answer.code != 0 || !answer.text.contains("Heap dump file created") {
@@ -118,6 +125,8 @@ pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> 
         })?;
     Ok(Taken {
         file: place.file.clone(),
+        target: place.target(),
+        asked_ms,
         bytes,
         gzipped: magic == [0x1f, 0x8b],
     })

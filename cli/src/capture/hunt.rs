@@ -8,12 +8,14 @@ use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::Process;
 use super::protocol::Jvm;
+use super::remarks::Remarks;
 use super::request::{Hunt, Hunted};
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
 use crate::notes;
 use crate::progress::{Meter, Wanted};
+use crate::size::Size;
 use crate::span::Span;
 
 /// Takes both dumps. `reports` are the names that must be free in the folder, too.
@@ -60,10 +62,38 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             .map(|(t, enough)| Watch::new(t, enough));
     }
     let [before, after] = names.map(|name| folder.join(name));
-    dump::take(&jvm, &Place::new(&before, false)?, hunt.what, wanted)?;
+    let mut remarks = Remarks::new(&jvm);
+    remarks.hunt("the first dump is being taken");
+    remarks.dump(&dump::take(
+        &jvm,
+        &Place::new(&before, false)?,
+        hunt.what,
+        wanted,
+    )?);
     made.keep();
-    wait(&process, hunt.wait, &folder, watch.as_mut(), wanted)?;
-    dump::take(&jvm, &Place::new(&after, false)?, hunt.what, wanted)?;
+    let watching = match hunt.enough.filter(|_| watch.is_some()) {
+        Some(enough) => format!(", or when something has grown by {}", Size(enough)),
+        None => String::new(),
+    };
+    let span = hunt.wait;
+    remarks.hunt(&format!(
+        "the first dump is taken; the second follows in {span}{watching}"
+    ));
+    let why = wait(
+        &process,
+        span,
+        &folder,
+        (watch.as_mut(), &mut remarks),
+        wanted,
+    )?;
+    remarks.hunt(&format!("{why}; the second dump is being taken"));
+    remarks.dump(&dump::take(
+        &jvm,
+        &Place::new(&after, false)?,
+        hunt.what,
+        wanted,
+    )?);
+    remarks.hunt("both dumps are taken");
     let trace = watch.map(Watch::into_trace).filter(|path| path.is_file());
     Ok(Hunted {
         folder,
@@ -79,14 +109,15 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Until enough growth was seen, the time is over, the user has enough, or there is nobody left to wait for.
+/// Until enough growth was seen, the time is over, the user has enough, or there is nobody left to wait for. Says
+/// which it was.
 fn wait(
     process: &Process,
     span: Span,
     folder: &Path,
-    mut watch: Option<&mut Watch>,
+    (mut watch, remarks): (Option<&mut Watch>, &mut Remarks<'_>),
     wanted: Wanted,
-) -> Result<()> {
+) -> Result<String> {
     let wait = Wait::start();
     let meter = Meter::new(wanted, folder);
     let mut message = format!("heapdiff: the second dump follows in {span}; Ctrl-C takes it now");
@@ -98,18 +129,20 @@ fn wait(
     loop {
         let left = span.0.saturating_sub(start.elapsed());
         if left.is_zero() {
-            return Ok(());
+            return Ok("the time is over".to_owned());
         }
         if !wait.pause(left.min(Duration::from_millis(200))) {
-            return Ok(());
+            return Ok("the wait was ended".to_owned());
         }
         meter.waited(start.elapsed());
         process.check_alive()?;
+        remarks.try_again();
         if let Some(seen) = watch.as_mut().and_then(|watch| watch.enough()) {
+            let said = format!("enough was seen: {seen}");
             if !wanted.quiet {
-                notes::said(&format!("enough was seen: {seen}"));
+                notes::said(&said);
             }
-            return Ok(());
+            return Ok(said);
         }
     }
 }

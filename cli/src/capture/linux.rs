@@ -7,6 +7,7 @@ use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
+use super::remarks::Remarks;
 use super::request::{Action, Agent, Capture, What};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
@@ -67,6 +68,7 @@ fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> 
     };
     let jvm = Jvm::attach(&process, capture.timeout)?;
     let taken = dump::take(&jvm, &place, what, capture.wanted)?;
+    Remarks::new(&jvm).dump(&taken);
     let not_gzipped = match what.gzip.is_some() && !taken.gzipped {
         true => " (not compressed: this JVM cannot)",
         false => "",

@@ -32,6 +32,8 @@ mod process;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
+mod remarks;
+#[cfg(target_os = "linux")]
 mod user;
 #[cfg(target_os = "linux")]
 mod watch;

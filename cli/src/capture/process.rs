@@ -167,6 +167,21 @@ impl Process {
         });
         found.ok().and(library)
     }
+
+    /// Files that it has mapped and whose paths end so, each once and no more than `most`. Such as are gone, or
+    /// have odd characters in their names, are left out.
+    pub(super) fn mapped(&self, end: &str, most: usize) -> Vec<String> {
+        let mut files: Vec<String> = Vec::new();
+        let found = mapped(self.pid, |path| {
+            if path.ends_with(end) && !path.contains('\\') && !files.iter().any(|f| f == path) {
+                files.push(path.to_owned());
+            }
+            files.len() >= most
+        });
+        // What was found until then is none the worse.
+        drop(found);
+        files
+    }
 }
 
 /// `process 4711 (com.acme.Main)`

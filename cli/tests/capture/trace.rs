@@ -61,9 +61,22 @@ fn growth_that_begins_late_is_dated() {
         let mut jvm = late(&jdk, &[&agent], ["5000", "9000"]);
         let mut lines = BufReader::new(jvm.stdout.take().expect("a pipe"));
         line(&mut lines, "READY 1");
+        // The agent makes its trace while the program runs already.
+        let written = || heapdiff_trace::Trace::open(&trace).and_then(|t| t.runs());
+        until("a trace", || written().is_ok_and(|runs| !runs.is_empty()));
         dump(home.path(), jvm.id(), "before.hprof");
         let began: u64 = line(&mut lines, "LEAK ").parse().expect("a time");
         line(&mut lines, "READY 2");
+        // Before one of all objects nothing is collected.
+        let all = [
+            "dump",
+            &jvm.id().to_string(),
+            "--all",
+            "-o",
+            "all.hprof",
+            "-q",
+        ];
+        run(home.path(), &all).well();
         dump(home.path(), jvm.id(), "after.hprof");
         drop(jvm.stdin.take());
         assert!(jvm.wait().expect("an end").success());
@@ -87,6 +100,13 @@ fn growth_that_begins_late_is_dated() {
             dated.abs_diff(began) <= 1500,
             "{dated} is not {began}: {history:#}"
         );
+        // Both dumps of live objects, which the agent sees by their collections, have one row each.
+        let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
+        let dumps = told.dumps(told.runs().expect("runs")[0].id).expect("dumps");
+        let paths: Vec<_> = dumps.iter().filter_map(|d| d.path.clone()).collect();
+        let taken = ["before.hprof", "all.hprof", "after.hprof"];
+        let taken = taken.map(|name| home.path().join(name).display().to_string());
+        assert_eq!((&paths[..], dumps.len()), (&taken[..], 3), "{dumps:?}");
         assert_eq!(history["began_within"], true);
         assert_eq!(history["basis"], "major", "{history:#}");
         assert!(
@@ -114,6 +134,27 @@ fn growth_that_begins_late_is_dated() {
         let other = ["before.hprof", "before.hprof", "--trace", "none.db"];
         run(home.path(), &other).failed(3, "none.db: No such file");
     }
+}
+
+/// How many phases the hunt has noted; each is what it should be.
+fn phases(trace: &heapdiff_trace::Trace) -> usize {
+    let run = &trace.runs().expect("runs")[0];
+    let notes = trace.notes(run.id).expect("notes");
+    let told: Vec<&str> = notes
+        .iter()
+        .filter_map(|note| note.text.strip_prefix("hunt: "))
+        .collect();
+    let starts = [
+        "the first dump is being taken",
+        "the first dump is taken; the second follows in 1h, or when something has grown by 200.0 KiB",
+        "enough was seen: byte[] of Late.remember(Late.java:",
+        "both dumps are taken",
+    ];
+    for (told, start) in told.iter().zip(starts) {
+        assert!(told.starts_with(start), "{told}");
+    }
+    assert_eq!(told.len(), starts.len(), "{told:?}");
+    told.len()
 }
 
 #[test]
@@ -151,6 +192,19 @@ fn a_hunt_ends_when_enough_grew() {
         assert!(
             said.contains("heapdiff: enough was seen: byte[] of Late.remember(Late.java:"),
             "{said}"
+        );
+        let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
+        let run = &trace.runs().expect("runs")[0];
+        assert_eq!(phases(&trace), 4);
+        // One row for each dump, with its path and in order, though the agent knows of them as well.
+        let dumps = trace.dumps(run.id).expect("dumps");
+        let paths: Vec<_> = dumps.iter().map(|d| d.path.as_deref()).collect();
+        let taken = ["before.hprof", "after.hprof"].map(|name| found.join(name));
+        let taken: Vec<_> = taken.iter().map(|path| path.to_str()).collect();
+        assert_eq!(paths, taken, "{dumps:?}");
+        assert!(
+            dumps[0].uptime_ms + 10_000 <= dumps[1].uptime_ms,
+            "{dumps:?}"
         );
         let names = files(&found);
         for name in ["after.hprof", "before.hprof", "report.json", "trace.db"] {

@@ -151,6 +151,16 @@ fn leak(
             browser.eval(&top)?
         ),
     };
+    let verdict = browser.eval(&format!(
+        "[{GRAPH}.dataset.verdict, document.querySelector('#list tbody .taken').textContent].join()"
+    ))?;
+    let grows = ["leak,leak", "growth,growth", "unclear,unclear"];
+    ensure!(
+        verdict
+            .as_str()
+            .is_some_and(|v| grows.iter().any(|g| v.starts_with(g))),
+        "the first line's verdict is {verdict}"
+    );
     let collections = number(browser, &format!("Number({GRAPH}.dataset.collections)"))?;
     ensure!(collections > 0.0, "no collection is marked");
     println!(

@@ -1,0 +1,142 @@
+//! What is added to the trace that the agent in a JVM is writing: how a hunt goes, and where dumps are.
+//!
+//! The trace is the JVM's user's, and so is whoever adds to it. It is worth no waiting and no error: what does not
+//! work at once is tried again as long as there is something else to wait for, and nothing is said.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use heapdiff_trace::{Beside, DumpTaken, TraceError, Written};
+
+use super::dump::Taken;
+use super::protocol::Jvm;
+
+/// Until what did not work is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// What SQLite puts beside a database that is being written, and maps.
+const INDEX: &str = "-shm";
+/// Databases that a JVM has open which are looked at.
+const MOST: usize = 16;
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What is to be added to the trace of a JVM.
+#[derive(Debug)]
+pub(super) struct Remarks<'a> {
+    jvm: &'a Jvm<'a>,
+    /// What could not be added yet, the oldest first: an agent that was just loaded is still making its trace.
+    waiting: VecDeque<Remark>,
+    next: Instant,
+}
+
+#[derive(Debug)]
+enum Remark {
+    Note {
+        time_ms: i64,
+        text: String,
+    },
+    Dump {
+        asked_ms: i64,
+        done_ms: i64,
+        path: String,
+    },
+}
+
+impl<'a> Remarks<'a> {
+    pub(super) fn new(jvm: &'a Jvm<'a>) -> Self {
+        Self {
+            jvm,
+            waiting: VecDeque::new(),
+            next: Instant::now(),
+        }
+    }
+
+    /// A note on how a hunt goes, which the live view shows as its progress.
+    pub(super) fn hunt(&mut self, text: &str) {
+        self.put(Remark::Note {
+            time_ms: now_ms(),
+            text: format!("hunt: {text}"),
+        });
+    }
+
+    /// Where a dump is.
+    pub(super) fn dump(&mut self, taken: &Taken) {
+        self.put(Remark::Dump {
+            asked_ms: taken.asked_ms,
+            done_ms: now_ms(),
+            path: taken.target.to_string_lossy().into_owned(),
+        });
+    }
+
+    fn put(&mut self, remark: Remark) {
+        self.waiting.push_back(remark);
+        self.next = Instant::now();
+        self.try_again();
+    }
+
+    /// Tries what did not work before, if that is a while ago.
+    pub(super) fn try_again(&mut self) {
+        while let Some(remark) = self.waiting.front()
+            && Instant::now() >= self.next
+        {
+            if !self.add(remark) {
+                self.next = Instant::now() + AGAIN;
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Adds it to the trace that the JVM writes: to one, unless somebody plays with us.
+    fn add(&self, remark: &Remark) -> bool {
+        let process = self.jvm.process;
+        let added = |path: &Path| {
+            // Other programs in the JVM may have databases, too.
+            let Ok(Some(mut trace)) = Beside::open(path, process.inner_pid) else {
+                return false;
+            };
+            matches!(remark.add_to(&mut trace), Ok(Written::Done))
+        };
+        open_databases(self.jvm)
+            .iter()
+            .any(|path| matches!(process.user.act(|| added(path)), Ok(true)))
+    }
+}
+
+impl Remark {
+    fn add_to(&self, trace: &mut Beside) -> Result<Written, TraceError> {
+        match self {
+            Self::Note { time_ms, text } => trace.note(*time_ms, text),
+            Self::Dump {
+                asked_ms,
+                done_ms,
+                path,
+            } => trace.dump(&DumpTaken {
+                asked_ms: *asked_ms,
+                done_ms: *done_ms,
+                path,
+            }),
+        }
+    }
+}
+
+/// The databases that the JVM has open, as far as they have the same names for us: not those in a container.
+fn open_databases(jvm: &Jvm<'_>) -> Vec<PathBuf> {
+    let mapped = jvm.process.mapped(INDEX, MOST);
+    let named = mapped.iter().filter_map(|path| path.strip_suffix(INDEX));
+    named
+        .map(PathBuf::from)
+        .filter(|path| {
+            let ours = fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
+            let theirs = jvm.root.identity_of(path);
+            matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs)
+        })
+        .collect()
+}

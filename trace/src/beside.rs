@@ -1,0 +1,310 @@
+//! What others than the agent add to a trace that it is writing: how a hunt goes, and where dumps are.
+//!
+//! Nobody waits for such a row. It is one short transaction that is given up when the file is not free within
+//! some milliseconds, and it leaves to the agent all that takes longer: moving the log into the database.
+//! The file may be anybody's, so its triggers do not run, and what takes too long is ended.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::database::{Database, TraceError};
+use crate::read::strange;
+use crate::write::{Written, is_busy};
+
+/// For the file to be free; a tick is written in less.
+const BUSY: Duration = Duration::from_millis(50);
+/// For all of it.
+const LONGEST: Duration = Duration::from_millis(200);
+/// Steps of SQLite's virtual machine between two looks at the clock.
+const STRIDE: i32 = 1000;
+/// How far from its request, besides the pause, a dump's collection is: the JVM may be busy, and clocks are read
+/// one after the other.
+pub(crate) const APART_MS: i64 = 5000;
+
+/// A trace to which a JVM is writing, open to add a row.
+#[derive(Debug)]
+pub struct Beside {
+    database: Database,
+    run: i64,
+    /// Time of day less uptime.
+    clock: i64,
+}
+
+/// A dump that was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct DumpTaken<'a> {
+    /// When it was asked for, milliseconds since 1970.
+    pub asked_ms: i64,
+    /// When it was done.
+    pub done_ms: i64,
+    /// Where it is.
+    pub path: &'a str,
+}
+
+impl Beside {
+    /// Opens a trace that is there; none if no JVM of this process id is writing to it.
+    ///
+    /// # Errors
+    /// The file cannot be opened to be written, is no trace, or one of another version.
+    pub fn open(path: &Path, pid: u32) -> Result<Option<Self>, TraceError> {
+        let mut database = Database::open_to_add(path, BUSY)?;
+        let version = database.version();
+        let guarded = guard(database.connection_mut(), version);
+        let table = guarded.map_err(|e| database.error(e))?;
+        if let Some(table) = table {
+            let path = path.to_owned();
+            return Err(TraceError::Table { path, table });
+        }
+        let run = "SELECT id, started_ms FROM run WHERE pid = ?1 AND ended_ms IS NULL ORDER BY id DESC LIMIT 1";
+        let found = database
+            .connection()
+            .query_row(run, [pid], |row| Ok((row.get(0)?, row.get(1)?)));
+        let found: Option<(i64, i64)> = found.optional().map_err(|e| database.error(e))?;
+        let Some((run, started)) = found else {
+            return Ok(None);
+        };
+        // Uptimes go on when the machine's clock is set.
+        let tick =
+            "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
+        let clock = database
+            .connection()
+            .query_row(tick, [run], |row| row.get(0))
+            .optional()
+            .map_err(|e| database.error(e))?;
+        Ok(Some(Self {
+            database,
+            run,
+            clock: clock.unwrap_or(started),
+        }))
+    }
+
+    /// Adds a note on the run.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn note(&mut self, time_ms: i64, text: &str) -> Result<Written, TraceError> {
+        let run = self.run;
+        self.add(|connection| {
+            let sql = "INSERT INTO note (run, time_ms, text) VALUES (?1, ?2, ?3)";
+            connection.execute(sql, params![run, time_ms, text])
+        })
+    }
+
+    /// Says where a dump is. The agent knows of dumps before which the heap is collected: if it has told of this
+    /// one, its row gets the path; if it is going to, it finds the path there.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn dump(&mut self, dump: &DumpTaken<'_>) -> Result<Written, TraceError> {
+        let (run, clock) = (self.run, self.clock);
+        self.add(|connection| {
+            let known = "UPDATE dump SET path = ?4 WHERE id = (SELECT id FROM dump WHERE run = ?1 AND path IS NULL
+                AND time_ms BETWEEN ?2 AND ?3 ORDER BY id DESC LIMIT 1)";
+            let (from, to) = (dump.asked_ms.saturating_sub(1000), dump.done_ms.saturating_add(1000));
+            let changed = connection.execute(known, params![run, from, to, dump.path])?;
+            if changed > 0 {
+                return Ok(changed);
+            }
+            let new = "INSERT INTO dump (run, time_ms, uptime_ms, path) VALUES (?1, ?2, ?3, ?4)";
+            let uptime = dump.asked_ms.saturating_sub(clock).max(0);
+            connection.execute(new, params![run, dump.asked_ms, uptime, dump.path])
+        })
+    }
+
+    fn add(
+        &mut self,
+        row: impl FnOnce(&Connection) -> rusqlite::Result<usize>,
+    ) -> Result<Written, TraceError> {
+        let connection = self.database.connection_mut();
+        let done = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .and_then(|t| {
+                row(&t)?;
+                t.commit()
+            });
+        match done {
+            Ok(()) => Ok(Written::Done),
+            Err(error) if is_busy(&error) => Ok(Written::Busy),
+            Err(error) => Err(self.database.error(error)),
+        }
+    }
+}
+
+/// Takes from the file what it could do to us or to those who wait for it; the first table that is none.
+fn guard(connection: &mut Connection, version: i32) -> rusqlite::Result<Option<&'static str>> {
+    let end = Instant::now() + LONGEST;
+    connection.progress_handler(STRIDE, Some(move || Instant::now() > end))?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    for (setting, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
+    ] {
+        connection.set_db_config(setting, on)?;
+    }
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    strange(connection, version)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Beside, DumpTaken};
+    use crate::synthetic::{STARTED_MS, Scene, write};
+    use crate::{Collection, Database, Limits, Run, Tick, Trace, TraceError, Writer, Written};
+
+    struct Nameless;
+
+    impl crate::Names for Nameless {
+        fn class(&self, _: u32) -> Option<std::sync::Arc<str>> {
+            None
+        }
+
+        fn stack(&self, _: u32) -> (Vec<crate::FrameName>, bool) {
+            (Vec::new(), false)
+        }
+    }
+
+    const START: i64 = 1_700_000_000_000;
+
+    fn run() -> Run {
+        Run {
+            uid: "7-1".into(),
+            pid: 7,
+            started_ms: START,
+            ..Run::default()
+        }
+    }
+
+    /// A tick that ends then, with a collection for a dump that ended then and took so long.
+    fn tick(uptime_ms: i64, dumped: Option<(i64, i64)>) -> Tick {
+        let collections = dumped.map(|(ms, took)| Collection {
+            time_ms: START + ms,
+            uptime_ms: ms,
+            pause_us: took.unsigned_abs() * 1000,
+            ..Collection::default()
+        });
+        Tick {
+            time_ms: START + uptime_ms,
+            uptime_ms,
+            collections: collections.into_iter().collect(),
+            dumps: dumped
+                .map(|(ms, _)| (START + ms, ms, None))
+                .into_iter()
+                .collect(),
+            ..Tick::default()
+        }
+    }
+
+    fn dumps(trace: &Trace) -> Vec<(u64, Option<String>)> {
+        let run = trace.runs().unwrap().pop().unwrap();
+        let dumps = trace.dumps(run.id).unwrap();
+        dumps.into_iter().map(|d| (d.uptime_ms, d.path)).collect()
+    }
+
+    #[test]
+    fn a_dump_has_one_row_whoever_tells_of_it_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
+        let trace = Trace::open(&path).unwrap();
+        let mut beside = Beside::open(&path, 7).unwrap().unwrap();
+        let mut wrote =
+            |tick| assert_eq!(writer.tick(&Nameless, &(), || tick).unwrap(), Written::Done);
+        let mut told = |asked: i64, done: i64, path| {
+            let (asked_ms, done_ms) = (START + asked, START + done);
+            let dump = DumpTaken {
+                asked_ms,
+                done_ms,
+                path,
+            };
+            assert_eq!(beside.dump(&dump).unwrap(), Written::Done);
+        };
+        // The agent first: the dump took longer than a tick.
+        wrote(tick(1000, Some((900, 40))));
+        told(850, 2100, "/d/one");
+        // The agent later; its collection took nine seconds.
+        told(3000, 14_000, "/d/two");
+        wrote(tick(15_000, Some((13_500, 9000))));
+        // No collection at all, and nobody who says where it is.
+        told(30_000, 31_000, "/d/all");
+        wrote(tick(50_000, Some((45_000, 40))));
+        // The next run of the file has nothing to do with it.
+        let some = |path: &str| Some(path.to_owned());
+        assert_eq!(
+            dumps(&trace),
+            [
+                (900, some("/d/one")),
+                (3000, some("/d/two")),
+                (30_000, some("/d/all")),
+                (45_000, None)
+            ]
+        );
+    }
+
+    #[test]
+    fn nobody_waits_for_a_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        assert!(Beside::open(&path, 7).is_err());
+        assert!(!path.exists(), "nothing is made");
+        let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
+        let written = writer.tick(&Nameless, &(), || tick(1000, None));
+        assert_eq!(written.unwrap(), Written::Done);
+        assert!(Beside::open(&path, 8).unwrap().is_none(), "another JVM");
+        let holder = Database::create(&path).unwrap();
+        holder
+            .connection()
+            .execute_batch("BEGIN IMMEDIATE")
+            .unwrap();
+        let begun = Instant::now();
+        let mut beside = Beside::open(&path, 7).unwrap().unwrap();
+        assert_eq!(beside.note(START, "hunt: x").unwrap(), Written::Busy);
+        assert!(begun.elapsed() < Duration::from_secs(1));
+        holder.connection().execute_batch("ROLLBACK").unwrap();
+        let mut beside = Beside::open(&path, 7).unwrap().unwrap();
+        assert_eq!(beside.note(START + 5, "hunt: y").unwrap(), Written::Done);
+        let trace = Trace::open(&path).unwrap();
+        let last = trace.last_note(1, "hunt: ").unwrap().unwrap();
+        assert_eq!(last.text, "hunt: y");
+        assert!(trace.last_note(1, "Hunt").unwrap().is_none());
+        writer.end(START + 2000).unwrap();
+        assert!(Beside::open(&path, 7).unwrap().is_none(), "it has ended");
+    }
+
+    #[test]
+    fn what_a_file_would_do_is_not_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let scene = Scene {
+            running: true,
+            ..Scene::default()
+        };
+        write(&path, &scene).unwrap();
+        let database = Database::create(&path).unwrap();
+        let trap = "CREATE TRIGGER trap AFTER INSERT ON note BEGIN DELETE FROM tick; END";
+        database.connection().execute_batch(trap).unwrap();
+        let mut beside = Beside::open(&path, 4711).unwrap().unwrap();
+        assert_eq!(beside.note(STARTED_MS, "hunt: z").unwrap(), Written::Done);
+        let ticks = "SELECT count(*) FROM tick";
+        let ticks: i64 = database
+            .connection()
+            .query_row(ticks, [], |r| r.get(0))
+            .unwrap();
+        assert_eq!(ticks, 120);
+        let fake = "DROP TABLE note; CREATE VIEW note AS SELECT 1 AS run, 2 AS time_ms, 3 AS text";
+        database.connection().execute_batch(fake).unwrap();
+        let refused = Beside::open(&path, 4711);
+        assert!(matches!(
+            refused,
+            Err(TraceError::Table { table: "note", .. })
+        ));
+    }
+}

@@ -1,0 +1,128 @@
+//! Rankings that were told lately. A page asks again with each tick, and to rank a long trace takes a while:
+//! so that most of the time is left for others a ranking is told again until ten times as long has passed as
+//! it took. Lines are drawn anew with each answer; only their order, and which they are, is that old.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use heapdiff_trace::{By, Ranking, Timeline, Trace, TraceError, Window, rank};
+
+/// How many times as long as it took a ranking holds.
+const HOLDS: u32 = 10;
+/// Rankings that are kept: those of all pages that look at a trace.
+const MOST: usize = 16;
+/// Ticks may be that long, and come late: a window that follows them moves on in steps.
+const STEP: Duration = Duration::from_secs(2);
+
+/// Those of one trace.
+#[derive(Debug, Default)]
+pub(crate) struct Rankings(Vec<Told>);
+
+#[derive(Debug)]
+struct Told {
+    run: i64,
+    by: By,
+    window: Window,
+    at: Instant,
+    until: Instant,
+    ranking: Arc<Ranking>,
+}
+
+impl Rankings {
+    /// The ranking of a run's window: a new one, or one that still holds.
+    pub(crate) fn of(
+        &mut self,
+        trace: &Trace,
+        (run, timeline): (i64, &Timeline),
+        by: By,
+        window: Window,
+    ) -> Result<Arc<Ranking>, TraceError> {
+        self.of_by(run, by, window, || rank(trace, timeline, by))
+    }
+
+    fn of_by<E>(
+        &mut self,
+        run: i64,
+        by: By,
+        window: Window,
+        make: impl FnOnce() -> Result<Ranking, E>,
+    ) -> Result<Arc<Ranking>, E> {
+        let begun = Instant::now();
+        self.0.retain(|told| begun < told.until);
+        let same = |told: &&Told| told.run == run && told.by == by && told.follows(window, begun);
+        if let Some(told) = self.0.iter().find(same) {
+            return Ok(Arc::clone(&told.ranking));
+        }
+        let ranking = Arc::new(make()?);
+        let done = Instant::now();
+        if self.0.len() >= MOST {
+            self.0.remove(0);
+        }
+        self.0.push(Told {
+            run,
+            by,
+            window,
+            at: begun,
+            until: done + (done - begun) * HOLDS,
+            ranking: Arc::clone(&ranking),
+        });
+        Ok(ranking)
+    }
+}
+
+impl Told {
+    /// Whether a window is this one, moved on by no more than the time that has passed: one of the same length, or
+    /// one that begins with the run.
+    fn follows(&self, window: Window, now: Instant) -> bool {
+        let moved = window.to_ms.checked_sub(self.window.to_ms);
+        let passed = (now.saturating_duration_since(self.at) + STEP).as_millis();
+        let length = |w: Window| w.to_ms.saturating_sub(w.from_ms);
+        moved.is_some_and(|ms| u128::from(ms) <= passed)
+            && (window.from_ms == self.window.from_ms || length(window) == length(self.window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use heapdiff_trace::synthetic::{Scene, write};
+    use heapdiff_trace::{By, Timeline, Trace, Window, rank};
+
+    use super::Rankings;
+
+    #[test]
+    fn what_took_long_is_told_again_for_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        write(&path, &Scene::default()).unwrap();
+        let trace = Trace::open(&path).unwrap();
+        let run = trace.runs().unwrap().remove(0);
+        let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
+        let mut rankings = Rankings::default();
+        let mut made = 0;
+        let mut ask = |run_id, by, from_ms, to_ms, ms| {
+            let window = Window { from_ms, to_ms };
+            let ranking = rankings.of_by(run_id, by, window, || {
+                made += 1;
+                std::thread::sleep(Duration::from_millis(ms));
+                Ok::<_, Infallible>(rank(&trace, &timeline, by).unwrap())
+            });
+            let Ok(_) = ranking;
+            made
+        };
+        // It holds for ten seconds: the test does not take as long.
+        assert_eq!(ask(1, By::Class, 0, 60_000, 1000), 1);
+        assert_eq!(ask(1, By::Class, 0, 60_000, 0), 1);
+        assert_eq!(ask(1, By::Class, 0, 61_000, 0), 1, "it goes on");
+        assert_eq!(ask(1, By::Class, 1000, 61_000, 0), 1, "it moves on");
+        assert_eq!(ask(1, By::Class, 0, 90_000, 0), 2, "another time");
+        assert_eq!(ask(1, By::Class, 20_000, 60_000, 0), 3, "another part");
+        assert_eq!(ask(1, By::Site, 0, 60_000, 0), 4);
+        assert_eq!(ask(2, By::Class, 0, 60_000, 0), 5);
+        // What took no time is not told again.
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(ask(2, By::Class, 0, 60_000, 0), 6);
+    }
+}
