@@ -4,6 +4,7 @@ pub mod dumps;
 pub mod hostile;
 pub mod jvm;
 pub mod programs;
+pub mod recordings;
 pub mod sampled;
 pub mod scenarios;
 pub mod writer;
