@@ -14,6 +14,25 @@ use crate::error::{Damage, Fault, JfrError};
 const MOST_BYTES: u64 = 2 << 30;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
+/// Whether a file begins as a recording does, gzipped or not.
+///
+/// # Errors
+/// It cannot be opened or read.
+pub fn is_recording(path: &Path) -> io::Result<bool> {
+    let mut first = [0; 4];
+    let file = File::open(path)?;
+    // What is no file is not there any more once it was read.
+    if !file.metadata()?.is_file() {
+        return Ok(false);
+    }
+    let mut packed = BufReader::new(file);
+    let read = match packed.fill_buf()?.starts_with(GZIP) {
+        true => MultiGzDecoder::new(packed).read_exact(&mut first),
+        false => packed.read_exact(&mut first),
+    };
+    Ok(read.is_ok() && first == MAGIC)
+}
+
 /// A recording that is read from front to end.
 pub(crate) struct Chunks {
     input: Box<dyn Read>,

@@ -33,6 +33,7 @@ mod names;
 mod recording;
 mod types;
 
+pub use chunks::is_recording;
 pub use error::{Damage, Fault, JfrError};
 pub use names::{Frame, NameId, Names, Stack, StackId};
 pub use recording::{Collection, Event, HeapSummary, Jvm, Recording, Sample, State};

@@ -38,6 +38,8 @@ pub struct Timeline {
     collections: Vec<Collection>,
     from: usize,
     to: usize,
+    /// Whether what is alive was looked for a few times only, in a recording.
+    survivors: bool,
 }
 
 impl Timeline {
@@ -48,7 +50,9 @@ impl Timeline {
     pub fn of(trace: &Trace, run: &Run, window: Window) -> Result<Self, TraceError> {
         let ticks = trace.ticks(run.id)?;
         let collections = trace.collections(run.id)?;
-        Ok(Self::new(ticks, collections, window))
+        let mut timeline = Self::new(ticks, collections, window);
+        timeline.survivors = run.strategy == crate::RECORDING;
+        Ok(timeline)
     }
 
     fn new(ticks: Vec<Tick>, collections: Vec<Collection>, window: Window) -> Self {
@@ -61,6 +65,7 @@ impl Timeline {
             collections,
             from,
             to: to.max(from),
+            survivors: false,
         }
     }
 
@@ -109,6 +114,9 @@ pub enum Basis {
     Collections,
     /// The least in equal parts of the time: nothing was collected.
     Ticks,
+    /// The same, of what a recording found alive at its last look, by when that was allocated. What was
+    /// alive before and was not found any more is not known, so a cache whose content changes seems to grow.
+    Survivors,
 }
 
 impl Basis {
@@ -119,6 +127,7 @@ impl Basis {
             Self::Major => "major",
             Self::Collections => "collections",
             Self::Ticks => "ticks",
+            Self::Survivors => "survivors",
         }
     }
 }
@@ -154,13 +163,18 @@ impl Points {
             [first, .., last] => Some([*first, *last]),
             _ => None,
         };
-        let (basis, ranges) = if major.len() >= LEAST_MAJOR {
+        let ticks = || -> Vec<(usize, usize)> {
+            let ticks = timeline.from..timeline.to;
+            joined(&ticks.map(|i| (i, i)).collect::<Vec<_>>())
+        };
+        let (basis, ranges) = if timeline.survivors {
+            (Basis::Survivors, ticks())
+        } else if major.len() >= LEAST_MAJOR {
             (Basis::Major, thinned(&major))
         } else if !any.is_empty() {
             (Basis::Collections, joined(&any))
         } else {
-            let ticks: Vec<(usize, usize)> = (timeline.from..timeline.to).map(|i| (i, i)).collect();
-            (Basis::Ticks, joined(&ticks))
+            (Basis::Ticks, ticks())
         };
         Self {
             basis,

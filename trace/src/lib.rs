@@ -28,6 +28,9 @@ pub mod synthetic;
 mod write;
 mod write_names;
 
+/// The `strategy` of runs that were imported from a recording.
+pub const RECORDING: &str = "recording";
+
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
