@@ -105,7 +105,8 @@ impl Options {
             // The JVM wants an absolute path.
             return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
         }
-        run::build_products()
+        let built = run::Products::build()?;
+        Ok((built.heapdiff(), built.agent()))
     }
 }
 

@@ -176,10 +176,7 @@ fn heapdiff(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.heapdiff {
         return Ok(given.clone());
     }
-    run::run(run::cargo().args(["build", "--release", "--package", "heapdiff"]))?;
-    Ok(run::target_dir()
-        .join("release")
-        .join(format!("heapdiff{}", std::env::consts::EXE_SUFFIX)))
+    Ok(run::Products::build()?.heapdiff())
 }
 
 /// Runs all jobs in turn, as often as asked, so that a change of the machine's

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::run::{cargo, root, run};
+use crate::run::{Products, root, run};
 use crate::tools;
 use devtools::Browser;
 
@@ -70,21 +70,13 @@ fn reports(options: &Options, program: &Path) -> Result<()> {
     let folder = fs::canonicalize(folder)?;
     let (small, large) = (folder.join("small.html"), folder.join("large.html"));
     let dumps = ["before", "after"].map(|d| root().join(format!("testdata/sampled-{d}.hprof.gz")));
-    run(release("run")
-        .args(["--package", "heapdiff", "--"])
+    let built = Products::as_tested()?;
+    run(Command::new(built.heapdiff())
         .args(&dumps)
         .arg("-o")
         .arg(&small))?;
-    run(release("run")
-        .args([
-            "--package",
-            "heapdiff-report",
-            "--example",
-            "page",
-            "--",
-            "1000",
-            "100000",
-        ])
+    run(Command::new(built.example("page"))
+        .args(["1000", "100000"])
         .arg(&large))?;
     let mut browser = Browser::start(program)?;
     for (file, find, shrank) in [(&small, "Orders", false), (&large, "Handler3", true)] {
@@ -116,14 +108,6 @@ fn reports(options: &Options, program: &Path) -> Result<()> {
     }
     println!("both pages work");
     Ok(())
-}
-
-/// Built as the tests are, so that nothing is built twice.
-fn release(what: &str) -> Command {
-    let mut command = cargo();
-    command.args([what, "--release", "--locked", "--quiet"]);
-    crate::ci::quick(&mut command);
-    command
 }
 
 /// Loads a page without any network, and waits until it has drawn itself.

@@ -2,8 +2,6 @@
 
 use anyhow::Result;
 
-use std::process::Command;
-
 use crate::{accuracy, bench, browser, fuzz, java, overhead, parquet, run, tools};
 
 /// Everything that has to pass before a change is merged.
@@ -38,22 +36,13 @@ pub(crate) fn test() -> Result<()> {
     tools::ensure_readers()?;
     let mut tests = run::cargo();
     tests.args(["test", "--workspace", "--release", "--locked"]);
-    run::run(quick(&mut tests).env("JAVA_HOME", home.home()))
-}
-
-/// Optimising across crates takes longer than it saves in tests: there are some thirty programs to link.
-pub(crate) fn quick(command: &mut Command) -> &mut Command {
-    command
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
+    run::run(run::quick(&mut tests).env("JAVA_HOME", home.home()))
 }
 
 /// The dumps that are kept in testdata, made again.
 pub(crate) fn dumps() -> Result<()> {
     java::ensure_jdk()?;
-    run::run(run::cargo().args(["build", "--release", "--package", "heapdiff-agent"]))?;
-    let library = run::target_dir().join("release/libheapdiff_agent.so");
+    let library = run::Products::build()?.agent();
     let folder = run::root().join("testdata");
     let mut files = testdata::regenerate_dumps(&folder)?;
     files.extend(testdata::make_sampled_dumps(&folder, &library, 9)?);

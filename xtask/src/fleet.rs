@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::run::{self, build_products, cargo, shown};
+use crate::java;
+use crate::run::{self, Products, shown};
 use crate::tools::ensure_python;
-use crate::{ci, java};
 
 /// The version the job is tested with.
 const PYSPARK: &str = "pyspark==4.0.1";
@@ -29,9 +29,10 @@ struct Leak {
 pub(crate) fn fleet() -> Result<()> {
     let jdk = java::ensure_jdk()?;
     let python = ensure_python(&run::target_dir().join("spark"), &[PYSPARK])?;
-    let (heapdiff, _) = build_products()?;
+    let built = Products::as_tested()?;
+    let heapdiff = built.heapdiff();
     let folder = tempfile::tempdir()?;
-    let mut expected = traces(folder.path())?;
+    let mut expected = traces(&built.example("traces"), folder.path())?;
     expected.sort_by_key(|leak| -leak.growth_bytes);
 
     let fleet = folder.path().join("fleet");
@@ -83,12 +84,9 @@ pub(crate) fn fleet() -> Result<()> {
 }
 
 /// Writes the traces; what is to be found in them.
-fn traces(folder: &Path) -> Result<Vec<Leak>> {
-    let mut make = cargo();
-    make.args(["run", "--release", "--locked", "--quiet"])
-        .args(["--package", "heapdiff-fleet", "--example", "traces", "--"])
-        .arg(folder);
-    ci::quick(&mut make);
+fn traces(make: &Path, folder: &Path) -> Result<Vec<Leak>> {
+    let mut make = Command::new(make);
+    make.arg(folder);
     let output = make.output()?;
     ensure!(
         output.status.success(),

@@ -48,10 +48,10 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
     });
     let mut harness = run::cargo();
     harness
-        .args(["test", "--package=hprof", "--package=heapdiff-diff"])
-        .args(["--locked", "--test", "fuzz_smoke"]);
+        .args(["test", "--workspace", "--locked"])
+        .args(["--test", "fuzz_smoke"]);
     if options.as_tested {
-        crate::ci::quick(harness.arg("--release"));
+        run::quick(harness.arg("--release"));
     } else {
         // Overflow is checked here, unlike in the release tests.
         harness.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");

@@ -214,12 +214,5 @@ fn agent(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.agent {
         return Ok(given.clone());
     }
-    run::run(run::cargo().args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "heapdiff-agent",
-    ]))?;
-    Ok(run::target_dir().join("release/libheapdiff_agent.so"))
+    Ok(run::Products::build()?.agent())
 }

@@ -4,8 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::ci::quick;
-use crate::run::{cargo, root, run, target_dir};
+use crate::run::{Products, root, run, target_dir};
 use crate::tools;
 
 const CHECK: &str = include_str!("parquet/check.py");
@@ -13,14 +12,7 @@ const CHECK: &str = include_str!("parquet/check.py");
 /// Exports the kept dumps and has pyarrow look at them.
 pub(crate) fn parquet() -> Result<()> {
     let python = tools::ensure_python(&target_dir().join("pyarrow"), &["pyarrow"])?;
-    run(quick(cargo().args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "heapdiff",
-    ])))?;
-    let program = target_dir().join("release/heapdiff");
+    let program = Products::as_tested()?.heapdiff();
     for name in ["after.hprof.gz", "sampled-after.hprof.gz"] {
         let dump = root().join("testdata").join(name);
         let folder = tempfile::tempdir()?;

@@ -108,7 +108,8 @@ pub(crate) fn real(options: &Options) -> Result<()> {
         names()
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
-    let products = run::build_products()?;
+    let built = run::Products::build()?;
+    let products = (built.heapdiff(), built.agent());
     let mut page = String::from(
         "# Published programs that leak\n\n\
          Made by `cargo xtask real -o notes/real-software.md`. Each program runs with the agent \

@@ -48,13 +48,55 @@ pub(crate) fn shown(command: &Command) -> String {
         .join(" ")
 }
 
-/// Builds the program and the agent's library; where they are, absolute as the JVM wants it.
-pub(crate) fn build_products() -> Result<(PathBuf, PathBuf)> {
-    let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
-    run(cargo()
-        .args(["build", "--release", "--locked"])
-        .args(packages))?;
-    let folder = std::path::absolute(target_dir().join("release"))?;
-    let program = format!("heapdiff{}", env::consts::EXE_SUFFIX);
-    Ok((folder.join(program), folder.join("libheapdiff_agent.so")))
+/// What was built; paths are absolute, as the JVM wants them.
+#[derive(Debug)]
+pub(crate) struct Products {
+    folder: PathBuf,
+}
+
+impl Products {
+    /// Built for use.
+    pub(crate) fn build() -> Result<Self> {
+        Self::built_by(&mut cargo())
+    }
+
+    /// Built as the tests are; after them there is nothing left to build.
+    pub(crate) fn as_tested() -> Result<Self> {
+        Self::built_by(quick(&mut cargo()))
+    }
+
+    /// The whole workspace with its examples: for a part of it cargo chooses other features, and builds anew
+    /// what others share.
+    fn built_by(cargo: &mut Command) -> Result<Self> {
+        run(cargo
+            .args(["build", "--workspace", "--release", "--locked", "--quiet"])
+            .args(["--bins", "--lib", "--examples"]))?;
+        let folder = std::path::absolute(target_dir().join("release"))?;
+        Ok(Self { folder })
+    }
+
+    pub(crate) fn heapdiff(&self) -> PathBuf {
+        self.program("heapdiff")
+    }
+
+    pub(crate) fn agent(&self) -> PathBuf {
+        self.folder.join("libheapdiff_agent.so")
+    }
+
+    pub(crate) fn example(&self, name: &str) -> PathBuf {
+        self.program(&format!("examples/{name}"))
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.folder
+            .join(format!("{name}{}", env::consts::EXE_SUFFIX))
+    }
+}
+
+/// Optimising across crates takes longer than it saves in tests: there are some thirty programs to link.
+pub(crate) fn quick(command: &mut Command) -> &mut Command {
+    command
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
 }

@@ -12,10 +12,10 @@ use heapdiff_trace::synthetic::{self, SITES, Scene, Site};
 use serde_json::json;
 use testdata::jvm::{Launch, Target};
 
+use super::decode;
 use super::devtools::Browser;
-use super::{decode, release};
 use crate::java;
-use crate::run::{run, target_dir};
+use crate::run::Products;
 
 /// Requests until the leak has to be the first line.
 const REQUESTS: usize = 10;
@@ -28,15 +28,8 @@ const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hac
 /// Checks the page, and keeps a picture of it in a folder if that is wanted.
 pub(super) fn live(program: &Path, agent: Option<&Path>, keep: Option<&Path>) -> Result<()> {
     println!("==> the live view");
-    run(release("build").args(["--package", "heapdiff"]))?;
-    let built = target_dir().join("release");
-    let agent = match agent {
-        Some(agent) => agent.to_owned(),
-        None => {
-            run(release("build").args(["--package", "heapdiff-agent"]))?;
-            built.join("libheapdiff_agent.so")
-        }
-    };
+    let built = Products::as_tested()?;
+    let agent = agent.map_or_else(|| built.agent(), Path::to_owned);
     let folder = tempfile::tempdir()?;
     let mut browser = Browser::start(program)?;
     leak(&mut browser, &built, &agent, folder.path(), keep).context("a leaking service")?;
@@ -52,8 +45,8 @@ struct Ui {
 }
 
 impl Ui {
-    fn start(built: &Path, trace: &Path) -> Result<Self> {
-        let child = Command::new(built.join("heapdiff"))
+    fn start(built: &Products, trace: &Path) -> Result<Self> {
+        let child = Command::new(built.heapdiff())
             .args(["ui", "--quiet"])
             .arg(trace)
             .stdin(Stdio::null())
@@ -93,10 +86,25 @@ fn open(browser: &mut Browser, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
+/// Waits until the agent has made its trace: it does so on a thread of its own, beside the program's.
+fn written(built: &Products, trace: &Path) -> Result<()> {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let mut info = Command::new(built.heapdiff());
+        let info = info.args(["trace", "info"]).arg(trace).output()?;
+        if info.status.success() {
+            return Ok(());
+        }
+        let why = String::from_utf8_lossy(&info.stderr);
+        ensure!(Instant::now() < until, "no trace: {why}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// A service that keeps a `byte[]` for each request: the page has to say so within ten of them.
 fn leak(
     browser: &mut Browser,
-    built: &Path,
+    built: &Products,
     agent: &Path,
     folder: &Path,
     keep: Option<&Path>,
@@ -116,6 +124,7 @@ fn leak(
         let line = service.wait_line("LISTENING ")?;
         line.trim_start_matches("LISTENING ").trim().parse()?
     };
+    written(built, &trace)?;
     let ui = Ui::start(built, &trace)?;
     open(browser, &ui)?;
     choose(browser, "by", "site")?;
@@ -214,12 +223,16 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "it is of {of}"
     );
+    // The page moves to the next stacks when they come: later moves would be undone by it.
+    let shown = "document.querySelector('#flame > .flame').dataset.seen";
+    browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;
     for key in ["ArrowDown", "Enter"] {
         browser.key(key)?;
     }
     let chosen = "document.querySelector('#list tr[aria-selected=true]')?.rowIndex === 2";
     browser.wait(chosen)?;
+    browser.wait(&format!("{shown} === undefined"))?;
     browser.key("ArrowUp")?;
     Ok(())
 }
@@ -300,7 +313,7 @@ fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
 }
 
 /// Names that are HTML stay text.
-fn hostile(browser: &mut Browser, built: &Path, folder: &Path) -> Result<()> {
+fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     let trace: PathBuf = folder.join("hostile.db");
     let site = Site {
         class: HOSTILE,
