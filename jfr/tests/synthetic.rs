@@ -114,7 +114,7 @@ fn every_cut_leaves_what_is_before_it() {
 fn damage_does_no_harm() {
     let chunk = live_objects(0).finish();
     let mut rng = Rng::new(7);
-    for run in 0..20_000 {
+    for run in 0..5000 {
         let mut bytes = chunk.clone();
         for _ in 0..=rng.below(4) {
             // What describes the rest is at the end.

@@ -10,3 +10,4 @@ pub mod scenarios;
 pub mod writer;
 
 pub use dumps::{make_sampled_dumps, regenerate_dumps};
+pub use recordings::make_recording;

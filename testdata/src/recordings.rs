@@ -1,8 +1,13 @@
 //! Flight recordings: of a JVM, and such that no JVM made, byte by byte. Shares no code with the reader.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::jvm::{Jdk, JvmError, Launch};
 
@@ -14,16 +19,19 @@ use crate::jvm::{Jdk, JvmError, Launch};
 pub fn record(jdk: &Jdk, file: &Path, steps: u32) -> Result<u64, JvmError> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/jfr");
     let classes = jdk.compile(&folder.join("Recorded.java"))?;
-    let option = format!(
-        "-XX:StartFlightRecording=filename={},settings={}",
-        file.display(),
-        folder.join("recorded.jfc").display(),
-    );
+    let home = file.parent().unwrap_or_else(|| Path::new("."));
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    // Arguments are in the recording, so they have nothing of this machine.
+    let option = format!("-XX:StartFlightRecording=filename={name},settings=recorded.jfc");
+    let settings = home.join("recorded.jfc");
+    fs::copy(folder.join("recorded.jfc"), &settings)
+        .map_err(|error| JvmError::file(&settings, error))?;
     let mut target = Launch::class(jdk, &classes, "Recorded")
+        .clean_in(home)
         .flags([
             "-XX:+UseSerialGC",
             "-Xmx64m",
-            "-XX:TLABSize=16k",
+            "-XX:TLABSize=128k",
             "-XX:-ResizeTLAB",
         ])
         .flag(option)
@@ -33,6 +41,29 @@ pub fn record(jdk: &Jdk, file: &Path, steps: u32) -> Result<u64, JvmError> {
     let kept = target.wait_line("KEPT ")?;
     target.finish()?;
     Ok(kept.trim_start_matches("KEPT ").parse().unwrap_or(0))
+}
+
+/// Makes `recorded.jfr.gz` in this folder, in place of what is there, of the newest JDK that was found.
+///
+/// # Errors
+/// The JVM fails, or the file cannot be written.
+pub fn make_recording(out_dir: &Path) -> Result<PathBuf, JvmError> {
+    let jdk = Jdk::all_for_scenarios().pop();
+    let jdk = jdk.ok_or_else(|| JvmError::NoJdk("17 or later".to_owned()))?;
+    let home = std::env::temp_dir().join(format!("recorded-{}", std::process::id()));
+    fs::create_dir_all(&home).map_err(|error| JvmError::file(&home, error))?;
+    let file = home.join("recorded.jfr");
+    let packed = record(&jdk, &file, 12).and_then(|_| {
+        let bytes = fs::read(&file).map_err(|error| JvmError::file(&file, error))?;
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        let done = gzip.write_all(&bytes).and_then(|()| gzip.finish());
+        let path = out_dir.join("recorded.jfr.gz");
+        let written = done.and_then(|packed| fs::write(&path, packed));
+        written.map_err(|error| JvmError::file(&path, error))?;
+        Ok(path)
+    });
+    let _ = fs::remove_dir_all(&home);
+    packed
 }
 
 /// How many there are of each event, as the JDK's own tool counts them; events that there are none of are left out.

@@ -152,6 +152,9 @@ struct ImportArgs {
     /// A name for the program
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
+    /// The machine that it ran on, which recordings do not tell
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     /// Errors only on standard error
     #[arg(short, long)]
     quiet: bool,
@@ -218,6 +221,7 @@ impl ImportArgs {
             force: self.force,
             tick: self.tick,
             service: self.service,
+            host: self.host,
             quiet: self.quiet,
         }))
     }

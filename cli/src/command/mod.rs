@@ -8,7 +8,7 @@ mod history;
 mod hunt;
 mod paths;
 pub(crate) mod query;
-mod recording;
+pub(crate) mod recording;
 mod show;
 mod sites;
 mod sizeof;

@@ -18,6 +18,8 @@ const ROWS: usize = 10;
 const THREADS: usize = 8;
 /// Quantile of the normal distribution for 95 %.
 const Z95: f64 = 1.959_964;
+/// With so many that are alive, the list is taken to have been full: others of it died meanwhile.
+pub(crate) const MANY_OLD: u64 = 128;
 const NS_PER_MS: i64 = 1_000_000;
 /// Samples of one stack and class.
 #[derive(Clone, Debug, Default)]
@@ -146,6 +148,12 @@ pub(crate) fn run(
         sum.bytes += line.bytes;
         sum.variance += line.variance;
         sum.seen += line.seen;
+    }
+    if choice.event == Event::Old && sum.samples >= MANY_OLD {
+        warnings.push(
+            "the JVM's list of old objects (256) may have been full: what was allocated late is hardly in it"
+                .to_owned(),
+        );
     }
     if choice.event == Event::Old && recording.lacks_sizes {
         warnings.push(

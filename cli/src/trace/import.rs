@@ -13,6 +13,7 @@ use heapdiff_trace::{
     Writer, Written,
 };
 
+use crate::command::recording::MANY_OLD;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::{self, Unfinished};
 use crate::notes;
@@ -34,6 +35,7 @@ pub(crate) struct Import {
     pub(crate) force: bool,
     pub(crate) tick: Option<Span>,
     pub(crate) service: Option<String>,
+    pub(crate) host: Option<String>,
     pub(crate) quiet: bool,
 }
 
@@ -366,7 +368,7 @@ fn run(import: &Import, recording: &Recording) -> Run {
     Run {
         uid: format!("jfr-{}-{}", jvm.pid, recording.from_ns),
         pid: u32::try_from(jvm.pid).unwrap_or(0),
-        host: String::new(),
+        host: import.host.clone().unwrap_or_default(),
         service: import.service.clone(),
         started_ms,
         jvm: recorded::jvm(recording).unwrap_or_default(),
@@ -381,21 +383,21 @@ fn run(import: &Import, recording: &Recording) -> Run {
 /// What a reader of the trace has to know.
 fn said(import: &Import, recording: &Recording) -> Vec<String> {
     let mut notes = Vec::new();
-    let has = |event| recording.of(event).next().is_some();
-    if has(Event::Old) {
+    let old = recording.of(Event::Old).count() as u64;
+    if old > 0 {
+        let looks = recording.looks().len() as u64;
+        let looks = counted(looks, "look");
         notes.push(format!(
-            "live figures are of the objects that the JVM followed (jdk.OldObjectSample) and found alive at {}",
-            counted(recording.looks().len() as u64, "look")
+            "alive: the objects that the JVM followed, {looks} at them"
         ));
-        if recording.lacks_sizes {
-            notes
-                .push("sizes of old objects are not recorded: bytes are at least those".to_owned());
+        if old >= MANY_OLD {
+            notes.push("its list may have been full: of what came late little is in it".to_owned());
         }
-    } else if has(Event::Live) {
-        notes.push(
-            "live figures are of what was alive when the recording ended (profiler.LiveObject)"
-                .to_owned(),
-        );
+        if recording.lacks_sizes {
+            notes.push("sizes of old objects are not recorded: bytes are the least".to_owned());
+        }
+    } else if recording.of(Event::Live).next().is_some() {
+        notes.push("alive: what async-profiler found at the end, of 1,024 samples".to_owned());
     } else {
         notes.push("no live objects are recorded".to_owned());
     }
@@ -406,10 +408,8 @@ fn said(import: &Import, recording: &Recording) -> Vec<String> {
     if recording.is_partial() {
         let all = recording.damage.len() as u64 + recording.more_damage;
         let places = counted(all, "place");
-        let of = import.recordings.len();
-        notes.push(format!(
-            "{places} of {of} recordings cannot be read and are left out"
-        ));
+        let of = counted(import.recordings.len() as u64, "recording");
+        notes.push(format!("{places} of {of} cannot be read and are left out"));
     }
     notes
 }

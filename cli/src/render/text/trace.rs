@@ -152,6 +152,9 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     let rest = totals.growing.saturating_sub(count);
     let steady = totals.candidates - totals.growing;
     let text = match (count, rest) {
+        (0, 0) if report.basis == "survivors" => {
+            format!("nothing is seen to grow: {}", of(totals.candidates))
+        }
         (0, 0) => format!("nothing grows: {}", of(totals.candidates)),
         _ if report.verbose => format!("{} in all", of(totals.candidates)),
         (_, 0) => format!("{} besides do not grow (-v shows them)", of(steady)),
@@ -318,9 +321,14 @@ fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Result<()> {
         .service
         .as_ref()
         .map_or_else(String::new, |s| format!("{s}, "));
+    // Recordings do not tell it.
+    let host = match &*run.host {
+        "" => String::new(),
+        host => format!(" on {host}"),
+    };
     let text = format!(
-        "run {}: {service}process {} on {}, {}",
-        run.number, run.pid, run.host, run.jvm
+        "run {}: {service}process {}{host}, {}",
+        run.number, run.pid, run.jvm
     );
     let text = printable(&text);
     writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))
