@@ -51,6 +51,19 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     if output.is_dir() {
         return Err(Failure::usage(format!("-o {shown}: is a directory")));
     }
+    let mut log = output.as_os_str().to_owned();
+    log.push("-wal");
+    let log = PathBuf::from(log);
+    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        // It would be taken for the new file's.
+        let message = format!(
+            "-o {shown}: {} has what was not written to it yet",
+            log.display()
+        );
+        return Err(
+            Failure::usage(message).with_hint("a JVM writes to it, or did until it was killed")
+        );
+    }
     let recording = read(import)?;
     if !import.quiet {
         for warning in recorded::warnings(&recording) {
@@ -371,7 +384,7 @@ fn run(import: &Import, recording: &Recording) -> Run {
         host: import.host.clone().unwrap_or_default(),
         service: import.service.clone(),
         started_ms,
-        jvm: recorded::jvm(recording).unwrap_or_default(),
+        jvm: recorded::jvm(recording).unwrap_or_else(|| "unknown JVM".to_owned()),
         command: jvm.command,
         flags: words([&jvm.arguments, &jvm.flags]),
         options: format!("imported from {}", files.join(", ")),
@@ -503,4 +516,127 @@ impl<'a> Machine<'a> {
 fn is_major(collector: &str) -> bool {
     let minor = ["G1New", "DefNew", "ParNew", "ParallelScavenge", "ZGC Minor"];
     !minor.contains(&collector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// An object of the site with this number, alive at a look, allocated at a time, both in seconds.
+    fn old(site: u32, look: f64, allocated: f64) -> Sample {
+        let ns = |seconds: f64| (seconds * 1e9) as i64;
+        Sample {
+            event: Event::Old,
+            time_ns: ns(look),
+            allocated_ns: ns(allocated),
+            class: NameId(site),
+            stack: StackId(0),
+            thread: NameId(0),
+            size: 100,
+            weight: 0,
+        }
+    }
+
+    fn recording(samples: Vec<Sample>, seconds: i64) -> Recording {
+        let mut recording = Recording::default();
+        recording.samples = samples;
+        recording.to_ns = seconds * SECOND - 1;
+        recording
+    }
+
+    #[test]
+    fn ticks_cover_the_time_and_are_not_too_many() {
+        let of = |seconds, length: Option<u64>| {
+            let length = length.map(|ms| Span(Duration::from_millis(ms)));
+            Ticks::of(&recording(Vec::new(), seconds), length).map(|t| (t.length_ms, t.count))
+        };
+        assert_eq!(of(10, None).unwrap(), (1000, 11));
+        assert_eq!(of(10, Some(250)).unwrap(), (250, 41));
+        let (length, count) = of(100_000, None).unwrap();
+        assert!(length % 1000 == 0 && count <= TICKS, "{length} {count}");
+        assert!(length * count >= 100_000_000);
+        assert!(of(100_000, Some(1)).is_err());
+        let ticks = Ticks::of(&recording(Vec::new(), 10), None).unwrap();
+        assert_eq!((ticks.at(-5), ticks.at(i64::MAX)), (0, 10));
+    }
+
+    #[test]
+    fn what_is_alive_is_what_the_next_look_found() {
+        // The first site's object stays, the second's is gone at the second look, the third's came between.
+        let samples = vec![
+            old(1, 2.5, 0.5),
+            old(2, 2.5, 1.5),
+            old(1, 4.5, 0.5),
+            old(3, 4.5, 3.5),
+        ];
+        let recording = recording(samples, 6);
+        let ticks = Ticks::of(&recording, None).unwrap();
+        let slices = Slices::of(&recording, &ticks);
+        let rows: Vec<_> = slices
+            .activity
+            .iter()
+            .map(|(tick, a)| (*tick, a.class, a.live.samples, a.live.bytes as u64))
+            .collect();
+        assert_eq!(
+            rows,
+            [(0, 1, 1, 100), (1, 2, 1, 100), (3, 2, 0, 0), (3, 3, 1, 100)]
+        );
+    }
+
+    #[test]
+    fn a_row_of_what_was_allocated_has_what_is_alive() {
+        let mut samples = vec![old(1, 4.5, 0.5)];
+        for second in [0, 2] {
+            samples.push(Sample {
+                event: Event::Allocation,
+                weight: 1000,
+                ..old(1, f64::from(second) + 0.7, f64::from(second) + 0.7)
+            });
+        }
+        let recording = recording(samples, 5);
+        let ticks = Ticks::of(&recording, None).unwrap();
+        let rows = Slices::of(&recording, &ticks).activity;
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(tick, a)| (*tick, a.allocated.bytes as u64, a.live.samples))
+            .collect();
+        assert_eq!(rows, [(0, 1000, 1), (2, 1000, 1)]);
+    }
+
+    #[test]
+    fn two_looks_within_a_tick_are_one() {
+        let samples = vec![
+            old(1, 1.2, 0.5),
+            old(1, 1.4, 0.5),
+            old(2, 1.4, 1.3),
+            old(1, 2.8, 0.5),
+        ];
+        let recording = recording(samples, 3);
+        let ticks = Ticks::of(&recording, Some(Span(Duration::from_secs(2)))).unwrap();
+        let live = lives(&recording, &ticks);
+        // All within the first two ticks: what the last look found stands at the end.
+        let end = live.iter().rev().find(|((_, site), _)| site.0 == NameId(1));
+        assert_eq!(end.map(|(_, live)| live.amount.samples), Some(1));
+        let second = live.iter().rev().find(|((_, site), _)| site.0 == NameId(2));
+        assert!(second.is_none_or(|(_, live)| live.amount.samples == 0));
+    }
+
+    #[test]
+    fn collectors_of_the_whole_heap() {
+        for (name, major) in [
+            ("G1New", false),
+            ("DefNew", false),
+            ("ParallelScavenge", false),
+            ("ZGC Minor", false),
+            ("SerialOld", true),
+            ("G1Full", true),
+            ("G1Old", true),
+            ("ZGC Major", true),
+            ("Shenandoah", true),
+        ] {
+            assert_eq!(is_major(name), major, "{name}");
+        }
+    }
 }

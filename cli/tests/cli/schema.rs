@@ -161,6 +161,7 @@ fn waste_holds() {
 #[test]
 fn traces_hold() {
     hold("trace-info", &["trace", "info", "shop.db"]);
+    hold("trace-top", &["trace", "top", "imported.db"]);
     for trace in ["shop.db", "young.db"] {
         hold("trace-top", &["trace", "top", trace]);
         hold("trace-top", &["trace", "top", trace, "--by", "class"]);

@@ -52,6 +52,9 @@ pub(crate) fn prepare(folder: &Path) {
     write("live.jfr", &recording);
     write("cut.jfr", &recording[..recording.len() - 5000]);
     write("begun.jfr", &recording[..5000]);
+    let import = ["trace", "import", "-q", "live.jfr", "-o", "imported.db"];
+    let imported = heapdiff(folder, &import).status().expect("a run");
+    assert!(imported.success());
     fs::create_dir_all(folder.join("folder.hprof")).expect("a folder");
     // A dump that is named like a command.
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");
