@@ -29,7 +29,7 @@ use crate::output::Output;
 use crate::progress::Wanted;
 use crate::render::Format;
 use crate::size::Size;
-use crate::trace::{Export, Expunge};
+use crate::trace::{Export, Expunge, Import};
 use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
@@ -143,6 +143,8 @@ pub(crate) enum Task {
         dump: PathBuf,
         /// Only stacks with a frame or a class that this matches.
         focus: Option<Regex>,
+        /// Of a recording: what was allocated, whatever is alive of it.
+        allocated: bool,
     },
     Trace {
         trace: PathBuf,
@@ -229,6 +231,7 @@ pub(crate) enum Asked {
     CleanIndexes(Vec<PathBuf>),
     Export(Export),
     Expunge(Expunge),
+    Import(Import),
     /// A page, until the user ends it.
     Ui(UiJob),
     Fleet(Fleet),
@@ -252,7 +255,10 @@ static field holds), 'class com.acme.Foo' (the class itself), /regex/ (classes b
 const SITES_HELP: &str = "\
 Bytes are estimated from samples, and the part after ± is half of the interval that covers the true
 bytes in 95 of 100 cases. Frames are listed from the allocation up to the thread's start. Those of the
-runtime are folded; -v shows them all.";
+runtime are folded; -v shows them all.
+
+Of a flight recording: live objects where it has them (profiler.LiveObject; of jdk.OldObjectSample
+the objects that the JVM followed, which stand for nothing else), otherwise what was allocated.";
 
 /// Diffs JVM heap dumps and names what holds the growth; answers questions about one dump; takes them
 #[derive(Debug, Parser)]
@@ -290,7 +296,7 @@ enum Command {
     Waste(WasteArgs),
     /// Threads, their frames and what their local variables retain
     Threads(DumpArgs),
-    /// Live bytes by the stack that allocated them, in a dump taken with the agent loaded
+    /// Live bytes by the stack that allocated them, in a dump taken with the agent loaded or a JFR recording
     Sites(SitesArgs),
     /// Rows of a SELECT over objects, classes, references, strings and threads
     Query(QueryArgs),
@@ -343,8 +349,11 @@ struct TopArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SITES_HELP)]
 struct SitesArgs {
-    /// A heap dump (HPROF), gzipped or not
+    /// A heap dump (HPROF) or a flight recording (JFR), gzipped or not
     dump: PathBuf,
+    /// Of a recording: what was allocated, even if it tells what is alive
+    #[arg(long)]
+    allocated: bool,
     /// Only stacks with a frame, or of a class, that a regular expression matches; profiles and flame
     /// graphs begin with the first such frame, and drop its callers
     #[arg(long, value_name = "RE", value_parser = diff::pattern)]
@@ -402,11 +411,16 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
         ),
         Some(Command::Sites(SitesArgs {
             dump,
+            allocated,
             focus,
             common,
         })) => (
             common.setup(std::slice::from_ref(&dump))?,
-            Task::Sites { dump, focus },
+            Task::Sites {
+                dump,
+                focus,
+                allocated,
+            },
         ),
         Some(Command::Paths(SelectArgs {
             dump,

@@ -21,6 +21,7 @@ mod output;
     allow(dead_code, reason = "waits and transfers are of what talks to JVMs")
 )]
 mod progress;
+mod recorded;
 mod render;
 mod report;
 mod span;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             Asked::CleanIndexes(paths) => index::clean(&paths),
             Asked::Export(export) => trace::export(&export),
             Asked::Expunge(expunge) => trace::expunge(&expunge),
+            Asked::Import(import) => trace::import(&import),
             Asked::Ui(job) => ui::run(&job),
             Asked::Fleet(fleet) => fleet::run(&fleet),
             Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),

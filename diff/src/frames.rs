@@ -34,14 +34,15 @@ pub(crate) fn dumped(frame: &Dumped) -> String {
     text(&frame.class, &frame.method, file, &place)
 }
 
-/// A frame as reports show it, of what the agent knows of it: class, method, file, and the line, below 0 for
-/// native methods.
+/// A frame as reports show it, of what the agent or a recording knows of it: class, method, file, and the line, below
+/// 0 for native methods. Recordings know lines and no files: `com.acme.Foo.add(line 42)`.
 #[must_use]
 pub fn frame_text(class: &str, method: &str, file: Option<&str>, line: Option<i64>) -> String {
     let place = match (file, line) {
         (_, Some(..=-1)) => "Native Method".to_owned(),
         (Some(file), Some(line @ 1..)) => format!("{file}:{line}"),
         (Some(file), _) => file.to_owned(),
+        (None, Some(line @ 1..)) => format!("line {line}"),
         (None, _) => String::new(),
     };
     text(class, method, file, &place)
@@ -325,6 +326,11 @@ mod tests {
         assert_eq!(frame_text("...", "", None, None), "...");
         let text = frame_text("a.B", "c", Some("B.java"), Some(3));
         assert_eq!(text, "a.B.c(B.java:3)");
+        assert_eq!(frame_text("a.B", "c", None, Some(3)), "a.B.c(line 3)");
+        assert_eq!(
+            frame_text("a.B", "c", None, Some(-1)),
+            "a.B.c(Native Method)"
+        );
     }
 
     #[test]

@@ -38,6 +38,16 @@ impl<'a> Frame<'a> {
         if function.is_empty() || function.ends_with(' ') {
             return whole;
         }
+        if let Some(line) = place.strip_prefix("line ")
+            && let Ok(line) = line.parse()
+        {
+            // The file is not known.
+            return Self {
+                function,
+                file: None,
+                line: Some(line),
+            };
+        }
         let line = place
             .rsplit_once(':')
             .and_then(|(file, line)| Some((file, line.parse().ok()?)));

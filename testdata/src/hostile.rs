@@ -168,13 +168,21 @@ fn number(variable: &str, default: u64) -> u64 {
 /// # Panics
 /// When a target panics or takes long, with the input and how to make it again.
 pub fn run(targets: &[Target], seconds: u64) -> u64 {
+    run_on(&corpus(), "seed", targets, seconds)
+}
+
+/// As [`run`], on other inputs, whose files are called `name` with a number.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on(corpus: &[Vec<u8>], name: &str, targets: &[Target], seconds: u64) -> u64 {
     let (seconds, seed) = (number("FUZZ_SECONDS", seconds), number("FUZZ_SEED", 1));
-    let (corpus, mut rng) = (corpus(), Rng::new(seed));
+    let mut rng = Rng::new(seed);
     if let Some(folder) = std::env::var_os("FUZZ_CORPUS") {
         let folder = PathBuf::from(folder);
         std::fs::create_dir_all(&folder).expect("a folder");
         for (i, bytes) in corpus.iter().enumerate() {
-            std::fs::write(folder.join(format!("seed-{i}")), bytes).expect("a written file");
+            std::fs::write(folder.join(format!("{name}-{i}")), bytes).expect("a written file");
         }
     }
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -182,7 +190,7 @@ pub fn run(targets: &[Target], seconds: u64) -> u64 {
     while Instant::now() < end || runs < corpus.len() as u64 {
         let bytes = match corpus.get(runs as usize) {
             Some(whole) => whole.clone(),
-            None => mutate(&mut rng, &corpus),
+            None => mutate(&mut rng, corpus),
         };
         for (name, target) in targets {
             let start = Instant::now();

@@ -4,8 +4,10 @@ pub mod dumps;
 pub mod hostile;
 pub mod jvm;
 pub mod programs;
+pub mod recordings;
 pub mod sampled;
 pub mod scenarios;
 pub mod writer;
 
 pub use dumps::{make_sampled_dumps, regenerate_dumps};
+pub use recordings::make_recording;

@@ -55,6 +55,8 @@ pub struct Timeline {
     ticks: Vec<Tick>,
     index: HashMap<i64, usize>,
     collections: Vec<Collection>,
+    /// Whether what is alive was looked for a few times only, in a recording.
+    survivors: bool,
 }
 
 impl Timeline {
@@ -74,7 +76,9 @@ impl Timeline {
             to_ms: last.uptime_ms,
         };
         let collections = trace.collections_of(run.id, within)?;
-        Ok(Self::new(run.id, ticks, collections))
+        let mut timeline = Self::new(run.id, ticks, collections);
+        timeline.survivors = run.strategy == crate::RECORDING;
+        Ok(timeline)
     }
 
     fn new(run: i64, ticks: Vec<Tick>, collections: Vec<Collection>) -> Self {
@@ -84,6 +88,7 @@ impl Timeline {
             ticks,
             index,
             collections,
+            survivors: false,
         }
     }
 
@@ -125,6 +130,9 @@ pub enum Basis {
     Collections,
     /// The least in equal parts of the time: nothing was collected.
     Ticks,
+    /// The same, of what a recording found alive at its last look, by when that was allocated. What was
+    /// alive before and was not found any more is not known, so a cache whose content changes seems to grow.
+    Survivors,
 }
 
 impl Basis {
@@ -135,6 +143,7 @@ impl Basis {
             Self::Major => "major",
             Self::Collections => "collections",
             Self::Ticks => "ticks",
+            Self::Survivors => "survivors",
         }
     }
 }
@@ -170,13 +179,18 @@ impl Points {
             [first, .., last] => Some([*first, *last]),
             _ => None,
         };
-        let (basis, ranges) = if major.len() >= LEAST_MAJOR {
+        let ticks = || -> Vec<(usize, usize)> {
+            let ticks = 0..timeline.ticks.len();
+            joined(&ticks.map(|i| (i, i)).collect::<Vec<_>>())
+        };
+        let (basis, ranges) = if timeline.survivors {
+            (Basis::Survivors, ticks())
+        } else if major.len() >= LEAST_MAJOR {
             (Basis::Major, thinned(&major))
         } else if !any.is_empty() {
             (Basis::Collections, joined(&any))
         } else {
-            let ticks: Vec<(usize, usize)> = (0..timeline.ticks.len()).map(|i| (i, i)).collect();
-            (Basis::Ticks, joined(&ticks))
+            (Basis::Ticks, ticks())
         };
         Self {
             basis,

@@ -31,6 +31,9 @@ mod write;
 mod write_names;
 mod write_samples;
 
+/// The `strategy` of runs that were imported from a recording.
+pub const RECORDING: &str = "recording";
+
 pub use beside::{Beside, DumpTaken};
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};

@@ -301,7 +301,7 @@ impl Evidence {
             }
             _ if basis == Basis::Ticks || bytes.ci95.is_none() => Verdict::Unclear,
             Trend::Steady | Trend::Uneven | Trend::RisingSawtooth | Trend::Late
-                if bytes.is_sure() && across_major == Some(true) =>
+                if bytes.is_sure() && across_major == Some(true) && basis != Basis::Survivors =>
             {
                 Verdict::Leak
             }

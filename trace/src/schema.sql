@@ -17,7 +17,7 @@ CREATE TABLE run (
     flags TEXT NOT NULL,               -- arguments of the JVM
     options TEXT NOT NULL,             -- of the agent, as given
     interval_bytes INTEGER NOT NULL,
-    strategy TEXT NOT NULL
+    strategy TEXT NOT NULL             -- 'recording': imported from JFR; live figures are of what was found alive at last
 );
 
 CREATE TABLE class (

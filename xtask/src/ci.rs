@@ -39,13 +39,14 @@ pub(crate) fn test() -> Result<()> {
     run::run(run::quick(&mut tests).env("JAVA_HOME", home.home()))
 }
 
-/// The dumps that are kept in testdata, made again.
+/// The dumps and the recording that are kept in testdata, made again.
 pub(crate) fn dumps() -> Result<()> {
     java::ensure_jdk()?;
     let library = run::Products::build()?.agent();
     let folder = run::root().join("testdata");
     let mut files = testdata::regenerate_dumps(&folder)?;
     files.extend(testdata::make_sampled_dumps(&folder, &library, 9)?);
+    files.push(testdata::make_recording(&folder)?);
     for file in files {
         println!("{}", file.display());
     }

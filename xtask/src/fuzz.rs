@@ -9,7 +9,7 @@ use crate::run;
 /// The targets in `fuzz/`.
 const TARGETS: [&str; 5] = ["outline", "gzip", "histogram", "snapshot", "diff"];
 
-/// The small dumps that fuzzing starts from, written by the harness.
+/// The small dumps and recordings that fuzzing starts from, written by the harness.
 const SEEDS: &str = "fuzz/corpus/seeds";
 
 /// How long.

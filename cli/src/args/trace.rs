@@ -11,7 +11,7 @@ use super::{Asked, Job, Setup, Task};
 use crate::failure::{Failure, Result};
 use crate::moment::Moment;
 use crate::span::Span;
-use crate::trace::{Export, ExportFormat, Expunge};
+use crate::trace::{Export, ExportFormat, Expunge, Import};
 
 const TOP_HELP: &str = "\
 Objects that have not been collected yet look alive, so what is compared is what is alive after each
@@ -45,6 +45,8 @@ enum TraceCommand {
     Export(ExportArgs),
     /// Remove what is older than some time
     Expunge(ExpungeArgs),
+    /// Make a trace of what Java Flight Recorder or async-profiler recorded
+    Import(ImportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -173,6 +175,37 @@ struct ExpungeArgs {
     quiet: bool,
 }
 
+const IMPORT_HELP: &str = "\
+Recordings of one JVM, such as dumps of a recording that goes on: chunks that two of them have count
+once. What is alive is known for the moments at which it was looked for (the dumps; the end of an
+async-profiler's), and of these objects, when they were allocated.";
+
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_HELP)]
+struct ImportArgs {
+    /// Flight recordings (JFR), gzipped or not
+    #[arg(required = true, value_name = "RECORDING")]
+    recordings: Vec<PathBuf>,
+    /// The trace to make
+    #[arg(short, long, value_name = "T.db")]
+    output: PathBuf,
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+    /// The length of a tick [default: 1s, or more where that would be more than 3,600 ticks]
+    #[arg(long, value_name = "TIME")]
+    tick: Option<Span>,
+    /// A name for the program
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// The machine that it ran on, which recordings do not tell
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Errors only on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
 /// Which part of which run.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
@@ -238,12 +271,30 @@ impl TraceArgs {
                 job(args.view, args.trace, TraceJob::Samples(samples))
             }
             TraceCommand::Export(args) => args.asked(),
+            TraceCommand::Import(args) => args.asked(),
             TraceCommand::Expunge(args) => Ok(Asked::Expunge(Expunge {
                 trace: args.trace,
                 before: args.before,
                 quiet: args.quiet,
             })),
         }
+    }
+}
+
+impl ImportArgs {
+    fn asked(self) -> Result<Asked> {
+        if self.tick.is_some_and(|tick| tick.0.as_millis() == 0) {
+            return Err(Failure::usage("--tick is longer than nothing"));
+        }
+        Ok(Asked::Import(Import {
+            recordings: self.recordings,
+            output: self.output,
+            force: self.force,
+            tick: self.tick,
+            service: self.service,
+            host: self.host,
+            quiet: self.quiet,
+        }))
     }
 }
 

@@ -8,6 +8,7 @@ mod history;
 mod hunt;
 mod paths;
 pub(crate) mod query;
+pub(crate) mod recording;
 mod show;
 mod sites;
 mod sizeof;
@@ -28,6 +29,7 @@ use crate::args::{Job, Setup, Task};
 use crate::failure::{Failure, Result};
 use crate::index;
 use crate::progress::Meter;
+use crate::recorded;
 use crate::report::Report;
 
 /// Reads the dumps and answers.
@@ -51,8 +53,21 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
             offset,
         } => show::run(setup, dump, selector, *offset).map(Report::Show),
         Task::Paths { dump, selector } => paths::run(setup, dump, selector).map(Report::Paths),
-        Task::Sites { dump, focus } => {
-            sites::run(setup, dump, focus.as_ref()).map(|r| Report::Sites(Box::new(r)))
+        Task::Sites {
+            dump,
+            focus,
+            allocated,
+        } => {
+            let focus = focus.as_ref();
+            if recorded::is_recording(dump) {
+                let report = recording::run(setup, dump, focus, *allocated)?;
+                return Ok(Report::Recording(Box::new(report)));
+            }
+            if *allocated {
+                let message = "--allocated is for flight recordings: a dump has what is alive";
+                return Err(Failure::usage(message));
+            }
+            sites::run(setup, dump, focus).map(|r| Report::Sites(Box::new(r)))
         }
         Task::Sizeof { dump, job } => {
             sizeof::run(setup, dump, job).map(|r| Report::Sizeof(Box::new(r)))

@@ -7,7 +7,8 @@ use std::path::Path;
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
-    By, Candidate, Live, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window, rank,
+    Basis, By, Candidate, Live, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window,
+    rank,
 };
 
 use crate::args::{Part, Setup, TraceJob};
@@ -301,7 +302,8 @@ fn row(
         growth: growth(trending),
         slope: slope(trending),
         grew_across_major: trending.across_major,
-        survival_permille: trending.survival_permille,
+        survival_permille: (ranking.points.basis != Basis::Survivors)
+            .then_some(trending.survival_permille),
         allocated_bytes: candidate.allocated.bytes,
         collected_bytes: candidate.collected.bytes,
         began_ms: began.map(|b| b.time_ms),

@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::Format;
 use crate::gates;
-use crate::report::{DiffReport, SitesReport};
+use crate::report::{DiffReport, RecordingReport, SitesReport};
 
 pub(crate) fn render(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     let diff = &report.diff;
@@ -77,6 +77,45 @@ pub(crate) fn sites(format: Format, report: &SitesReport, out: &mut dyn Write) -
         columns,
         out,
     )
+}
+
+/// What a recording found alive, or allocated.
+pub(crate) fn recording(
+    format: Format,
+    report: &RecordingReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let info = &report.recording;
+    let about = About {
+        from_ms: info.from_ms,
+        to_ms: info.to_ms,
+        interval_bytes: info.interval_bytes.unwrap_or(0),
+        dumps: vec![info.path.clone()],
+    };
+    let (allocated, only) = (report.allocated.as_ref(), report.only.as_ref());
+    if let (Format::Pprof, "allocated", Some(allocated)) = (format, report.measure, allocated) {
+        // Profiles name what was allocated and what is alive differently.
+        let stacks = Stacks::new(allocated, only, Names::Frames);
+        let samples: Vec<pprof::HeapSample<'_>> = stacks
+            .lines
+            .iter()
+            .map(|line| pprof::HeapSample {
+                frames: line
+                    .frames
+                    .iter()
+                    .rev()
+                    .filter_map(|&f| stacks.names.get(f as usize))
+                    .map(|f| &**f)
+                    .collect(),
+                class: stacks.classes.get(line.class as usize).map_or("", |c| c),
+                allocated: [line.after.objects, line.after.bytes],
+                live: [0, 0],
+            })
+            .collect();
+        return pprof::render_heap(&samples, &about, out);
+    }
+    let columns = collapsed::Columns::Growth;
+    stacks(format, allocated, only, &about, columns, out)
 }
 
 fn stacks(

@@ -97,6 +97,7 @@ pub(crate) fn render(
         _ => match report {
             Report::Diff(report) => growth::render(format, report, out),
             Report::Sites(report) => growth::sites(format, report, out),
+            Report::Recording(report) => growth::recording(format, report, out),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "this command has no report in this format",

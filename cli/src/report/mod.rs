@@ -4,6 +4,7 @@
 mod histo;
 mod paths;
 mod query;
+mod recording;
 mod show;
 mod sites;
 mod sizeof;
@@ -22,6 +23,9 @@ use crate::args::Gates;
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
 pub(crate) use paths::{Hidden, PathLine, PathsReport};
 pub(crate) use query::{ExportReport, ExportedFile, QueryReport};
+pub(crate) use recording::{
+    EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
+};
 pub(crate) use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField,
     ShownObject, ShownReferrer, ShownValue,
@@ -54,6 +58,7 @@ pub(crate) enum Report {
     Paths(PathsReport),
     Threads(ThreadsReport),
     Sites(Box<SitesReport>),
+    Recording(Box<RecordingReport>),
     Sizeof(Box<SizeofReport>),
     Waste(Box<WasteReport>),
     Query(Box<QueryReport>),
@@ -119,6 +124,7 @@ impl Report {
             Self::Paths(r) => vec![r.snapshot.condition()],
             Self::Threads(r) => vec![r.snapshot.condition()],
             Self::Sites(r) => vec![r.snapshot.condition()],
+            Self::Recording(r) => vec![r.condition()],
             Self::Sizeof(r) => vec![r.snapshot.condition()],
             Self::Waste(r) => r.snapshots.iter().map(SnapshotInfo::condition).collect(),
             Self::Query(r) => vec![r.snapshot.condition()],

@@ -99,7 +99,7 @@ pub(crate) struct TraceTopReport {
     pub(crate) window: WindowRow,
     /// `site` or `class`.
     pub(crate) by: &'static str,
-    /// What is compared: `major`, `collections` or `ticks`.
+    /// What is compared: `major`, `collections`, `ticks` or `survivors`.
     pub(crate) basis: &'static str,
     /// How many moments are.
     pub(crate) points: u64,
@@ -160,7 +160,8 @@ pub(crate) struct CandidateRow {
     pub(crate) slope: SlopeRow,
     /// From the first major collection to the last.
     pub(crate) grew_across_major: Option<bool>,
-    pub(crate) survival_permille: u64,
+    /// `None` where what was collected is not known.
+    pub(crate) survival_permille: Option<u64>,
     pub(crate) allocated_bytes: u64,
     pub(crate) collected_bytes: u64,
     /// When what stays began to grow; the window's start when it did from there on.

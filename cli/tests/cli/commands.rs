@@ -14,6 +14,7 @@ fn commands_answer_as_recorded() {
         .case(format!("{here}/../README.md"))
         .case(format!("{here}/../docs/ci.md"))
         .case(format!("{here}/../docs/query.md"))
+        .case(format!("{here}/../docs/jfr.md"))
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .run();

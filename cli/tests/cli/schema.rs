@@ -84,6 +84,15 @@ fn sites_holds() {
 }
 
 #[test]
+fn recordings_hold() {
+    for recording in ["testdata/recorded.jfr.gz", "live.jfr", "cut.jfr"] {
+        hold("recording", &["sites", recording]);
+        let focused = ["sites", recording, "--allocated", "--focus", "main"];
+        hold("recording", &[&focused[..], &["--top", "1"]].concat());
+    }
+}
+
+#[test]
 fn dumps_with_the_agent_hold() {
     let before = "testdata/sampled-before.hprof.gz";
     hold("diff", &[before, SAMPLED]);
@@ -152,6 +161,7 @@ fn waste_holds() {
 #[test]
 fn traces_hold() {
     hold("trace-info", &["trace", "info", "shop.db"]);
+    hold("trace-top", &["trace", "top", "imported.db"]);
     for trace in ["shop.db", "young.db"] {
         hold("trace-top", &["trace", "top", trace]);
         hold("trace-top", &["trace", "top", trace, "--by", "class"]);

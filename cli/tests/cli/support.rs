@@ -18,6 +18,7 @@ pub(crate) fn prepare(folder: &Path) {
         "after.hprof.gz",
         "sampled-before.hprof.gz",
         "sampled-after.hprof.gz",
+        "recorded.jfr.gz",
     ] {
         fs::copy(testdata().join(name), dumps.join(name)).expect("a copied dump");
     }
@@ -43,6 +44,17 @@ pub(crate) fn prepare(folder: &Path) {
         ..scene
     };
     synthetic::write(&folder.join("young.db"), &scene).expect("a trace");
+    use testdata::recordings::live_objects;
+    let recording = [live_objects(0).finish(), live_objects(1).finish()].concat();
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(folder.join(name), bytes).expect("a written file");
+    };
+    write("live.jfr", &recording);
+    write("cut.jfr", &recording[..recording.len() - 5000]);
+    write("begun.jfr", &recording[..5000]);
+    let import = ["trace", "import", "-q", "live.jfr", "-o", "imported.db"];
+    let imported = heapdiff(folder, &import).status().expect("a run");
+    assert!(imported.success());
     fs::create_dir_all(folder.join("folder.hprof")).expect("a folder");
     // A dump that is named like a command.
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");

@@ -147,6 +147,69 @@ fn slices_are_profiles() {
 }
 
 #[test]
+fn an_imported_recording_has_all_of_it() {
+    let folder = folder();
+    let home = folder.path();
+    for recording in ["testdata/recorded.jfr.gz", "live.jfr"] {
+        let json = |args: &[&str]| -> Value {
+            let all = [args, &["--format", "json"]].concat();
+            serde_json::from_str(&run(home, &all)).expect("JSON")
+        };
+        let trace = format!("{}.db", recording.replace('/', "-"));
+        run(
+            home,
+            &["trace", "import", recording, "-o", &trace, "--tick", "70ms"],
+        );
+        let top = json(&["trace", "top", &trace]);
+        let (live, allocated) = (
+            json(&["sites", recording]),
+            json(&["sites", recording, "--allocated"]),
+        );
+        let near = |a: &Value, b: &Value| {
+            let (a, b) = (a.as_u64().expect("a figure"), b.as_u64().expect("a figure"));
+            // Rounded at each tick, and once.
+            assert!(a.abs_diff(b) <= 600, "{a} and {b}");
+        };
+        near(
+            &top["totals"]["live_bytes"],
+            &live["totals"]["estimated_bytes"],
+        );
+        near(
+            &top["totals"]["allocated_bytes"],
+            &allocated["totals"]["estimated_bytes"],
+        );
+        assert_eq!(top["totals"]["live_samples"], live["totals"]["samples"]);
+        assert_eq!(top["basis"], "survivors");
+        let first = &top["candidates"][0];
+        assert_eq!(first["class"], "byte[]");
+        assert_eq!(first["frames"], live["stacks"][0]["frames"]);
+        // What is alive at last is no proof that it was not before.
+        assert_eq!(first["verdict"], "growth");
+        let info = json(&["trace", "info", &trace]);
+        let collections = &info["runs"][0]["collections"]["all"];
+        assert_eq!(collections, &live["recording"]["collections"]);
+    }
+    let left = fs::read_dir(home).expect("the folder");
+    let left = left.filter_map(Result::ok).map(|e| e.file_name());
+    assert_eq!(
+        left.filter(|n| n.to_string_lossy().starts_with(".heapdiff-"))
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_log_that_was_not_merged_is_not_given_to_another_trace() {
+    let folder = folder();
+    let home = folder.path();
+    fs::write(home.join("t.db-wal"), "left by a JVM that was killed").expect("a file");
+    let args = ["trace", "import", "live.jfr", "-o", "t.db", "--force"];
+    let done = heapdiff(home, &args).output().expect("a run");
+    assert_eq!(done.status.code(), Some(2));
+    assert!(!home.join("t.db").exists());
+}
+
+#[test]
 fn what_is_old_goes() {
     let folder = folder();
     let home = folder.path();

@@ -95,6 +95,15 @@ impl Jdk {
         tool(&self.home, "javac")
     }
 
+    /// Runs `jfr`, which reads flight recordings, and returns what it prints.
+    pub fn recorder<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+    ) -> Result<String, JvmError> {
+        let mut jfr = Command::new(tool(&self.home, "jfr"));
+        command::run(jfr.args(args), COMPILE_TIMEOUT)
+    }
+
     /// Compiles one source file and returns the folder with its classes.
     ///
     /// The result is kept in [`class_cache`] under the hash of the source, so that only the first run

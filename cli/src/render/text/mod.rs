@@ -4,6 +4,7 @@ mod diff;
 mod export;
 mod histo;
 mod paths;
+mod recording;
 mod samples;
 mod show;
 mod sites;
@@ -33,6 +34,7 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Paths(report) => paths::render(report, style, out),
         Report::Threads(report) => threads::render(report, style, out),
         Report::Sites(report) => sites::render(report, style, out),
+        Report::Recording(report) => recording::render(report, style, out),
         Report::Sizeof(report) => sizeof::render(report, style, out),
         Report::Waste(report) => waste::render(report, style, out),
         Report::Export(report) => export::render(report, style, out),

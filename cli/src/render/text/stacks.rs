@@ -20,7 +20,6 @@ pub(crate) fn stack(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let room = WIDTH.saturating_sub(indent);
     let alive = match stack.survival_permille {
         1000 => "all alive".to_owned(),
         0..10 => "under 1 % alive".to_owned(),
@@ -32,7 +31,28 @@ pub(crate) fn stack(
         counted(stack.estimated_objects, "object"),
         counted(stack.samples, "sample"),
     );
-    let class = printable(&stack.class);
+    let about = (&*stack.class, &*figures);
+    self::lines(
+        about,
+        &stack.frames,
+        &stack.threads,
+        (indent, verbose),
+        style,
+        out,
+    )
+}
+
+/// The same, of a class and its figures in words.
+pub(crate) fn lines(
+    (class, figures): (&str, &str),
+    frames: &[String],
+    threads: &[String],
+    (indent, verbose): (usize, bool),
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let room = WIDTH.saturating_sub(indent);
+    let class = printable(class);
     let left = room.saturating_sub(figures.chars().count() + 2).max(10);
     let class = shortened(&class, left);
     writeln!(out, "{}  {figures}", style.bold(class))?;
@@ -40,12 +60,12 @@ pub(crate) fn stack(
         let text = printable(text);
         writeln!(out, "{:indent$}{}", "", shortened(&text, room))
     };
-    if stack.frames.is_empty() {
+    if frames.is_empty() {
         line("(the JVM told no stack)")?;
     }
     let shown = match verbose {
-        true => stack.frames.iter().map(|f| Shown::Frame(f)).collect(),
-        false => folded(&stack.frames),
+        true => frames.iter().map(|f| Shown::Frame(f)).collect(),
+        false => folded(frames),
     };
     let limit = match verbose {
         true => usize::MAX,
@@ -62,15 +82,15 @@ pub(crate) fn stack(
         let rest = grouped((shown.len() - limit) as u64);
         line(&format!("… and {rest} more (-v shows all)"))?;
     }
-    if let Some((first, others)) = stack.threads.split_first()
+    if let Some((first, others)) = threads.split_first()
         && (verbose || first != "main" || !others.is_empty())
     {
-        line(&threads(first, others))?;
+        line(&in_threads(first, others))?;
     }
     Ok(())
 }
 
-fn threads(first: &str, others: &[String]) -> String {
+fn in_threads(first: &str, others: &[String]) -> String {
     match others {
         [] => format!("in thread {first}"),
         [second] => format!("in threads {first} and {second}"),

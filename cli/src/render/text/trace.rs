@@ -43,6 +43,7 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
         let sampled = match (&*row.run.strategy, row.run.interval_bytes) {
             ("bytes", 0) => "every allocation is counted".to_owned(),
             ("bytes", bytes) => format!("one sample every {} allocated", Size(bytes)),
+            (heapdiff_trace::RECORDING, _) => "samples of a flight recording".to_owned(),
             (strategy, _) => format!("samples by {strategy}"),
         };
         let ticks = counted(row.ticks, "tick");
@@ -91,13 +92,15 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     heading(&report.trace.path, &figures, style, out)?;
     run(&report.run, style, out)?;
     let totals = &report.totals;
-    let text = format!(
-        "{} alive in {}; {} allocated, {} collected",
+    let mut text = format!(
+        "{} alive in {}; {} allocated",
         interval(totals.live_bytes, totals.ci95),
         counted(totals.live_samples, "sample"),
         Size(totals.allocated_bytes),
-        Size(totals.collected_bytes)
     );
+    if report.basis != "survivors" {
+        text += &format!(", {} collected", Size(totals.collected_bytes));
+    }
     writeln!(out, "{}", shortened(&text, WIDTH))?;
     let all = report.collections.all;
     let text = match report.basis {
@@ -110,6 +113,12 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
             counted(all, "collection"),
             grouped(report.collections.major)
         ),
+        "survivors" if totals.live_samples == 0 => {
+            "the recording tells what was allocated, and nothing of what is alive".to_owned()
+        }
+        "survivors" => {
+            "what a recording found alive at last, by when it was allocated: a cache may seem to grow".to_owned()
+        }
         _ => "nothing was collected: what looks alive may be garbage".to_owned(),
     };
     writeln!(out, "{}", style.dim(text))?;
@@ -143,6 +152,9 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     let rest = totals.growing.saturating_sub(count);
     let steady = totals.candidates - totals.growing;
     let text = match (count, rest) {
+        (0, 0) if report.basis == "survivors" => {
+            format!("nothing is seen to grow: {}", of(totals.candidates))
+        }
         (0, 0) => format!("nothing grows: {}", of(totals.candidates)),
         _ if report.verbose => format!("{} in all", of(totals.candidates)),
         (_, 0) => format!("{} besides do not grow (-v shows them)", of(steady)),
@@ -185,14 +197,16 @@ fn candidate(
         counted(candidate.live_samples, "sample")
     );
     line("alive", &alive, style, out)?;
-    let grew = format!(
-        "{}, {} objects: {}; {}.{} % of what it allocated is left",
+    let mut grew = format!(
+        "{}, {} objects: {}",
         signed_size(candidate.growth.bytes),
         signed(candidate.growth.objects),
         candidate.trend,
-        candidate.survival_permille / 10,
-        candidate.survival_permille % 10
     );
+    if let Some(permille) = candidate.survival_permille {
+        let (whole, tenth) = (permille / 10, permille % 10);
+        grew += &format!("; {whole}.{tenth} % of what it allocated is left");
+    }
     line("grew", &grew, style, out)?;
     if candidate.grew_across_major == Some(false) && grows(candidate) {
         line(
@@ -320,9 +334,14 @@ pub(super) fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Resul
         .service
         .as_ref()
         .map_or_else(String::new, |s| format!("{s}, "));
+    // Recordings do not tell it.
+    let host = match &*run.host {
+        "" => String::new(),
+        host => format!(" on {host}"),
+    };
     let text = format!(
-        "run {}: {service}process {} on {}, {}",
-        run.number, run.pid, run.host, run.jvm
+        "run {}: {service}process {}{host}, {}",
+        run.number, run.pid, run.jvm
     );
     let text = printable(&text);
     writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))

@@ -1,0 +1,290 @@
+//! `heapdiff sites` of a flight recording: what is alive, or what was allocated, by stack.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use heapdiff_diff::{Allocated, AllocatedLine};
+use heapdiff_jfr::{Event, NameId, Recording, Sample, StackId};
+use regex::Regex;
+
+use crate::args::Setup;
+use crate::failure::{Failure, Result};
+use crate::recorded;
+use crate::report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
+
+const ROWS: usize = 10;
+/// Threads that are named for one stack.
+const THREADS: usize = 8;
+/// Quantile of the normal distribution for 95 %.
+const Z95: f64 = 1.959_964;
+/// With so many that are alive, the list is taken to have been full: others of it died meanwhile.
+pub(crate) const MANY_OLD: u64 = 128;
+const NS_PER_MS: i64 = 1_000_000;
+/// Samples of one stack and class.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    samples: u64,
+    objects: f64,
+    bytes: f64,
+    variance: f64,
+    /// Bytes of the samples themselves.
+    seen: f64,
+    first_ns: i64,
+    last_ns: i64,
+    threads: BTreeMap<NameId, u64>,
+}
+
+impl Line {
+    fn add(&mut self, recording: &Recording, sample: &Sample) {
+        let weight = recorded::weight(recording, sample);
+        let at = sample.allocated_ns;
+        self.first_ns = match self.samples {
+            0 => at,
+            _ => self.first_ns.min(at),
+        };
+        self.last_ns = self.last_ns.max(at);
+        self.samples += 1;
+        self.objects += weight.objects;
+        self.bytes += weight.bytes;
+        self.variance += weight.bytes_variance;
+        self.seen += sample.size as f64;
+        *self.threads.entry(sample.thread).or_default() += 1;
+    }
+
+    fn ci95(&self) -> [u64; 2] {
+        let half = Z95 * self.variance.sqrt();
+        let low = (self.bytes - half).max(self.seen.min(self.bytes));
+        [whole(low), whole(self.bytes + half)]
+    }
+}
+
+fn whole(value: f64) -> u64 {
+    // Saturates, as it should.
+    value.round() as u64
+}
+
+/// Which samples a report is of, and what their figures mean.
+struct Choice {
+    event: Event,
+    measure: &'static str,
+}
+
+/// What is alive, if that was recorded with stacks; else what was allocated.
+fn chosen(recording: &Recording, allocated: bool, warnings: &mut Vec<String>) -> Option<Choice> {
+    let has_stacks = |event| {
+        let mut samples = recording.of(event);
+        samples.any(|s| s.stack != StackId::default())
+    };
+    let choice = |event, measure| Choice { event, measure };
+    if !allocated {
+        if has_stacks(Event::Old) {
+            return Some(choice(Event::Old, "sampled"));
+        }
+        if recording.of(Event::Live).next().is_some() {
+            return Some(choice(Event::Live, "live"));
+        }
+        if recording.of(Event::Old).next().is_some() {
+            let text = "jdk.OldObjectSample was recorded without stacks (settings=profile has them): what follows \
+                        is what was allocated";
+            warnings.push(text.to_owned());
+        }
+    }
+    let of_allocations = [Event::Allocation, Event::InBuffer, Event::Outside];
+    let event = of_allocations
+        .into_iter()
+        .find(|&e| recording.of(e).next().is_some())?;
+    Some(choice(event, "allocated"))
+}
+
+pub(crate) fn run(
+    setup: &Setup,
+    path: &Path,
+    focus: Option<&Regex>,
+    allocated: bool,
+) -> Result<RecordingReport> {
+    let recording = recorded::open(path)?;
+    let mut warnings = recorded::warnings(&recording);
+    let Some(choice) = chosen(&recording, allocated, &mut warnings) else {
+        let path = path.display();
+        let message = format!("{path}: records neither allocations nor live objects");
+        return Err(Failure::usage(message).with_hint(
+            "record them with settings=profile, or with async-profiler's alloc and live",
+        ));
+    };
+    // The buffers' events are two, and one account.
+    let is_of = |sample: &&Sample| match choice.event {
+        Event::InBuffer | Event::Outside => {
+            matches!(sample.event, Event::InBuffer | Event::Outside)
+        }
+        event => sample.event == event,
+    };
+    // What is alive was looked for at each dump; the last one counts.
+    let last_look = recording.looks().last().copied();
+    let is_last =
+        |sample: &&Sample| sample.event != Event::Old || Some(sample.time_ns) == last_look;
+    let mut by_site: BTreeMap<(StackId, NameId), Line> = BTreeMap::new();
+    for sample in recording.samples.iter().filter(is_of).filter(is_last) {
+        let site = by_site.entry((sample.stack, sample.class));
+        site.or_default().add(&recording, sample);
+    }
+    let frames = recording.names.frames().iter();
+    let texts: Vec<String> = frames.map(|f| recorded::frame(&recording, f)).collect();
+    let class = |id: NameId| match &**recording.names.text(id) {
+        "" => "(unknown class)",
+        name => name,
+    };
+    if let Some(re) = focus {
+        let frames: Vec<bool> = texts.iter().map(|t| re.is_match(t)).collect();
+        by_site.retain(|(stack, name), _| {
+            let stack = recording.names.stack(*stack);
+            let mut own = stack.frames.iter();
+            re.is_match(class(*name)) || own.any(|&f| frames.get(f as usize) == Some(&true))
+        });
+    }
+    let mut sum = Line::default();
+    for line in by_site.values() {
+        sum.samples += line.samples;
+        sum.bytes += line.bytes;
+        sum.variance += line.variance;
+        sum.seen += line.seen;
+    }
+    if choice.event == Event::Old && sum.samples >= MANY_OLD {
+        warnings.push(
+            "the JVM's list of old objects (256) may have been full: what was allocated late is hardly in it"
+                .to_owned(),
+        );
+    }
+    if choice.event == Event::Old && recording.lacks_sizes {
+        warnings.push(
+            "this JVM does not record the sizes of old objects: an object counts as 16 bytes, an array as its elements"
+                .to_owned(),
+        );
+    }
+    let totals = RecordedTotals {
+        stacks: by_site.len() as u64,
+        samples: sum.samples,
+        estimated_bytes: whole(sum.bytes),
+        ci95: (choice.measure != "sampled").then(|| sum.ci95()),
+    };
+    let allocated = setup
+        .output
+        .format
+        .is_of_stacks()
+        .then(|| all(&recording, &by_site, &texts));
+    let mut order: Vec<_> = by_site.iter().collect();
+    // A sample of the JVM's list says where something stays; its own size says little.
+    order.sort_by_key(|((stack, class), line)| {
+        let figures = match choice.measure {
+            "sampled" => (line.samples, whole(line.bytes)),
+            _ => (whole(line.bytes), line.samples),
+        };
+        (Reverse(figures), *stack, *class)
+    });
+    let ms = |ns: i64| {
+        let ns = ns.saturating_sub(recording.from_ns).max(0);
+        (ns / NS_PER_MS).unsigned_abs()
+    };
+    let stacks = order
+        .into_iter()
+        .take(setup.rows(ROWS))
+        .map(|(&(stack, name), line)| RecordedStack {
+            frames: recorded::frames(&recording, stack, &texts),
+            class: class(name).to_owned(),
+            samples: line.samples,
+            estimated_bytes: whole(line.bytes),
+            ci95: (choice.measure != "sampled").then(|| line.ci95()),
+            estimated_objects: match choice.event {
+                Event::Old | Event::Allocation => None,
+                _ => Some(whole(line.objects)),
+            },
+            first_ms: ms(line.first_ns),
+            last_ms: ms(line.last_ns),
+            threads: threads(&recording, line),
+        })
+        .collect();
+    Ok(RecordingReport {
+        schema: RecordingReport::SCHEMA,
+        recording: info(path, &recording, warnings),
+        event: choice.event.name(),
+        measure: choice.measure,
+        focus: focus.map(ToString::to_string),
+        totals,
+        stacks,
+        verbose: setup.progress.verbose,
+        allocated,
+        only: focus.cloned(),
+    })
+}
+
+fn threads(recording: &Recording, line: &Line) -> Vec<String> {
+    let mut threads: Vec<(u64, &str)> = line
+        .threads
+        .iter()
+        .map(|(&thread, &samples)| (samples, &**recording.names.text(thread)))
+        .filter(|(_, name)| !name.is_empty())
+        .collect();
+    threads.sort_by_key(|&(samples, name)| (Reverse(samples), name));
+    threads.truncate(THREADS);
+    threads.into_iter().map(|t| t.1.to_owned()).collect()
+}
+
+fn info(path: &Path, recording: &Recording, warnings: Vec<String>) -> RecordingInfo {
+    let ms = |ns: i64| u64::try_from(ns / NS_PER_MS).unwrap_or(0);
+    let mut events: BTreeMap<Event, u64> = BTreeMap::new();
+    for sample in &recording.samples {
+        *events.entry(sample.event).or_default() += 1;
+    }
+    let gcs: BTreeSet<i64> = recording.collections.iter().map(|c| c.gc_id).collect();
+    RecordingInfo {
+        path: path.display().to_string(),
+        bytes: std::fs::metadata(path).map_or(0, |m| m.len()),
+        jvm: recorded::jvm(recording),
+        pid: recording
+            .jvm
+            .as_ref()
+            .and_then(|j| u64::try_from(j.pid).ok()),
+        from_ms: ms(recording.from_ns),
+        to_ms: ms(recording.to_ns),
+        chunks: recording.chunks,
+        collections: gcs.len() as u64,
+        interval_bytes: recording.interval,
+        events: events
+            .into_iter()
+            .map(|(event, count)| EventRow {
+                name: event.name(),
+                count,
+            })
+            .collect(),
+        partial: recording.is_partial(),
+        warnings,
+    }
+}
+
+/// All lines, for profiles and flame graphs.
+fn all(
+    recording: &Recording,
+    by_site: &BTreeMap<(StackId, NameId), Line>,
+    texts: &[String],
+) -> Allocated {
+    let mut classes: Vec<NameId> = by_site.keys().map(|k| k.1).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let lines = by_site.iter().map(|((stack, class), line)| AllocatedLine {
+        frames: recording.names.stack(*stack).frames.to_vec(),
+        class: u32::try_from(classes.binary_search(class).unwrap_or(0)).unwrap_or(0),
+        samples: vec![line.samples],
+        objects: vec![whole(line.objects)],
+        bytes: vec![whole(line.bytes)],
+    });
+    Allocated {
+        lines: lines.collect(),
+        frames: texts.to_vec(),
+        classes: classes
+            .iter()
+            .map(|&c| recording.names.text(c).to_string())
+            .collect(),
+        merged: 0,
+        interval_bytes: recording.interval.unwrap_or(0),
+    }
+}

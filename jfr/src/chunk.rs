@@ -1,0 +1,412 @@
+//! A chunk: header, events, and the constants that they refer to.
+//!
+//! A recording is a row of chunks that need nothing of each other. Of the events two kinds are about the
+//! chunk itself: the metadata says how the others lie, and checkpoints hold constants (stacks, classes, names), each
+//! under its type and key. Constants may stand before or behind what refers to them, so a chunk is gone through
+//! twice: for where its constants are, and for the events.
+
+use rustc_hash::FxHashMap;
+
+use crate::cursor::{Cursor, Text};
+use crate::error::{Damage, Fault};
+use crate::layout::{Array, Item, Layouts, Value, item_of};
+use crate::types::{TypeIndex, Types};
+
+pub(crate) const MAGIC: &[u8] = b"FLR\0";
+/// Bytes of a chunk's header.
+pub(crate) const HEADER: usize = 68;
+/// Constants of the kinds that are looked up, in one chunk.
+const MOST_CONSTANTS: usize = 1 << 22;
+/// What the metadata's and the checkpoints' type is.
+const METADATA: i64 = 0;
+const CHECKPOINT: i64 = 1;
+
+/// What a chunk says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) size: u64,
+    metadata: i64,
+    /// Nanoseconds since 1970.
+    pub(crate) start_ns: i64,
+    pub(crate) duration_ns: i64,
+    start_ticks: i64,
+    ticks_per_second: i64,
+    compressed: bool,
+}
+
+impl Header {
+    /// Reads it; `base` is where the chunk begins in the file.
+    pub(crate) fn read(bytes: &[u8], base: u64) -> Result<Self, Damage> {
+        let mut cursor = Cursor::new(bytes, base, false);
+        let magic = cursor.take(4, "the chunk's header")?;
+        if magic != MAGIC {
+            return Err(Fault::Magic(magic.to_vec()).at(base));
+        }
+        let version = cursor.take(4, "the chunk's header")?;
+        let number = |at: usize| u16::from_be_bytes([version[at], version[at + 1]]);
+        let (major, minor) = (number(0), number(2));
+        if !(1..=2).contains(&major) {
+            return Err(Fault::Version { major, minor }.at(base + 4));
+        }
+        let size = cursor.raw_long()?.cast_unsigned();
+        if size < HEADER as u64 {
+            return Err(Fault::ChunkSize(size).at(base + 8));
+        }
+        let _last_checkpoint = cursor.raw_long()?;
+        let metadata = cursor.raw_long()?;
+        let start_ns = cursor.raw_long()?;
+        let duration_ns = cursor.raw_long()?;
+        let start_ticks = cursor.raw_long()?;
+        let at = cursor.offset();
+        let ticks_per_second = cursor.raw_long()?;
+        if ticks_per_second <= 0 {
+            return Err(Fault::Clock(ticks_per_second).at(at));
+        }
+        let features = cursor.take(4, "the chunk's header")?;
+        Ok(Self {
+            size,
+            metadata,
+            start_ns,
+            duration_ns,
+            start_ticks,
+            ticks_per_second,
+            compressed: features[3] & 1 == 1,
+        })
+    }
+
+    /// A time of the chunk's clock, in nanoseconds since 1970.
+    pub(crate) fn time_ns(&self, ticks: i64) -> i64 {
+        self.start_ns
+            .saturating_add(self.span_ns(ticks.saturating_sub(self.start_ticks)))
+    }
+
+    /// So many ticks, in nanoseconds.
+    pub(crate) fn span_ns(&self, ticks: i64) -> i64 {
+        let ns = i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second);
+        i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+/// An event that was found, or one of the two kinds that are about the chunk itself.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    kind: i64,
+    /// Behind size and type, and the end.
+    body: usize,
+    end: usize,
+}
+
+/// A chunk with its types and the places of its constants.
+#[derive(Debug)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) header: Header,
+    cursor: Cursor<'a>,
+    pub(crate) types: Types,
+    layouts: Layouts,
+    constants: FxHashMap<(TypeIndex, i64), usize>,
+    /// Behind the last event that is whole.
+    end: usize,
+    /// What is damaged, and left out.
+    pub(crate) damage: Vec<Damage>,
+}
+
+impl<'a> Chunk<'a> {
+    /// Looks through a chunk. `bytes` may be less than its header says: what is there is read.
+    /// `kinds` are the types whose constants are kept.
+    ///
+    /// Cost: a step for each event and each constant.
+    pub(crate) fn open(bytes: &'a [u8], base: u64, kinds: &[&str]) -> Result<Self, Damage> {
+        let header = Header::read(bytes, base)?;
+        let end = usize::try_from(header.size).unwrap_or(usize::MAX);
+        let cursor = Cursor::new(&bytes[..end.min(bytes.len())], base, header.compressed);
+        let mut chunk = Self {
+            header,
+            cursor,
+            types: Types::default(),
+            layouts: Layouts::default(),
+            constants: FxHashMap::default(),
+            end: bytes.len(),
+            damage: Vec::new(),
+        };
+        let mut checkpoints = Vec::new();
+        let mut metadata = None;
+        let mut at = HEADER;
+        while let Some(found) = chunk.event(&mut at) {
+            match found.kind {
+                // The one that the header names is the whole of it; those before lack types that came later.
+                METADATA => {
+                    let named = usize::try_from(header.metadata).ok();
+                    let is_named = named.is_some_and(|n| n < found.body && found.body <= n + 18);
+                    if is_named || !matches!(metadata, Some((true, _))) {
+                        metadata = Some((is_named, found));
+                    }
+                }
+                CHECKPOINT => checkpoints.push(found),
+                _ => {}
+            }
+        }
+        chunk.end = at;
+        let Some((_, metadata)) = metadata else {
+            // What ends early is the reason for what is missing.
+            let unfinished = Fault::Unfinished.at(base);
+            return Err(chunk.damage.pop().unwrap_or(unfinished));
+        };
+        let mut cursor = chunk.cursor.part(metadata.body, metadata.end);
+        chunk.types = Types::read(&mut cursor)?;
+        chunk.layouts = Layouts::new(&chunk.types);
+        let kinds: Vec<TypeIndex> = kinds.iter().filter_map(|k| chunk.types.named(k)).collect();
+        for checkpoint in checkpoints {
+            if let Err(damage) = chunk.checkpoint(checkpoint, &kinds) {
+                chunk.damage.push(damage);
+            }
+        }
+        Ok(chunk)
+    }
+
+    /// The event at a place, which then is behind it; none at the end, or where there is none for certain.
+    fn event(&mut self, at: &mut usize) -> Option<Found> {
+        let mut cursor = self.cursor.part(*at, usize::MAX);
+        if cursor.is_at_end() {
+            return None;
+        }
+        let start = cursor;
+        let mut found = || {
+            let size = cursor.count("an event")?;
+            let end = usize::try_from(size).ok().and_then(|s| at.checked_add(s));
+            let kind = cursor.long("an event")?;
+            let body = cursor.at();
+            match end {
+                Some(end) if end >= body => {
+                    let there = self.cursor.part(end, usize::MAX).at();
+                    match there == end {
+                        true => Ok(Found { kind, body, end }),
+                        false => Err(start.fault(Fault::Short("an event"))),
+                    }
+                }
+                _ => Err(start.fault(Fault::EventSize(size))),
+            }
+        };
+        match found() {
+            Ok(found) => {
+                *at = found.end;
+                Some(found)
+            }
+            Err(damage) => {
+                self.damage.push(damage);
+                None
+            }
+        }
+    }
+
+    /// Notes where the constants of a checkpoint are.
+    fn checkpoint(&mut self, found: Found, kinds: &[TypeIndex]) -> Result<(), Damage> {
+        const WHAT: &str = "a checkpoint";
+        let mut cursor = self.cursor.part(found.body, found.end);
+        // Its start, its duration, and how far before it the previous one is: all of them are found anyway.
+        for _ in 0..3 {
+            cursor.long(WHAT)?;
+        }
+        // What it was written for.
+        cursor.byte(WHAT)?;
+        let pools = cursor.count(WHAT)?;
+        for _ in 0..pools {
+            let start = cursor;
+            let id = cursor.long(WHAT)?;
+            let index = self.types.by_id(id);
+            let index = index.ok_or_else(|| start.fault(Fault::UnknownType(id)))?;
+            let kept = kinds.contains(&index);
+            self.layouts.make(&self.types, index, start.offset())?;
+            let item = item_of(&self.types, index);
+            let count = cursor.count(WHAT)?;
+            // Each has a byte at least, for its key, so a count beyond the end stops at the end.
+            for _ in 0..count {
+                let key = cursor.long(WHAT)?;
+                if kept {
+                    if self.constants.len() >= MOST_CONSTANTS {
+                        let (what, most) = ("constants in a chunk", MOST_CONSTANTS as u64);
+                        return Err(cursor.fault(Fault::Limit { what, most }));
+                    }
+                    self.constants.insert((index, key), cursor.at());
+                }
+                self.layouts.pass(item, 1, &mut cursor)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with every event of the wanted types, in file order.
+    ///
+    /// Cost: a step for each event.
+    pub(crate) fn events(
+        &mut self,
+        wanted: impl Fn(&str) -> bool,
+        mut each: impl FnMut(&Self, Record<'a, '_>) -> Result<(), Damage>,
+    ) {
+        let mut chosen: FxHashMap<i64, TypeIndex> = FxHashMap::default();
+        for number in 0..self.types.list.len() {
+            let index = TypeIndex(u32::try_from(number).unwrap_or(u32::MAX));
+            let of = &self.types.list[number];
+            if !wanted(&of.name) {
+                continue;
+            }
+            match self.layouts.make(&self.types, index, self.cursor.offset()) {
+                Ok(()) => {
+                    chosen.insert(of.id, index);
+                }
+                Err(damage) => self.damage.push(damage),
+            }
+        }
+        let mut values = Vec::new();
+        let mut at = HEADER;
+        while at < self.end {
+            // Damage was told the first time.
+            let told = self.damage.len();
+            let found = self.event(&mut at);
+            self.damage.truncate(told);
+            let Some(found) = found else { break };
+            let Some(&index) = chosen.get(&found.kind) else {
+                continue;
+            };
+            let mut cursor = self.cursor.part(found.body, found.end);
+            let read = self.layouts.read(index, &mut cursor, &mut values);
+            let done = read.and_then(|()| {
+                let record = Record {
+                    index,
+                    values: &values,
+                };
+                each(self, record)
+            });
+            if let Err(damage) = done {
+                self.damage.push(damage);
+            }
+        }
+    }
+
+    /// A type's name.
+    pub(crate) fn name(&self, index: TypeIndex) -> &str {
+        self.types.get(index).map_or("", |t| &t.name)
+    }
+
+    /// Where a field of a type stands in its records.
+    pub(crate) fn field(&self, index: TypeIndex, name: &str) -> Option<usize> {
+        self.layouts.get(index)?.iter().position(|s| s.name == name)
+    }
+
+    /// Reads a constant into `values`; false if there is none, or it cannot be read.
+    pub(crate) fn constant(&self, index: TypeIndex, key: i64, values: &mut Vec<Value<'a>>) -> bool {
+        values.clear();
+        let Some(&at) = self.constants.get(&(index, key)) else {
+            return false;
+        };
+        let mut cursor = self.cursor.part(at, usize::MAX);
+        if let Item::Plain(_) = item_of(&self.types, index) {
+            // Strings are the only ones of these.
+            return match cursor.text() {
+                Ok(text) => {
+                    values.push(Value::Text(text));
+                    true
+                }
+                Err(_) => false,
+            };
+        }
+        self.layouts.read(index, &mut cursor, values).is_ok()
+    }
+
+    /// Calls `each` with the elements of an array of records until it says no.
+    pub(crate) fn elements(&self, array: Array, mut each: impl FnMut(Record<'a, '_>) -> bool) {
+        let Item::Record(index) = array.item else {
+            return;
+        };
+        if self.layouts.get(index).is_none_or(Vec::is_empty) {
+            return;
+        }
+        let mut cursor = self.cursor.part(array.at, usize::MAX);
+        let mut values = Vec::new();
+        for _ in 0..array.count {
+            if self.layouts.read(index, &mut cursor, &mut values).is_err() {
+                return;
+            }
+            let record = Record {
+                index,
+                values: &values,
+            };
+            if !each(record) {
+                return;
+            }
+        }
+    }
+
+    /// The string behind a text, which may be a constant.
+    pub(crate) fn text(&self, text: Text<'a>, most: usize) -> Option<String> {
+        let Text::Pooled(key) = text else {
+            return text.decoded(most);
+        };
+        let mut values = Vec::new();
+        let index = self.types.named("java.lang.String")?;
+        match (self.constant(index, key, &mut values), values.first()) {
+            // One step: a constant that refers to another is none.
+            (true, Some(Value::Text(text))) => text.decoded(most),
+            _ => None,
+        }
+    }
+
+    /// Where events end in the file.
+    pub(crate) fn offset(&self) -> u64 {
+        self.cursor.offset()
+    }
+}
+
+/// An event, a constant or an element: its values in the order of its type's fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a, 'v> {
+    pub(crate) index: TypeIndex,
+    values: &'v [Value<'a>],
+}
+
+impl<'a, 'v> Record<'a, 'v> {
+    pub(crate) fn new(index: TypeIndex, values: &'v [Value<'a>]) -> Self {
+        Self { index, values }
+    }
+
+    /// A value by its field's name.
+    pub(crate) fn get(&self, chunk: &Chunk<'_>, name: &str) -> Option<Value<'a>> {
+        let at = chunk.field(self.index, name)?;
+        self.values.get(at).copied()
+    }
+
+    /// A whole number; 0 where there is none.
+    pub(crate) fn int(&self, chunk: &Chunk<'_>, name: &str) -> i64 {
+        match self.get(chunk, name) {
+            Some(Value::Int(int)) => int,
+            _ => 0,
+        }
+    }
+
+    /// A figure that is never below 0.
+    pub(crate) fn size(&self, chunk: &Chunk<'_>, name: &str) -> u64 {
+        u64::try_from(self.int(chunk, name)).unwrap_or(0)
+    }
+
+    /// A constant's type and key.
+    pub(crate) fn constant(&self, chunk: &Chunk<'_>, name: &str) -> Option<(TypeIndex, i64)> {
+        match self.get(chunk, name)? {
+            Value::Constant(index, key) => Some((index, key)),
+            _ => None,
+        }
+    }
+
+    /// A string; none where it is null or missing.
+    pub(crate) fn text(&self, chunk: &Chunk<'a>, name: &str, most: usize) -> Option<String> {
+        match self.get(chunk, name)? {
+            Value::Text(text) => chunk.text(text, most),
+            Value::Constant(index, key) => {
+                let mut values = Vec::new();
+                match (chunk.constant(index, key, &mut values), values.first()) {
+                    (true, Some(Value::Text(text))) => chunk.text(*text, most),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The chunks of a file, one at a time.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::chunk::{HEADER, Header, MAGIC};
+use crate::error::{Damage, Fault, JfrError};
+
+/// Chunks are held in memory. The JVM begins a new one after twelve megabytes or a hundred; async-profiler writes
+/// no more than a gigabyte.
+const MOST_BYTES: u64 = 2 << 30;
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// Whether a file begins as a recording does, gzipped or not.
+///
+/// # Errors
+/// It cannot be opened or read.
+pub fn is_recording(path: &Path) -> io::Result<bool> {
+    let mut first = [0; 4];
+    let file = File::open(path)?;
+    // What is no file is not there any more once it was read.
+    if !file.metadata()?.is_file() {
+        return Ok(false);
+    }
+    let mut packed = BufReader::new(file);
+    let read = match packed.fill_buf()?.starts_with(GZIP) {
+        true => MultiGzDecoder::new(packed).read_exact(&mut first),
+        false => packed.read_exact(&mut first),
+    };
+    Ok(read.is_ok() && first == MAGIC)
+}
+
+/// A recording that is read from front to end.
+pub(crate) struct Chunks {
+    input: Box<dyn Read>,
+    bytes: Vec<u8>,
+    /// Where the next one begins.
+    next: u64,
+    ended: bool,
+}
+
+impl Chunks {
+    /// Opens a recording, gzipped or not, and looks at its first bytes.
+    pub(crate) fn open(path: &Path) -> Result<Self, JfrError> {
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::other("is a directory").into());
+        }
+        Self::of(BufReader::new(file))
+    }
+
+    pub(crate) fn of(mut packed: impl BufRead + 'static) -> Result<Self, JfrError> {
+        let is_packed = packed.fill_buf()?.starts_with(GZIP);
+        let input: Box<dyn Read> = match is_packed {
+            true => Box::new(MultiGzDecoder::new(packed)),
+            false => Box::new(packed),
+        };
+        let mut chunks = Self {
+            input,
+            bytes: Vec::new(),
+            next: 0,
+            ended: false,
+        };
+        let failed = chunks.fill(HEADER as u64);
+        if !chunks.bytes.starts_with(MAGIC) {
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+            chunks.bytes.truncate(16);
+            return Err(JfrError::NotARecording(chunks.bytes));
+        }
+        Ok(chunks)
+    }
+
+    /// Reads on until so many bytes are there. What the system or the compression has against it is returned;
+    /// what was read is kept.
+    fn fill(&mut self, length: u64) -> Option<io::Error> {
+        let missing = length.saturating_sub(self.bytes.len() as u64);
+        // Grows with what is there, not with what the header says.
+        let read = (&mut self.input).take(missing).read_to_end(&mut self.bytes);
+        read.err()
+    }
+
+    /// The next chunk with its place in the file, and what is wrong with it; none at the end.
+    pub(crate) fn next(&mut self, damage: &mut Vec<Damage>) -> Option<(&[u8], u64)> {
+        if self.ended {
+            return None;
+        }
+        let base = self.next;
+        if base > 0 {
+            self.bytes.clear();
+        }
+        let failed = self.fill(HEADER as u64);
+        if self.bytes.is_empty() && failed.is_none() {
+            return None;
+        }
+        let stream = |e: io::Error, there: usize| {
+            Fault::Stream(e.to_string()).at(base.saturating_add(there as u64))
+        };
+        self.ended = true;
+        if let Some(error) = failed {
+            damage.push(stream(error, self.bytes.len()));
+            return None;
+        }
+        let header = match Header::read(&self.bytes, base) {
+            Ok(header) => header,
+            Err(found) => {
+                damage.push(found);
+                return None;
+            }
+        };
+        if header.size > MOST_BYTES {
+            let (what, most) = ("bytes in a chunk", MOST_BYTES);
+            damage.push(Fault::Limit { what, most }.at(base + 8));
+            return None;
+        }
+        let failed = self.fill(header.size);
+        let (size, there) = (header.size, self.bytes.len() as u64);
+        match failed {
+            Some(error) => damage.push(stream(error, self.bytes.len())),
+            None if there < size => damage.push(Fault::Cut { size, there }.at(base)),
+            None => self.ended = false,
+        }
+        self.next = base.saturating_add(size);
+        Some((&self.bytes, base))
+    }
+}

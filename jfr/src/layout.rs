@@ -1,0 +1,289 @@
+//! How records of a type lie in a chunk.
+//!
+//! A field whose type has fields of its own lies in place, so a type's fields are written out to the plain ones,
+//! with names such as `heapSpace.committedSize`. Arrays are the one thing whose length a record says itself.
+
+use crate::cursor::{Cursor, Text};
+use crate::error::{Damage, Fault};
+use crate::types::{TypeIndex, Types};
+
+/// How deep types lie in each other in place, and arrays in arrays.
+const MOST_DEPTH: usize = 8;
+/// Plain fields of a type, and of all types of a chunk that were looked at.
+const MOST_FIELDS: usize = 1 << 10;
+const MOST_FIELDS_IN_ALL: usize = 1 << 16;
+
+/// A value that needs no other type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plain {
+    Boolean,
+    Byte,
+    Char,
+    Short,
+    Int,
+    Long,
+    Float,
+    Double,
+    String,
+}
+
+impl Plain {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "boolean" => Self::Boolean,
+            "byte" => Self::Byte,
+            "char" => Self::Char,
+            "short" => Self::Short,
+            "int" => Self::Int,
+            "long" => Self::Long,
+            "float" => Self::Float,
+            "double" => Self::Double,
+            "java.lang.String" => Self::String,
+            _ => return None,
+        })
+    }
+}
+
+/// What stands in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Plain(Plain),
+    /// The key of a constant of this type.
+    Constant(TypeIndex),
+    /// All of another record; only in arrays, elsewhere it is written out.
+    Record(TypeIndex),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// With the names of the fields that it lies in.
+    pub(crate) name: String,
+    pub(crate) item: Item,
+    pub(crate) array: bool,
+}
+
+/// The fields of a type, written out.
+pub(crate) type Layout = Vec<Slot>;
+
+/// The layouts of a chunk's types, made when they are first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Layouts {
+    made: Vec<Option<Layout>>,
+    fields: usize,
+}
+
+/// A value of a record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Int(i64),
+    Float(f64),
+    Text(Text<'a>),
+    Constant(TypeIndex, i64),
+    Array(Array),
+}
+
+/// Where the elements of an array lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Array {
+    pub(crate) item: Item,
+    pub(crate) count: u64,
+    /// In the chunk.
+    pub(crate) at: usize,
+}
+
+/// What a constant of a type is.
+pub(crate) fn item_of(types: &Types, index: TypeIndex) -> Item {
+    let plain = types.get(index).and_then(|t| Plain::named(&t.name));
+    plain.map_or(Item::Record(index), Item::Plain)
+}
+
+impl Layouts {
+    pub(crate) fn new(types: &Types) -> Self {
+        Self {
+            made: vec![None; types.list.len()],
+            fields: 0,
+        }
+    }
+
+    pub(crate) fn get(&self, index: TypeIndex) -> Option<&Layout> {
+        self.made.get(index.0 as usize)?.as_ref()
+    }
+
+    /// Makes the layout of a type and of all that its arrays hold. `at` is where the need arose.
+    pub(crate) fn make(&mut self, types: &Types, index: TypeIndex, at: u64) -> Result<(), Damage> {
+        let mut wanted = vec![index];
+        while let Some(index) = wanted.pop() {
+            let Some(place) = self.made.get(index.0 as usize) else {
+                continue;
+            };
+            if place.is_some() {
+                continue;
+            }
+            let layout = written_out(types, index, at)?;
+            self.fields += layout.len();
+            if self.fields > MOST_FIELDS_IN_ALL {
+                let (what, most) = ("fields in all types", MOST_FIELDS_IN_ALL as u64);
+                return Err(Fault::Limit { what, most }.at(at));
+            }
+            for slot in &layout {
+                if let Item::Record(element) = slot.item {
+                    wanted.push(element);
+                }
+            }
+            self.made[index.0 as usize] = Some(layout);
+        }
+        Ok(())
+    }
+
+    /// Reads a record of a type whose layout is made.
+    pub(crate) fn read<'a>(
+        &self,
+        index: TypeIndex,
+        cursor: &mut Cursor<'a>,
+        values: &mut Vec<Value<'a>>,
+    ) -> Result<(), Damage> {
+        values.clear();
+        for slot in self.get(index).map_or(&[][..], |l| l) {
+            let value = match slot.array {
+                false => value(slot.item, cursor)?,
+                true => {
+                    let count = cursor.count("an array")?;
+                    let array = Array {
+                        item: slot.item,
+                        count,
+                        at: cursor.at(),
+                    };
+                    self.pass(slot.item, count, cursor)?;
+                    Value::Array(array)
+                }
+            };
+            values.push(value);
+        }
+        Ok(())
+    }
+
+    /// Passes over so many items.
+    pub(crate) fn pass(
+        &self,
+        item: Item,
+        count: u64,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<(), Damage> {
+        // Arrays that are being passed over: what they hold, how many are left, and the next field of the
+        // element that is being passed over.
+        let mut open = vec![(item, count, 0_usize)];
+        while let Some((item, left, next)) = open.last_mut() {
+            if *left == 0 {
+                open.pop();
+                continue;
+            }
+            let Item::Record(index) = *item else {
+                value(*item, cursor)?;
+                *left -= 1;
+                continue;
+            };
+            let layout = self.get(index).map_or(&[][..], |l| l);
+            let Some(slot) = layout.get(*next) else {
+                *left -= 1;
+                *next = 0;
+                // Elements without fields have no bytes either: however many there are, they are passed.
+                if layout.is_empty() {
+                    *left = 0;
+                }
+                continue;
+            };
+            *next += 1;
+            if !slot.array {
+                value(slot.item, cursor)?;
+                continue;
+            }
+            let inner = cursor.count("an array")?;
+            if open.len() >= MOST_DEPTH {
+                let (what, most) = ("arrays in each other", MOST_DEPTH as u64);
+                return Err(cursor.fault(Fault::Limit { what, most }));
+            }
+            open.push((slot.item, inner, 0));
+        }
+        Ok(())
+    }
+}
+
+/// Reads what is no array and no record.
+fn value<'a>(item: Item, cursor: &mut Cursor<'a>) -> Result<Value<'a>, Damage> {
+    const WHAT: &str = "a field";
+    let plain = match item {
+        Item::Plain(plain) => plain,
+        Item::Constant(index) => return Ok(Value::Constant(index, cursor.long(WHAT)?)),
+        Item::Record(_) => return Ok(Value::Int(0)),
+    };
+    Ok(match plain {
+        Plain::Boolean | Plain::Byte => Value::Int(cursor.byte(WHAT)?.into()),
+        Plain::Char => Value::Int(cursor.character(WHAT)?),
+        Plain::Short => Value::Int(cursor.short(WHAT)?),
+        Plain::Int => Value::Int(cursor.int(WHAT)?),
+        Plain::Long => Value::Int(cursor.long(WHAT)?),
+        Plain::Float => {
+            let bytes = cursor.take(4, WHAT)?;
+            let bits = bytes.iter().fold(0, |n, &b| n << 8 | u32::from(b));
+            Value::Float(f32::from_bits(bits).into())
+        }
+        Plain::Double => {
+            let bytes = cursor.take(8, WHAT)?;
+            let bits = bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b));
+            Value::Float(f64::from_bits(bits))
+        }
+        Plain::String => Value::Text(cursor.text()?),
+    })
+}
+
+/// A type's fields, those of types that lie in it in place of their field.
+fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damage> {
+    let limit = |what, most: usize| {
+        let most = most as u64;
+        Fault::Limit { what, most }.at(at)
+    };
+    let mut layout = Layout::new();
+    // Types that lie in each other, the next field of each, and the names so far.
+    let mut open: Vec<(TypeIndex, usize, String)> = vec![(index, 0, String::new())];
+    let mut steps = 0;
+    while let Some((index, next, prefix)) = open.last_mut() {
+        // Types without fields leave nothing to count.
+        steps += 1;
+        if steps > MOST_FIELDS * MOST_DEPTH {
+            return Err(limit("fields in a type", MOST_FIELDS));
+        }
+        let Some(field) = types.get(*index).and_then(|t| t.fields.get(*next)) else {
+            open.pop();
+            continue;
+        };
+        *next += 1;
+        let name = match prefix.is_empty() {
+            true => field.name.to_string(),
+            false => format!("{prefix}.{}", field.name),
+        };
+        let unknown = || Fault::UnknownType(field.id).at(at);
+        let of = types.by_id(field.id).ok_or_else(unknown)?;
+        let plain = types.get(of).and_then(|t| Plain::named(&t.name));
+        let item = match (field.pooled, plain) {
+            (true, _) => Item::Constant(of),
+            (false, Some(plain)) => Item::Plain(plain),
+            (false, None) if field.array => Item::Record(of),
+            (false, None) => {
+                if open.len() >= MOST_DEPTH {
+                    return Err(limit("types in each other", MOST_DEPTH));
+                }
+                open.push((of, 0, name));
+                continue;
+            }
+        };
+        if layout.len() >= MOST_FIELDS {
+            return Err(limit("fields in a type", MOST_FIELDS));
+        }
+        layout.push(Slot {
+            name,
+            item,
+            array: field.array,
+        });
+    }
+    Ok(layout)
+}

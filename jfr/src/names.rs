@@ -1,0 +1,418 @@
+//! Names, frames and stacks of all chunks, each stored once.
+//!
+//! The keys of a chunk's constants mean nothing in the next one. What they stand for gets a number here that does
+//! not change.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::chunk::{Chunk, Record};
+use crate::error::{Damage, Fault};
+use crate::layout::Value;
+use crate::types::TypeIndex;
+
+/// Characters of a name; the JVM's own limit is 65,535 bytes.
+const MOST_CHARS: usize = 4096;
+/// Frames of a stack. The recorder keeps 64 unless told otherwise, and 2,048 at most.
+const MOST_FRAMES: usize = 2048;
+/// Characters of all stacks' frames together. Short stacks can name long names many times over, and a report writes
+/// each of them out; a recording of a hundred megabytes has a fifth of that.
+const MOST_TEXT: u64 = 1 << 30;
+
+/// A name's number; 0 is the empty one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(pub u32);
+
+/// A stack's number; 0 is the one without frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u32);
+
+/// A frame. Recordings do not say which file a class was compiled from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The class that declares the method, as in Java source.
+    pub class: NameId,
+    /// The method.
+    pub method: NameId,
+    /// The line; -1 in a native method, 0 where it is not known.
+    pub line: i32,
+}
+
+/// A stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stack {
+    /// Frames among [`Names::frames`], the leaf first.
+    pub frames: Arc<[u32]>,
+    /// Whether it was deeper.
+    pub is_cut: bool,
+}
+
+/// Everything that has a name.
+#[derive(Debug)]
+pub struct Names {
+    texts: Vec<Arc<str>>,
+    by_text: FxHashMap<Arc<str>, NameId>,
+    /// Names of classes as the JVM has them, to those of Java source.
+    java: FxHashMap<NameId, NameId>,
+    frames: Vec<Frame>,
+    by_frame: FxHashMap<Frame, u32>,
+    stacks: Vec<Stack>,
+    by_stack: FxHashMap<Stack, StackId>,
+    text: u64,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let mut names = Self {
+            texts: Vec::new(),
+            by_text: FxHashMap::default(),
+            java: FxHashMap::default(),
+            frames: Vec::new(),
+            by_frame: FxHashMap::default(),
+            stacks: Vec::new(),
+            by_stack: FxHashMap::default(),
+            text: 0,
+        };
+        names.name("");
+        names.intern(Stack {
+            frames: Arc::new([]),
+            is_cut: false,
+        });
+        names
+    }
+}
+
+fn number(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+impl Names {
+    /// The name with this number.
+    #[must_use]
+    pub fn text(&self, id: NameId) -> &Arc<str> {
+        self.texts.get(id.0 as usize).unwrap_or(&self.texts[0])
+    }
+
+    /// All frames.
+    #[must_use]
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// The stack with this number.
+    #[must_use]
+    pub fn stack(&self, id: StackId) -> &Stack {
+        self.stacks.get(id.0 as usize).unwrap_or(&self.stacks[0])
+    }
+
+    pub(crate) fn name(&mut self, text: &str) -> NameId {
+        if let Some(&id) = self.by_text.get(text) {
+            return id;
+        }
+        let id = NameId(number(self.texts.len()));
+        let text: Arc<str> = text.into();
+        self.texts.push(text.clone());
+        self.by_text.insert(text, id);
+        id
+    }
+
+    /// A class by the JVM's name for it.
+    fn class(&mut self, raw: NameId) -> NameId {
+        if let Some(&id) = self.java.get(&raw) {
+            return id;
+        }
+        let name = java_name(self.text(raw));
+        let id = self.name(&name);
+        self.java.insert(raw, id);
+        id
+    }
+
+    fn frame(&mut self, frame: Frame) -> u32 {
+        let next = number(self.frames.len());
+        *self.by_frame.entry(frame).or_insert_with(|| {
+            self.frames.push(frame);
+            next
+        })
+    }
+
+    fn intern(&mut self, stack: Stack) -> StackId {
+        if let Some(&id) = self.by_stack.get(&stack) {
+            return id;
+        }
+        let id = StackId(number(self.stacks.len()));
+        self.stacks.push(stack.clone());
+        self.by_stack.insert(stack, id);
+        id
+    }
+}
+
+/// What a chunk's keys stand for, as far as that was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// Of symbols.
+    names: FxHashMap<(TypeIndex, i64), NameId>,
+    classes: FxHashMap<i64, NameId>,
+    methods: FxHashMap<i64, (NameId, NameId)>,
+    stacks: FxHashMap<i64, StackId>,
+    threads: FxHashMap<i64, NameId>,
+    /// Names of frame types: whether they are of native methods.
+    kinds: FxHashMap<i64, bool>,
+}
+
+impl Keys {
+    /// The first string of a constant: of a symbol, of a collector's name.
+    pub(crate) fn name<'a>(
+        &mut self,
+        chunk: &Chunk<'a>,
+        names: &mut Names,
+        (index, key): (TypeIndex, i64),
+    ) -> NameId {
+        if let Some(&id) = self.names.get(&(index, key)) {
+            return id;
+        }
+        let mut values: Vec<Value<'a>> = Vec::new();
+        let mut id = NameId::default();
+        if chunk.constant(index, key, &mut values) {
+            let text = values.iter().find_map(|value| match value {
+                Value::Text(text) => chunk.text(*text, MOST_CHARS),
+                _ => None,
+            });
+            id = names.name(text.as_deref().unwrap_or_default());
+        }
+        self.names.insert((index, key), id);
+        id
+    }
+
+    /// A field whose constant has a name.
+    pub(crate) fn named(
+        &mut self,
+        chunk: &Chunk<'_>,
+        names: &mut Names,
+        record: &Record<'_, '_>,
+        field: &str,
+    ) -> NameId {
+        match record.constant(chunk, field) {
+            Some(key) => self.name(chunk, names, key),
+            None => {
+                let text = record.text(chunk, field, MOST_CHARS);
+                text.map_or(NameId::default(), |text| names.name(&text))
+            }
+        }
+    }
+
+    /// A class, by the field that refers to it.
+    pub(crate) fn class(
+        &mut self,
+        chunk: &Chunk<'_>,
+        names: &mut Names,
+        record: &Record<'_, '_>,
+        field: &str,
+    ) -> NameId {
+        let Some((index, key)) = record.constant(chunk, field) else {
+            return NameId::default();
+        };
+        if let Some(&id) = self.classes.get(&key) {
+            return id;
+        }
+        let mut values = Vec::new();
+        let mut id = NameId::default();
+        if chunk.constant(index, key, &mut values) {
+            let class = Record::new(index, &values);
+            let raw = self.named(chunk, names, &class, "name");
+            id = names.class(raw);
+        }
+        self.classes.insert(key, id);
+        id
+    }
+
+    /// A thread's name, by the field that refers to it.
+    pub(crate) fn thread(
+        &mut self,
+        chunk: &Chunk<'_>,
+        names: &mut Names,
+        record: &Record<'_, '_>,
+        field: &str,
+    ) -> NameId {
+        let Some((index, key)) = record.constant(chunk, field) else {
+            return NameId::default();
+        };
+        if let Some(&id) = self.threads.get(&key) {
+            return id;
+        }
+        let mut values = Vec::new();
+        let mut id = NameId::default();
+        if chunk.constant(index, key, &mut values) {
+            let thread = Record::new(index, &values);
+            for field in ["javaName", "osName"] {
+                if id == NameId::default() {
+                    id = self.named(chunk, names, &thread, field);
+                }
+            }
+        }
+        self.threads.insert(key, id);
+        id
+    }
+
+    /// A stack, by the field that refers to it.
+    pub(crate) fn stack(
+        &mut self,
+        chunk: &Chunk<'_>,
+        names: &mut Names,
+        record: &Record<'_, '_>,
+        field: &str,
+    ) -> Result<StackId, Damage> {
+        let Some((index, key)) = record.constant(chunk, field) else {
+            return Ok(StackId::default());
+        };
+        if let Some(&id) = self.stacks.get(&key) {
+            return Ok(id);
+        }
+        let mut values = Vec::new();
+        let mut frames = Vec::new();
+        let mut is_cut = false;
+        if chunk.constant(index, key, &mut values) {
+            let trace = Record::new(index, &values);
+            is_cut = trace.int(chunk, "truncated") != 0;
+            if let Some(Value::Array(array)) = trace.get(chunk, "frames") {
+                is_cut |= array.count > MOST_FRAMES as u64;
+                chunk.elements(array, |frame| {
+                    let frame = self.frame(chunk, names, &frame);
+                    frames.push(names.frame(frame));
+                    frames.len() < MOST_FRAMES
+                });
+            }
+        }
+        let stack = Stack {
+            frames: frames.into(),
+            is_cut,
+        };
+        let chars = |&at: &u32| {
+            let frame = names.frames[at as usize];
+            (names.text(frame.class).len() + names.text(frame.method).len()) as u64
+        };
+        let text: u64 = stack.frames.iter().map(chars).sum();
+        let is_new = !names.by_stack.contains_key(&stack);
+        if is_new && names.text.saturating_add(text) > MOST_TEXT {
+            self.stacks.insert(key, StackId::default());
+            let (what, most) = ("characters in the names of all stacks", MOST_TEXT);
+            return Err(Fault::Limit { what, most }.at(chunk.offset()));
+        }
+        if is_new {
+            names.text += text;
+        }
+        let id = names.intern(stack);
+        self.stacks.insert(key, id);
+        Ok(id)
+    }
+
+    fn frame(&mut self, chunk: &Chunk<'_>, names: &mut Names, frame: &Record<'_, '_>) -> Frame {
+        let (class, method) = match frame.constant(chunk, "method") {
+            None => Default::default(),
+            Some((index, key)) => match self.methods.get(&key) {
+                Some(&method) => method,
+                None => {
+                    let mut values = Vec::new();
+                    let mut found = Default::default();
+                    if chunk.constant(index, key, &mut values) {
+                        let method = Record::new(index, &values);
+                        found = (
+                            self.class(chunk, names, &method, "type"),
+                            self.named(chunk, names, &method, "name"),
+                        );
+                    }
+                    self.methods.insert(key, found);
+                    found
+                }
+            },
+        };
+        let is_native = match frame.constant(chunk, "type") {
+            None => false,
+            Some((index, key)) => match self.kinds.get(&key) {
+                Some(&native) => native,
+                None => {
+                    let kind = self.name(chunk, names, (index, key));
+                    let native = &**names.text(kind) == "Native";
+                    self.kinds.insert(key, native);
+                    native
+                }
+            },
+        };
+        let line = frame.int(chunk, "lineNumber");
+        Frame {
+            class,
+            method,
+            line: match is_native {
+                true => -1,
+                false => i32::try_from(line.max(0)).unwrap_or(0),
+            },
+        }
+    }
+}
+
+/// `[Ljava/lang/String;` to `java.lang.String[]`, `com/acme/Foo` to `com.acme.Foo`.
+fn java_name(raw: &str) -> String {
+    let element = raw.trim_start_matches('[');
+    let depth = raw.len() - element.len();
+    if depth == 0 {
+        return dotted(raw);
+    }
+    let element = match element {
+        "Z" => "boolean",
+        "B" => "byte",
+        "C" => "char",
+        "S" => "short",
+        "I" => "int",
+        "J" => "long",
+        "F" => "float",
+        "D" => "double",
+        other => other
+            .strip_prefix('L')
+            .map_or(other, |rest| rest.strip_suffix(';').unwrap_or(rest)),
+    };
+    dotted(element) + &"[]".repeat(depth.min(255))
+}
+
+/// Slashes to dots, but for the one before a hidden class's address.
+fn dotted(name: &str) -> String {
+    match name.rfind("/0x").or_else(|| name.rfind("+0x")) {
+        Some(at) => name[..at].replace('/', ".") + &name[at..].replace('+', "/"),
+        None => name.replace('/', "."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_named_as_in_source() {
+        for (raw, name) in [
+            ("com/acme/Foo$Bar", "com.acme.Foo$Bar"),
+            ("[B", "byte[]"),
+            ("[[J", "long[][]"),
+            ("[Ljava/lang/String;", "java.lang.String[]"),
+            ("java.lang.String", "java.lang.String"),
+            ("a/B$$Lambda+0x00007f12", "a.B$$Lambda/0x00007f12"),
+            (
+                "a/B$$Lambda$14/0x0000000800c03000",
+                "a.B$$Lambda$14/0x0000000800c03000",
+            ),
+            ("[", "[]"),
+            ("", ""),
+        ] {
+            assert_eq!(java_name(raw), name);
+        }
+    }
+
+    #[test]
+    fn numbers_do_not_change() {
+        let mut names = Names::default();
+        assert_eq!(names.name(""), NameId(0));
+        let a = names.name("a");
+        assert_eq!((names.name("b"), names.name("a")), (NameId(2), a));
+        assert_eq!(&**names.text(a), "a");
+        assert_eq!(&**names.text(NameId(99)), "");
+        assert!(names.stack(StackId(7)).frames.is_empty());
+    }
+}

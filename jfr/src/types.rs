@@ -1,0 +1,219 @@
+//! What a chunk says of its own types: the metadata event.
+//!
+//! Every chunk describes the classes of its events and constants, field by field, as a tree of elements
+//! with attributes. Nothing is known beforehand of what an event looks like but the names of its fields.
+
+use rustc_hash::FxHashMap;
+
+use crate::cursor::{Cursor, Text};
+use crate::error::{Damage, Fault};
+
+/// Strings, types and fields that the metadata of a chunk may have. A JVM of today has some 200 types.
+const MOST_STRINGS: u64 = 1 << 18;
+const MOST_TYPES: usize = 1 << 14;
+const MOST_FIELDS: usize = 1 << 17;
+/// Characters of a name that are kept.
+const MOST_CHARS: usize = 256;
+/// How deep elements lie in each other: root, metadata, class, field, annotation are five.
+const MOST_DEPTH: usize = 16;
+
+/// A type's place in [`Types`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TypeIndex(pub(crate) u32);
+
+/// A field, as the metadata has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: Box<str>,
+    /// Of its type.
+    pub(crate) id: i64,
+    /// Whether what stands in a record is the key of a constant.
+    pub(crate) pooled: bool,
+    pub(crate) array: bool,
+}
+
+/// A type: of events, of constants, or of a field.
+#[derive(Clone, Debug)]
+pub(crate) struct Type {
+    pub(crate) name: Box<str>,
+    pub(crate) id: i64,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// All types of a chunk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Types {
+    pub(crate) list: Vec<Type>,
+    by_id: FxHashMap<i64, TypeIndex>,
+}
+
+impl Types {
+    pub(crate) fn by_id(&self, id: i64) -> Option<TypeIndex> {
+        self.by_id.get(&id).copied()
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Option<TypeIndex> {
+        let at = self.list.iter().position(|t| &*t.name == name)?;
+        Some(TypeIndex(u32::try_from(at).ok()?))
+    }
+
+    pub(crate) fn get(&self, index: TypeIndex) -> Option<&Type> {
+        self.list.get(index.0 as usize)
+    }
+
+    /// Reads a metadata event, from behind its size and type on.
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Damage> {
+        const WHAT: &str = "the metadata";
+        for _ in 0..3 {
+            // Its start, its duration and its number.
+            cursor.long(WHAT)?;
+        }
+        let start = *cursor;
+        let count = cursor.count(WHAT)?;
+        if count > MOST_STRINGS {
+            return Err(limit(&start, "strings in the metadata", MOST_STRINGS));
+        }
+        let mut strings = Vec::new();
+        for _ in 0..count {
+            strings.push(cursor.text()?);
+        }
+        let mut types = Self::default();
+        types.elements(cursor, &Strings(&strings))?;
+        Ok(types)
+    }
+
+    fn elements(&mut self, cursor: &mut Cursor<'_>, strings: &Strings<'_>) -> Result<(), Damage> {
+        const WHAT: &str = "the metadata";
+        // How many elements are still to come at each depth.
+        let mut open: Vec<u64> = vec![1];
+        let mut fields = 0;
+        // At which depth the last class lies: its fields are one deeper.
+        let mut class_depth = None;
+        while let Some(left) = open.last_mut() {
+            if *left == 0 {
+                open.pop();
+                continue;
+            }
+            *left -= 1;
+            let start = *cursor;
+            if open.len() > MOST_DEPTH {
+                let most = MOST_DEPTH as u64;
+                return Err(limit(
+                    &start,
+                    "elements of the metadata in each other",
+                    most,
+                ));
+            }
+            let element = strings.get(cursor)?;
+            let attributes = Attributes::read(cursor, strings)?;
+            if element.is("class") {
+                if self.list.len() >= MOST_TYPES {
+                    return Err(limit(&start, "types", MOST_TYPES as u64));
+                }
+                let id = attributes.id.unwrap_or(0);
+                let index = TypeIndex(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+                self.by_id.insert(id, index);
+                self.list.push(Type {
+                    name: attributes.name,
+                    id,
+                    fields: Vec::new(),
+                });
+                class_depth = Some(open.len());
+            } else if element.is("field")
+                && class_depth == Some(open.len() - 1)
+                && let Some(class) = self.list.last_mut()
+            {
+                fields += 1;
+                if fields > MOST_FIELDS {
+                    return Err(limit(&start, "fields", MOST_FIELDS as u64));
+                }
+                class.fields.push(Field {
+                    name: attributes.name,
+                    id: attributes.class.unwrap_or(0),
+                    pooled: attributes.pooled,
+                    array: attributes.array,
+                });
+            } else if class_depth.is_some_and(|depth| depth >= open.len()) {
+                class_depth = None;
+            }
+            open.push(cursor.count(WHAT)?);
+        }
+        Ok(())
+    }
+}
+
+fn limit(cursor: &Cursor<'_>, what: &'static str, most: u64) -> Damage {
+    cursor.fault(Fault::Limit { what, most })
+}
+
+/// The metadata's strings, by number.
+struct Strings<'a>(&'a [Text<'a>]);
+
+impl<'a> Strings<'a> {
+    fn get(&self, cursor: &mut Cursor<'_>) -> Result<Word<'a>, Damage> {
+        let start = *cursor;
+        let index = cursor.count("the metadata")?;
+        let text = usize::try_from(index).ok().and_then(|i| self.0.get(i));
+        let count = self.0.len();
+        text.map(|&text| Word(text))
+            .ok_or_else(|| start.fault(Fault::MetadataString { index, count }))
+    }
+}
+
+/// A string of the metadata.
+#[derive(Clone, Copy)]
+struct Word<'a>(Text<'a>);
+
+impl Word<'_> {
+    fn is(self, word: &str) -> bool {
+        match self.0 {
+            Text::Utf8(bytes) | Text::Latin1(bytes) => bytes == word.as_bytes(),
+            _ => self.text() == word,
+        }
+    }
+
+    fn text(self) -> String {
+        self.0.decoded(MOST_CHARS).unwrap_or_default()
+    }
+}
+
+/// Those attributes of an element that tell how to read a record.
+#[derive(Default)]
+struct Attributes {
+    name: Box<str>,
+    id: Option<i64>,
+    class: Option<i64>,
+    pooled: bool,
+    array: bool,
+}
+
+impl Attributes {
+    fn read(cursor: &mut Cursor<'_>, strings: &Strings<'_>) -> Result<Self, Damage> {
+        let mut attributes = Self::default();
+        let count = cursor.count("the metadata")?;
+        // Each has two bytes at least, so a count beyond the end stops at the end.
+        for _ in 0..count {
+            let key = strings.get(cursor)?;
+            let start = *cursor;
+            let value = strings.get(cursor)?;
+            let number = || {
+                let text = value.text();
+                let number = text.parse::<i64>();
+                number.map_err(|_| start.fault(Fault::Number(text)))
+            };
+            if key.is("name") {
+                attributes.name = value.text().into();
+            } else if key.is("id") {
+                // Annotations and settings have none that is a number of ours.
+                attributes.id = number().ok();
+            } else if key.is("class") {
+                attributes.class = Some(number()?);
+            } else if key.is("constantPool") {
+                attributes.pooled = value.is("true");
+            } else if key.is("dimension") {
+                attributes.array = number()? > 0;
+            }
+        }
+        Ok(attributes)
+    }
+}
