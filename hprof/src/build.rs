@@ -470,6 +470,35 @@ fn one_step(range: Range) -> bool {
     range.slots() < u64::from(NONE)
 }
 
+/// For each class whether it is certainly a GC root, so that no object is needed to keep it, as the passes
+/// over a dump with these roots end up with.
+pub(crate) fn pinned_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
+    let rooted = rooted_classes(classes, roots);
+    let pinned = |(i, c): (crate::ClassIndex, &Class)| {
+        let boot = c.loader.is_null() && !c.hidden;
+        !c.dumped || (boot && rooted[i.index()])
+    };
+    classes.iter().map(pinned).collect()
+}
+
+/// The ids that a class object refers to, in the order of its row.
+pub(crate) fn class_references<'a>(
+    classes: &Classes,
+    class: &'a Class,
+) -> impl Iterator<Item = u64> + use<'a> {
+    let superclass = class.superclass.map_or(0, |s| classes[s].id.0);
+    let statics = class
+        .statics
+        .iter()
+        .filter(|s| s.kind == Kind::Object)
+        .map(|s| s.value);
+    [superclass, class.loader.0]
+        .into_iter()
+        .chain(class.others.iter().copied())
+        .chain(statics)
+        .filter(|&id| id != 0)
+}
+
 /// Whether the boot loader keeps a class although no root names it: array classes live as long as
 /// their elements' class but have no root of their own, and a dump without roots for system classes
 /// leaves out all of them.
@@ -695,16 +724,14 @@ fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(Addre
     ))
 }
 
-/// Adds what no record shows (thread to locals, loader to classes) and the roots.
-fn assemble(
-    scanned: &mut Scanned,
+/// What no record shows: references from threads to locals and from loaders to classes, sorted; and what roots
+/// hold, with the first kind of root that does.
+pub(crate) fn unwritten(
     classes: &Classes,
     split: Split,
-    objects: u32,
     roots: &[Root],
     resolve: impl Fn(u64) -> u32,
-    store: &Store,
-) -> Result<HeapGraph> {
+) -> (Vec<(u32, u32)>, BTreeMap<u32, RootKind>) {
     let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
     for root in roots.iter().filter(|r| r.kind == RootKind::Thread) {
         let object = resolve(root.id.0);
@@ -740,6 +767,20 @@ fn assemble(
     }
     extra.sort_unstable();
     extra.dedup();
+    (extra, held)
+}
+
+/// Adds what no record shows and the roots.
+fn assemble(
+    scanned: &mut Scanned,
+    classes: &Classes,
+    split: Split,
+    objects: u32,
+    roots: &[Root],
+    resolve: impl Fn(u64) -> u32,
+    store: &Store,
+) -> Result<HeapGraph> {
+    let (extra, held) = unwritten(classes, split, roots, &resolve);
     let mut offsets = std::mem::replace(&mut scanned.ends, store.zeroed(0)?);
     let mut targets = std::mem::replace(&mut scanned.targets, store.zeroed(0)?);
     graph::insert(&mut offsets, &mut targets, &extra)?;

@@ -2,7 +2,8 @@
 //!
 //! The analysis keeps no place for an object, only its number. Numbers follow the order of the file,
 //! and the first of each piece is known, so that an object is found by walking one piece. Whoever
-//! needs many objects asks for them together: each piece is then walked once.
+//! needs many objects asks for them together: each piece is then walked once. An index knows where every
+//! sixteenth object is, which leaves some twenty records to walk.
 
 use rayon::prelude::*;
 
@@ -192,6 +193,16 @@ pub(crate) struct Raw<'a> {
     pub(crate) body: Body<'a>,
 }
 
+impl Raw<'_> {
+    /// The id of the class that the record names.
+    pub(crate) const fn class(&self) -> Option<ObjectId> {
+        match self.body {
+            Body::Instance(class, _) | Body::Objects(class, _) => Some(ObjectId(class)),
+            Body::Primitives(..) => None,
+        }
+    }
+}
+
 /// The part of a record that holds fields or elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body<'a> {
@@ -294,7 +305,11 @@ impl Snapshot {
     /// (a megabyte or so) that holds one of them.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
-        let addresses: Option<Vec<_>> = objects.iter().map(|&o| self.address_of(o)).collect();
+        // Counting on to the address from the begin of the piece takes longer than reading the record.
+        let addresses: Option<Vec<_>> = match &self.positions {
+            Some(_) => None,
+            None => objects.iter().map(|&o| self.address_of(o)).collect(),
+        };
         if let Some(addresses) = addresses {
             return addresses.into_iter().map(Some).collect();
         }
@@ -350,20 +365,32 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // An object's piece, then its number: for each piece both kinds come together.
-        let mut placed: Vec<(u32, u32)> = wanted
+        // An object's piece, where to begin in it, and its number: both kinds come together, unless it is
+        // known where each is.
+        let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
-            .filter_map(|&o| Some((self.piece_of(o)?, o)))
-            .collect();
-        placed.sort_unstable();
-        let groups: Vec<&[(u32, u32)]> = placed.chunk_by(|a, b| a.0 == b.0).collect();
-        let mut found: Vec<(u32, Raw<'_>)> = groups
-            .par_iter()
-            .flat_map_iter(|group| {
-                let numbers: Vec<u32> = group.iter().map(|g| g.1).collect();
-                self.find_in(&self.pieces[group[0].0 as usize], &numbers)
+            .filter_map(|&o| {
+                let piece = self.piece_of(o)?;
+                Some((piece, self.begin_of(piece, o), o))
             })
             .collect();
+        placed.sort_unstable();
+        let same = |a: &(u32, u32, u32), b: &(u32, u32, u32)| (a.0, a.1) == (b.0, b.1);
+        let groups: Vec<&[(u32, u32, u32)]> = placed.chunk_by(same).collect();
+        let read = |group: &&[(u32, u32, u32)]| {
+            let numbers: Vec<u32> = group.iter().map(|g| g.2).collect();
+            let (piece, begin, _) = group[0];
+            self.find_in(&self.pieces[piece as usize], begin, &numbers)
+        };
+        // Twenty records are read sooner than another thread is woken.
+        let mut found: Vec<(u32, Raw<'_>)> = match self.positions {
+            Some(_) if groups.len() <= 64 => groups.iter().flat_map(read).collect(),
+            Some(_) => {
+                let groups = groups.par_iter().with_min_len(64);
+                groups.flat_map_iter(read).collect()
+            }
+            None => groups.par_iter().flat_map_iter(read).collect(),
+        };
         found.par_sort_unstable_by_key(|f| f.0);
         let look_up = |object: &ObjectIndex| {
             let at = found.binary_search_by_key(&object.0, |f| f.0).ok()?;
@@ -394,7 +421,22 @@ impl Snapshot {
         }
     }
 
-    fn find_in(&self, piece: &Piece, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
+    /// Where to begin looking for an object: bytes from the begin of its piece.
+    fn begin_of(&self, piece: u32, object: u32) -> u32 {
+        let (Some(positions), Some(of)) = (&self.positions, self.pieces.get(piece as usize)) else {
+            return 0;
+        };
+        match object.checked_sub(self.split.inner) {
+            Some(leaf) => positions.before(piece as usize, true, leaf - of.first_leaf),
+            None => {
+                let linked = object - self.split.classes;
+                positions.before(piece as usize, false, linked - of.first_inner)
+            }
+        }
+    }
+
+    /// Records of a piece, from a place in it on; where ids do not tell numbers, that is its begin.
+    fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = Finder {
             snapshot: self,
             numbering: Numbering::new(self, piece),
@@ -405,7 +447,7 @@ impl Snapshot {
         // Damage was reported when the dump was opened.
         let _ = walk::walk(
             self.source(),
-            segment.start,
+            segment.end.min(segment.start + begin as usize),
             segment.end,
             self.header().id_size,
             &mut finder,
@@ -440,7 +482,7 @@ impl Snapshot {
         let first = self.pieces[at].first_inner;
         let end = self.pieces.get(at + 1).map_or(all, |p| p.first_inner);
         let numbers = (first..end).map(|n| n + self.split.classes);
-        let mut found = self.find_in(&self.pieces[at], &numbers.collect::<Vec<u32>>());
+        let mut found = self.find_in(&self.pieces[at], 0, &numbers.collect::<Vec<u32>>());
         found.sort_unstable_by_key(|f| f.0);
         found
     }

@@ -10,9 +10,11 @@ use crate::build::{self, Built, Learnt, Plan};
 use crate::classes::{Class, Classes};
 use crate::error::{Result, Warning};
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::inbound::Inbound;
 use crate::layout::{Layout, Sizes};
 use crate::mem::{Column, Store};
 use crate::outline::Outline;
+use crate::positions::Positions;
 use crate::progress::Progress;
 use crate::record::{self, Header};
 use crate::scan::Piece;
@@ -97,6 +99,9 @@ pub struct Snapshot {
     pub(crate) totals: Vec<ClassTotal>,
     /// What else is known of the dump.
     pub(crate) known: Known,
+    /// Where records are, and who refers to what: only of a snapshot from an index.
+    pub(crate) positions: Option<Positions>,
+    pub(crate) inbound: Option<Inbound>,
 }
 
 /// What an index keeps besides the arrays.
@@ -244,6 +249,8 @@ impl Snapshot {
                 out_of_order: stats.out_of_order > 0,
                 ..Known::default()
             },
+            positions: None,
+            inbound: None,
         })
     }
 

@@ -15,6 +15,10 @@ use proptest::prelude::*;
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{self, Elements, FieldType, FileOrder, JvmLayout, Place, Rng, Root, Value};
 
+/// Where the table of an index begins, and how many sections it names.
+const TABLE: usize = 128;
+const SECTIONS: usize = 29;
+
 /// Everything that can be asked, as text: first of the dump, then of each of the first objects.
 fn figures(snapshot: &Snapshot) -> Vec<String> {
     let count = u32::try_from(snapshot.object_count()).unwrap();
@@ -71,9 +75,41 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
     drop(deep);
     let together = snapshot.retained_by_all(&some, &Silent).unwrap();
     lines.push(format!("{together:?}"));
+    lines.extend(each(snapshot, &some));
     let holders = snapshot.holders().unwrap();
     let held = |&o: &ObjectIndex| snapshot.hold_of(&holders, o);
     lines.push(format!("{:?}", all.iter().map(held).collect::<Vec<_>>()));
+    lines
+}
+
+/// What is asked of one object, or of two: with an index that takes a few looks, without it the whole dump.
+fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let options = DeepOptions::default();
+    for (&object, &other) in objects.iter().zip(objects.iter().skip(1)) {
+        let pair = [object, other];
+        let mut deep = snapshot.deep_from(&pair, &options, &Silent).unwrap();
+        let (set, tree) = (deep.of_set(&pair), deep.tree(&pair, 3));
+        let one = deep.of_one(object, u64::MAX);
+        let retained = snapshot.retained_by_all(&pair, &Silent).unwrap();
+        lines.push(format!("{set:?} {tree:?} {one:?} {retained:?}"));
+        for (follow, from_statics, except) in [
+            (Refs::Strong, true, &[][..]),
+            (Refs::Soft, false, &objects[..1]),
+        ] {
+            let options = PathOptions {
+                follow,
+                from_statics,
+                except,
+            };
+            for asked in [&pair[..1], &pair] {
+                let paths = snapshot.paths(asked, &options, &Silent).unwrap();
+                let found: Vec<_> = asked.iter().map(|&o| paths.path(snapshot, o)).collect();
+                let merged = paths.merged(snapshot, Merge::Object, 50);
+                lines.push(format!("{found:?} {:?} {merged:?}", paths.missing()));
+            }
+        }
+    }
     lines
 }
 
@@ -281,6 +317,35 @@ fn an_index_of_something_else_is_refused() {
         changed(&|b| b[16] += 1),
         Some(IndexFault::Other(_))
     ));
+    // Each word of the table, each section's first and last byte: told at once, or where it is asked for.
+    let word = |at: usize| u64::from_le_bytes(*whole[at..].first_chunk().unwrap()) as usize;
+    let mut late = 0;
+    for section in 0..SECTIONS {
+        let entry = TABLE + section * 24;
+        for at in [entry, entry + 8, entry + 16] {
+            let found = changed(&|b| b[at] ^= 1);
+            assert!(matches!(found, Some(IndexFault::Damaged(_))), "{section}");
+        }
+        let (first, len) = (word(entry), word(entry + 8));
+        for at in [first, first + len.saturating_sub(1)] {
+            if len == 0 {
+                continue;
+            }
+            if changed(&|b| b[at] ^= 1).is_none() {
+                late += 1;
+                let options = options(Refs::Soft);
+                let expected = Snapshot::open(&path, &options, &Silent).unwrap();
+                let found = Snapshot::from_index(&path, &index, &options).unwrap();
+                assert!(!found.index_is_damaged());
+                assert!(figures(&found) == figures(&expected), "{section}");
+                assert!(found.index_is_damaged(), "{section}: it is used");
+            }
+        }
+    }
+    assert_eq!(
+        late, 4,
+        "both sections of who refers to what, at either end"
+    );
     // A page that never came to the disk.
     let lost = changed(&|b| b[4096..8192].fill(0));
     assert!(matches!(lost, Some(IndexFault::Damaged(_))));
