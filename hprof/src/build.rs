@@ -419,7 +419,8 @@ pub(crate) fn build(
         let ranks = marks.map(|m| m.seal(store)).transpose()?;
         if let Some(ranks) = &ranks {
             let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
-            if records as u64 > ranks.marked.iter().map(|&m| u64::from(m)).sum() {
+            let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
+            if records as u64 > marks || ranks.doubled {
                 // Several objects with one id: only the sorted table tells them apart.
                 plan.range = None;
                 continue;

@@ -436,10 +436,10 @@ impl Deep<'_> {
                     return false;
                 }
                 left -= 1;
-                if let Some(&soon) = stack.len().checked_sub(4).and_then(|at| stack.get(at)) {
-                    if let Rows::All(offsets) = &self.rows {
-                        mem::prefetch(offsets, soon.wrapping_sub(classes) as usize);
-                    }
+                if let Some(&soon) = stack.len().checked_sub(4).and_then(|at| stack.get(at))
+                    && let Rows::All(offsets) = &self.rows
+                {
+                    mem::prefetch(offsets, soon.wrapping_sub(classes) as usize);
                 }
                 self.step(object, &mut stack);
             }

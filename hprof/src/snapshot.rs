@@ -63,19 +63,22 @@ impl Dump {
                 ..Warning::note(text)
             });
         }
-        if short > 0 {
-            let text = format!(
-                "{short} reference fields lie beyond the end of their object's record and were taken for null"
-            );
-            all.push(Warning {
-                partial: true,
-                ..Warning::note(text)
-            });
-        }
+        all.extend(short_bodies(short));
         all.sort_by_key(|w| (w.offset.is_none(), w.offset));
         all.dedup();
         self.warnings = all;
     }
+}
+
+/// What is said of references that are missing from records: only reading references finds it.
+fn short_bodies(short: u64) -> Option<Warning> {
+    let text = format!(
+        "{short} reference fields lie beyond the end of their object's record and were taken for null"
+    );
+    (short > 0).then(|| Warning {
+        partial: true,
+        ..Warning::note(text)
+    })
 }
 
 /// One analysed dump.
@@ -176,7 +179,7 @@ impl Snapshot {
             mut scanned,
             pinned,
             roots,
-            warnings: of_graph,
+            warnings: mut of_graph,
         } = built;
         if scanned.stats.out_of_order > 0 {
             let shape_of = |object: u32| match object.checked_sub(graph.split.inner) {
@@ -228,6 +231,7 @@ impl Snapshot {
             &stats,
             scan_warnings.into_iter().chain(of_graph.iter().cloned()),
         );
+        of_graph.extend(short_bodies(stats.short_bodies));
         Ok(Self {
             dump,
             map,

@@ -5,11 +5,11 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use hprof::{
-    DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Refs, Silent,
-    Snapshot,
+    DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Progress, Refs,
+    Silent, Snapshot,
 };
 use proptest::prelude::*;
 use testdata::writer::graph::{self, NodeKind};
@@ -37,7 +37,12 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
         format!("{:?}", snapshot.allocation_traces().collect::<Vec<_>>()),
         format!("{:?}", snapshot.locate(&all)),
         format!("{:?}", snapshot.strings(&all, 20)),
-        format!("{:?}", snapshot.referrers(&some, 5, &[])),
+        format!(
+            "{:?}",
+            all.chunks(500)
+                .map(|part| snapshot.referrers(part, 5, &[]))
+                .collect::<Vec<_>>()
+        ),
         format!(
             "{:?}",
             some.iter()
@@ -146,7 +151,8 @@ fn same(what: &str, dump: &Path) {
     for refs in [Refs::Soft, Refs::Strong, Refs::All] {
         let options = options(refs);
         let (fresh, index) = indexed(dump, &options);
-        let mapped = Snapshot::from_index(dump, &index, &options).unwrap();
+        let mapped = Snapshot::from_index(dump, &index, &options);
+        let mapped = mapped.unwrap_or_else(|fault| panic!("{what}, {refs:?}: {fault}"));
         let (expected, found) = (figures(&fresh), figures(&mapped));
         assert_eq!(expected.len(), found.len(), "{what}");
         for (expected, found) in expected.iter().zip(&found) {
@@ -210,6 +216,9 @@ fn dump(options: writer::Options, gap: u64) -> Vec<u8> {
         &[("last", Value::NULL)],
     );
     heap.set_static(class, "last", both);
+    // Lists of more than a few are kept elsewhere.
+    let crowd = heap.add_object_array(boot.object, [text; 40]);
+    heap.add_root(Root::JniGlobal { global_ref: 10 }, crowd);
     heap.build()
 }
 
@@ -372,6 +381,58 @@ fn an_index_of_something_else_is_refused() {
     assert!(matches!(fault(Refs::Soft), Some(IndexFault::Stale)));
     fs::remove_file(&index).unwrap();
     assert!(matches!(fault(Refs::Soft), Some(IndexFault::Unreadable(_))));
+}
+
+/// What a question begins with, one after the other.
+#[derive(Default)]
+struct Phases(Mutex<Vec<&'static str>>);
+
+impl Progress for Phases {
+    fn advance(&self, _: u64) {}
+    fn phase(&self, name: &'static str, _: u64) {
+        self.0.lock().unwrap().push(name);
+    }
+}
+
+/// The same answers would come from the whole dump, too; what an index is for is that they do not.
+#[test]
+fn questions_about_few_objects_do_without_the_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump.hprof");
+    fs::write(&path, dump(writer::Options::default(), 0)).unwrap();
+    let options = options(Refs::Soft);
+    let (fresh, index) = indexed(&path, &options);
+    let mapped = Snapshot::from_index(&path, &index, &options).unwrap();
+    let phases = |snapshot: &Snapshot, objects: &[ObjectIndex]| {
+        let phases = Phases::default();
+        let paths = PathOptions::default();
+        snapshot.paths(objects, &paths, &phases).unwrap();
+        let deep = DeepOptions::default();
+        snapshot.deep_from(objects, &deep, &phases).unwrap();
+        snapshot.retained_by_all(objects, &phases).unwrap();
+        phases.0.into_inner().unwrap()
+    };
+    let tree = mapped.tree();
+    let held = tree.nodes().filter(|&n| tree.retained_objects(n) < 100);
+    let held: Vec<ObjectIndex> = held.filter_map(|n| tree.object(n)).collect();
+    let instances = held.iter().filter(|&&o| mapped.represents(o).is_none());
+    let pairs: Vec<[ObjectIndex; 2]> = instances
+        .clone()
+        .zip(instances.skip(1))
+        .map(|(&a, &b)| [a, b])
+        .collect();
+    assert!(pairs.len() > 20);
+    let mut quick = 0;
+    for pair in &pairs {
+        assert!(phases(&fresh, pair).contains(&"linking objects"));
+        quick += usize::from(
+            phases(&mapped, pair)
+                .iter()
+                .all(|&p| p == "searching paths"),
+        );
+    }
+    // Soft references have to do with some.
+    assert!(quick * 4 > pairs.len() * 3, "{quick} of {}", pairs.len());
 }
 
 /// A dump, its index and what they say, made once.
