@@ -4,8 +4,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::Refs;
-use crate::build;
 use crate::classes::Reference;
+use crate::holding;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::inbound::{Damaged, Inbound};
 use crate::object::Raw;
@@ -33,11 +33,11 @@ impl<'a> Rows<'a> {
         snapshot.positions.as_ref()?;
         let (classes, split) = (snapshot.classes(), snapshot.split);
         let number = |id| snapshot.number_of(id);
-        let (extra, _) = build::unwritten(classes, split, &snapshot.roots, number);
+        let (extra, _) = holding::unwritten(classes, split, &snapshot.roots, number);
         let mut rows = Self {
             snapshot,
             inbound,
-            pinned: build::pinned_classes(classes, &snapshot.roots),
+            pinned: holding::pinned_classes(classes, &snapshot.roots),
             back: extra
                 .iter()
                 .map(|&(source, target)| (target, source))
@@ -108,7 +108,7 @@ impl<'a> Rows<'a> {
 
     fn of_class(&self, class: u32) -> Vec<u32> {
         let classes = self.snapshot.classes();
-        let ids = build::class_references(classes, &classes[ClassIndex(class)]);
+        let ids = holding::class_references(classes, &classes[ClassIndex(class)]);
         let row = ids.map(|id| self.snapshot.number_of(id));
         row.filter(|&target| target != NONE).collect()
     }

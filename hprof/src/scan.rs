@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use crate::address::{AddressMap, MarkWriter, Pending, Range, Split};
-use crate::build;
 use crate::classes::{Classes, Layout, Reference};
 use crate::error::{Error, Result, Warning};
+use crate::holding;
 use crate::ids::NONE;
 use crate::mem::{Array, Store};
 use crate::outline::Segment;
@@ -270,7 +270,7 @@ impl<T: Targets> Job<'_, T> {
         let mut row = Vec::new();
         for (_, class) in self.classes.iter().take(self.classes.dumped()) {
             row.clear();
-            let ids = build::class_references(self.classes, class);
+            let ids = holding::class_references(self.classes, class);
             row.extend(ids.map(|id| self.targets.encode(id)));
             out.targets.extend(&row)?;
             out.ends.extend(&[out.targets.len() as u32])?;

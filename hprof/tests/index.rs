@@ -91,7 +91,7 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
 fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
     let mut lines = Vec::new();
     let options = DeepOptions::default();
-    for (&object, &other) in objects.iter().zip(objects.iter().skip(1)) {
+    for (&object, &other) in objects.iter().zip(objects.iter().skip(1)).step_by(3) {
         let pair = [object, other];
         let mut deep = snapshot.deep_from(&pair, &options, &Silent).unwrap();
         let (set, tree) = (deep.of_set(&pair), deep.tree(&pair, 3));
