@@ -120,10 +120,13 @@ fn answers_are_the_same_with_an_index_and_without() {
     }
     assert_eq!(answers(&place, &[]), expected);
     let index = fs::read(place.at("heap.hprof.hdx")).expect("the index");
-    // The last but one section, who refers to what, is verified where it is asked for.
-    let offset = index[128 + 27 * 24..].first_chunk().expect("its offset");
-    let late = usize::try_from(u64::from_le_bytes(*offset)).expect("an offset");
-    for at in [20, 100, 700, late / 2, late - 100, late + 5] {
+    let section = |number: usize| {
+        let offset = index[128 + number * 24..].first_chunk().expect("an entry");
+        usize::try_from(u64::from_le_bytes(*offset)).expect("an offset")
+    };
+    // The last sections but these, who refers to what, are verified where they are asked for.
+    let late = section(27);
+    for at in [20, 100, 700, section(1), section(19), late - 64, late + 5] {
         let mut damaged = index.clone();
         damaged[at] ^= 4;
         fs::write(place.at("heap.hprof.hdx"), &damaged).expect("a damaged index");
