@@ -58,6 +58,17 @@ pub(crate) fn read<T>(
     None
 }
 
+/// Says that an index was found damaged while it was used.
+pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
+    let places = places(snapshot.source().path(), snapshot.refs());
+    let used = places.into_iter().find(|place| is_ours(place));
+    if let Some(place) = used {
+        let what =
+            "is not used (damaged: a section is not what was written): the dump is read anew";
+        note(setup.progress, false, &place, what);
+    }
+}
+
 /// A line on standard error; of what is as it should be only when more is asked for.
 fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     if wanted.verbose || !(usual || wanted.quiet) {

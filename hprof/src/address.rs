@@ -68,11 +68,12 @@ impl Marks {
         let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
         let chunk = 1 << 14;
-        let sums: Vec<[u32; 2]> = counts
+        let sums: Vec<([u32; 2], u64)> = counts
             .par_chunks_mut(chunk * 2)
             .zip(self.bits.par_chunks(chunk * PAIR * PAIRS_IN_LINE))
             .map(|(counts, bits)| {
                 let mut sum = [0_u32; 2];
+                let mut both = 0;
                 for (count, line) in counts
                     .chunks_exact_mut(2)
                     .zip(bits.chunks_exact(PAIR * PAIRS_IN_LINE))
@@ -81,6 +82,7 @@ impl Marks {
                     for pair in line.chunks_exact(PAIR) {
                         sum[0] += pair[0].count_ones();
                         sum[1] += pair[1].count_ones();
+                        both |= pair[0] & pair[1];
                     }
                     // Nothing asks for the rank of what is not marked; stretches of the range
                     // that hold no objects then need no memory.
@@ -88,13 +90,13 @@ impl Marks {
                         count.copy_from_slice(&before);
                     }
                 }
-                sum
+                (sum, both)
             })
             .collect();
         let mut total = [0_u32; 2];
         let bases: Vec<[u32; 2]> = sums
             .iter()
-            .map(|s| {
+            .map(|(s, _)| {
                 let base = total;
                 total = [total[0] + s[0], total[1] + s[1]];
                 base
@@ -104,7 +106,7 @@ impl Marks {
             .par_chunks_mut(chunk * 2)
             .zip(bases)
             .zip(&sums)
-            .filter(|(_, sum)| **sum != [0, 0])
+            .filter(|(_, (sum, _))| *sum != [0, 0])
             .for_each(|((counts, base), _)| {
                 for count in counts.chunks_exact_mut(2) {
                     count[0] += base[0];
@@ -116,6 +118,7 @@ impl Marks {
             bits: self.bits.into(),
             counts: counts.into(),
             marked: total,
+            doubled: sums.iter().any(|(_, both)| *both != 0),
         })
     }
 }
@@ -166,6 +169,8 @@ pub(crate) struct Ranks {
     pub(crate) counts: Column<u32>,
     /// Marks of objects with references, and of leaves.
     pub(crate) marked: [u32; 2],
+    /// Whether an object with references and a leaf have one address.
+    pub(crate) doubled: bool,
 }
 
 impl Ranks {
@@ -287,6 +292,7 @@ impl Ranks {
             bits: all.into(),
             counts: all_counts.into(),
             marked,
+            doubled: false,
         })
     }
 

@@ -5,16 +5,17 @@
 //! range; then one pass over the objects is enough. Whatever turns out otherwise (a class defined
 //! late, an id out of range) is learnt by that pass, which is then run again knowing it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
 use crate::Options;
 use crate::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};
-use crate::classes::{self, Class, Classes};
+use crate::classes::{self, Classes};
 use crate::error::{Result, Warning};
 use crate::graph::{self, HeapGraph};
+use crate::holding;
 use crate::ids::{NONE, ObjectId};
 use crate::mem::{self, Array, Store};
 use crate::outline::{Outline, Segment};
@@ -22,7 +23,7 @@ use crate::progress::Progress;
 use crate::record::{self, ClassDump, Header, Kind, sub};
 use crate::scan::{self, Job, NoTargets, Numbers, Scanned, Slots, Targets};
 use crate::source::Source;
-use crate::walk::{self, Object, Root, RootKind, Visitor};
+use crate::walk::{self, Object, Root, Visitor};
 
 /// A segment larger than this is split so that several threads can read it.
 const LARGE_SEGMENT: usize = 16 << 20;
@@ -405,7 +406,7 @@ pub(crate) fn build(
             plan.range = if wider == plan.range { None } else { wider };
             continue;
         }
-        let rooted = rooted_classes(&plan.classes, &scanned.roots);
+        let rooted = holding::rooted_classes(&plan.classes, &scanned.roots);
         let before = unpinned.len();
         unpinned.extend(
             (0..plan.classes.dumped())
@@ -419,7 +420,8 @@ pub(crate) fn build(
         let ranks = marks.map(|m| m.seal(store)).transpose()?;
         if let Some(ranks) = &ranks {
             let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
-            if records as u64 > ranks.marked.iter().map(|&m| u64::from(m)).sum() {
+            let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
+            if records as u64 > marks || ranks.doubled {
                 // Several objects with one id: only the sorted table tells them apart.
                 plan.range = None;
                 continue;
@@ -468,46 +470,6 @@ fn first_pass(
 /// Whether a reference's slot fits in the 32 bits that hold it until it is translated.
 fn one_step(range: Range) -> bool {
     range.slots() < u64::from(NONE)
-}
-
-/// Whether the boot loader keeps a class although no root names it: array classes live as long as
-/// their elements' class but have no root of their own, and a dump without roots for system classes
-/// leaves out all of them.
-fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
-    class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
-}
-
-/// Which classes are held by a root of their own.
-fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
-    let mut rooted = vec![false; classes.len()];
-    let mut sticky = false;
-    for root in roots {
-        sticky |= root.kind == RootKind::StickyClass;
-        if !root.kind.is_of_thread()
-            && let Some(class) = classes.by_id(root.id)
-        {
-            rooted[class.index()] = true;
-        }
-    }
-    for (i, class) in classes.iter() {
-        rooted[i.index()] |= held_by_boot_loader(class, sticky);
-    }
-    rooted
-}
-
-/// What is said when nothing, or nothing of the JVM's own, is a root.
-fn without_roots(roots: &[Root]) -> Option<Warning> {
-    if roots.is_empty() {
-        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): the classes of the boot loader are taken for roots, and what only threads, JNI or other class loaders hold counts as unreachable";
-        return Some(Warning {
-            partial: true,
-            ..Warning::note(text)
-        });
-    }
-    let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
-    (!sticky).then(|| {
-        Warning::note("the dump names no system classes as GC roots: all classes of the boot loader are taken for roots")
-    })
 }
 
 fn finish(
@@ -565,7 +527,7 @@ fn finish(
         scanned = scan::scan(&context.job(plan, &pinned, numbers), &plan.pieces)?;
     }
     let roots = std::mem::take(&mut scanned.roots);
-    warnings.extend(without_roots(&roots));
+    warnings.extend(holding::without_roots(&roots));
     let resolve = |id: u64| {
         Numbers {
             map: &map,
@@ -695,7 +657,7 @@ fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(Addre
     ))
 }
 
-/// Adds what no record shows (thread to locals, loader to classes) and the roots.
+/// Adds what no record shows and the roots.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,
@@ -705,41 +667,7 @@ fn assemble(
     resolve: impl Fn(u64) -> u32,
     store: &Store,
 ) -> Result<HeapGraph> {
-    let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
-    for root in roots.iter().filter(|r| r.kind == RootKind::Thread) {
-        let object = resolve(root.id.0);
-        if object < split.inner {
-            threads.insert(root.thread, object);
-        }
-    }
-    let mut extra: Vec<(u32, u32)> = Vec::new();
-    let mut held: BTreeMap<u32, RootKind> = BTreeMap::new();
-    for root in roots {
-        let object = resolve(root.id.0);
-        if object == NONE {
-            continue;
-        }
-        match threads.get(&root.thread) {
-            Some(&thread) if root.kind.is_of_thread() => extra.push((thread, object)),
-            _ => {
-                let kind = held.entry(object).or_insert(root.kind);
-                *kind = (*kind).min(root.kind);
-            }
-        }
-    }
-    let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
-    for (i, class) in classes.iter().take(classes.dumped()) {
-        if held_by_boot_loader(class, sticky) {
-            held.entry(i.0).or_insert(RootKind::StickyClass);
-        } else if !class.loader.is_null() {
-            let loader = resolve(class.loader.0);
-            if loader < split.inner {
-                extra.push((loader, i.0));
-            }
-        }
-    }
-    extra.sort_unstable();
-    extra.dedup();
+    let (extra, held) = holding::unwritten(classes, split, roots, &resolve);
     let mut offsets = std::mem::replace(&mut scanned.ends, store.zeroed(0)?);
     let mut targets = std::mem::replace(&mut scanned.targets, store.zeroed(0)?);
     graph::insert(&mut offsets, &mut targets, &extra)?;

@@ -5,8 +5,11 @@
 //! elements are followed and nothing else. An object's class is not part of it, nor is a class object that
 //! a field refers to; what threads hold on their stacks and what loaders have defined is in no field.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use regex::Regex;
+use rustc_hash::FxHashMap;
 
 use crate::Refs;
 use crate::classes::Reference;
@@ -25,6 +28,10 @@ use crate::reference::Way;
 use crate::snapshot::Snapshot;
 use crate::walk::{self, Object, Visitor};
 
+/// Objects that are read one by one, at most, instead of all of the file: a tenth of a second's work.
+const LOOKS: usize = 1 << 17;
+/// What looking for the objects one reference further costs besides, in objects.
+const LOOKS_OF_LEVEL: usize = 3;
 /// Pieces of the file whose references are held twice at a time.
 const BATCH: usize = 128;
 
@@ -59,12 +66,20 @@ impl DeepOptions {
 pub struct Deep<'a> {
     pub(crate) snapshot: &'a Snapshot,
     rules: Rules,
-    /// For each object with references, where its row begins; one more for the end of the last.
-    offsets: Array<u32>,
+    rows: Rows,
     /// What rows refer to, without what is never followed.
     targets: Array<u32>,
     /// Objects that the walk under way has come upon; none between walks.
     seen: Bits,
+}
+
+/// Where each object's references are in the list of all.
+#[derive(Debug)]
+enum Rows {
+    /// For each object with references, where its row begins; one more for the end of the last.
+    All(Array<u32>),
+    /// Begin and end of the rows of some objects.
+    Some(FxHashMap<u32, (u32, u32)>),
 }
 
 /// What objects reach, see [`Deep::of_set`].
@@ -176,16 +191,50 @@ impl Snapshot {
     /// # Errors
     /// When there is no memory for the references, or they are more than 32 bits number.
     pub fn deep(&self, options: &DeepOptions, progress: &dyn Progress) -> Result<Deep<'_>> {
-        progress.phase("reading references", self.source().len() as u64);
+        self.gather_rows(Rules::new(self, options), progress)
+    }
+
+    /// As [`Snapshot::deep`], for questions about these objects only: what neither is one of them nor
+    /// reached by them has no references then.
+    ///
+    /// Cost: of a snapshot from an index one look at each object that they reach, unless those are many;
+    /// else as [`Snapshot::deep`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::deep`].
+    pub fn deep_from(
+        &self,
+        starts: &[ObjectIndex],
+        options: &DeepOptions,
+        progress: &dyn Progress,
+    ) -> Result<Deep<'_>> {
         let rules = Rules::new(self, options);
+        if self.positions.is_none() {
+            return self.gather_rows(rules, progress);
+        }
+        let mut deep = Deep {
+            snapshot: self,
+            rules,
+            rows: Rows::Some(FxHashMap::default()),
+            targets: self.store.zeroed(0)?,
+            seen: Bits::new(self.object_count() as usize),
+        };
+        match deep.follow(starts)? {
+            true => Ok(deep),
+            false => self.gather_rows(deep.rules, progress),
+        }
+    }
+
+    fn gather_rows(&self, rules: Rules, progress: &dyn Progress) -> Result<Deep<'_>> {
+        progress.phase("reading references", self.source().len() as u64);
         let rows = (self.split.inner - self.split.classes) as usize;
         let mut offsets: Array<u32> = self.store.zeroed(rows + 1)?;
         let mut targets: Array<u32> = self.store.zeroed(0)?;
         for pieces in self.pieces.chunks(BATCH) {
-            let parts: Vec<Rows<'_>> = pieces
+            let parts: Vec<RowsOfPiece<'_>> = pieces
                 .par_iter()
                 .map(|piece| {
-                    let mut rows = Rows {
+                    let mut rows = RowsOfPiece {
                         snapshot: self,
                         rules: &rules,
                         numbering: Numbering::new(self, piece),
@@ -227,7 +276,7 @@ impl Snapshot {
         Ok(Deep {
             snapshot: self,
             rules,
-            offsets,
+            rows: Rows::All(offsets),
             targets,
             seen: Bits::new(self.object_count() as usize),
         })
@@ -243,7 +292,7 @@ impl Snapshot {
 }
 
 /// The references of a piece's objects.
-struct Rows<'a> {
+struct RowsOfPiece<'a> {
     snapshot: &'a Snapshot,
     rules: &'a Rules,
     numbering: Numbering<'a>,
@@ -254,7 +303,7 @@ struct Rows<'a> {
     targets: Vec<u32>,
 }
 
-impl Rows<'_> {
+impl RowsOfPiece<'_> {
     #[inline(always)]
     fn object(&mut self, id: u64, class: Option<ClassIndex>, body: Body<'_>) {
         let (snapshot, rules) = (self.snapshot, self.rules);
@@ -275,7 +324,7 @@ impl Rows<'_> {
     }
 }
 
-impl Visitor for Rows<'_> {
+impl Visitor for RowsOfPiece<'_> {
     #[inline(always)]
     fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
         let index = self.snapshot.classes().by_id(ObjectId(class));
@@ -387,9 +436,10 @@ impl Deep<'_> {
                     return false;
                 }
                 left -= 1;
-                if let Some(&soon) = stack.len().checked_sub(4).and_then(|at| stack.get(at)) {
-                    let row = soon.wrapping_sub(classes) as usize;
-                    mem::prefetch(&self.offsets, row);
+                if let Some(&soon) = stack.len().checked_sub(4).and_then(|at| stack.get(at))
+                    && let Rows::All(offsets) = &self.rows
+                {
+                    mem::prefetch(offsets, soon.wrapping_sub(classes) as usize);
                 }
                 self.step(object, &mut stack);
             }
@@ -427,14 +477,87 @@ impl Deep<'_> {
                 }
             });
         } else if object < split.inner {
-            let at = (object - split.classes) as usize;
-            for target in self.offsets[at] as usize..self.offsets[at + 1] as usize {
+            for target in self.row(object) {
                 let target = self.targets[target];
                 if self.comes_upon(target) {
                     found.push(target);
                 }
             }
         }
+    }
+
+    /// Where an object's references are in the list of all.
+    #[inline(always)]
+    fn row(&self, object: u32) -> Range<usize> {
+        match &self.rows {
+            Rows::All(offsets) => {
+                let at = (object - self.snapshot.split.classes) as usize;
+                offsets[at] as usize..offsets[at + 1] as usize
+            }
+            Rows::Some(rows) => {
+                let (begin, end) = rows.get(&object).copied().unwrap_or_default();
+                begin as usize..end as usize
+            }
+        }
+    }
+
+    /// Reads the rows of all that some objects reach, unless that is much; `false` then.
+    fn follow(&mut self, starts: &[ObjectIndex]) -> Result<bool> {
+        let (snapshot, split) = (self.snapshot, self.snapshot.split);
+        let mut level: Vec<u32> = Vec::new();
+        starts.iter().for_each(|o| self.reach(o.0, &mut level));
+        let mut left = LOOKS;
+        let mut rows = FxHashMap::default();
+        while !level.is_empty() {
+            let Some(rest) = left.checked_sub(level.len() + LOOKS_OF_LEVEL) else {
+                return Ok(false);
+            };
+            left = rest;
+            // Neighbours in the file are found together.
+            level.sort_unstable();
+            let linked = level.partition_point(|&o| o < split.classes)
+                ..level.partition_point(|&o| o < split.inner);
+            let objects: Vec<ObjectIndex> = level[linked.clone()]
+                .iter()
+                .map(|&o| ObjectIndex(o))
+                .collect();
+            let mut found = Vec::new();
+            for &class in &level[..linked.start] {
+                self.step(class, &mut found);
+            }
+            let raws = snapshot.raws(&objects);
+            let read = |(&object, raw): (&ObjectIndex, &Option<Raw<'_>>)| {
+                let mut row = Vec::new();
+                let class = snapshot.class_of(object);
+                let class = class.filter(|c| !self.rules.ends[c.index()]);
+                if let (Some(class), Some(raw)) = (class, raw) {
+                    let take = |target, _| row.push(target);
+                    self.rules.each(snapshot, class, raw.body, take);
+                }
+                row
+            };
+            let of_level: Vec<Vec<u32>> = match objects.len() {
+                0..=256 => objects.iter().zip(&raws).map(read).collect(),
+                _ => {
+                    let both = objects.par_iter().zip(&raws);
+                    both.with_min_len(64).map(read).collect()
+                }
+            };
+            for (object, row) in objects.iter().zip(of_level) {
+                let begin = self.targets.len();
+                left = left.saturating_sub(row.len() / 8);
+                if begin + row.len() >= NONE as usize {
+                    return Ok(false);
+                }
+                self.targets.extend(&row)?;
+                rows.insert(object.0, (begin as u32, (begin + row.len()) as u32));
+                found.extend(row.into_iter().filter(|&target| self.comes_upon(target)));
+            }
+            level = found;
+        }
+        self.rows = Rows::Some(rows);
+        self.forget();
+        Ok(true)
     }
 
     /// Each reference of an object that is followed, with the way it goes.

@@ -12,7 +12,10 @@
 //! - That the index is of this format, this program's version and the same [`Refs`](crate::Refs).
 //! - That nothing in it is damaged: header and table have a checksum, and so has each section, made of the
 //!   hashes (XXH3, 64 bits) of its blocks. All sections that are used are verified before anything is
-//!   taken from them, in parallel, at about the speed of memory.
+//!   taken from them, in parallel, at about the speed of memory; but of who refers to what, which is large and
+//!   of which most questions need little, the hash of each block is kept, and a block is verified
+//!   before the first thing is taken from it. Where one turns out to be damaged the answer comes from the dump,
+//!   and [`Snapshot::index_is_damaged`](crate::Snapshot::index_is_damaged) tells.
 //! - That its numbers fit together: no number leads outside its array, trees lead down, runs ascend. So not
 //!   even an index whose checksums were made to fit can cause more than wrong figures. An index is not
 //!   signed: whoever may write it may make it say anything, so whose file it is should be looked at first.
@@ -22,10 +25,11 @@
 mod check;
 mod encode;
 mod format;
+mod gather;
 mod read;
 mod write;
 
-pub(crate) use format::{Stamp, seal};
+pub(crate) use format::{Lazy, Stamp, seal};
 
 use std::io;
 

@@ -2,15 +2,16 @@
 //!
 //! The analysis keeps no place for an object, only its number. Numbers follow the order of the file,
 //! and the first of each piece is known, so that an object is found by walking one piece. Whoever
-//! needs many objects asks for them together: each piece is then walked once.
+//! needs many objects asks for them together: each piece is then walked once. An index knows where every
+//! sixteenth object is, which leaves some twenty records to walk.
 
 use rayon::prelude::*;
 
 use crate::Refs;
 use crate::address::AddressMap;
-use crate::classes::{Class, Layout, Reference};
+use crate::classes::{Layout, Reference};
 use crate::error::{Error, Result};
-use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::record::{Kind, sub};
 use crate::scan::Piece;
 use crate::snapshot::Snapshot;
@@ -192,6 +193,16 @@ pub(crate) struct Raw<'a> {
     pub(crate) body: Body<'a>,
 }
 
+impl Raw<'_> {
+    /// The id of the class that the record names.
+    pub(crate) const fn class(&self) -> Option<ObjectId> {
+        match self.body {
+            Body::Instance(class, _) | Body::Objects(class, _) => Some(ObjectId(class)),
+            Body::Primitives(..) => None,
+        }
+    }
+}
+
 /// The part of a record that holds fields or elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body<'a> {
@@ -294,7 +305,11 @@ impl Snapshot {
     /// (a megabyte or so) that holds one of them.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
-        let addresses: Option<Vec<_>> = objects.iter().map(|&o| self.address_of(o)).collect();
+        // Counting on to the address from the begin of the piece takes longer than reading the record.
+        let addresses: Option<Vec<_>> = match &self.positions {
+            Some(_) => None,
+            None => objects.iter().map(|&o| self.address_of(o)).collect(),
+        };
         if let Some(addresses) = addresses {
             return addresses.into_iter().map(Some).collect();
         }
@@ -350,20 +365,32 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // An object's piece, then its number: for each piece both kinds come together.
-        let mut placed: Vec<(u32, u32)> = wanted
+        // An object's piece, where to begin in it, and its number: both kinds come together, unless it is
+        // known where each is.
+        let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
-            .filter_map(|&o| Some((self.piece_of(o)?, o)))
-            .collect();
-        placed.sort_unstable();
-        let groups: Vec<&[(u32, u32)]> = placed.chunk_by(|a, b| a.0 == b.0).collect();
-        let mut found: Vec<(u32, Raw<'_>)> = groups
-            .par_iter()
-            .flat_map_iter(|group| {
-                let numbers: Vec<u32> = group.iter().map(|g| g.1).collect();
-                self.find_in(&self.pieces[group[0].0 as usize], &numbers)
+            .filter_map(|&o| {
+                let piece = self.piece_of(o)?;
+                Some((piece, self.begin_of(piece, o), o))
             })
             .collect();
+        placed.sort_unstable();
+        let same = |a: &(u32, u32, u32), b: &(u32, u32, u32)| (a.0, a.1) == (b.0, b.1);
+        let groups: Vec<&[(u32, u32, u32)]> = placed.chunk_by(same).collect();
+        let read = |group: &&[(u32, u32, u32)]| {
+            let numbers: Vec<u32> = group.iter().map(|g| g.2).collect();
+            let (piece, begin, _) = group[0];
+            self.find_in(&self.pieces[piece as usize], begin, &numbers)
+        };
+        // Twenty records are read sooner than another thread is woken.
+        let mut found: Vec<(u32, Raw<'_>)> = match self.positions {
+            Some(_) if groups.len() <= 64 => groups.iter().flat_map(read).collect(),
+            Some(_) => {
+                let groups = groups.par_iter().with_min_len(64);
+                groups.flat_map_iter(read).collect()
+            }
+            None => groups.par_iter().flat_map_iter(read).collect(),
+        };
         found.par_sort_unstable_by_key(|f| f.0);
         let look_up = |object: &ObjectIndex| {
             let at = found.binary_search_by_key(&object.0, |f| f.0).ok()?;
@@ -394,7 +421,22 @@ impl Snapshot {
         }
     }
 
-    fn find_in(&self, piece: &Piece, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
+    /// Where to begin looking for an object: bytes from the begin of its piece.
+    fn begin_of(&self, piece: u32, object: u32) -> u32 {
+        let (Some(positions), Some(of)) = (&self.positions, self.pieces.get(piece as usize)) else {
+            return 0;
+        };
+        match object.checked_sub(self.split.inner) {
+            Some(leaf) => positions.before(piece as usize, true, leaf - of.first_leaf),
+            None => {
+                let linked = object - self.split.classes;
+                positions.before(piece as usize, false, linked - of.first_inner)
+            }
+        }
+    }
+
+    /// Records of a piece, from a place in it on; where ids do not tell numbers, that is its begin.
+    fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = Finder {
             snapshot: self,
             numbering: Numbering::new(self, piece),
@@ -405,7 +447,7 @@ impl Snapshot {
         // Damage was reported when the dump was opened.
         let _ = walk::walk(
             self.source(),
-            segment.start,
+            segment.end.min(segment.start + begin as usize),
             segment.end,
             self.header().id_size,
             &mut finder,
@@ -440,7 +482,7 @@ impl Snapshot {
         let first = self.pieces[at].first_inner;
         let end = self.pieces.get(at + 1).map_or(all, |p| p.first_inner);
         let numbers = (first..end).map(|n| n + self.split.classes);
-        let mut found = self.find_in(&self.pieces[at], &numbers.collect::<Vec<u32>>());
+        let mut found = self.find_in(&self.pieces[at], 0, &numbers.collect::<Vec<u32>>());
         found.sort_unstable_by_key(|f| f.0);
         found
     }
@@ -643,133 +685,4 @@ impl Snapshot {
             .find(|s| &*s.name == name)?;
         Some(self.of_bits(field.kind, field.value))
     }
-}
-
-/// The text of strings.
-impl Snapshot {
-    /// The text of a `java.lang.String`, of at most so many characters: where there are more, `…`
-    /// ends the text. `None` for other objects and for strings without their characters.
-    #[must_use]
-    pub fn string(&self, object: ObjectIndex, limit: usize) -> Option<String> {
-        self.strings(&[object], limit).pop().flatten()
-    }
-
-    /// As [`Snapshot::string`], for many.
-    ///
-    /// Cost: as [`Snapshot::ids`], twice: for the strings and for their arrays.
-    #[must_use]
-    pub fn strings(&self, objects: &[ObjectIndex], limit: usize) -> Vec<Option<String>> {
-        let is_string =
-            |class: &Class| class.loader.is_null() && &*class.name == "java.lang.String";
-        let raws = self.raws(objects);
-        let values: Vec<Option<ObjectIndex>> = objects
-            .iter()
-            .zip(&raws)
-            .map(|(&object, raw)| {
-                // No record: the number may be of no object.
-                let raw = raw.as_ref()?;
-                let class = self.class_of(object)?;
-                let raw = Some(raw).filter(|_| is_string(&self.classes()[class]))?;
-                self.field_in(raw, "value")?.object()
-            })
-            .collect();
-        let arrays: Vec<ObjectIndex> = values
-            .iter()
-            .map(|v| v.unwrap_or(ObjectIndex(NONE)))
-            .collect();
-        let arrays = self.raws(&arrays);
-        raws.iter()
-            .zip(arrays)
-            .map(|(string, array)| self.text(string.as_ref()?, array?, limit))
-            .collect()
-    }
-
-    pub(crate) fn text(&self, string: &Raw<'_>, array: Raw<'_>, limit: usize) -> Option<String> {
-        let Body::Primitives(kind, len, bytes) = array.body else {
-            return None;
-        };
-        if len > 0 && bytes.is_empty() {
-            return None;
-        }
-        let number = |name| {
-            let value = self.field_in(string, name)?.integer()?;
-            usize::try_from(value).ok()
-        };
-        match kind {
-            Kind::Byte if number("coder").unwrap_or(0) == 0 => {
-                let text = bytes.iter().take(limit).map(|&b| char::from(b)).collect();
-                Some(ended(text, bytes.len() > limit))
-            }
-            Kind::Byte => {
-                let big = self.strings_are_big_endian();
-                let unit = |b: &[u8]| match big {
-                    true => u16::from_be_bytes([b[0], b[1]]),
-                    false => u16::from_le_bytes([b[0], b[1]]),
-                };
-                Some(decoded(bytes.chunks_exact(2).map(unit), limit))
-            }
-            Kind::Char => {
-                let units = bytes.chunks_exact(2);
-                // Up to JDK 6 strings share arrays. (A count alone is Android's, and means else.)
-                let (skip, take) = number("offset")
-                    .zip(number("count"))
-                    .unwrap_or((0, usize::MAX));
-                let units = units.map(|b| u16::from_be_bytes([b[0], b[1]]));
-                Some(decoded(units.skip(skip).take(take), limit))
-            }
-            _ => None,
-        }
-    }
-
-    /// Characters of an array, in UTF-16 units within `byte[]` where `wide`: those after the first
-    /// `skip`, of `size` units, at most `limit` and then `…`.
-    pub(crate) fn characters(
-        &self,
-        array: ArrayView<'_>,
-        wide: bool,
-        (skip, size): (usize, usize),
-        limit: usize,
-    ) -> Option<String> {
-        let pair = array.bytes.chunks_exact(2);
-        let take = size.saturating_sub(skip);
-        match array.kind {
-            Kind::Byte if !wide => {
-                let units = array.bytes.iter().map(|&b| u16::from(b));
-                Some(decoded(units.skip(skip).take(take), limit))
-            }
-            Kind::Byte => {
-                let unit: fn([u8; 2]) -> u16 = match self.strings_are_big_endian() {
-                    true => u16::from_be_bytes,
-                    false => u16::from_le_bytes,
-                };
-                let units = pair.map(|b| unit([b[0], b[1]]));
-                Some(decoded(units.skip(skip).take(take), limit))
-            }
-            Kind::Char => {
-                let units = pair.map(|b| u16::from_be_bytes([b[0], b[1]]));
-                Some(decoded(units.skip(skip).take(take), limit))
-            }
-            _ => None,
-        }
-    }
-
-    /// Two-byte characters within `byte[]` are in the order of the machine.
-    fn strings_are_big_endian(&self) -> bool {
-        let class = self.classes().by_name("java.lang.StringUTF16").first();
-        let shift = class.and_then(|&c| self.static_value(c, "HI_BYTE_SHIFT"));
-        shift.and_then(Value::integer) == Some(8)
-    }
-}
-
-fn decoded(units: impl Iterator<Item = u16>, limit: usize) -> String {
-    let mut chars = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
-    let text = chars.by_ref().take(limit).collect();
-    ended(text, chars.next().is_some())
-}
-
-fn ended(mut text: String, cut: bool) -> String {
-    if cut {
-        text.push('…');
-    }
-    text
 }

@@ -12,6 +12,7 @@ use crate::classes::Reference;
 use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::meet::BothEnds;
 use crate::mem::{self, Array};
 use crate::progress::Progress;
 use crate::record::Kind;
@@ -88,7 +89,7 @@ pub(crate) struct Forest {
     /// The objects that were asked for, sorted, with their places.
     pub(crate) targets: Vec<(u32, u32)>,
     /// Those before this place were reached by strong references only.
-    strong: usize,
+    pub(crate) strong: usize,
 }
 
 impl Forest {
@@ -183,7 +184,8 @@ impl Snapshot {
     /// strong paths, however long, come before weaker ones.
     ///
     /// Cost: the heap graph is built once more, and searched breadth-first up to twice; about
-    /// eight bytes an object besides the graph.
+    /// eight bytes an object besides the graph. Of a snapshot from an index, paths to a few objects are looked
+    /// for from both ends first, which mostly takes a few thousand looks.
     ///
     /// # Errors
     /// When there is no memory for the graph.
@@ -200,10 +202,9 @@ impl Snapshot {
             .collect();
         targets.sort_unstable();
         targets.dedup();
-        let graph = self.graph(progress)?;
         let mut except = Bits::new(match options.except {
             [] => 0,
-            _ => graph.object_count(),
+            _ => self.object_count() as usize,
         });
         let known = |o: &&ObjectIndex| u64::from(o.0) < self.object_count();
         options
@@ -211,6 +212,15 @@ impl Snapshot {
             .iter()
             .filter(known)
             .for_each(|o| except.set(o.0));
+        if let Some(mut ends) = BothEnds::new(self, options.follow, &except) {
+            progress.phase("searching paths", 0);
+            let search =
+                |targets: &[ObjectIndex], statics: Statics<'_>| Ok(ends.search(targets, statics));
+            if let Some(paths) = self.paths_by(&targets, options.from_statics, search)? {
+                return Ok(paths);
+            }
+        }
+        let graph = self.graph(progress)?;
         let mut weak = if options.follow == Refs::Strong && self.options.refs != Refs::All {
             Vec::new()
         } else {
@@ -226,13 +236,35 @@ impl Snapshot {
             follow: options.follow,
         };
         progress.phase("searching paths", 0);
+        let search = |targets: &[ObjectIndex], statics: Statics<'_>| {
+            field.search(targets, statics).map(Some)
+        };
+        let paths = self.paths_by(&targets, options.from_statics, search)?;
+        // This search finds whatever there is.
+        Ok(paths.unwrap_or_else(|| Paths {
+            near: Forest::default(),
+            full: Forest::default(),
+            asked: Vec::new(),
+            missing: Vec::new(),
+        }))
+    }
+
+    /// Paths as a search finds them; `None` when it gives up.
+    fn paths_by(
+        &self,
+        targets: &[ObjectIndex],
+        from_statics: bool,
+        mut search: impl FnMut(&[ObjectIndex], Statics<'_>) -> Result<Option<Searched>>,
+    ) -> Result<Option<Paths>> {
         let (near_targets, full_targets): (Vec<_>, Vec<_>) = targets
             .iter()
-            .partition(|&&t| options.from_statics && !self.is_class_like(t));
+            .partition(|&&t| from_statics && !self.is_class_like(t));
         let mut weak_classes = BTreeSet::new();
         let (mut near, mut full, missing) = loop {
             let statics = Some(&weak_classes);
-            let (near, unfound) = field.search(&near_targets, statics)?;
+            let Some((near, unfound)) = search(&near_targets, statics)? else {
+                return Ok(None);
+            };
             let heads = near.heads().filter(|&o| self.tree().root_kind(o).is_none());
             let heads: Vec<ObjectIndex> = heads.collect();
             let mut asked = [full_targets.clone(), unfound].concat();
@@ -240,7 +272,9 @@ impl Snapshot {
             let mut all: Vec<ObjectIndex> = asked.iter().chain(&heads).copied().collect();
             all.sort_unstable();
             all.dedup();
-            let (full, unfound) = field.search(&all, None)?;
+            let Some((full, unfound)) = search(&all, None)? else {
+                return Ok(None);
+            };
             // A class that is not strongly reached starts no strong path. Next to never is there one.
             let before = weak_classes.len();
             let strong = |o: &ObjectIndex| full.place(*o).is_some_and(|p| p < full.strong);
@@ -251,15 +285,14 @@ impl Snapshot {
                 break (near, full, missing.collect::<Vec<_>>());
             }
         };
-        drop(graph);
         self.label(&mut near);
         self.label(&mut full);
-        Ok(Paths {
+        Ok(Some(Paths {
             near,
             full,
-            asked: targets,
+            asked: targets.to_vec(),
             missing,
-        })
+        }))
     }
 
     /// Class objects and class loaders: what their classes' static fields hold does not tell what
@@ -278,7 +311,7 @@ impl Snapshot {
     }
 
     /// Whether an object is the class object of a class that the application brought.
-    fn is_application_class(&self, object: u32) -> bool {
+    pub(crate) fn is_application_class(&self, object: u32) -> bool {
         object < self.split.classes && !self.classes()[ClassIndex(object)].loader.is_null()
     }
 
@@ -447,11 +480,7 @@ impl Search {
 impl Field<'_> {
     /// Searches until all targets are found. Returns their paths, and those that have none.
     /// `statics` are the classes whose static fields are no start, `None` when none are.
-    fn search(
-        &self,
-        targets: &[ObjectIndex],
-        statics: Option<&BTreeSet<u32>>,
-    ) -> Result<(Forest, Vec<ObjectIndex>)> {
+    fn search(&self, targets: &[ObjectIndex], statics: Statics<'_>) -> Result<Searched> {
         if targets.is_empty() {
             return Ok((Forest::default(), Vec::new()));
         }
@@ -469,7 +498,7 @@ impl Field<'_> {
         for object in self.except.iter() {
             search.parent[object as usize] = EXCEPT;
         }
-        for seed in self.seeds(statics) {
+        for seed in self.snapshot.seeds(statics) {
             search.visit(seed, SEED);
         }
         // What only weaker references lead to is left to the search from the true roots, so that a
@@ -545,17 +574,19 @@ impl Field<'_> {
             search.visit(target, object + OFFSET);
         }
     }
+}
 
+impl Snapshot {
     /// What a search starts from, the more telling first.
-    fn seeds(&self, statics: Option<&BTreeSet<u32>>) -> Vec<u32> {
-        let classes = self.graph.split.classes;
-        let mut seeds: Vec<(u8, u32)> = self
-            .graph
+    pub(crate) fn seeds(&self, statics: Statics<'_>) -> Vec<u32> {
+        let classes = self.split.classes;
+        let tree = self.tree();
+        let mut seeds: Vec<(u8, u32)> = tree
             .roots
             .iter()
             .map(|&(object, kind)| {
                 let rank = match kind {
-                    _ if self.snapshot.is_application_class(object) => 0,
+                    _ if self.is_application_class(object) => 0,
                     _ if object < classes => 1,
                     RootKind::Thread => 2,
                     RootKind::JniGlobal | RootKind::JniLocal => 3,
@@ -565,10 +596,8 @@ impl Field<'_> {
             })
             .collect();
         if let Some(weak) = statics {
-            let tree = self.snapshot.tree();
             let held = |&c: &u32| tree.node(ObjectIndex(c)).is_some_and(|n| n != Node::ROOT);
-            let own = (0..classes)
-                .filter(|c| self.snapshot.is_application_class(*c) && !weak.contains(c));
+            let own = (0..classes).filter(|c| self.is_application_class(*c) && !weak.contains(c));
             seeds.extend(own.filter(held).map(|c| (0, c)));
         }
         seeds.sort_unstable();
@@ -577,8 +606,14 @@ impl Field<'_> {
     }
 }
 
+/// Classes whose static fields no search starts from; `None` when it starts from none.
+pub(crate) type Statics<'a> = Option<&'a BTreeSet<u32>>;
+
+/// The paths of the targets that have one, and the others.
+pub(crate) type Searched = (Forest, Vec<ObjectIndex>);
+
 /// Keeps what leads to the targets.
-fn forest(search: Search, targets: &[ObjectIndex]) -> (Forest, Vec<ObjectIndex>) {
+fn forest(search: Search, targets: &[ObjectIndex]) -> Searched {
     let Search {
         mut parent,
         queue,

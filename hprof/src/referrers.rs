@@ -44,7 +44,8 @@ impl Snapshot {
     /// objects of `except` do not count.
     ///
     /// Cost: one pass over the file, however many objects are asked for. For a few objects only those pieces
-    /// are walked that hold the bytes of their ids.
+    /// are walked that hold the bytes of their ids; of a snapshot from an index nothing but the records that
+    /// are listed, and for class objects one look at each object's class.
     #[must_use]
     pub fn referrers(
         &self,
@@ -66,22 +67,10 @@ impl Snapshot {
         sorted.dedup();
         sorted.iter().for_each(|&target| wanted.set(target));
         let nothing = || Found::new(&sorted, limit, &passed);
-        let ids = self.plain_ids(&sorted);
-        let needles: Vec<memmem::Finder<'_>> = ids.iter().flatten().map(Needle::finder).collect();
-        let found = self.pieces.par_iter().map(|piece| {
-            let Segment { start, end } = piece.segment;
-            self.dump.source.will_read(start, end - start);
-            let bytes = &self.dump.source[start..end];
-            if ids.is_some() && needles.iter().all(|needle| needle.find(bytes).is_none()) {
-                return nothing();
-            }
-            let mut finder = Finder::new(self, &wanted, piece, nothing());
-            // Damage was reported when the dump was opened.
-            let id_size = self.dump.header.id_size;
-            let _ = walk::walk(&self.dump.source, start, end, id_size, &mut finder);
-            finder.found
-        });
-        let mut all = found.reduce(nothing, Found::merged);
+        let mut all = match self.listed(&sorted, nothing()) {
+            Some(found) => found,
+            None => self.searched(&sorted, &wanted, nothing),
+        };
         let mut rest = nothing();
         for class in (0..self.split.classes).map(ClassIndex) {
             self.each_of_class(class, |id, way| {
@@ -120,6 +109,64 @@ impl Snapshot {
         targets.iter().map(of).collect()
     }
 
+    /// References to a few objects by records, from the index's lists.
+    fn listed<'a>(&self, targets: &[u32], mut found: Found<'a>) -> Option<Found<'a>> {
+        let inbound = self.inbound.as_ref()?;
+        if targets.len() > LISTED {
+            return None;
+        }
+        for (place, &target) in targets.iter().enumerate() {
+            let mut sources = inbound.sources(self, target).ok()?;
+            if target < self.split.classes {
+                // An object's class is in no list.
+                let instances = self.instances(&[ClassIndex(target)]).into_iter();
+                sources.extend(instances.map(|o| o.0).filter(|&o| o >= self.split.classes));
+                sources.sort_unstable();
+            }
+            sources.retain(|&source| !found.passed.has(source));
+            found.counts[place] += sources.len() as u64;
+            sources.dedup();
+            sources.truncate(found.limit);
+            let sources: Vec<ObjectIndex> = sources.into_iter().map(ObjectIndex).collect();
+            for (source, raw) in sources.iter().zip(self.raws(&sources)) {
+                if let Some(raw) = raw {
+                    self.each_in_record(raw.body, |id, way| {
+                        if id != 0 && self.number_of(id) == target {
+                            found.list.push((target, source.0, way));
+                        }
+                    });
+                }
+            }
+        }
+        found.cut();
+        Some(found)
+    }
+
+    /// References by records, looked for in the whole file.
+    fn searched<'a>(
+        &'a self,
+        targets: &[u32],
+        wanted: &'a Bits,
+        nothing: impl Fn() -> Found<'a> + Sync + Send,
+    ) -> Found<'a> {
+        let ids = self.plain_ids(targets);
+        let needles: Vec<memmem::Finder<'_>> = ids.iter().flatten().map(Needle::finder).collect();
+        let found = self.pieces.par_iter().map(|piece| {
+            let Segment { start, end } = piece.segment;
+            self.dump.source.will_read(start, end - start);
+            let bytes = &self.dump.source[start..end];
+            if ids.is_some() && needles.iter().all(|needle| needle.find(bytes).is_none()) {
+                return nothing();
+            }
+            let mut finder = Finder::new(self, wanted, piece, nothing());
+            // Damage was reported when the dump was opened.
+            let id_size = self.dump.header.id_size;
+            let _ = walk::walk(&self.dump.source, start, end, id_size, &mut finder);
+            finder.found
+        });
+        found.reduce(&nothing, Found::merged)
+    }
+
     /// The ids of these objects, when they are few and every reference to them is by an id in a record:
     /// what an object is an instance of its record need not say.
     fn plain_ids(&self, objects: &[u32]) -> Option<Vec<Needle>> {
@@ -144,6 +191,8 @@ impl Snapshot {
     }
 }
 
+/// Objects whose lists in an index are read; for more, walking costs less.
+const LISTED: usize = 1000;
 /// Objects whose ids are looked for byte by byte; for more, walking costs less.
 const NEEDLES: usize = 8;
 

@@ -4,13 +4,17 @@
 //! nobody else, is dominated by neither of them, and goes with both. (Eclipse Memory Analyzer calls this the
 //! retained set, and the union of the members' parts the minimum retained size.)
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::histogram::Total;
 use crate::ids::{NONE, ObjectIndex};
+use crate::meet::{BothEnds, Led};
 use crate::paths::Bits;
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
+use crate::tree::Node;
 
 impl Snapshot {
     /// What would be free if all these objects were, themselves included; `None` when none of them is
@@ -21,7 +25,8 @@ impl Snapshot {
     /// are those of [`Snapshot::retained_bytes`].
     ///
     /// Cost: for one object none. For more the heap graph is built once more and searched twice; four bits
-    /// an object besides the graph.
+    /// an object besides the graph. Of a snapshot from an index, where they retain little, only what they
+    /// dominate is looked at and what that refers to.
     ///
     /// # Errors
     /// When there is no memory for the graph.
@@ -43,6 +48,9 @@ impl Snapshot {
             }
             _ => {}
         }
+        if let Some(freed) = self.retained_by_few(&members) {
+            return Ok(Some(freed));
+        }
         let graph = self.graph(progress)?;
         progress.phase("searching past the selected", 0);
         let mut set = Bits::new(graph.object_count());
@@ -56,6 +64,119 @@ impl Snapshot {
             };
         }
         Ok(Some(freed))
+    }
+}
+
+/// Objects that are looked at one by one.
+const LOOKS: usize = 1 << 15;
+
+impl Snapshot {
+    /// What reachable objects retain together, from the dominator tree: what they dominate, and of what that
+    /// refers to all that no path leads to but through them. `None` when this would take long, when soft
+    /// references or finalizers have to do with it, or without an index.
+    fn retained_by_few(&self, members: &[ObjectIndex]) -> Option<Total> {
+        if members.len() > LOOKS {
+            return None;
+        }
+        let tree = self.tree();
+        let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
+        nodes.sort_unstable();
+        // Those that none of the others dominates.
+        let mut tops: Vec<Node> = Vec::new();
+        for node in nodes {
+            if tops.last().is_none_or(|&top| tree.end(top) <= node) {
+                tops.push(node);
+            }
+        }
+        let below = |node: Node| {
+            let at = tops.partition_point(|&top| top <= node);
+            at.checked_sub(1)
+                .is_some_and(|at| node < tree.end(tops[at]))
+        };
+        let dominated = |object: ObjectIndex| match tree.node(object) {
+            Some(node) => below(node),
+            None => tree.dominator(object).is_some_and(below),
+        };
+        let mut freed = Total::default();
+        let mut looks = 0;
+        for &top in &tops {
+            freed += Total {
+                objects: tree.retained_objects(top),
+                bytes: tree.retained_bytes(top),
+            };
+            looks += (tree.end(top).0 - top.0) as usize;
+        }
+        let leaves = members
+            .iter()
+            .filter(|&&o| tree.node(o).is_none() && !dominated(o));
+        let alone: Vec<ObjectIndex> = leaves.copied().collect();
+        for &leaf in &alone {
+            freed += self.one(leaf);
+        }
+        // What one object dominates is all that it retains; leaves retain themselves.
+        if tops.len() < 2 {
+            return Some(freed);
+        }
+        if looks > LOOKS {
+            return None;
+        }
+        let mut set = Bits::new(self.object_count() as usize);
+        members.iter().for_each(|o| set.set(o.0));
+        let mut ends = BothEnds::new(self, self.options.refs, &set)?;
+        let mut forward = ends.forward(None);
+        let below_tops = tops.iter().flat_map(|top| top.0..tree.end(*top).0);
+        let mut level: Vec<u32> = below_tops
+            .filter_map(|n| tree.object(Node(n)))
+            .map(|o| o.0)
+            .collect();
+        let mut known: FxHashMap<u32, bool> = FxHashMap::default();
+        let mut counted: FxHashSet<u32> = FxHashSet::default();
+        while !level.is_empty() {
+            if level.iter().any(|&o| ends.rows.may_weakly_hold(o)) {
+                return None;
+            }
+            let mut targets: Vec<u32> = ends.rows.of(&level).into_iter().flatten().collect();
+            targets.sort_unstable();
+            targets.dedup();
+            level.clear();
+            for target in targets {
+                let object = ObjectIndex(target);
+                if set.has(target) || dominated(object) || counted.contains(&target) {
+                    continue;
+                }
+                let is_kept = match known.get(&target) {
+                    Some(&is_kept) => is_kept,
+                    None => match ends.path(&mut forward, target, None)? {
+                        Led::By(path) => {
+                            known.extend(path.into_iter().map(|o| (o, true)));
+                            true
+                        }
+                        Led::Nowhere(all) => {
+                            for &object in &all {
+                                if ends.rows.is_weakly_held(object).ok()? {
+                                    return None;
+                                }
+                            }
+                            known.extend(all.into_iter().map(|o| (o, false)));
+                            false
+                        }
+                    },
+                };
+                if !is_kept {
+                    counted.insert(target);
+                    freed += self.one(object);
+                    level.push(target);
+                }
+            }
+        }
+        Some(freed)
+    }
+
+    fn one(&self, object: ObjectIndex) -> Total {
+        Total {
+            objects: 1,
+            bytes: self.shallow_bytes(object),
+        }
     }
 }
 

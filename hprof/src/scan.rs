@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use crate::address::{AddressMap, MarkWriter, Pending, Range, Split};
 use crate::classes::{Classes, Layout, Reference};
 use crate::error::{Error, Result, Warning};
+use crate::holding;
 use crate::ids::NONE;
 use crate::mem::{Array, Store};
 use crate::outline::Segment;
@@ -269,17 +270,8 @@ impl<T: Targets> Job<'_, T> {
         let mut row = Vec::new();
         for (_, class) in self.classes.iter().take(self.classes.dumped()) {
             row.clear();
-            let superclass = class.superclass.map_or(0, |s| self.classes[s].id.0);
-            let statics = class
-                .statics
-                .iter()
-                .filter(|s| s.kind == Kind::Object)
-                .map(|s| s.value);
-            let ids = [superclass, class.loader.0]
-                .into_iter()
-                .chain(class.others.iter().copied())
-                .chain(statics);
-            row.extend(ids.filter(|&id| id != 0).map(|id| self.targets.encode(id)));
+            let ids = holding::class_references(self.classes, class);
+            row.extend(ids.map(|id| self.targets.encode(id)));
             out.targets.extend(&row)?;
             out.ends.extend(&[out.targets.len() as u32])?;
         }

@@ -21,6 +21,9 @@ const SUGGESTIONS: usize = 5;
 const SUBCLASSES: usize = 3;
 /// Objects scanned by one task.
 const CHUNK: usize = 1 << 16;
+/// Objects that are looked at together, and classes that are few.
+const STRETCH: usize = 1 << 9;
+const FEW: usize = 3;
 
 /// Names objects of a dump.
 #[derive(Clone, Debug)]
@@ -474,12 +477,30 @@ impl Snapshot {
             Shape::Instance(class) | Shape::Array(class, _) => wanted[class.index()],
             Shape::ClassObject(_) => false,
         };
+        let ranges = match classes.len() {
+            0..=FEW => self.shapes.ranges_of(classes),
+            _ => Vec::new(),
+        };
+        // Most stretches have none of a few classes, which is told faster than what each object is.
+        let may_have = |shapes: &[u32]| {
+            let has = |range: &std::ops::Range<u32>| {
+                let len = range.end - range.start;
+                let within = |&shape: &u32| shape.wrapping_sub(range.start) < len;
+                shapes.iter().fold(false, |any, shape| any | within(shape))
+            };
+            ranges.is_empty() || ranges.iter().any(has)
+        };
         let in_run = |shapes: &[u32], first: u32| -> Vec<ObjectIndex> {
             let chunks = shapes.par_chunks(CHUNK).enumerate();
             let chunks = chunks.map(|(chunk, shapes)| -> Vec<ObjectIndex> {
                 let numbers = first + (chunk * CHUNK) as u32..;
-                let hits = shapes.iter().zip(numbers).filter(|s| is_wanted(*s.0));
-                hits.map(|(_, number)| ObjectIndex(number)).collect()
+                let stretches = shapes.chunks(STRETCH).zip(numbers.step_by(STRETCH));
+                let stretches = stretches.filter(|(shapes, _)| may_have(shapes));
+                let hits = stretches.flat_map(|(shapes, first)| {
+                    let hits = shapes.iter().zip(first..).filter(|s| is_wanted(*s.0));
+                    hits.map(|(_, number)| ObjectIndex(number))
+                });
+                hits.collect()
             });
             chunks.flatten_iter().collect()
         };

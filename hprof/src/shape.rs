@@ -1,5 +1,7 @@
 //! An object's class and, for arrays, its length, in 32 bits.
 
+use std::ops::Range;
+
 use crate::classes::Classes;
 use crate::ids::{ClassIndex, NONE};
 use crate::layout::Sizes;
@@ -69,6 +71,20 @@ impl Shapes {
 
     pub(crate) const fn first_long(&self) -> u32 {
         self.long
+    }
+
+    /// The shapes that objects of these classes may have, those of all long arrays among them if any of the
+    /// classes is an array's.
+    pub(crate) fn ranges_of(&self, classes: &[ClassIndex]) -> Vec<Range<u32>> {
+        let mut ranges = Vec::new();
+        for &class in classes {
+            ranges.push(class.0..class.0 + 1);
+            if let Some(at) = self.arrays.iter().position(|&c| c == class) {
+                let first = self.classes * 2 + at as u32 * SHORT;
+                ranges.extend([first..first + SHORT, self.long..u32::MAX]);
+            }
+        }
+        ranges
     }
 
     #[inline]

@@ -10,9 +10,11 @@ use crate::build::{self, Built, Learnt, Plan};
 use crate::classes::{Class, Classes};
 use crate::error::{Result, Warning};
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::inbound::Inbound;
 use crate::layout::{Layout, Sizes};
 use crate::mem::{Column, Store};
 use crate::outline::Outline;
+use crate::positions::Positions;
 use crate::progress::Progress;
 use crate::record::{self, Header};
 use crate::scan::Piece;
@@ -61,19 +63,22 @@ impl Dump {
                 ..Warning::note(text)
             });
         }
-        if short > 0 {
-            let text = format!(
-                "{short} reference fields lie beyond the end of their object's record and were taken for null"
-            );
-            all.push(Warning {
-                partial: true,
-                ..Warning::note(text)
-            });
-        }
+        all.extend(short_bodies(short));
         all.sort_by_key(|w| (w.offset.is_none(), w.offset));
         all.dedup();
         self.warnings = all;
     }
+}
+
+/// What is said of references that are missing from records: only reading references finds it.
+fn short_bodies(short: u64) -> Option<Warning> {
+    let text = format!(
+        "{short} reference fields lie beyond the end of their object's record and were taken for null"
+    );
+    (short > 0).then(|| Warning {
+        partial: true,
+        ..Warning::note(text)
+    })
 }
 
 /// One analysed dump.
@@ -97,6 +102,9 @@ pub struct Snapshot {
     pub(crate) totals: Vec<ClassTotal>,
     /// What else is known of the dump.
     pub(crate) known: Known,
+    /// Where records are, and who refers to what: only of a snapshot from an index.
+    pub(crate) positions: Option<Positions>,
+    pub(crate) inbound: Option<Inbound>,
 }
 
 /// What an index keeps besides the arrays.
@@ -171,7 +179,7 @@ impl Snapshot {
             mut scanned,
             pinned,
             roots,
-            warnings: of_graph,
+            warnings: mut of_graph,
         } = built;
         if scanned.stats.out_of_order > 0 {
             let shape_of = |object: u32| match object.checked_sub(graph.split.inner) {
@@ -223,6 +231,7 @@ impl Snapshot {
             &stats,
             scan_warnings.into_iter().chain(of_graph.iter().cloned()),
         );
+        of_graph.extend(short_bodies(stats.short_bodies));
         Ok(Self {
             dump,
             map,
@@ -244,6 +253,8 @@ impl Snapshot {
                 out_of_order: stats.out_of_order > 0,
                 ..Known::default()
             },
+            positions: None,
+            inbound: None,
         })
     }
 

@@ -5,15 +5,19 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use hprof::{
-    DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Refs, Silent,
-    Snapshot,
+    DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Progress, Refs,
+    Silent, Snapshot,
 };
 use proptest::prelude::*;
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{self, Elements, FieldType, FileOrder, JvmLayout, Place, Rng, Root, Value};
+
+/// Where the table of an index begins, and how many sections it names.
+const TABLE: usize = 128;
+const SECTIONS: usize = 29;
 
 /// Everything that can be asked, as text: first of the dump, then of each of the first objects.
 fn figures(snapshot: &Snapshot) -> Vec<String> {
@@ -33,7 +37,12 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
         format!("{:?}", snapshot.allocation_traces().collect::<Vec<_>>()),
         format!("{:?}", snapshot.locate(&all)),
         format!("{:?}", snapshot.strings(&all, 20)),
-        format!("{:?}", snapshot.referrers(&some, 5, &[])),
+        format!(
+            "{:?}",
+            all.chunks(500)
+                .map(|part| snapshot.referrers(part, 5, &[]))
+                .collect::<Vec<_>>()
+        ),
         format!(
             "{:?}",
             some.iter()
@@ -71,9 +80,41 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
     drop(deep);
     let together = snapshot.retained_by_all(&some, &Silent).unwrap();
     lines.push(format!("{together:?}"));
+    lines.extend(each(snapshot, &some));
     let holders = snapshot.holders().unwrap();
     let held = |&o: &ObjectIndex| snapshot.hold_of(&holders, o);
     lines.push(format!("{:?}", all.iter().map(held).collect::<Vec<_>>()));
+    lines
+}
+
+/// What is asked of one object, or of two: with an index that takes a few looks, without it the whole dump.
+fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let options = DeepOptions::default();
+    for (&object, &other) in objects.iter().zip(objects.iter().skip(1)).step_by(3) {
+        let pair = [object, other];
+        let mut deep = snapshot.deep_from(&pair, &options, &Silent).unwrap();
+        let (set, tree) = (deep.of_set(&pair), deep.tree(&pair, 3));
+        let one = deep.of_one(object, u64::MAX);
+        let retained = snapshot.retained_by_all(&pair, &Silent).unwrap();
+        lines.push(format!("{set:?} {tree:?} {one:?} {retained:?}"));
+        for (follow, from_statics, except) in [
+            (Refs::Strong, true, &[][..]),
+            (Refs::Soft, false, &objects[..1]),
+        ] {
+            let options = PathOptions {
+                follow,
+                from_statics,
+                except,
+            };
+            for asked in [&pair[..1], &pair] {
+                let paths = snapshot.paths(asked, &options, &Silent).unwrap();
+                let found: Vec<_> = asked.iter().map(|&o| paths.path(snapshot, o)).collect();
+                let merged = paths.merged(snapshot, Merge::Object, 50);
+                lines.push(format!("{found:?} {:?} {merged:?}", paths.missing()));
+            }
+        }
+    }
     lines
 }
 
@@ -110,7 +151,8 @@ fn same(what: &str, dump: &Path) {
     for refs in [Refs::Soft, Refs::Strong, Refs::All] {
         let options = options(refs);
         let (fresh, index) = indexed(dump, &options);
-        let mapped = Snapshot::from_index(dump, &index, &options).unwrap();
+        let mapped = Snapshot::from_index(dump, &index, &options);
+        let mapped = mapped.unwrap_or_else(|fault| panic!("{what}, {refs:?}: {fault}"));
         let (expected, found) = (figures(&fresh), figures(&mapped));
         assert_eq!(expected.len(), found.len(), "{what}");
         for (expected, found) in expected.iter().zip(&found) {
@@ -174,6 +216,9 @@ fn dump(options: writer::Options, gap: u64) -> Vec<u8> {
         &[("last", Value::NULL)],
     );
     heap.set_static(class, "last", both);
+    // Lists of more than a few are kept elsewhere.
+    let crowd = heap.add_object_array(boot.object, [text; 40]);
+    heap.add_root(Root::JniGlobal { global_ref: 10 }, crowd);
     heap.build()
 }
 
@@ -281,6 +326,35 @@ fn an_index_of_something_else_is_refused() {
         changed(&|b| b[16] += 1),
         Some(IndexFault::Other(_))
     ));
+    // Each word of the table, each section's first and last byte: told at once, or where it is asked for.
+    let word = |at: usize| u64::from_le_bytes(*whole[at..].first_chunk().unwrap()) as usize;
+    let mut late = 0;
+    for section in 0..SECTIONS {
+        let entry = TABLE + section * 24;
+        for at in [entry, entry + 8, entry + 16] {
+            let found = changed(&|b| b[at] ^= 1);
+            assert!(matches!(found, Some(IndexFault::Damaged(_))), "{section}");
+        }
+        let (first, len) = (word(entry), word(entry + 8));
+        for at in [first, first + len.saturating_sub(1)] {
+            if len == 0 {
+                continue;
+            }
+            if changed(&|b| b[at] ^= 1).is_none() {
+                late += 1;
+                let options = options(Refs::Soft);
+                let expected = Snapshot::open(&path, &options, &Silent).unwrap();
+                let found = Snapshot::from_index(&path, &index, &options).unwrap();
+                assert!(!found.index_is_damaged());
+                assert!(figures(&found) == figures(&expected), "{section}");
+                assert!(found.index_is_damaged(), "{section}: it is used");
+            }
+        }
+    }
+    assert_eq!(
+        late, 4,
+        "both sections of who refers to what, at either end"
+    );
     // A page that never came to the disk.
     let lost = changed(&|b| b[4096..8192].fill(0));
     assert!(matches!(lost, Some(IndexFault::Damaged(_))));
@@ -307,6 +381,58 @@ fn an_index_of_something_else_is_refused() {
     assert!(matches!(fault(Refs::Soft), Some(IndexFault::Stale)));
     fs::remove_file(&index).unwrap();
     assert!(matches!(fault(Refs::Soft), Some(IndexFault::Unreadable(_))));
+}
+
+/// What a question begins with, one after the other.
+#[derive(Default)]
+struct Phases(Mutex<Vec<&'static str>>);
+
+impl Progress for Phases {
+    fn advance(&self, _: u64) {}
+    fn phase(&self, name: &'static str, _: u64) {
+        self.0.lock().unwrap().push(name);
+    }
+}
+
+/// The same answers would come from the whole dump, too; what an index is for is that they do not.
+#[test]
+fn questions_about_few_objects_do_without_the_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump.hprof");
+    fs::write(&path, dump(writer::Options::default(), 0)).unwrap();
+    let options = options(Refs::Soft);
+    let (fresh, index) = indexed(&path, &options);
+    let mapped = Snapshot::from_index(&path, &index, &options).unwrap();
+    let phases = |snapshot: &Snapshot, objects: &[ObjectIndex]| {
+        let phases = Phases::default();
+        let paths = PathOptions::default();
+        snapshot.paths(objects, &paths, &phases).unwrap();
+        let deep = DeepOptions::default();
+        snapshot.deep_from(objects, &deep, &phases).unwrap();
+        snapshot.retained_by_all(objects, &phases).unwrap();
+        phases.0.into_inner().unwrap()
+    };
+    let tree = mapped.tree();
+    let held = tree.nodes().filter(|&n| tree.retained_objects(n) < 100);
+    let held: Vec<ObjectIndex> = held.filter_map(|n| tree.object(n)).collect();
+    let instances = held.iter().filter(|&&o| mapped.represents(o).is_none());
+    let pairs: Vec<[ObjectIndex; 2]> = instances
+        .clone()
+        .zip(instances.skip(1))
+        .map(|(&a, &b)| [a, b])
+        .collect();
+    assert!(pairs.len() > 20);
+    let mut quick = 0;
+    for pair in &pairs {
+        assert!(phases(&fresh, pair).contains(&"linking objects"));
+        quick += usize::from(
+            phases(&mapped, pair)
+                .iter()
+                .all(|&p| p == "searching paths"),
+        );
+    }
+    // Soft references have to do with some.
+    assert!(quick * 4 > pairs.len() * 3, "{quick} of {}", pairs.len());
 }
 
 /// A dump, its index and what they say, made once.

@@ -119,7 +119,11 @@ impl Deref for Opened<'_> {
 impl Drop for Opened<'_> {
     /// What took long to work out is kept for the next command.
     fn drop(&mut self) {
-        if !self.indexed {
+        let damaged = self.indexed && self.snapshot.index_is_damaged();
+        if damaged {
+            index::note_damage(&self.snapshot, self.setup);
+        }
+        if !self.indexed || damaged {
             index::write_later(self.snapshot.clone(), self.setup);
         }
     }

@@ -42,7 +42,8 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
         options.skip_final = Some(final_fields(&snapshot, paths)?);
     }
     let failed = |e| Failure::input(dump, &e);
-    let mut deep = snapshot.deep(&options, &meter).map_err(failed)?;
+    let deep = snapshot.deep_from(objects, &options, &meter);
+    let mut deep = deep.map_err(failed)?;
     meter.phase("measuring the selected", 0);
     let size = deep.of_set(objects);
     let measured = measure(&snapshot, &mut deep, objects);

@@ -85,7 +85,7 @@ impl Names {
 }
 
 /// Reads nodes one after the other. Those made together mostly lie together: of each piece of the file
-/// that has been walked over, all objects are known.
+/// that has been walked over, all objects are known. No piece is where an index tells where objects are.
 struct Nodes<'a> {
     snapshot: &'a Snapshot,
     pieces: Vec<(u32, Vec<(u32, Raw<'a>)>)>,
@@ -100,7 +100,9 @@ impl<'a> Nodes<'a> {
     }
 
     fn raw(&mut self, node: ObjectIndex) -> Option<Raw<'a>> {
-        let Some(piece) = self.snapshot.linked_piece_of(node) else {
+        let walked = self.snapshot.positions.is_none();
+        let piece = walked.then(|| self.snapshot.linked_piece_of(node));
+        let Some(piece) = piece.flatten() else {
             return self.snapshot.raws(&[node]).pop().flatten();
         };
         let known = self.pieces.iter().position(|p| p.0 == piece);

@@ -1,8 +1,10 @@
 //! Header, table and checksums.
 
 use std::fs::{File, Metadata};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
 
 use bytemuck::Pod;
@@ -16,7 +18,7 @@ use crate::mem::{self, Column, Store};
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// Goes up with every change of what sections hold or mean.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of the header; its checksum, which covers the table as well, is the last word.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;
@@ -55,9 +57,26 @@ pub(super) enum Section {
     Leaves,
     NodeOf,
     LeafParent,
+    /// Where records are: see [`crate::positions`].
+    LinkedPositions,
+    LeafPositions,
+    /// Who refers to what: see [`crate::inbound`]. The hashes of the blocks of the last two sections, and
+    /// these sections, of which a block is verified when it is first asked for.
+    InboundGroups,
+    InboundFarBases,
+    InboundSums,
+    InboundFarSums,
+    Inbound,
+    InboundFar,
 }
 
-pub(super) const SECTIONS: usize = Section::LeafParent as usize + 1;
+pub(super) const SECTIONS: usize = Section::InboundFar as usize + 1;
+
+/// The sections that are not verified as a whole, each with that of its blocks' hashes.
+const LAZY: [(Section, Section); 2] = [
+    (Section::Inbound, Section::InboundSums),
+    (Section::InboundFar, Section::InboundFarSums),
+];
 
 /// What tells a dump's file from others and from what it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +120,12 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
 ///
 /// Cost: one parallel pass.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
-    let sums: Vec<u64> = bytes.par_chunks(BLOCK).map(hash).collect();
-    hash(bytemuck::cast_slice(&sums))
+    hash(bytemuck::cast_slice(&block_sums(bytes)))
+}
+
+/// The hashes of a section's blocks.
+pub(super) fn block_sums(bytes: &[u8]) -> Vec<u64> {
+    bytes.par_chunks(BLOCK).map(hash).collect()
 }
 
 /// Where a section is, and its checksum.
@@ -165,6 +188,24 @@ fn head_sum(head: &[u8]) -> u64 {
 
 /// Makes the checksums of an index right, for tests of what hangs on its content.
 pub(crate) fn seal(bytes: &mut [u8]) {
+    let part = |bytes: &[u8], section: Section| {
+        let at = HEADER + section as usize * ENTRY;
+        let word = |at: usize| {
+            let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
+            word.map_or(0, |w| usize::try_from(u64::from_le_bytes(*w)).unwrap_or(0))
+        };
+        let range = word(at)..word(at).saturating_add(word(at + 8));
+        bytes.get(range.clone()).map(|_| range)
+    };
+    for (section, sums) in LAZY {
+        if let (Some(of), Some(to)) = (part(bytes, section), part(bytes, sums)) {
+            let sums = block_sums(&bytes[of]);
+            let sums: &[u8] = bytemuck::cast_slice(&sums);
+            if sums.len() == to.len() {
+                bytes[to].copy_from_slice(sums);
+            }
+        }
+    }
     for at in (0..SECTIONS).map(|i| HEADER + i * ENTRY) {
         let word = |at: usize| {
             let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
@@ -254,7 +295,7 @@ impl Sections {
         &self.store
     }
 
-    fn range(&self, section: Section) -> Option<std::ops::Range<usize>> {
+    fn range(&self, section: Section) -> Option<Range<usize>> {
         let entry = self.table[section as usize];
         let end = entry.offset.checked_add(entry.bytes)?;
         let range = usize::try_from(entry.offset).ok()?..usize::try_from(end).ok()?;
@@ -266,7 +307,7 @@ impl Sections {
     pub(super) fn column<T: Pod + Sync>(
         &self,
         section: Section,
-        fits: impl Fn(&[T], std::ops::Range<usize>) -> bool + Sync,
+        fits: impl Fn(&[T], Range<usize>) -> bool + Sync,
     ) -> Result<Column<T>, IndexFault> {
         let damaged = || IndexFault::Damaged("a section is not what was written");
         let range = self.range(section).ok_or_else(damaged)?;
@@ -290,5 +331,77 @@ impl Sections {
             }
             _ => Err(damaged()),
         }
+    }
+
+    /// A section whose blocks are verified one by one, when they are asked for.
+    pub(super) fn lazy(&self, section: Section) -> Result<Lazy, IndexFault> {
+        let damaged = || IndexFault::Damaged("a section is not what was written");
+        let sums = LAZY.iter().find(|l| l.0 == section).ok_or_else(damaged)?.1;
+        let sums: Column<u64> = self.column(sums, |_, _| true)?;
+        let range = self.range(section).ok_or_else(damaged)?;
+        let sum = self.table[section as usize].sum;
+        if sums.len() != range.len().div_ceil(BLOCK) || hash(bytemuck::cast_slice(&sums)) != sum {
+            return Err(damaged());
+        }
+        let words = sums.len().div_ceil(64);
+        Ok(Lazy {
+            map: self.map.clone(),
+            range,
+            sums,
+            verified: std::iter::repeat_with(|| AtomicU64::new(0))
+                .take(words)
+                .collect(),
+            damaged: AtomicBool::new(false),
+        })
+    }
+}
+
+/// Bytes of an index of which each block is verified before anything is taken from it, and no sooner.
+#[derive(Debug)]
+pub(crate) struct Lazy {
+    map: Arc<Mmap>,
+    range: Range<usize>,
+    /// The blocks' hashes.
+    sums: Column<u64>,
+    /// A bit for each block that is known to be right.
+    verified: Box<[AtomicU64]>,
+    damaged: AtomicBool,
+}
+
+impl Lazy {
+    pub(crate) fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Bytes as they were written; `None` when they are damaged, or not all there.
+    ///
+    /// Cost: hashes those blocks of them that nobody asked for before.
+    pub(crate) fn get(&self, part: Range<usize>) -> Option<&[u8]> {
+        let all = self.map.get(self.range.clone())?;
+        let bytes = all.get(part.clone())?;
+        for block in part.start / BLOCK..part.end.div_ceil(BLOCK) {
+            let (word, bit) = (self.verified.get(block / 64)?, 1 << (block % 64));
+            if word.load(Ordering::Relaxed) & bit != 0 {
+                continue;
+            }
+            let own = block * BLOCK..all.len().min((block + 1) * BLOCK);
+            mem::populate(&self.map, self.range.start + own.start, own.len());
+            if self.sums.get(block) != Some(&hash(&all[own])) {
+                self.damaged.store(true, Ordering::Relaxed);
+                return None;
+            }
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+        Some(bytes)
+    }
+
+    /// Whether something was found not to be what was written.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Notes that what is written cannot be right.
+    pub(crate) fn refuse(&self) {
+        self.damaged.store(true, Ordering::Relaxed);
     }
 }

@@ -15,9 +15,11 @@ use crate::classes::Classes;
 use crate::error::{Error, Warning};
 use crate::histogram::{ClassTotal, Histogram, Total};
 use crate::ids::{NONE, ObjectId};
+use crate::inbound::Inbound;
 use crate::layout::{Layout, LayoutSource, Sizes};
 use crate::mem::{Column, Store};
 use crate::outline::{Outline, Segment};
+use crate::positions::Positions;
 use crate::record::{self, Header};
 use crate::scan::Piece;
 use crate::shape::{ShapeSizes, Shapes};
@@ -107,6 +109,8 @@ impl Snapshot {
         }
         let map = map.read(&sections, split, objects, leaf_shapes.len())?;
         let tree = tree(&sections, holders, split.inner, objects, leaf_shapes.len())?;
+        let counts = [split.inner - split.classes, leaf_shapes.len() as u32];
+        let (positions, inbound) = links(&sections, &pieces, counts, objects)?;
         Ok(Self {
             shape_sizes: ShapeSizes::new(&shapes, &dump.sizes),
             dump,
@@ -123,7 +127,16 @@ impl Snapshot {
             tree,
             totals,
             known,
+            positions,
+            inbound,
         })
+    }
+
+    /// Whether an index that this comes from was found damaged after it was opened. No figure rests on what
+    /// was damaged.
+    #[must_use]
+    pub fn index_is_damaged(&self) -> bool {
+        self.inbound.as_ref().is_some_and(Inbound::is_damaged)
     }
 }
 
@@ -419,6 +432,30 @@ fn ranks(sections: &Sections, range: Range) -> Checked<Ranks> {
     };
     let stretches = (&numbers[..], &bits[..], &counts[..]);
     Ranks::of_stretches(range, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
+}
+
+/// Where records are and who refers to what; an index of a dump that has no such lists has none.
+fn links(
+    sections: &Sections,
+    pieces: &[Piece],
+    counts: [u32; 2],
+    objects: u32,
+) -> Checked<(Option<Positions>, Option<Inbound>)> {
+    let groups: Column<u64> = sections.column(Section::InboundGroups, check::ascend::<u64>)?;
+    let linked = whole(sections, Section::LinkedPositions)?;
+    let leaves = whole(sections, Section::LeafPositions)?;
+    let bases = sections.column(Section::InboundFarBases, check::ascend::<u64>)?;
+    let near = sections.lazy(Section::Inbound)?;
+    let far = sections.lazy(Section::InboundFar)?;
+    if groups.is_empty() {
+        return Ok((None, None));
+    }
+    let positions = Positions::new(pieces, counts, [linked, leaves]);
+    let inbound = Inbound::new(objects as usize, groups, bases, near, far);
+    match positions.is_some() && inbound.is_some() {
+        true => Ok((positions, inbound)),
+        false => Err(MISFIT),
+    }
 }
 
 fn tree(

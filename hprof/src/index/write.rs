@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::encode::Encoder;
 use super::format::{self, ALIGN, SECTIONS, Section};
+use super::gather::Gathered;
 use crate::address::{AddressMap, Ranks};
 use crate::error::Warning;
 use crate::histogram::{ClassTotal, Total};
@@ -65,18 +66,20 @@ impl Snapshot {
                 .is_some_and(|(stamp, meta)| stamp.agrees(&meta))
     }
 
-    /// Bytes that [`Snapshot::write_index`] will write, but for a few small things.
+    /// Bytes that [`Snapshot::write_index`] will write at most.
     #[must_use]
     pub fn index_bytes(&self) -> u64 {
         let columns = self.columns().iter().map(|c| c.len() as u64).sum::<u64>();
-        // The address map takes two bits for each eight bytes of heap.
-        columns + self.source().len() as u64 / 16 + (1 << 20)
+        // The address map takes two bits for each eight bytes of heap, a reference next to always less than
+        // half its bytes in the dump.
+        columns + self.source().len() as u64 / 16 * 5 + self.object_count() * 2 + (1 << 20)
     }
 
     /// Writes an index, from which [`Snapshot::from_index`] makes this snapshot again.
     ///
     /// Cost: works out what reports say of every dump, unless that was asked for before; one pass over the
-    /// arrays for their checksums, and writing them: about 24 bytes an object.
+    /// dump for who refers to what, which takes up to ten bytes an object meanwhile; one over the arrays for
+    /// their checksums, and writing them: about 30 bytes an object.
     ///
     /// # Errors
     /// When writing fails, or the dump's file can have no index.
@@ -94,6 +97,23 @@ impl Snapshot {
         sections[Section::MapCounts as usize] = bytemuck::cast_slice(&counts);
         sections[Section::LongArrays as usize] = bytemuck::cast_slice(&longs);
         sections[Section::Sites as usize] = bytemuck::cast_slice(&sites);
+        let Gathered { positions, lists } = self.gather();
+        let sums = [&lists.near, &lists.far].map(|bytes| format::block_sums(bytes));
+        for (section, bytes) in [
+            (
+                Section::LinkedPositions,
+                bytemuck::cast_slice(&positions[0]),
+            ),
+            (Section::LeafPositions, bytemuck::cast_slice(&positions[1])),
+            (Section::InboundGroups, bytemuck::cast_slice(&lists.groups)),
+            (Section::InboundFarBases, bytemuck::cast_slice(&lists.bases)),
+            (Section::InboundSums, bytemuck::cast_slice(&sums[0])),
+            (Section::InboundFarSums, bytemuck::cast_slice(&sums[1])),
+            (Section::Inbound, &lists.near),
+            (Section::InboundFar, &lists.far),
+        ] {
+            sections[section as usize] = bytes;
+        }
         let (head, offsets) = format::head(stamp, self.options.refs, &sections);
         out.write_all(&head)?;
         let mut at = head.len() as u64;

@@ -1,0 +1,172 @@
+//! What an index has that the analysis does not: where records are, and who refers to what.
+
+use rayon::prelude::*;
+
+use crate::address::AddressMap;
+use crate::ids::NONE;
+use crate::inbound::{Buckets, Lists};
+use crate::object::Body;
+use crate::outline::Segment;
+use crate::positions::{self, EVERY};
+use crate::record::Kind;
+use crate::reference::Way;
+use crate::scan::Piece;
+use crate::snapshot::Snapshot;
+use crate::walk::{self, Object, Visitor};
+
+/// Pieces of the file that are walked before their references are sorted.
+const BATCH: usize = 32;
+/// Ids that are looked up together.
+const AHEAD: usize = 256;
+
+/// The bytes of the sections.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) positions: [Vec<u32>; 2],
+    pub(super) lists: Lists,
+}
+
+impl Snapshot {
+    /// Gathers them; nothing of a dump where numbers cannot be told by ids.
+    ///
+    /// Cost: one pass over the file; three to five bytes for each reference until the lists are made.
+    pub(super) fn gather(&self) -> Gathered {
+        if !self.has_lists() {
+            return Gathered::default();
+        }
+        let mut buckets = Buckets::new(self.object_count() as usize);
+        let mut positions = [Vec::new(), Vec::new()];
+        let counts = self.counts();
+        let sizes: Vec<[usize; 2]> = positions::sizes(&self.pieces, counts).collect();
+        let pieces: Vec<(&Piece, [usize; 2])> = self.pieces.iter().zip(sizes).collect();
+        let mut walked: Vec<Walked<'_>> = Vec::new();
+        for batch in pieces.chunks(BATCH).map(Some).chain([None]) {
+            // While one batch is walked, the one before is sorted.
+            let (next, ()) = rayon::join(
+                || {
+                    let batch = batch.unwrap_or_default().par_iter();
+                    batch
+                        .map(|&(piece, sizes)| Walked::new(self, piece, sizes))
+                        .collect()
+                },
+                || walked.iter().for_each(|w| buckets.add(&w.found)),
+            );
+            walked = next;
+            for one in &mut walked {
+                for (all, own) in positions.iter_mut().zip(&mut one.positions) {
+                    all.append(own);
+                }
+            }
+        }
+        Gathered {
+            positions,
+            lists: buckets.into_lists(self),
+        }
+    }
+
+    /// Objects with references, and leaves; class objects are neither.
+    pub(super) fn counts(&self) -> [u32; 2] {
+        [
+            self.split.inner - self.split.classes,
+            self.leaf_shapes.len() as u32,
+        ]
+    }
+
+    /// Whether an object's id tells its number, and no class object has another's id: then references by
+    /// fields and elements are all that is not known of who refers to an object.
+    fn has_lists(&self) -> bool {
+        let taken = |id: u64| self.map.by_id(id, self.split) != NONE;
+        !matches!(self.map, AddressMap::Sorted { .. })
+            && !self.classes().iter().any(|(_, class)| taken(class.id.0))
+    }
+}
+
+/// What a piece of the file has.
+struct Walked<'a> {
+    snapshot: &'a Snapshot,
+    start: usize,
+    /// The numbers of its first objects of both kinds.
+    first: [u32; 2],
+    positions: [Vec<u32>; 2],
+    /// References whose target is still an id.
+    pending: Vec<(u64, u32)>,
+    /// Target, source.
+    found: Vec<(u32, u32)>,
+}
+
+impl<'a> Walked<'a> {
+    fn new(snapshot: &'a Snapshot, piece: &Piece, sizes: [usize; 2]) -> Self {
+        let Segment { start, end } = piece.segment;
+        let mut walked = Self {
+            snapshot,
+            start,
+            first: [
+                snapshot.split.classes + piece.first_inner,
+                snapshot.split.inner + piece.first_leaf,
+            ],
+            positions: sizes.map(|len| vec![0; len]),
+            pending: Vec::with_capacity(AHEAD),
+            found: Vec::new(),
+        };
+        snapshot.source().will_read(start, end - start);
+        // Damage was reported when the dump was opened.
+        let id_size = snapshot.header().id_size;
+        let _ = walk::walk(snapshot.source(), start, end, id_size, &mut walked);
+        walked.look_up();
+        walked
+    }
+
+    #[inline(always)]
+    fn object(&mut self, object: Object, body: Body<'_>) {
+        let number = self.snapshot.map.by_id(object.id, self.snapshot.split);
+        let kind = usize::from(number >= self.snapshot.split.inner);
+        let nth = number.wrapping_sub(self.first[kind]);
+        if nth.is_multiple_of(EVERY)
+            && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
+        {
+            // What does not fit is looked for from the piece's begin.
+            *at = u32::try_from(object.at - self.start).unwrap_or(0);
+        }
+        if let Body::Primitives(..) = body {
+            return;
+        }
+        self.snapshot.each_in_record(body, |id, way| {
+            if id == 0 || matches!(way, Way::Class) {
+                return;
+            }
+            self.snapshot.map.fetch(id);
+            self.pending.push((id, number));
+            if self.pending.len() == AHEAD {
+                look_up(self.snapshot, &mut self.pending, &mut self.found);
+            }
+        });
+    }
+
+    fn look_up(&mut self) {
+        look_up(self.snapshot, &mut self.pending, &mut self.found);
+    }
+}
+
+fn look_up(snapshot: &Snapshot, pending: &mut Vec<(u64, u32)>, found: &mut Vec<(u32, u32)>) {
+    for (id, source) in pending.drain(..) {
+        let target = snapshot.number_of(id);
+        if target != NONE {
+            found.push((target, source));
+        }
+    }
+}
+
+impl Visitor for Walked<'_> {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        self.object(object, Body::Instance(class, body));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+        self.object(object, Body::Objects(class, elements));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
+        self.object(object, Body::Primitives(kind, len, elements));
+    }
+}
