@@ -39,6 +39,15 @@ impl Traced {
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
+    /// All collections, for who wonders about them.
+    fn collections(&self) -> String {
+        self.text(
+            "SELECT ifnull(group_concat(uptime_ms || ' ms: ' || collector || ', ' || cause || ', major ' || major
+             || ', pause ' || pause_us || ' us, ' || before_bytes || ' to ' || after_bytes, char(10)), '')
+             FROM collection ORDER BY id",
+        )
+    }
+
     /// Waits until a query gives something other than 0.
     pub(crate) fn wait(&self, sql: &str) {
         let end = Instant::now() + Duration::from_secs(20);
@@ -183,54 +192,54 @@ fn totals_are_those_of_the_beans() {
                 .arg("40")
                 .start()
                 .unwrap();
-            let (counts, used) = beans(&mut target);
-            target.wait_ready(1).unwrap();
-            traced.wait_tick();
+            let asked = "SELECT count(*) FROM collection WHERE cause = 'System.gc()' AND major
+                         AND after_bytes BETWEEN 20 << 20 AND 120 << 20";
             let newest = |column: &str| {
                 traced.number(&format!(
                     "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
                 ))
             };
-            let (heap, metaspace, classes) = (
-                newest("heap_used"),
-                newest("metaspace_used"),
-                newest("loaded_classes"),
-            );
-            println!("{what}: {counts:?} {used:?} {heap} {metaspace} {classes}");
-            // Regions and pages of the collector, and what is allocated meanwhile.
-            assert!(
-                (heap - used[0]).abs() <= 8 << 20,
-                "{what}: {heap}, {used:?}"
-            );
-            assert!(
-                (metaspace - used[1]).abs() <= 256 << 10,
-                "{what}: {metaspace}, {used:?}"
-            );
-            assert!(
-                (classes - used[2]).abs() <= 50,
-                "{what}: {classes}, {used:?}"
-            );
-            assert!(target.finish().unwrap());
-            for (name, count) in &counts {
-                if name.ends_with("Pauses") {
-                    continue;
+            // On a busy machine the trace's thread sees several collections at once and cannot know the cause of
+            // each, and the JVM loads classes and collects between two looks: then once more.
+            let mut phase = 1;
+            loop {
+                let (counts, used) = beans(&mut target);
+                target.wait_ready(phase).unwrap();
+                traced.wait_tick();
+                let seen = ["heap_used", "metaspace_used", "loaded_classes"].map(newest);
+                println!("{what}: {counts:?} {used:?} {seen:?}");
+                // Regions and pages of the collector, and what is allocated meanwhile.
+                let mut near = seen.iter().zip(&used).zip([8 << 20, 256 << 10, 50]);
+                let are_near = near.all(|((a, b), most)| (a - b).abs() <= most);
+                let are_counted = counts.iter().all(|(name, count)| {
+                    let rows = traced.number(&format!(
+                        "SELECT count(*) FROM collection WHERE collector = '{name}'"
+                    ));
+                    // Pauses of a cycle are no collections.
+                    name.ends_with("Pauses") || rows == *count
+                });
+                if are_near && are_counted && traced.number(asked) > 0 {
+                    break;
                 }
-                let rows = traced.number(&format!(
-                    "SELECT count(*) FROM collection WHERE collector = '{name}'"
-                ));
-                assert_eq!(rows, *count, "{what}: {name}");
+                assert!(phase < 6, "{what}:\n{}", traced.collections());
+                phase += 1;
+                target.proceed().unwrap();
             }
-            let asked = "SELECT count(*) FROM collection WHERE cause = 'System.gc()' AND major
-                         AND after_bytes BETWEEN 20 << 20 AND 120 << 20";
-            assert!(traced.number(asked) >= 1, "{what}");
+            assert!(target.finish().unwrap());
             // Of the first, while the JVM comes up, the cause is not known to the agent.
             let unknown = "SELECT count(*) FROM collection WHERE cause = '' AND uptime_ms > 1500";
-            assert_eq!(traced.number(unknown), 0, "{what}");
-            // 40 MB kept and 80 MB of garbage: within four standard errors, each at most that of a sample
+            assert_eq!(
+                traced.number(unknown),
+                0,
+                "{what}:\n{}",
+                traced.collections()
+            );
+            // 40 MB kept and 80 MB of garbage in each phase: within four standard errors, each at most that of a sample
             // for 64 KiB, and 2 % for what threads forget at a collection.
             let bytes = traced.number(&of_class("allocated_bytes", "byte[]"));
-            let truth = 40 * ((1 << 20) + 16) + 80_000 * 1016;
-            let error = 4.0 * (80_000.0_f64 * 1016.0 * 65_536.0).sqrt();
+            let phases = i64::from(phase);
+            let truth = phases * (40 * ((1 << 20) + 16) + 80_000 * 1016);
+            let error = 4.0 * (f64::from(phase) * 80_000.0 * 1016.0 * 65_536.0).sqrt();
             #[allow(clippy::cast_precision_loss, reason = "small")]
             let off = (bytes - truth) as f64;
             #[allow(clippy::cast_precision_loss, reason = "small")]
