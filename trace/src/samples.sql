@@ -8,9 +8,9 @@ CREATE TABLE thread (
 );
 
 -- Samples, each by itself: those that were live at the run's last tick (collected_ms is NULL), and of those
--- that were collected the last ones and a uniform choice of all (option garbage says how many of each). New ones come
--- some 10,000 a tick at most, and there are no more rows than trace_max has room for; the figures in site_tick count
--- all samples. uid, bytes and times are those that a heap dump of the same JVM has.
+-- that were collected the last ones and a uniform choice of all (option garbage says how many of each; here 16,384 at
+-- most). New ones come some 10,000 a tick at most, and there are no more rows than a 256th of trace_max's bytes; the
+-- figures in site_tick count all samples. uid, bytes and times are those that a heap dump of the same JVM has.
 CREATE TABLE sample (
     run INTEGER NOT NULL REFERENCES run (id),
     uid INTEGER NOT NULL,              -- unique in a run, ascending in the order of allocation

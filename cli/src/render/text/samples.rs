@@ -23,12 +23,11 @@ pub(crate) fn render(
     let totals = &report.totals;
     let samples = match report.which {
         "live" => counted(totals.samples, "live sample"),
-        _ => counted(totals.samples, "collected sample"),
-    };
-    let which = match report.which {
-        "recent" => ", the last ones",
-        "chosen" => ", a uniform choice of all",
-        _ => "",
+        "recent" => format!("{} collected last", counted(totals.samples, "sample")),
+        _ => format!(
+            "{} chosen of all collected",
+            counted(totals.samples, "sample")
+        ),
     };
     let order = match (report.by, report.which) {
         ("age", "live") => "the oldest first",
@@ -43,8 +42,11 @@ pub(crate) fn render(
         only.push_str(&format!(" of threads {}", table::printable(thread)));
     }
     let bytes = Size(totals.bytes);
-    let text = format!("{samples}{which}{only}: {bytes}; {order}");
+    let text = format!("{samples}{only}: {bytes}");
     writeln!(out, "{}", table::shortened(&text, WIDTH))?;
+    if report.samples.len() > 1 {
+        writeln!(out, "{}", style.dim(order))?;
+    }
     for (number, sample) in (1..).zip(&report.samples) {
         writeln!(out)?;
         self::sample(number, sample, report.verbose, style, out)?;
