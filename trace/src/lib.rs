@@ -24,6 +24,7 @@ mod history;
 mod rank;
 pub mod read;
 mod read_samples;
+mod read_stacks;
 mod rollup;
 #[doc(hidden)]
 pub mod synthetic;
@@ -40,8 +41,9 @@ pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
 pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
 pub use rank::{By, Candidate, HourlySlope, Ranking, Standing, Trending, Verdict, rank, trending};
-pub use read::{Stacks, Trace};
+pub use read::Trace;
 pub use read_samples::{SampleRow, Which};
+pub use read_stacks::Stacks;
 pub use rusqlite::types::ValueRef;
 pub use write::{Activity, Amount, ClassChange, Collection, Limits, Run, Tick, Writer, Written};
 pub use write_names::{FrameName, Names};

@@ -22,8 +22,6 @@ use crate::{Database, TraceError};
 const MOST: i64 = 1 << 53;
 /// Bytes of a text that are read.
 const LONGEST: usize = 8192;
-/// Frames of a stack that are read; the agent records no more.
-const DEEPEST: usize = 1024;
 /// SQLite takes about so many steps for a row of a query here.
 const STEPS_PER_BYTE: u64 = 64;
 const LEAST_STEPS: u64 = 100_000_000;
@@ -536,75 +534,11 @@ impl Trace {
         })
     }
 
-    fn classes(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
+    pub(crate) fn classes(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
         let rows = self.list("SELECT id, name FROM class", (), |row| {
             (self.id(row, 0).unwrap_or(0), Arc::from(text(row, 1)))
         })?;
         Ok(rows.into_iter().collect())
-    }
-
-    /// All stacks, to be asked for those of sites.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn stacks(&self) -> Result<Stacks, TraceError> {
-        let classes = self.classes()?;
-        let unknown: Arc<str> = "".into();
-        let mut names: HashMap<String, Arc<str>> = HashMap::new();
-        let mut shared = |name: String| match names.get(&name) {
-            Some(name) => Arc::clone(name),
-            None => {
-                let shared: Arc<str> = name.as_str().into();
-                names.insert(name, Arc::clone(&shared));
-                shared
-            }
-        };
-        let frames = self.list(
-            "SELECT id, class, method, file, line FROM frame",
-            (),
-            |row| {
-                let class = self.id(row, 1).and_then(|id| classes.get(&id));
-                let frame = Frame {
-                    class: Arc::clone(class.unwrap_or(&unknown)),
-                    method: shared(text(row, 2)),
-                    file: optional_text(row, 3).map(&mut shared),
-                    line: self.id(row, 4),
-                };
-                (self.id(row, 0).unwrap_or(0), frame)
-            },
-        )?;
-        let links = self.list("SELECT id, parent, frame FROM stack", (), |row| {
-            (
-                self.id(row, 0).unwrap_or(0),
-                (self.id(row, 1), self.id(row, 2).unwrap_or(0)),
-            )
-        })?;
-        Ok(Stacks {
-            frames: frames.into_iter().collect(),
-            links: links.into_iter().collect(),
-        })
-    }
-
-    /// The innermost frame of a stack, and the stack that called it: for a few stacks, of which a file may have
-    /// many.
-    ///
-    /// Cost: a look into the tables `stack`, `frame` and `class`.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn frame(&self, stack: i64) -> Result<Option<(Frame, Option<i64>)>, TraceError> {
-        let sql = "SELECT s.parent, c.name, f.method, f.file, f.line FROM stack AS s
-            JOIN frame AS f ON f.id = s.frame LEFT JOIN class AS c ON c.id = f.class WHERE s.id = ?1";
-        let found = self.list(sql, [stack], |row| {
-            let frame = Frame {
-                class: text(row, 1).into(),
-                method: text(row, 2).into(),
-                file: optional_text(row, 3).map(Arc::from),
-                line: self.id(row, 4),
-            };
-            (frame, self.id(row, 0))
-        })?;
-        Ok(found.into_iter().next())
     }
 
     /// A number that changes whenever another process has written to the file.
@@ -769,7 +703,7 @@ pub(crate) fn strange(
     Ok(None)
 }
 
-fn optional_text(row: &Row<'_>, column: usize) -> Option<String> {
+pub(crate) fn optional_text(row: &Row<'_>, column: usize) -> Option<String> {
     match row.get_ref(column) {
         Ok(ValueRef::Text(bytes)) => {
             let cut = bytes.get(..LONGEST).unwrap_or(bytes);
@@ -781,30 +715,4 @@ fn optional_text(row: &Row<'_>, column: usize) -> Option<String> {
 
 pub(crate) fn text(row: &Row<'_>, column: usize) -> String {
     optional_text(row, column).unwrap_or_default()
-}
-
-/// The stacks of a trace, in memory.
-#[derive(Clone, Debug, Default)]
-pub struct Stacks {
-    frames: HashMap<i64, Frame>,
-    /// The stack that called, and the frame.
-    links: HashMap<i64, (Option<i64>, i64)>,
-}
-
-impl Stacks {
-    /// The frames of a stack, the leaf first: at most 1024, whatever the rows refer to. Frames that are
-    /// missing are left out.
-    #[must_use]
-    pub fn frames(&self, stack: i64) -> Vec<&Frame> {
-        let mut frames = Vec::new();
-        let mut at = Some(stack);
-        for _ in 0..DEEPEST {
-            let Some(&(parent, frame)) = at.and_then(|id| self.links.get(&id)) else {
-                break;
-            };
-            frames.extend(self.frames.get(&frame));
-            at = parent;
-        }
-        frames
-    }
 }
