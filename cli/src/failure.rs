@@ -48,13 +48,15 @@ impl Failure {
             ),
             hprof::Error::NotADump(_) => (
                 format!("{}: {error}", path.display()),
-                Some(match crate::recorded::is_recording(path) {
-                    true => {
-                        "a flight recording is for `heapdiff sites` and `heapdiff trace import`"
+                Some(
+                    match crate::recorded::is_recording(path) {
+                        true => {
+                            "a flight recording is for `heapdiff sites` and `heapdiff trace import`"
+                        }
+                        false => "take a dump with: jcmd PID GC.heap_dump FILE",
                     }
-                    false => "take a dump with: jcmd PID GC.heap_dump FILE",
-                })
-                .map(str::to_owned),
+                    .to_owned(),
+                ),
             ),
             hprof::Error::Memory { .. } => (
                 format!("{}: {error}", path.display()),
