@@ -48,7 +48,15 @@ impl Failure {
             ),
             hprof::Error::NotADump(_) => (
                 format!("{}: {error}", path.display()),
-                Some("take a dump with: jcmd PID GC.heap_dump FILE".to_owned()),
+                Some(
+                    match crate::recorded::is_recording(path) {
+                        true => {
+                            "a flight recording is for `heapdiff sites` and `heapdiff trace import`"
+                        }
+                        false => "take a dump with: jcmd PID GC.heap_dump FILE",
+                    }
+                    .to_owned(),
+                ),
             ),
             hprof::Error::Memory { .. } => (
                 format!("{}: {error}", path.display()),

@@ -32,6 +32,8 @@ pub(crate) struct Header {
     start_ticks: i64,
     ticks_per_second: i64,
     compressed: bool,
+    /// Whether the JVM was still to write to it. Until then the header speaks of what was flushed.
+    is_open: bool,
 }
 
 impl Header {
@@ -71,6 +73,7 @@ impl Header {
             start_ticks,
             ticks_per_second,
             compressed: features[3] & 1 == 1,
+            is_open: features[0] != 0,
         })
     }
 
@@ -128,6 +131,9 @@ impl<'a> Chunk<'a> {
             end: bytes.len(),
             damage: Vec::new(),
         };
+        if header.is_open {
+            chunk.damage.push(Fault::Open.at(base + 64));
+        }
         let mut checkpoints = Vec::new();
         let mut metadata = None;
         let mut at = HEADER;

@@ -40,6 +40,8 @@ pub enum Fault {
     Cut { size: u64, there: u64 },
     #[error("the rest cannot be decompressed or read: {0}")]
     Stream(String),
+    #[error("the JVM was not done with this chunk: what it recorded last is missing")]
+    Open,
     #[error("the chunk was never finished: nothing in it says what its events mean")]
     Unfinished,
     #[error("a clock with {0} ticks a second")]
