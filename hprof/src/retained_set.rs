@@ -75,9 +75,12 @@ impl Snapshot {
     /// refers to all that no path leads to but through them. `None` when this would take long, when soft
     /// references or finalizers have to do with it, or without an index.
     fn retained_by_few(&self, members: &[ObjectIndex]) -> Option<Total> {
-        if members.len() > LOOKS {
+        if members.len() > LOOKS || self.inbound.is_none() {
             return None;
         }
+        let mut members = members.to_vec();
+        members.sort_unstable();
+        members.dedup();
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();

@@ -425,6 +425,16 @@ fn questions_about_few_objects_do_without_the_graph() {
     let mut quick = 0;
     for pair in &pairs {
         assert!(phases(&fresh, pair).contains(&"linking objects"));
+        for set in [&pair[..], &[pair[0], pair[0]]] {
+            let retained = |snapshot: &Snapshot| snapshot.retained_by_all(set, &Silent).unwrap();
+            assert_eq!(retained(&fresh), retained(&mapped), "{set:?}");
+        }
+        let paths = |snapshot: &Snapshot| {
+            let options = PathOptions::default();
+            let paths = snapshot.paths(pair, &options, &Silent).unwrap();
+            pair.map(|o| paths.path(snapshot, o))
+        };
+        assert_eq!(paths(&fresh), paths(&mapped), "{pair:?}");
         quick += usize::from(
             phases(&mapped, pair)
                 .iter()
