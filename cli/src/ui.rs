@@ -10,6 +10,7 @@ use heapdiff_report::html;
 use heapdiff_ui::{Server, Subject, UiError};
 
 use crate::args::UiJob;
+use crate::command::trace::readable;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 
@@ -51,7 +52,10 @@ pub(crate) fn run(job: &UiJob) -> Result<Exit> {
 fn subject(files: &[PathBuf]) -> Result<Subject> {
     let mut reports = files.iter().filter(|file| is_json(file));
     match (reports.next(), files) {
-        (None, traces) => Ok(Subject::Traces(traces.to_vec())),
+        (None, traces) => {
+            traces.iter().try_for_each(|path| readable(path))?;
+            Ok(Subject::Traces(traces.to_vec()))
+        }
         (Some(report), [_]) => Ok(Subject::Page(page(report)?)),
         (Some(report), _) => Err(Failure::usage(format!(
             "{}: a report is shown alone",

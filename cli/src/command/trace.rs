@@ -40,7 +40,14 @@ pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> 
 
 /// Opens a trace as it is at this moment.
 pub(crate) fn open(path: &Path) -> Result<Trace> {
-    // SQLite's words for these are vague.
+    readable(path)?;
+    let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
+    trace.hold().map_err(|e| Failure::trace(&e))?;
+    Ok(trace)
+}
+
+/// Says what a path is that is no file: SQLite's words for these are vague.
+pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
         let why = crate::failure::plain(&e);
         input(format!("{}: {why}", path.display()))
@@ -48,9 +55,7 @@ pub(crate) fn open(path: &Path) -> Result<Trace> {
     if file.is_dir() {
         return Err(input(format!("{}: is a directory", path.display())));
     }
-    let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
-    trace.hold().map_err(|e| Failure::trace(&e))?;
-    Ok(trace)
+    Ok(())
 }
 
 fn input(message: String) -> Failure {
