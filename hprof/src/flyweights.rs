@@ -77,7 +77,8 @@ impl Snapshot {
         self.instances(&enums)
     }
 
-    fn cached_boxes(&self) -> Vec<ObjectIndex> {
+    /// `Boolean.TRUE`, `Boolean.FALSE` and the boxes that `valueOf` caches, sorted.
+    pub(crate) fn cached_boxes(&self) -> Vec<ObjectIndex> {
         let mut boxes = Vec::new();
         if let Some(class) = self.boot_class("java.lang.Boolean") {
             let value = |name| self.static_value(class, name).and_then(Value::object);

@@ -28,6 +28,8 @@ use scan::{Collection, Scanned};
 const LEAST_ROOM: u64 = 32;
 /// How far up the dominator tree a holder is looked for.
 const CLIMB: usize = 256;
+/// Runtime classes whose objects are no entries of collections.
+const NO_CONTENT: [&str; 4] = ["java.lang.", "jdk.", "sun.", "com.sun."];
 /// Objects whose holders one task looks up.
 const CHUNK: usize = 1 << 14;
 
@@ -42,6 +44,9 @@ pub enum WasteKind {
     DuplicateArrays,
     /// Boxed numbers equal to another of their class. To be won: all but one of each value.
     DuplicateBoxes,
+    /// Other boxed values that only an array or a collection holds, where arrays of primitives would do; not those that
+    /// `valueOf` caches. To be won: the box less what its value takes beyond a reference.
+    BoxedValues,
     /// Collections, maps and text builders without an element. To be won: the object with its array.
     EmptyCollections,
     /// Collections, maps and text builders that need at most half of their array. To be won: what an array
@@ -56,10 +61,11 @@ pub enum WasteKind {
 
 impl WasteKind {
     /// All of them, in a fixed order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::DuplicateStrings,
         Self::DuplicateArrays,
         Self::DuplicateBoxes,
+        Self::BoxedValues,
         Self::EmptyCollections,
         Self::SparseCollections,
         Self::ZeroArrays,
@@ -73,6 +79,7 @@ impl WasteKind {
             Self::DuplicateStrings => "duplicate_strings",
             Self::DuplicateArrays => "duplicate_arrays",
             Self::DuplicateBoxes => "duplicate_boxes",
+            Self::BoxedValues => "boxed_values",
             Self::EmptyCollections => "empty_collections",
             Self::SparseCollections => "sparse_collections",
             Self::ZeroArrays => "zero_arrays",
@@ -238,6 +245,7 @@ impl<'a> Finder<'a> {
                 empty()?,
                 empty()?,
                 empty()?,
+                empty()?,
             ],
             owned: Bits::new(snapshot.object_count() as usize),
         })
@@ -383,12 +391,52 @@ impl<'a> Finder<'a> {
         boxes.par_sort_unstable();
         let mut largest = Largest::new(self.options.groups);
         let mut costs = Vec::new();
+        let (cached, mut boxed) = (self.snapshot.cached_boxes(), ByClass::default());
         // The value, and in the upper half of the second word the class.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
+            // The others of the group are to be won already.
+            let first = group.first().map_or(NONE, |key| key[1] as u32);
+            if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
+                let shallow = self.size(first);
+                let win = shallow.saturating_sub(self.beyond_a_reference(first));
+                let cost = Cost { shallow, win };
+                self.alone(WasteKind::BoxedValues, &mut boxed, first, cost)?;
+            }
         }
         self.finish(WasteKind::DuplicateBoxes, largest);
+        self.by_class(WasteKind::BoxedValues, boxed);
         Ok(())
+    }
+
+    /// Whether only an array, or an entry or node of a collection, holds an object.
+    fn is_content(&self, object: u32) -> bool {
+        let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
+        let above = tree.dominator(ObjectIndex(object));
+        let Some(above) = above.and_then(|node| tree.object(node)) else {
+            return false;
+        };
+        let class = snapshot.class_of(above);
+        class.is_some_and(|index| {
+            let class = &snapshot.classes()[index];
+            let keeps = || {
+                (self.options.passes)(index)
+                    && !NO_CONTENT.iter().any(|p| class.name.starts_with(p))
+            };
+            class.element.is_some() || snapshot.represents(above).is_none() && keeps()
+        })
+    }
+
+    /// Bytes that a box's value takes in an array beyond what a reference to the box takes.
+    fn beyond_a_reference(&self, object: u32) -> u64 {
+        let class = self.snapshot.class_of(ObjectIndex(object));
+        let name = class.map(|class| &*self.snapshot.classes()[class].name);
+        match name {
+            Some("java.lang.Long" | "java.lang.Double") => {
+                8_u64.saturating_sub(self.snapshot.layout().reference.into())
+            }
+            _ => 0,
+        }
     }
 
     /// Objects of the same content, whose numbers are in the lower half of the second word.

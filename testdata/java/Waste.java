@@ -45,6 +45,10 @@ public class Waste {
         static Object longs;
         static Object characters;
         static Object doubles;
+        static Object boxedLists;
+        static Object boxedMaps;
+        static Object boxedChains;
+        static Object boxedArrays;
         static Object emptyLists;
         static Object untouchedLists;
         static Object emptyMaps;
@@ -136,6 +140,23 @@ public class Waste {
         keep("duplicate_boxes", name, boxes, count - different, (count - different) * size(boxes[0]));
     }
 
+    /** Boxes, no two of which are equal, in something that only holds them. */
+    static void boxed(String name, Object what, int width, Object... boxes)
+            throws ReflectiveOperationException {
+        long reference = (size(new Object[1024]) - size(new Object[0])) / 1024;
+        long bytes = 0;
+        for (Object box : boxes) {
+            bytes += size(box) - Math.max(0, width - reference);
+        }
+        keep("boxed_values", name, what, boxes.length, bytes);
+    }
+
+    static Object[] made(int count, IntFunction<Object> make) {
+        Object[] all = new Object[count];
+        Arrays.setAll(all, make);
+        return all;
+    }
+
     /** Things of which each is wasted with its array. */
     static void empty(String name, String array, Object... things) throws ReflectiveOperationException {
         long bytes = 0;
@@ -218,6 +239,19 @@ public class Waste {
         boxes("longs", 400, 3, i -> Long.valueOf(1_000_000_000_000L + i));
         boxes("characters", 50, 5, i -> Character.valueOf((char) (0x4e00 + i)));
         boxes("doubles", 90, 30, i -> Double.valueOf(0.125 + i));
+
+        Object[] boxes = made(300, i -> Integer.valueOf(2_000_000 + i));
+        boxed("boxedLists", new ArrayList<>(Arrays.asList(boxes)), 4, boxes);
+        boxes = made(200, i -> Long.valueOf(5_000_000_000_000L + i));
+        Map<Object, Object> map = new HashMap<>();
+        for (int i = 0; i < 200; i++) {
+            map.put(boxes[i], elements[i]);
+        }
+        boxed("boxedMaps", map, 8, boxes);
+        boxes = made(70, i -> Double.valueOf(1000.5 + i));
+        boxed("boxedChains", new LinkedList<>(Arrays.asList(boxes)), 8, boxes);
+        boxes = made(40, i -> Character.valueOf((char) (0x5e00 + i)));
+        boxed("boxedArrays", Arrays.copyOf(boxes, boxes.length, Character[].class), 2, boxes);
 
         ArrayList<Object> cleared = add(new ArrayList<>(), 20);
         cleared.clear();

@@ -78,6 +78,7 @@ fn title(kind: &str) -> &'static str {
         "duplicate_strings" => "duplicate strings",
         "duplicate_arrays" => "duplicate arrays of primitives",
         "duplicate_boxes" => "duplicate boxed values",
+        "boxed_values" => "boxed values in arrays and collections",
         "empty_collections" => "empty collections",
         "sparse_collections" => "collections at most half full",
         "zero_arrays" => "arrays of nothing but zero or null",
