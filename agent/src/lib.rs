@@ -12,7 +12,7 @@
 //! | `options` | the option string |
 //! | `sampler` | what happens at a sample and at a class definition |
 //! | `chooser` | which samples are taken: the strategies |
-//! | `stacks`, `intern`, `names` | from raw frames to the id of a site |
+//! | `stacks`, `intern` | from raw frames to the id of a site |
 //! | `heap`, `table`, `notes`, `totals` | what is kept in the Java heap, and what the agent itself notes of it |
 //! | `reaper`, `garbage` | the agent's thread: finds collected samples, thins, brings figures up to date |
 //! | `ledger`, `graves`, `tracer` | accounts of sites, collected samples, and the thread that writes them to a trace |
@@ -61,7 +61,6 @@ mod intern;
 mod jvmti;
 mod ledger;
 mod machine;
-mod names;
 mod notes;
 pub mod options;
 mod pauses;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use heapdiff_sites::types;
 use heapdiff_sites::{Counter, Verbosity};
 use jni::Env;
 use jni::objects::{JClass, JObject};
@@ -12,7 +13,6 @@ use crate::heap::Blobs;
 use crate::intern::{Interner, Pending};
 use crate::jvmti::java::VirtualThreads;
 use crate::jvmti::{Jvmti, RawFrame};
-use crate::names;
 use crate::options::Filter;
 
 /// Frames kept on the thread's own stack; deeper walks take memory from the C heap. A thread that is
@@ -186,7 +186,7 @@ impl Stacks {
             return Some(Arc::clone(method));
         }
         let found = self.jvmti.method(env, frame).ok()?;
-        let class = names::of_signature(&found.class_signature);
+        let class = types::of_signature(&found.class_signature);
         let keeps_method = self.verbosity != Verbosity::Class;
         let name = if keeps_method { &found.name[..] } else { "" };
         let file = found.file.as_deref().filter(|_| keeps_method);
@@ -217,7 +217,7 @@ impl Stacks {
         if let Some(&known) = lock(&self.types).get(&signature) {
             return known;
         }
-        let name = names::of_signature(&signature);
+        let name = types::of_signature(&signature);
         let id = lock(&self.interner).class(&name);
         if id == 0 {
             counters.count(Counter::NamesFull);
@@ -225,7 +225,7 @@ impl Stacks {
         let found = Type {
             id,
             passes: self.filter.passes(&name),
-            hidden: names::is_hidden(&signature),
+            hidden: types::is_hidden(&signature),
         };
         let mut types = lock(&self.types);
         if types.len() >= MOST_SIGNATURES {

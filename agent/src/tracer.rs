@@ -317,18 +317,6 @@ mod tests {
 
     use super::{Hold, PATIENCE};
 
-    struct Nameless;
-
-    impl heapdiff_trace::Names for Nameless {
-        fn class(&self, _: u32) -> Option<std::sync::Arc<str>> {
-            None
-        }
-
-        fn stack(&self, _: u32) -> (Vec<heapdiff_trace::FrameName>, bool) {
-            (Vec::new(), false)
-        }
-    }
-
     /// The file is held by another connection for real; only the clock is set forward.
     #[test]
     fn a_file_that_is_held_too_long_is_given_up() {
@@ -336,7 +324,7 @@ mod tests {
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &Run::default(), Limits::default()).unwrap();
         let mut tick = |uptime_ms| {
-            writer.tick(&Nameless, &(), || Tick {
+            writer.tick(&(), &(), || Tick {
                 time_ms: uptime_ms,
                 uptime_ms,
                 ..Tick::default()

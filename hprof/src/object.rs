@@ -211,6 +211,34 @@ pub(crate) enum Body<'a> {
     Primitives(Kind, u32, &'a [u8]),
 }
 
+/// A visitor to which objects of all kinds are alike.
+pub(crate) trait Bodies {
+    fn object(&mut self, object: Object, body: Body<'_>);
+    /// As [`Visitor::stop`].
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+impl<V: Bodies> Visitor for V {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        self.object(object, Body::Instance(class, body));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+        self.object(object, Body::Objects(class, elements));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
+        self.object(object, Body::Primitives(kind, len, elements));
+    }
+    #[inline(always)]
+    fn stop(&mut self, _: u8) -> bool {
+        self.is_done()
+    }
+}
+
 /// Numbers records while a piece is walked in order.
 pub(crate) struct Numbering<'a> {
     snapshot: &'a Snapshot,
@@ -272,7 +300,7 @@ struct Finder<'a, 'w> {
     found: Vec<(u32, Raw<'a>)>,
 }
 
-impl<'a> Finder<'a, '_> {
+impl Bodies for Finder<'_, '_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
         let number = self.numbering.of(object.id, body);
@@ -281,19 +309,7 @@ impl<'a> Finder<'a, '_> {
                 .push((number, self.snapshot.raw_at(object, body)));
         }
     }
-}
-
-impl Visitor for Finder<'_, '_> {
-    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-        self.object(object, Body::Instance(class, body));
-    }
-    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
-        self.object(object, Body::Objects(class, elements));
-    }
-    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        self.object(object, Body::Primitives(kind, len, elements));
-    }
-    fn stop(&mut self, _: u8) -> bool {
+    fn is_done(&self) -> bool {
         self.found.len() == self.wanted.len()
     }
 }

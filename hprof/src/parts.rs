@@ -9,7 +9,7 @@ use crate::classes::Reference;
 use crate::error::Result;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::mem::Array;
-use crate::object::{Body, Numbering, Raw, Record};
+use crate::object::{Bodies, Body, Numbering, Raw, Record};
 use crate::outline::Segment;
 use crate::record::Kind;
 use crate::reference::{Via, Way};
@@ -360,28 +360,14 @@ impl Snapshot {
             f: F,
             done: bool,
         }
-        impl<F: FnMut(Object, u32, Body<'_>) -> bool> Each<'_, F> {
+        impl<F: FnMut(Object, u32, Body<'_>) -> bool> Bodies for Each<'_, F> {
             #[inline(always)]
-            fn take(&mut self, object: Object, body: Body<'_>) {
+            fn object(&mut self, object: Object, body: Body<'_>) {
                 let number = self.numbering.of(object.id, body);
                 self.done |= !(self.f)(object, number, body);
             }
-        }
-        impl<F: FnMut(Object, u32, Body<'_>) -> bool> Visitor for Each<'_, F> {
             #[inline(always)]
-            fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-                self.take(object, Body::Instance(class, body));
-            }
-            #[inline(always)]
-            fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
-                self.take(object, Body::Objects(class, elements));
-            }
-            #[inline(always)]
-            fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, bytes: &[u8]) {
-                self.take(object, Body::Primitives(kind, len, bytes));
-            }
-            #[inline(always)]
-            fn stop(&mut self, _: u8) -> bool {
+            fn is_done(&self) -> bool {
                 self.done
             }
         }

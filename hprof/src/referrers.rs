@@ -5,14 +5,13 @@ use rayon::prelude::*;
 
 use crate::classes::Reference;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
-use crate::object::{Body, Numbering};
+use crate::object::{Bodies, Body, Numbering};
 use crate::outline::Segment;
 use crate::paths::Bits;
-use crate::record::Kind;
 use crate::reference::{Via, Way};
 use crate::scan::Piece;
 use crate::snapshot::Snapshot;
-use crate::walk::{self, Object, Root, Visitor};
+use crate::walk::{self, Object, Root};
 
 /// A reference to one of the objects asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -286,7 +285,9 @@ impl<'a> Finder<'a> {
             found,
         }
     }
+}
 
+impl Bodies for Finder<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
         // The number is needed only where something is found, but must be counted everywhere.
@@ -302,20 +303,5 @@ impl<'a> Finder<'a> {
             }
         });
         self.found.bound();
-    }
-}
-
-impl Visitor for Finder<'_> {
-    #[inline(always)]
-    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-        self.object(object, Body::Instance(class, body));
-    }
-    #[inline(always)]
-    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
-        self.object(object, Body::Objects(class, elements));
-    }
-    #[inline(always)]
-    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        self.object(object, Body::Primitives(kind, len, elements));
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use heapdiff_sites::types;
 use rustc_hash::FxHashMap;
 
 use crate::chunk::{Chunk, Record};
@@ -122,7 +123,7 @@ impl Names {
         if let Some(&id) = self.java.get(&raw) {
             return id;
         }
-        let name = java_name(self.text(raw));
+        let name = types::of_class(self.text(raw));
         let id = self.name(&name);
         self.java.insert(raw, id);
         id
@@ -209,21 +210,11 @@ impl Keys {
         record: &Record<'_, '_>,
         field: &str,
     ) -> NameId {
-        let Some((index, key)) = record.constant(chunk, field) else {
-            return NameId::default();
+        let name = |keys: &mut Self, names: &mut Names, class: &Record<'_, '_>| {
+            let raw = keys.named(chunk, names, class, "name");
+            names.class(raw)
         };
-        if let Some(&id) = self.classes.get(&key) {
-            return id;
-        }
-        let mut values = Vec::new();
-        let mut id = NameId::default();
-        if chunk.constant(index, key, &mut values) {
-            let class = Record::new(index, &values);
-            let raw = self.named(chunk, names, &class, "name");
-            id = names.class(raw);
-        }
-        self.classes.insert(key, id);
-        id
+        self.called(chunk, names, record, field, |k| &mut k.classes, name)
     }
 
     /// A thread's name, by the field that refers to it.
@@ -234,23 +225,38 @@ impl Keys {
         record: &Record<'_, '_>,
         field: &str,
     ) -> NameId {
+        let name = |keys: &mut Self, names: &mut Names, thread: &Record<'_, '_>| {
+            let java = keys.named(chunk, names, thread, "javaName");
+            match java == NameId::default() {
+                true => keys.named(chunk, names, thread, "osName"),
+                false => java,
+            }
+        };
+        self.called(chunk, names, record, field, |k| &mut k.threads, name)
+    }
+
+    /// What the constant that a field refers to is called: worked out once, then `known`.
+    fn called(
+        &mut self,
+        chunk: &Chunk<'_>,
+        names: &mut Names,
+        record: &Record<'_, '_>,
+        field: &str,
+        known: fn(&mut Self) -> &mut FxHashMap<i64, NameId>,
+        name: impl FnOnce(&mut Self, &mut Names, &Record<'_, '_>) -> NameId,
+    ) -> NameId {
         let Some((index, key)) = record.constant(chunk, field) else {
             return NameId::default();
         };
-        if let Some(&id) = self.threads.get(&key) {
+        if let Some(&id) = known(self).get(&key) {
             return id;
         }
         let mut values = Vec::new();
         let mut id = NameId::default();
         if chunk.constant(index, key, &mut values) {
-            let thread = Record::new(index, &values);
-            for field in ["javaName", "osName"] {
-                if id == NameId::default() {
-                    id = self.named(chunk, names, &thread, field);
-                }
-            }
+            id = name(self, names, &Record::new(index, &values));
         }
-        self.threads.insert(key, id);
+        known(self).insert(key, id);
         id
     }
 
@@ -350,60 +356,9 @@ impl Keys {
     }
 }
 
-/// `[Ljava/lang/String;` to `java.lang.String[]`, `com/acme/Foo` to `com.acme.Foo`.
-fn java_name(raw: &str) -> String {
-    let element = raw.trim_start_matches('[');
-    let depth = raw.len() - element.len();
-    if depth == 0 {
-        return dotted(raw);
-    }
-    let element = match element {
-        "Z" => "boolean",
-        "B" => "byte",
-        "C" => "char",
-        "S" => "short",
-        "I" => "int",
-        "J" => "long",
-        "F" => "float",
-        "D" => "double",
-        other => other
-            .strip_prefix('L')
-            .map_or(other, |rest| rest.strip_suffix(';').unwrap_or(rest)),
-    };
-    dotted(element) + &"[]".repeat(depth.min(255))
-}
-
-/// Slashes to dots, but for the one before a hidden class's address.
-fn dotted(name: &str) -> String {
-    match name.rfind("/0x").or_else(|| name.rfind("+0x")) {
-        Some(at) => name[..at].replace('/', ".") + &name[at..].replace('+', "/"),
-        None => name.replace('/', "."),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn classes_are_named_as_in_source() {
-        for (raw, name) in [
-            ("com/acme/Foo$Bar", "com.acme.Foo$Bar"),
-            ("[B", "byte[]"),
-            ("[[J", "long[][]"),
-            ("[Ljava/lang/String;", "java.lang.String[]"),
-            ("java.lang.String", "java.lang.String"),
-            ("a/B$$Lambda+0x00007f12", "a.B$$Lambda/0x00007f12"),
-            (
-                "a/B$$Lambda$14/0x0000000800c03000",
-                "a.B$$Lambda$14/0x0000000800c03000",
-            ),
-            ("[", "[]"),
-            ("", ""),
-        ] {
-            assert_eq!(java_name(raw), name);
-        }
-    }
 
     #[test]
     fn numbers_do_not_change() {

@@ -106,6 +106,7 @@ pub mod attach;
 mod decode;
 mod encode;
 mod names;
+pub mod types;
 mod weight;
 
 pub use decode::{DecodeError, Fault, Frame, Line, Site, SiteTable};

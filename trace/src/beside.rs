@@ -160,18 +160,6 @@ mod tests {
     use crate::synthetic::{STARTED_MS, Scene, write};
     use crate::{Collection, Database, Limits, Run, Tick, Trace, TraceError, Writer, Written};
 
-    struct Nameless;
-
-    impl crate::Names for Nameless {
-        fn class(&self, _: u32) -> Option<std::sync::Arc<str>> {
-            None
-        }
-
-        fn stack(&self, _: u32) -> (Vec<crate::FrameName>, bool) {
-            (Vec::new(), false)
-        }
-    }
-
     const START: i64 = 1_700_000_000_000;
 
     fn run() -> Run {
@@ -216,8 +204,7 @@ mod tests {
         let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
         let trace = Trace::open(&path).unwrap();
         let mut beside = Beside::open(&path, 7).unwrap().unwrap();
-        let mut wrote =
-            |tick| assert_eq!(writer.tick(&Nameless, &(), || tick).unwrap(), Written::Done);
+        let mut wrote = |tick| assert_eq!(writer.tick(&(), &(), || tick).unwrap(), Written::Done);
         let mut told = |asked: i64, done: i64, path| {
             let (asked_ms, done_ms) = (START + asked, START + done);
             let dump = DumpTaken {
@@ -256,7 +243,7 @@ mod tests {
         assert!(Beside::open(&path, 7).is_err());
         assert!(!path.exists(), "nothing is made");
         let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
-        let written = writer.tick(&Nameless, &(), || tick(1000, None));
+        let written = writer.tick(&(), &(), || tick(1000, None));
         assert_eq!(written.unwrap(), Written::Done);
         assert!(Beside::open(&path, 8).unwrap().is_none(), "another JVM");
         let holder = Database::create(&path).unwrap();

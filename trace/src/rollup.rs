@@ -421,31 +421,14 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use std::path::Path;
-    use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::{Activity, Amount, Database, FrameName, Limits, Names, Run, Tick, Writer, Written};
+    use crate::{Activity, Amount, Database, Limits, Run, Tick, Writer, Written};
+
+    use super::{DAY, HOUR, MINUTE};
+    use crate::synthetic::Numbered;
 
     const START: i64 = 1_700_000_000_000;
-    use super::{DAY, HOUR, MINUTE};
-
-    struct Numbered;
-
-    impl Names for Numbered {
-        fn class(&self, class: u32) -> Option<Arc<str>> {
-            Some(format!("com.acme.C{class}").into())
-        }
-
-        fn stack(&self, stack: u32) -> (Vec<FrameName>, bool) {
-            let frame = |line| FrameName {
-                class: "com.acme.Main".into(),
-                method: "run".into(),
-                file: None,
-                line,
-            };
-            (vec![frame(stack.cast_signed()), frame(1)], stack % 2 == 1)
-        }
-    }
 
     fn run(uid: &str) -> Run {
         Run {

@@ -31,6 +31,17 @@ pub trait Names {
     fn stack(&self, stack: u32) -> (Vec<FrameName>, bool);
 }
 
+/// No names.
+impl Names for () {
+    fn class(&self, _: u32) -> Option<Arc<str>> {
+        None
+    }
+
+    fn stack(&self, _: u32) -> (Vec<FrameName>, bool) {
+        (Vec::new(), false)
+    }
+}
+
 /// The ids of names that were met, by the caller's numbers. A number never changes its meaning, and
 /// no name ever leaves the database.
 #[derive(Debug, Default)]

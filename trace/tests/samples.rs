@@ -6,30 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use heapdiff_trace::synthetic::Numbered;
 use heapdiff_trace::{
-    Activity, Amount, Collected, Database, FrameName, Limits, Names, Run, Sample, Samples, Tick,
-    Trace, TraceError, Which, Writer, Written,
+    Activity, Amount, Collected, Database, Limits, Run, Sample, Samples, Tick, Trace, TraceError,
+    Which, Writer, Written,
 };
 
 const START: i64 = 1_700_000_000_000;
-
-struct Numbered;
-
-impl Names for Numbered {
-    fn class(&self, class: u32) -> Option<Arc<str>> {
-        Some(format!("com.acme.C{class}").into())
-    }
-
-    fn stack(&self, stack: u32) -> (Vec<FrameName>, bool) {
-        let frame = FrameName {
-            class: "com.acme.Main".into(),
-            method: "run".into(),
-            file: None,
-            line: stack.cast_signed(),
-        };
-        (vec![frame], false)
-    }
-}
 
 /// A JVM whose samples say by their uids what they are.
 #[derive(Default)]

@@ -5,14 +5,13 @@ use rayon::prelude::*;
 use crate::address::AddressMap;
 use crate::ids::NONE;
 use crate::inbound::{Buckets, Lists};
-use crate::object::Body;
+use crate::object::{Bodies, Body};
 use crate::outline::Segment;
 use crate::positions::{self, EVERY};
-use crate::record::Kind;
 use crate::reference::Way;
 use crate::scan::Piece;
 use crate::snapshot::Snapshot;
-use crate::walk::{self, Object, Visitor};
+use crate::walk::{self, Object};
 
 /// Pieces of the file that are walked before their references are sorted.
 const BATCH: usize = 32;
@@ -116,6 +115,21 @@ impl<'a> Walked<'a> {
         walked
     }
 
+    fn look_up(&mut self) {
+        look_up(self.snapshot, &mut self.pending, &mut self.found);
+    }
+}
+
+fn look_up(snapshot: &Snapshot, pending: &mut Vec<(u64, u32)>, found: &mut Vec<(u32, u32)>) {
+    for (id, source) in pending.drain(..) {
+        let target = snapshot.number_of(id);
+        if target != NONE {
+            found.push((target, source));
+        }
+    }
+}
+
+impl Bodies for Walked<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
         let number = self.snapshot.map.by_id(object.id, self.snapshot.split);
@@ -140,33 +154,5 @@ impl<'a> Walked<'a> {
                 look_up(self.snapshot, &mut self.pending, &mut self.found);
             }
         });
-    }
-
-    fn look_up(&mut self) {
-        look_up(self.snapshot, &mut self.pending, &mut self.found);
-    }
-}
-
-fn look_up(snapshot: &Snapshot, pending: &mut Vec<(u64, u32)>, found: &mut Vec<(u32, u32)>) {
-    for (id, source) in pending.drain(..) {
-        let target = snapshot.number_of(id);
-        if target != NONE {
-            found.push((target, source));
-        }
-    }
-}
-
-impl Visitor for Walked<'_> {
-    #[inline(always)]
-    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
-        self.object(object, Body::Instance(class, body));
-    }
-    #[inline(always)]
-    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
-        self.object(object, Body::Objects(class, elements));
-    }
-    #[inline(always)]
-    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        self.object(object, Body::Primitives(kind, len, elements));
     }
 }

@@ -1,12 +1,36 @@
-//! Names as people know them, from the JVM's signatures.
+//! Names of types as people know them, from those that the JVM has: the same whoever tells of a type, agent or
+//! recording.
 
 /// A type's name as in Java source (`com.acme.Foo$Bar`, `byte[]`), from its signature; what the JVM
 /// adds to the names of classes that it or a library spins at run time is left out, so that a
 /// thousand lambdas of one method share one name.
-pub(crate) fn of_signature(signature: &str) -> String {
+#[must_use]
+pub fn of_signature(signature: &str) -> String {
+    with_dimensions(signature, |class| {
+        let name = class.split('.').next().unwrap_or(class);
+        stable(name).replace('/', ".")
+    })
+}
+
+/// The same from a class's name within the JVM: `com/acme/Foo`, `[Ljava/lang/String;`. The name of a hidden class
+/// ends with its address.
+#[must_use]
+pub fn of_class(name: &str) -> String {
+    let class = |name: &str| {
+        let mut ends = ["+0x", "/0x", ".0x"].into_iter();
+        let end = ends.find_map(|end| name.rfind(end));
+        stable(&name[..end.unwrap_or(name.len())]).replace('/', ".")
+    };
+    match name.starts_with('[') {
+        true => with_dimensions(name, class),
+        false => class(name),
+    }
+}
+
+fn with_dimensions(signature: &str, class: impl FnOnce(&str) -> String) -> String {
     let element = signature.trim_start_matches('[');
     let dimensions = signature.len() - element.len();
-    let mut name = match element {
+    let name = match element {
         "Z" => "boolean".to_owned(),
         "B" => "byte".to_owned(),
         "C" => "char".to_owned(),
@@ -17,23 +41,21 @@ pub(crate) fn of_signature(signature: &str) -> String {
         "D" => "double".to_owned(),
         _ => {
             let inner = element.strip_prefix('L').unwrap_or(element);
-            let inner = inner.strip_suffix(';').unwrap_or(inner);
-            stable(inner).replace('/', ".")
+            class(inner.strip_suffix(';').unwrap_or(inner))
         }
     };
-    for _ in 0..dimensions {
-        name.push_str("[]");
-    }
-    name
+    // An array has 255 dimensions at most.
+    name + &"[]".repeat(dimensions.min(255))
 }
 
 /// A hidden class's signature has a dot after its name, and the JVM's suffix after that.
-pub(crate) fn is_hidden(signature: &str) -> bool {
+#[must_use]
+pub fn is_hidden(signature: &str) -> bool {
     signature.contains('.')
 }
 
-fn stable(internal: &str) -> &str {
-    let name = internal.split('.').next().unwrap_or(internal);
+/// Without the numbers that differ from run to run.
+fn stable(name: &str) -> &str {
     // `Foo$$Lambda$14`, on JDK 17 and before.
     if let Some(at) = name.rfind("$$Lambda$") {
         let number = &name[at + "$$Lambda$".len()..];
@@ -85,6 +107,21 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(of_signature(signature), name);
+        }
+        for (class, name) in [
+            ("com/acme/Foo$Bar", "com.acme.Foo$Bar"),
+            ("[B", "byte[]"),
+            ("[[J", "long[][]"),
+            ("[Ljava/lang/String;", "java.lang.String[]"),
+            ("java.lang.String", "java.lang.String"),
+            ("a/B$$Lambda+0x00007f12", "a.B$$Lambda"),
+            ("a/B$$Lambda$14/0x0000000800c03000", "a.B$$Lambda"),
+            ("[Ljava.lang.String;", "java.lang.String[]"),
+            ("[La/B$$Lambda$14+0x0000000800c03000;", "a.B$$Lambda[]"),
+            ("[", "[]"),
+            ("", ""),
+        ] {
+            assert_eq!(of_class(class), name);
         }
         assert!(is_hidden("LFoo.0x1;") && !is_hidden("Lcom/Foo;"));
     }
