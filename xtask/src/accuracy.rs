@@ -105,7 +105,7 @@ impl Options {
             // The JVM wants an absolute path.
             return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
         }
-        let built = run::Products::build()?;
+        let built = run::Products::for_figures(self.smoke)?;
         Ok((built.heapdiff(), built.agent()))
     }
 }

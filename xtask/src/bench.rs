@@ -176,7 +176,7 @@ fn heapdiff(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.heapdiff {
         return Ok(given.clone());
     }
-    Ok(run::Products::build()?.heapdiff())
+    Ok(run::Products::for_figures(options.smoke)?.heapdiff())
 }
 
 /// Runs all jobs in turn, as often as asked, so that a change of the machine's

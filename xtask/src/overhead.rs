@@ -214,5 +214,5 @@ fn agent(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.agent {
         return Ok(given.clone());
     }
-    Ok(run::Products::build()?.agent())
+    Ok(run::Products::for_figures(options.smoke)?.agent())
 }

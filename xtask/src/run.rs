@@ -55,24 +55,31 @@ pub(crate) struct Products {
 }
 
 impl Products {
-    /// Built for use.
+    /// Built as users build them: what is measured is that.
     pub(crate) fn build() -> Result<Self> {
-        Self::built_by(&mut cargo())
+        let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
+        Self::built_by(cargo().args(["build", "--release"]).args(packages))
     }
 
-    /// Built as the tests are; after them there is nothing left to build.
+    /// Built as the tests are; after them there is nothing left to build. The whole workspace with its examples: for
+    /// a part of it cargo chooses other features, and builds anew what others share.
     pub(crate) fn as_tested() -> Result<Self> {
-        Self::built_by(quick(&mut cargo()))
+        let all = ["--workspace", "--bins", "--lib", "--examples"];
+        Self::built_by(quick(cargo().args(["build", "--release"]).args(all)))
     }
 
-    /// The whole workspace with its examples: for a part of it cargo chooses other features, and builds anew
-    /// what others share.
     fn built_by(cargo: &mut Command) -> Result<Self> {
-        run(cargo
-            .args(["build", "--workspace", "--release", "--locked", "--quiet"])
-            .args(["--bins", "--lib", "--examples"]))?;
+        run(cargo.args(["--locked", "--quiet"]))?;
         let folder = std::path::absolute(target_dir().join("release"))?;
         Ok(Self { folder })
+    }
+
+    /// As tested where figures only have to make sense.
+    pub(crate) fn for_figures(smoke: bool) -> Result<Self> {
+        match smoke {
+            true => Self::as_tested(),
+            false => Self::build(),
+        }
     }
 
     pub(crate) fn heapdiff(&self) -> PathBuf {

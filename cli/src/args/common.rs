@@ -139,7 +139,7 @@ pub(super) struct ProgressArgs {
     /// Errors only on standard error: no progress, no warnings
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Each phase with its time on standard error
+    /// Each phase with its time on standard error; in text, frames and stacks that are left out otherwise
     #[arg(short, long)]
     verbose: bool,
 }
