@@ -37,7 +37,7 @@
 //! # What a sample costs
 //!
 //! Nearly all is the JVM's `GetStackTrace`, a good 0.1 µs a frame; the rest is about 1 µs, half of it the
-//! collector's work on the references (`notes/overhead.md`). So overhead is the rate of allocation divided by the
+//! collector's work on the references (`docs/measurements/overhead.md`). So overhead is the rate of allocation divided by the
 //! interval, times 2 to 9 µs; `interval` and `depth` change it. `AsyncGetCallTrace` is faster and is not used: called
 //! from a runtime stub, as here, it looks for debug information after the return address instead of at it
 //! and so gives the first compiled frame, the one that matters, wrong lines or wrong inlined methods.

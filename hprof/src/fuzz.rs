@@ -2,10 +2,12 @@
 //! whatever the bytes are; what it must not do is panic, hang, or take memory that they do not
 //! justify.
 
-use crate::outline::Outline;
+use crate::bytes::gzip;
+use crate::records::outline::Outline;
+use crate::records::record;
 use crate::{
     DeclaredField, DeepOptions, FinalFields, Histogram, Merge, Node, ObjectIndex, Options,
-    PathOptions, Refs, Selector, Silent, Snapshot, Source, WasteOptions, gzip, record,
+    PathOptions, Refs, Selector, Silent, Snapshot, Source, WasteOptions,
 };
 
 /// The header, and a hop over the records.

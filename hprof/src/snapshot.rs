@@ -5,26 +5,28 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use crate::address::AddressMap;
-use crate::build::{self, Built, Learnt, Plan};
-use crate::classes::{Class, Classes};
+use crate::Options;
+use crate::bytes::mem::{Column, Store};
+use crate::bytes::source::Source;
+use crate::dominators::core::Sampling;
+use crate::dominators::tree::DominatorTree;
 use crate::error::{Result, Warning};
+use crate::graph::address::AddressMap;
+use crate::graph::build::{self, Built, Learnt, Plan};
+use crate::graph::scan::Piece;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
-use crate::inbound::Inbound;
-use crate::layout::{Layout, Sizes};
-use crate::mem::{Column, Store};
-use crate::outline::Outline;
-use crate::positions::Positions;
+use crate::index::inbound::Inbound;
+use crate::index::positions::Positions;
 use crate::progress::Progress;
-use crate::record::{self, Header};
-use crate::scan::Piece;
-use crate::search::core::Sampling;
-use crate::shape::{Shape, ShapeClasses, ShapeSizes, Shapes};
-use crate::source::Source;
-use crate::stats::Stats;
-use crate::tree::DominatorTree;
-use crate::walk::Root;
-use crate::{ClassTotal, Options, gaps, histogram};
+use crate::records::classes::{Class, Classes};
+use crate::records::outline::Outline;
+use crate::records::record::{self, Header};
+use crate::records::walk::Root;
+use crate::sizes::gaps;
+use crate::sizes::layout::{Layout, Sizes};
+use crate::sizes::shape::{Shape, ShapeClasses, ShapeSizes, Shapes};
+use crate::sizes::stats::Stats;
+use crate::sizes::totals::{self, ClassTotal};
 
 /// What is known of a dump without its graph.
 #[derive(Debug)]
@@ -91,7 +93,7 @@ pub struct Snapshot {
     pub(crate) shape_sizes: ShapeSizes,
     pub(crate) inner_shapes: Column<u32>,
     pub(crate) leaf_shapes: Column<u32>,
-    pub(crate) split: crate::address::Split,
+    pub(crate) split: crate::graph::address::Split,
     pub(crate) roots: Vec<Root>,
     /// Objects whose allocation site the dump names: number and stack trace serial, sorted.
     pub(crate) sites: Vec<(u32, u32)>,
@@ -218,7 +220,7 @@ impl Snapshot {
         sites.sort_unstable();
         let scan_warnings = std::mem::take(&mut scanned.warnings);
         let (classes, stats) = (plan.classes, scanned.stats);
-        let totals = histogram::totals(&classes, &sizes, &stats);
+        let totals = totals::totals(&classes, &sizes, &stats);
         let mut dump = Dump {
             source,
             header,

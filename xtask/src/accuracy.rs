@@ -51,7 +51,7 @@ pub(crate) struct Options {
     /// The agent's library
     #[arg(long, value_name = "FILE", requires = "heapdiff")]
     agent: Option<PathBuf>,
-    /// Write the table to this file; notes/accuracy.md if nothing is left out
+    /// Write the table to this file; docs/measurements/accuracy.md if nothing is left out
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -127,7 +127,7 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     let totals = Totals::of(&judgements);
     let text = table::of(&jdks, &judgements, &totals)?;
     println!("{text}");
-    let notes = run::root().join("notes/accuracy.md");
+    let notes = run::root().join("docs/measurements/accuracy.md");
     let output = options
         .output
         .as_deref()

@@ -60,7 +60,7 @@ pub(crate) fn fleet() -> Result<()> {
          --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=4 pyspark-shell"
     );
     let mut job = Command::new(&python);
-    job.arg(run::root().join("fleet/rank_sites.py"))
+    job.arg(run::root().join("crates/fleet/rank_sites.py"))
         .arg(&fleet)
         .arg("--json")
         .arg(&ranking)

@@ -112,7 +112,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     let products = (built.heapdiff(), built.agent());
     let mut page = String::from(
         "# Published programs that leak\n\n\
-         Made by `cargo xtask real -o notes/real-software.md`. Each program runs with the agent \
+         Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent \
          (interval 16 KiB); dumps are taken after each of three equal phases of work.\n",
     );
     let mut wrong = Vec::new();

@@ -1,20 +1,19 @@
 //! Header, table and checksums.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
 
 use bytemuck::Pod;
 use memmap2::Mmap;
 use rayon::prelude::*;
-use twox_hash::XxHash3_64;
 
 use super::IndexFault;
 use crate::Refs;
-use crate::mem::{self, Column, Store};
+use crate::bytes::mem::{self, Column, Store};
+use crate::bytes::stamp::{Stamp, hash};
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// Goes up with every change of what sections hold or mean.
@@ -26,8 +25,6 @@ const ENTRY: usize = 24;
 pub(super) const ALIGN: usize = 64;
 /// Bytes that are hashed and checked at a time.
 const BLOCK: usize = 1 << 18;
-/// Bytes at either end of a dump that tell it from others.
-const END: usize = 64 << 10;
 
 /// The sections, in the order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +54,10 @@ pub(super) enum Section {
     Leaves,
     NodeOf,
     LeafParent,
-    /// Where records are: see [`crate::positions`].
+    /// Where records are: see [`crate::index::positions`].
     LinkedPositions,
     LeafPositions,
-    /// Who refers to what: see [`crate::inbound`]. The hashes of the blocks of the last two sections, and
+    /// Who refers to what: see [`crate::index::inbound`]. The hashes of the blocks of the last two sections, and
     /// these sections, of which a block is verified when it is first asked for.
     InboundGroups,
     InboundFarBases,
@@ -77,44 +74,6 @@ const LAZY: [(Section, Section); 2] = [
     (Section::Inbound, Section::InboundSums),
     (Section::InboundFar, Section::InboundFarSums),
 ];
-
-/// What tells a dump's file from others and from what it was before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    bytes: u64,
-    /// Seconds and nanoseconds since 1970.
-    modified: (u64, u32),
-    /// A hash of the first and the last bytes.
-    ends: u64,
-}
-
-impl Stamp {
-    /// `None` where the system does not tell when the file was changed.
-    pub(crate) fn new(meta: &Metadata, content: &[u8]) -> Option<Self> {
-        let first = &content[..content.len().min(END)];
-        let last = &content[content.len().saturating_sub(END)..];
-        let ends = [hash(first), hash(last)];
-        Some(Self {
-            bytes: content.len() as u64,
-            modified: modified(meta)?,
-            ends: hash(bytemuck::cast_slice(&ends)),
-        })
-    }
-
-    /// Whether a file is, as far as its entry in the folder tells, still the one this was made of.
-    pub(crate) fn agrees(&self, meta: &Metadata) -> bool {
-        meta.len() == self.bytes && modified(meta) == Some(self.modified)
-    }
-}
-
-fn modified(meta: &Metadata) -> Option<(u64, u32)> {
-    let since = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some((since.as_secs(), since.subsec_nanos()))
-}
-
-pub(super) fn hash(bytes: &[u8]) -> u64 {
-    XxHash3_64::oneshot(bytes)
-}
 
 /// The checksum of a section: a hash of its blocks' hashes.
 ///

@@ -2,16 +2,16 @@
 
 use rayon::prelude::*;
 
-use crate::address::AddressMap;
+use crate::answers::objects::object::{Bodies, Body};
+use crate::answers::objects::reference::Way;
+use crate::graph::address::AddressMap;
+use crate::graph::scan::Piece;
 use crate::ids::NONE;
-use crate::inbound::{Buckets, Lists};
-use crate::object::{Bodies, Body};
-use crate::outline::Segment;
-use crate::positions::{self, EVERY};
-use crate::reference::Way;
-use crate::scan::Piece;
+use crate::index::inbound::{Buckets, LikelyReferrers, Lists};
+use crate::index::positions::{self, EVERY};
+use crate::records::outline::Segment;
+use crate::records::walk::{self, Object};
 use crate::snapshot::Snapshot;
-use crate::walk::{self, Object};
 
 /// Pieces of the file that are walked before their references are sorted.
 const BATCH: usize = 32;
@@ -59,7 +59,7 @@ impl Snapshot {
         }
         Gathered {
             positions,
-            lists: buckets.into_lists(self),
+            lists: buckets.into_lists(&self.likely_referrers()),
         }
     }
 
@@ -154,5 +154,17 @@ impl Bodies for Walked<'_> {
                 look_up(self.snapshot, &mut self.pending, &mut self.found);
             }
         });
+    }
+}
+
+impl Snapshot {
+    /// Where the lists of who refers to what expect referrers to be.
+    pub(crate) fn likely_referrers(&self) -> LikelyReferrers<'_> {
+        LikelyReferrers {
+            classes: self.split.classes,
+            inner: self.split.inner,
+            leaves: self.leaf_shapes.len() as u32,
+            pieces: &self.pieces,
+        }
     }
 }

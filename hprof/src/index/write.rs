@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use super::encode::Encoder;
 use super::format::{self, ALIGN, SECTIONS, Section};
 use super::gather::Gathered;
-use crate::address::{AddressMap, Ranks};
 use crate::error::Warning;
-use crate::histogram::{ClassTotal, Total};
-use crate::layout::LayoutSource;
+use crate::graph::address::{AddressMap, Ranks};
+use crate::records::walk::RootKind;
+use crate::sizes::layout::LayoutSource;
+use crate::sizes::totals::{ClassTotal, Total};
 use crate::snapshot::Snapshot;
-use crate::walk::RootKind;
 
 /// Which kind of map the sections are of.
 pub(super) const ORDERED: u32 = 0;

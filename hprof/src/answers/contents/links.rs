@@ -1,0 +1,275 @@
+//! Chains, hash tables and trees of nodes.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::Entry;
+use crate::answers::objects::object::{ArrayView, Raw, Value};
+use crate::ids::{ObjectId, ObjectIndex};
+use crate::snapshot::Snapshot;
+
+/// Pieces of the file whose objects are known at a time.
+const PIECES: usize = 8;
+
+/// No more nodes are followed, one after the other: each may cost a walk over a piece of the file.
+const NODES: u64 = 10_000;
+
+/// What was found in a structure of nodes.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Those of the range.
+    pub(super) entries: Vec<Entry>,
+    /// How many were passed, those before the range included.
+    pub(super) total: u64,
+    /// Whether these are all.
+    pub(super) complete: bool,
+    /// No node is missing, of another form than expected, or met twice.
+    pub(super) whole: bool,
+}
+
+impl Found {
+    fn new() -> Self {
+        Self {
+            whole: true,
+            ..Self::default()
+        }
+    }
+
+    /// Of a structure that is read in full.
+    pub(super) fn all() -> Self {
+        Self {
+            complete: true,
+            ..Self::new()
+        }
+    }
+
+    pub(super) fn take(&mut self, entry: Entry, range: &Range<u64>) {
+        if range.contains(&self.total) {
+            self.entries.push(entry);
+        }
+        self.total += 1;
+    }
+}
+
+/// The fields of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    /// `None` where nodes hold single elements.
+    pub(super) key: Option<&'static str>,
+    pub(super) value: &'static str,
+    pub(super) next: &'static str,
+    /// Nodes without an element are passed over: the ends of queues, and what was just removed.
+    pub(super) skips_null: bool,
+}
+
+impl Names {
+    /// The node's entry and the next node; `None` where it has no such fields.
+    fn read(&self, fields: [Option<Value>; 3]) -> Option<(Option<Entry>, Value)> {
+        let [key, value, next] = fields;
+        let value = value?;
+        let key = match self.key {
+            Some(_) => Some(key?),
+            None => None,
+        };
+        let entry = Entry { key, value };
+        let null = |v: Value| matches!(v, Value::Object(ObjectId::NULL, _));
+        let empty = self.skips_null && (null(value) || key.is_some_and(null));
+        // What has no such field ends a chain: the nodes of open tables.
+        let next = next.unwrap_or(Value::Object(ObjectId::NULL, None));
+        Some(((!empty).then_some(entry), next))
+    }
+
+    fn list(&self) -> [&'static str; 3] {
+        [self.key.unwrap_or(""), self.value, self.next]
+    }
+}
+
+/// Reads nodes one after the other. Those made together mostly lie together: of each piece of the file
+/// that has been walked over, all objects are known. No piece is where an index tells where objects are.
+struct Nodes<'a> {
+    snapshot: &'a Snapshot,
+    pieces: Vec<(u32, Vec<(u32, Raw<'a>)>)>,
+}
+
+impl<'a> Nodes<'a> {
+    const fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            pieces: Vec::new(),
+        }
+    }
+
+    fn raw(&mut self, node: ObjectIndex) -> Option<Raw<'a>> {
+        let walked = self.snapshot.positions.is_none();
+        let piece = walked.then(|| self.snapshot.linked_piece_of(node));
+        let Some(piece) = piece.flatten() else {
+            return self.snapshot.raws(&[node]).pop().flatten();
+        };
+        let known = self.pieces.iter().position(|p| p.0 == piece);
+        let at = known.unwrap_or_else(|| {
+            if self.pieces.len() == PIECES {
+                self.pieces.remove(0);
+            }
+            let objects = self.snapshot.linked_objects_in(piece);
+            self.pieces.push((piece, objects));
+            self.pieces.len() - 1
+        });
+        let objects = &self.pieces[at].1;
+        let at = objects.binary_search_by_key(&node.0, |o| o.0).ok()?;
+        Some(objects[at].1)
+    }
+
+    /// The values of a node's fields; `None` where there is no object.
+    fn fields<const N: usize>(
+        &mut self,
+        node: ObjectIndex,
+        names: [&str; N],
+    ) -> Option<[Option<Value>; N]> {
+        let raw = self.raw(node)?;
+        Some(names.map(|name| self.snapshot.field_in(&raw, name)))
+    }
+}
+
+impl Snapshot {
+    /// The nodes of a chain, until one refers to none or to itself.
+    pub(super) fn chain(&self, first: Option<Value>, names: Names, range: &Range<u64>) -> Found {
+        let mut found = Found::new();
+        let mut nodes = Nodes::new(self);
+        let mut visited = HashSet::new();
+        let mut at = first;
+        for _ in 0..NODES {
+            let node = match at {
+                None | Some(Value::Object(ObjectId::NULL, _)) => {
+                    found.complete = true;
+                    return found;
+                }
+                Some(_) if found.total >= range.end => return found,
+                Some(value) => value.object(),
+            };
+            let fields = node
+                .filter(|node| visited.insert(*node))
+                .and_then(|node| nodes.fields(node, names.list()))
+                .and_then(|fields| names.read(fields));
+            let Some((entry, next)) = fields else {
+                found.whole = false;
+                return found;
+            };
+            if let Some(entry) = entry {
+                found.take(entry, range);
+            }
+            at = Some(next);
+        }
+        found
+    }
+
+    /// The chains of a hash table's buckets, bucket by bucket.
+    ///
+    /// Nodes of the same place in their chains are read together.
+    pub(super) fn buckets(
+        &self,
+        table: ArrayView<'_>,
+        names: Names,
+        range: &Range<u64>,
+        head: impl Fn(&[ObjectIndex]) -> Vec<Option<ObjectIndex>>,
+    ) -> Found {
+        let wanted = usize::try_from(range.end).unwrap_or(usize::MAX);
+        let mut found = Found::new();
+        let mut heads = Vec::new();
+        let mut more = false;
+        for element in table.elements(0..u32::MAX) {
+            match element {
+                Value::Object(ObjectId::NULL, _) => {}
+                _ if heads.len() == wanted => {
+                    more = true;
+                    break;
+                }
+                Value::Object(_, Some(node)) => heads.push(node),
+                _ => found.whole = false,
+            }
+        }
+        let mut chains: Vec<(Vec<Entry>, Option<ObjectIndex>)> = head(&heads)
+            .into_iter()
+            .map(|node| (Vec::new(), node))
+            .collect();
+        found.whole &= chains.iter().all(|c| c.1.is_some());
+        let mut visited: HashSet<ObjectIndex> = HashSet::new();
+        for _ in 0..NODES {
+            // Only chains that the range may end in have to go on.
+            let mut sum = 0;
+            let needed = chains.iter().take_while(|(entries, _)| {
+                let before = sum;
+                sum += entries.len();
+                before < wanted
+            });
+            let needed = needed.count();
+            let going: Vec<(usize, ObjectIndex)> = chains[..needed]
+                .iter()
+                .enumerate()
+                .filter_map(|(i, (entries, node))| {
+                    Some((i, (*node)?)).filter(|_| entries.len() < wanted)
+                })
+                .collect();
+            if going.is_empty() {
+                break;
+            }
+            let nodes: Vec<ObjectIndex> = going.iter().map(|g| g.1).collect();
+            let fields = self.field_values(&nodes, names.list());
+            for ((i, node), fields) in going.into_iter().zip(fields) {
+                let fields = fields.filter(|_| visited.insert(node));
+                let Some((entry, next)) = fields.and_then(|f| names.read(f)) else {
+                    found.whole = false;
+                    chains[i].1 = None;
+                    continue;
+                };
+                chains[i].0.extend(entry);
+                chains[i].1 = next.object();
+                found.whole &=
+                    matches!(next, Value::Object(id, node) if id.is_null() || node.is_some());
+            }
+        }
+        found.complete = !more && chains.iter().all(|c| c.1.is_none());
+        for entry in chains.into_iter().flat_map(|c| c.0).take(wanted) {
+            found.take(entry, range);
+        }
+        found
+    }
+
+    /// The entries of a binary tree in order.
+    pub(super) fn tree_entries(&self, root: Option<Value>, range: &Range<u64>) -> Found {
+        let names = ["key", "value", "left", "right"];
+        let mut found = Found::new();
+        let mut nodes = Nodes::new(self);
+        let mut visited = HashSet::new();
+        // Nodes whose left part is done or being done, with their entry and right part.
+        let mut above: Vec<(Entry, Value)> = Vec::new();
+        let mut at = root;
+        for _ in 0..NODES {
+            let node = match at {
+                None | Some(Value::Object(ObjectId::NULL, _)) => {
+                    let Some((entry, right)) = above.pop() else {
+                        found.complete = true;
+                        return found;
+                    };
+                    if found.total >= range.end {
+                        return found;
+                    }
+                    found.take(entry, range);
+                    at = Some(right);
+                    continue;
+                }
+                Some(value) => value.object(),
+            };
+            let fields = node
+                .filter(|node| visited.insert(*node))
+                .and_then(|node| nodes.fields(node, names));
+            let Some([Some(key), Some(value), Some(left), Some(right)]) = fields else {
+                found.whole = false;
+                return found;
+            };
+            let key = Some(key);
+            above.push((Entry { key, value }, right));
+            at = Some(left);
+        }
+        found
+    }
+}

@@ -1,0 +1,150 @@
+//! Values that all of a program shares, as SizeOf's `isSharedFlyweight` has them: enum constants, interned
+//! strings, `Boolean.TRUE` and `FALSE`, and the boxes that `valueOf` caches.
+//!
+//! Inside a JVM a string is asked for its interned twin. A dump does not say which strings are
+//! interned; what it has is each class's string constants that were resolved, and those are.
+
+use crate::answers::objects::object::{Body, Value};
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::records::record::Kind;
+use crate::records::walk::{RootKind, read_id};
+use crate::snapshot::Snapshot;
+
+/// Where a class's resolved constants hang in HotSpot's dumps.
+const RESOLVED: &str = "<resolved_references>";
+
+/// The classes whose static field `cache` holds the boxes that are shared, and of which class those are.
+const CACHES: [(&str, &str); 5] = [
+    ("java.lang.Byte$ByteCache", "java.lang.Byte"),
+    ("java.lang.Character$CharacterCache", "java.lang.Character"),
+    ("java.lang.Integer$IntegerCache", "java.lang.Integer"),
+    ("java.lang.Long$LongCache", "java.lang.Long"),
+    ("java.lang.Short$ShortCache", "java.lang.Short"),
+];
+
+/// A dump's shared values, see [`Snapshot::flyweights`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flyweights {
+    /// Enum constants: instances of subclasses of `java.lang.Enum`, sorted.
+    pub enums: Vec<ObjectIndex>,
+    /// `Boolean.TRUE`, `Boolean.FALSE` and the boxes in the caches of `valueOf`, sorted.
+    pub boxes: Vec<ObjectIndex>,
+    /// Strings that are known to be interned, sorted: resolved string constants of the classes, and those
+    /// that a root of the kind [`RootKind::InternedString`] holds. Strings that the program interned
+    /// otherwise cannot be told from a dump.
+    pub interned: Vec<ObjectIndex>,
+}
+
+impl Flyweights {
+    /// All of them.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
+        let all = self.enums.iter().chain(&self.boxes).chain(&self.interned);
+        all.copied()
+    }
+}
+
+impl Snapshot {
+    /// The values that all of the program shares.
+    ///
+    /// Cost: one look at each object's class, and a walk over each piece of the file that holds a cache of
+    /// boxes or a class's resolved constants.
+    #[must_use]
+    pub fn flyweights(&self) -> Flyweights {
+        Flyweights {
+            enums: self.enum_constants(),
+            boxes: self.cached_boxes(),
+            interned: self.interned_strings(),
+        }
+    }
+
+    /// The boot loader's class of this name.
+    fn boot_class(&self, name: &str) -> Option<ClassIndex> {
+        let classes = self.classes();
+        let mut named = classes.by_name(name).iter().copied();
+        named.find(|&c| classes[c].loader.is_null())
+    }
+
+    fn enum_constants(&self) -> Vec<ObjectIndex> {
+        let Some(ancestor) = self.boot_class("java.lang.Enum") else {
+            return Vec::new();
+        };
+        let classes = self.classes();
+        let enums: Vec<ClassIndex> = classes
+            .iter()
+            .map(|(i, _)| i)
+            .filter(|&i| classes.is_subclass(i, ancestor))
+            .collect();
+        self.instances(&enums)
+    }
+
+    /// `Boolean.TRUE`, `Boolean.FALSE` and the boxes that `valueOf` caches, sorted.
+    pub(crate) fn cached_boxes(&self) -> Vec<ObjectIndex> {
+        let mut boxes = Vec::new();
+        if let Some(class) = self.boot_class("java.lang.Boolean") {
+            let value = |name| self.static_value(class, name).and_then(Value::object);
+            let both = [value("TRUE"), value("FALSE")].into_iter().flatten();
+            boxes.extend(both.filter(|&o| self.class_of(o) == Some(class)));
+        }
+        for (cache, class) in CACHES {
+            let (Some(cache), Some(class)) = (self.boot_class(cache), self.boot_class(class))
+            else {
+                continue;
+            };
+            let array = self.static_value(cache, "cache").and_then(Value::object);
+            boxes.append(&mut self.elements_of(array.as_slice(), class));
+        }
+        boxes.sort_unstable();
+        boxes.dedup();
+        boxes
+    }
+
+    fn interned_strings(&self) -> Vec<ObjectIndex> {
+        let Some(class) = self.boot_class("java.lang.String") else {
+            return Vec::new();
+        };
+        let is_string = |o: &ObjectIndex| self.class_of(*o) == Some(class);
+        let (mut constants, mut arrays) = (Vec::new(), Vec::new());
+        for (_, owner) in self.classes().iter() {
+            let statics = owner.statics.iter();
+            let resolved = statics.filter(|s| &*s.name == RESOLVED && s.kind == Kind::Object);
+            arrays.extend(resolved.filter_map(|s| self.find(ObjectId(s.value))));
+            // Other JVMs write constant pools.
+            let pool = owner
+                .others
+                .iter()
+                .filter_map(|&id| self.find(ObjectId(id)));
+            constants.extend(pool.filter(is_string));
+        }
+        arrays.sort_unstable();
+        arrays.dedup();
+        constants.append(&mut self.elements_of(&arrays, class));
+        let roots = self.roots.iter();
+        let interned = roots.filter(|r| r.kind == RootKind::InternedString);
+        constants.extend(interned.filter_map(|r| self.find(r.id)).filter(is_string));
+        constants.sort_unstable();
+        constants.dedup();
+        constants
+    }
+
+    /// The elements of arrays that are instances of exactly this class.
+    fn elements_of(&self, arrays: &[ObjectIndex], class: ClassIndex) -> Vec<ObjectIndex> {
+        let mut found = Vec::new();
+        for raw in self.raws(arrays).into_iter().flatten() {
+            let Body::Objects(_, bytes) = raw.body else {
+                continue;
+            };
+            let size = self.header().id_size;
+            let id = |b: &[u8]| match size {
+                8 => read_id::<8>(b, 0),
+                _ => read_id::<4>(b, 0),
+            };
+            let numbers = bytes.chunks_exact(size).map(|b| match id(b) {
+                0 => NONE,
+                id => self.number_of(id),
+            });
+            let objects = numbers.filter(|&n| n != NONE).map(ObjectIndex);
+            found.extend(objects.filter(|&o| self.class_of(o) == Some(class)));
+        }
+        found
+    }
+}

@@ -1,0 +1,622 @@
+//! Deep sizes: an object, or a set of objects, with all that it reaches by its fields and elements,
+//! each object once.
+//!
+//! The rules are those of the SizeOf agent, which walks objects by reflection inside a JVM: fields and
+//! elements are followed and nothing else. An object's class is not part of it, nor is a class object that
+//! a field refers to; what threads hold on their stacks and what loaders have defined is in no field.
+
+pub(crate) mod final_fields;
+pub(crate) mod flyweights;
+pub(crate) mod tree;
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use regex::Regex;
+use rustc_hash::FxHashMap;
+
+use crate::Refs;
+use crate::answers::deep::final_fields::FinalFields;
+use crate::answers::deep::flyweights::Flyweights;
+use crate::answers::objects::object::{Body, Numbering, Raw};
+use crate::answers::objects::reference::Way;
+use crate::answers::paths::Bits;
+use crate::bytes::mem::{self, Array};
+use crate::error::{Error, Result};
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::progress::Progress;
+use crate::records::classes::Reference;
+use crate::records::outline::Segment;
+use crate::records::record::Kind;
+use crate::records::walk::{self, Object, Visitor};
+use crate::sizes::totals::Total;
+use crate::snapshot::Snapshot;
+
+/// Objects that are read one by one, at most, instead of all of the file: a tenth of a second's work.
+const LOOKS: usize = 1 << 17;
+/// What looking for the objects one reference further costs besides, in objects.
+const LOOKS_OF_LEVEL: usize = 3;
+/// Pieces of the file whose references are held twice at a time.
+const BATCH: usize = 128;
+
+/// What a deep size counts and follows. Which referents of `java.lang.ref` objects it follows is said when
+/// the dump is opened.
+#[derive(Clone, Debug, Default)]
+pub struct DeepOptions {
+    /// Leave out values that are shared by all of a program, and what only they reach: see
+    /// [`Flyweights`].
+    pub skip_flyweights: bool,
+    /// Do not follow static fields, from class objects that the walk starts with.
+    pub skip_static: bool,
+    /// Do not follow fields, static or not, that are known to be final. Elements of arrays are no fields.
+    pub skip_final: Option<FinalFields>,
+    /// Leave out objects whose class's name matches one of these, and what only they reach.
+    pub exclude: Vec<Regex>,
+    /// Count objects whose class's name matches one of these, but do not go on from them.
+    pub stop_at: Vec<Regex>,
+    /// Objects to take as not being there.
+    pub except: Vec<ObjectIndex>,
+}
+
+impl DeepOptions {
+    /// Whether some objects are left out.
+    fn leaves_out(&self) -> bool {
+        self.skip_flyweights || !self.exclude.is_empty() || !self.except.is_empty()
+    }
+}
+
+/// The references that deep sizes follow, ready for walks: see [`Snapshot::deep`].
+#[derive(Debug)]
+pub struct Deep<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    rules: Rules,
+    rows: Rows,
+    /// What rows refer to, without what is never followed.
+    targets: Array<u32>,
+    /// Objects that the walk under way has come upon; none between walks.
+    seen: Bits,
+}
+
+/// Where each object's references are in the list of all.
+#[derive(Debug)]
+enum Rows {
+    /// For each object with references, where its row begins; one more for the end of the last.
+    All(Array<u32>),
+    /// Begin and end of the rows of some objects.
+    Some(FxHashMap<u32, (u32, u32)>),
+}
+
+/// What objects reach, see [`Deep::of_set`].
+#[derive(Clone, Debug, Default)]
+pub struct DeepSize {
+    /// All of it, the objects themselves included.
+    pub total: Total,
+    /// The same by class; class objects are of `java.lang.Class`.
+    pub by_class: Vec<Total>,
+}
+
+/// What is not followed, class by class and object by object.
+#[derive(Debug)]
+struct Rules {
+    /// Classes whose objects have no references.
+    ends: Vec<bool>,
+    /// Objects that are not there.
+    left_out: Bits,
+    flyweights: Option<Flyweights>,
+    follow_static: bool,
+    finals: Option<FinalFields>,
+    /// For each class, which of its reference fields are final and not followed; none without
+    /// `skip_final`.
+    final_refs: Vec<Box<[bool]>>,
+}
+
+impl Rules {
+    fn new(snapshot: &Snapshot, options: &DeepOptions) -> Self {
+        let classes = snapshot.classes();
+        let matching = |list: &[Regex]| -> Vec<bool> {
+            let matches = |name: &str| list.iter().any(|re| re.is_match(name));
+            classes.iter().map(|(_, c)| matches(&c.name)).collect()
+        };
+        let count = snapshot.object_count();
+        let mut left_out = Bits::new(if options.leaves_out() {
+            count as usize
+        } else {
+            0
+        });
+        let excluded = matching(&options.exclude);
+        let excluded: Vec<ClassIndex> = classes
+            .iter()
+            .map(|(i, _)| i)
+            .filter(|i| excluded[i.index()])
+            .collect();
+        if !excluded.is_empty() {
+            let instances = snapshot.instances(&excluded);
+            instances.iter().for_each(|o| left_out.set(o.0));
+        }
+        let except = options.except.iter().filter(|o| u64::from(o.0) < count);
+        except.for_each(|o| left_out.set(o.0));
+        let flyweights = options.skip_flyweights.then(|| snapshot.flyweights());
+        if let Some(flyweights) = &flyweights {
+            flyweights.objects().for_each(|o| left_out.set(o.0));
+        }
+        Self {
+            ends: matching(&options.stop_at),
+            left_out,
+            flyweights,
+            follow_static: !options.skip_static,
+            final_refs: match &options.skip_final {
+                Some(finals) => finals.by_reference(classes),
+                None => Vec::new(),
+            },
+            finals: options.skip_final.clone(),
+        }
+    }
+
+    /// Each reference of a record that is followed. Class objects are not told apart here: which of a
+    /// record's targets are any takes a look at each target.
+    #[inline(always)]
+    fn each(
+        &self,
+        snapshot: &Snapshot,
+        class: ClassIndex,
+        body: Body<'_>,
+        mut f: impl FnMut(u32, Way),
+    ) {
+        let reference = snapshot.classes()[class].reference;
+        let follows_referent = match snapshot.options.refs {
+            Refs::All => true,
+            Refs::Soft => !matches!(reference, Reference::Weak | Reference::Phantom),
+            Refs::Strong => reference == Reference::No,
+        };
+        let finals = self.final_refs.get(class.index()).map_or(&[][..], |f| f);
+        snapshot.each_in_record(body, |id, way| {
+            let follows = match way {
+                Way::Class => false,
+                Way::Referent => follows_referent,
+                Way::Field(n) => !finals.get(n as usize).is_some_and(|&is_final| is_final),
+                _ => true,
+            };
+            if id == 0 || !follows {
+                return;
+            }
+            let target = snapshot.map.by_id(id, snapshot.split);
+            if target != NONE && !self.left_out.has(target) {
+                f(target, way);
+            }
+        });
+    }
+}
+
+impl Snapshot {
+    /// Makes deep sizes ready to be asked for.
+    ///
+    /// Cost: one pass over the file; four bytes for each reference and each object that has any.
+    ///
+    /// # Errors
+    /// When there is no memory for the references, or they are more than 32 bits number.
+    pub fn deep(&self, options: &DeepOptions, progress: &dyn Progress) -> Result<Deep<'_>> {
+        self.gather_rows(Rules::new(self, options), progress)
+    }
+
+    /// As [`Snapshot::deep`], for questions about these objects only: what neither is one of them nor
+    /// reached by them has no references then.
+    ///
+    /// Cost: of a snapshot from an index one look at each object that they reach, unless those are many;
+    /// else as [`Snapshot::deep`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::deep`].
+    pub fn deep_from(
+        &self,
+        starts: &[ObjectIndex],
+        options: &DeepOptions,
+        progress: &dyn Progress,
+    ) -> Result<Deep<'_>> {
+        let rules = Rules::new(self, options);
+        if self.positions.is_none() {
+            return self.gather_rows(rules, progress);
+        }
+        let mut deep = Deep {
+            snapshot: self,
+            rules,
+            rows: Rows::Some(FxHashMap::default()),
+            targets: self.store.zeroed(0)?,
+            seen: Bits::new(self.object_count() as usize),
+        };
+        match deep.follow(starts)? {
+            true => Ok(deep),
+            false => self.gather_rows(deep.rules, progress),
+        }
+    }
+
+    fn gather_rows(&self, rules: Rules, progress: &dyn Progress) -> Result<Deep<'_>> {
+        progress.phase("reading references", self.source().len() as u64);
+        let rows = (self.split.inner - self.split.classes) as usize;
+        let mut offsets: Array<u32> = self.store.zeroed(rows + 1)?;
+        let mut targets: Array<u32> = self.store.zeroed(0)?;
+        for pieces in self.pieces.chunks(BATCH) {
+            let parts: Vec<RowsOfPiece<'_>> = pieces
+                .par_iter()
+                .map(|piece| {
+                    let mut rows = RowsOfPiece {
+                        snapshot: self,
+                        rules: &rules,
+                        numbering: Numbering::new(self, piece),
+                        next: self.split.classes + piece.first_inner,
+                        ends: Vec::new(),
+                        targets: Vec::new(),
+                    };
+                    let Segment { start, end } = piece.segment;
+                    self.source().will_read(start, end - start);
+                    let id_size = self.header().id_size;
+                    // Damage was reported when the dump was opened.
+                    let _ = walk::walk(self.source(), start, end, id_size, &mut rows);
+                    progress.advance((end - start) as u64);
+                    rows
+                })
+                .collect();
+            for part in parts {
+                let before = targets.len();
+                targets.extend(&part.targets)?;
+                if targets.len() >= NONE as usize {
+                    return Err(Error::Limit {
+                        what: "references",
+                        count: targets.len() as u64,
+                        limit: u64::from(NONE) - 1,
+                    });
+                }
+                for (object, end) in part.ends {
+                    let at = (object - self.split.classes) as usize;
+                    offsets[at + 1] = before as u32 + end;
+                }
+            }
+        }
+        // Objects without a row of their own have an empty one.
+        let mut last = 0;
+        for end in offsets.iter_mut() {
+            last = last.max(*end);
+            *end = last;
+        }
+        Ok(Deep {
+            snapshot: self,
+            rules,
+            rows: Rows::All(offsets),
+            targets,
+            seen: Bits::new(self.object_count() as usize),
+        })
+    }
+
+    /// Whether an object stands for a class or a primitive type.
+    fn is_mirror(&self, object: u32) -> bool {
+        object < self.split.classes || {
+            let class = self.class_of(ObjectIndex(object));
+            class.is_some() && class == self.class_class()
+        }
+    }
+}
+
+/// The references of a piece's objects.
+struct RowsOfPiece<'a> {
+    snapshot: &'a Snapshot,
+    rules: &'a Rules,
+    numbering: Numbering<'a>,
+    /// The least number that the next object can have: numbers follow the order of the file.
+    next: u32,
+    /// For each object with references, where they end in `targets`.
+    ends: Vec<(u32, u32)>,
+    targets: Vec<u32>,
+}
+
+impl RowsOfPiece<'_> {
+    #[inline(always)]
+    fn object(&mut self, id: u64, class: Option<ClassIndex>, body: Body<'_>) {
+        let (snapshot, rules) = (self.snapshot, self.rules);
+        let number = self.numbering.of(id, body);
+        if number < self.next || number >= snapshot.split.inner {
+            return;
+        }
+        self.next = number + 1;
+        let Some(class) = class.filter(|c| !rules.ends[c.index()]) else {
+            return;
+        };
+        if rules.left_out.has(number) {
+            return;
+        }
+        let targets = &mut self.targets;
+        rules.each(snapshot, class, body, |target, _| targets.push(target));
+        self.ends.push((number, self.targets.len() as u32));
+    }
+}
+
+impl Visitor for RowsOfPiece<'_> {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        let index = self.snapshot.classes().by_id(ObjectId(class));
+        self.object(object.id, index, Body::Instance(class, body));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+        let index = self.snapshot.classes().by_id(ObjectId(class));
+        self.object(object.id, index, Body::Objects(class, elements));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
+        // Never with references, but counted among the leaves.
+        self.numbering
+            .counted(object.id, Body::Primitives(kind, len, elements));
+    }
+}
+
+impl Deep<'_> {
+    /// Of the classes whose objects a deep size counts, those of which it is not known which fields are
+    /// final: their final fields are followed. Sorted; none where final fields are followed anyway.
+    #[must_use]
+    pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
+        let Some(finals) = &self.rules.finals else {
+            return Vec::new();
+        };
+        let classes = self.snapshot.classes();
+        let counted = |c: &ClassIndex| size.by_class[c.index()].objects > 0;
+        let all = classes.iter().map(|(index, _)| index);
+        let mut unknown: Vec<ClassIndex> = all
+            .filter(counted)
+            .filter(|&c| !self.rules.ends[c.index()])
+            .flat_map(|c| classes.chain(c))
+            .filter(|&c| !finals.knows_own(c))
+            .collect();
+        if self.rules.follow_static {
+            let started = starts.iter().filter_map(|&o| self.snapshot.represents(o));
+            unknown.extend(started.filter(|&c| !finals.knows_statics(c)));
+        }
+        unknown.sort_unstable();
+        unknown.dedup();
+        unknown
+    }
+
+    /// What is taken for shared values; `None` where none are left out.
+    #[must_use]
+    pub fn flyweights(&self) -> Option<&Flyweights> {
+        self.rules.flyweights.as_ref()
+    }
+
+    /// The deep size of some objects taken as one set: all that any of them reaches, each object once.
+    /// An object that the options leave out counts nothing, even where it is one of them.
+    ///
+    /// Cost: one look at each object reached and each of its references, however many objects are given.
+    pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
+        let snapshot = self.snapshot;
+        let mirrors = snapshot.class_class();
+        let mut size = DeepSize {
+            total: Total::default(),
+            by_class: vec![Total::default(); snapshot.classes().len()],
+        };
+        self.walk(objects, u64::MAX, |object| {
+            let (class, bytes) = snapshot.class_and_size(ObjectIndex(object));
+            let one = Total { objects: 1, bytes };
+            size.total += one;
+            if let Some(class) = class.or(mirrors) {
+                size.by_class[class.index()] += one;
+            }
+        });
+        self.forget();
+        size
+    }
+
+    /// The deep size of one object, unless it reaches more than `most` objects.
+    ///
+    /// Cost: as [`Deep::of_set`] of the object, which ends at `most` objects.
+    pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
+        let snapshot = self.snapshot;
+        let mut total = Total::default();
+        let mut reached = Vec::new();
+        let whole = self.walk(&[object], most, |object| {
+            reached.push(object);
+            total += Total {
+                objects: 1,
+                bytes: snapshot.shallow_bytes(ObjectIndex(object)),
+            };
+        });
+        if !whole {
+            // What the walk came upon and did not visit is in no list.
+            self.forget();
+            return None;
+        }
+        for object in reached {
+            self.seen.take(object);
+        }
+        Some(total)
+    }
+
+    /// Visits what objects reach, each object once; `false` when it is more than `most`.
+    fn walk(&mut self, starts: &[ObjectIndex], most: u64, mut visit: impl FnMut(u32)) -> bool {
+        let classes = self.snapshot.split.classes;
+        let mut left = most;
+        let mut stack: Vec<u32> = Vec::new();
+        for start in starts {
+            self.reach(start.0, &mut stack);
+            while let Some(object) = stack.pop() {
+                visit(object);
+                if left == 0 {
+                    return false;
+                }
+                left -= 1;
+                if let Some(&soon) = stack.len().checked_sub(4).and_then(|at| stack.get(at))
+                    && let Rows::All(offsets) = &self.rows
+                {
+                    mem::prefetch(offsets, soon.wrapping_sub(classes) as usize);
+                }
+                self.step(object, &mut stack);
+            }
+        }
+        true
+    }
+
+    /// Comes upon an object that the walk starts with.
+    pub(crate) fn reach(&mut self, object: u32, found: &mut Vec<u32>) {
+        let there = u64::from(object) < self.snapshot.object_count();
+        if there && !self.seen.has(object) && !self.rules.left_out.has(object) {
+            self.seen.set(object);
+            found.push(object);
+        }
+    }
+
+    /// Comes upon an object that is referred to; `true` if it counts and was not seen before.
+    #[inline(always)]
+    pub(crate) fn comes_upon(&mut self, target: u32) -> bool {
+        let new = !self.seen.has(target) && !self.snapshot.is_mirror(target);
+        if new {
+            self.seen.set(target);
+        }
+        new
+    }
+
+    /// Comes upon what an object refers to.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, object: u32, found: &mut Vec<u32>) {
+        let split = self.snapshot.split;
+        if object < split.classes {
+            self.each_static(object, |deep, target, _| {
+                if deep.comes_upon(target) {
+                    found.push(target);
+                }
+            });
+        } else if object < split.inner {
+            for target in self.row(object) {
+                let target = self.targets[target];
+                if self.comes_upon(target) {
+                    found.push(target);
+                }
+            }
+        }
+    }
+
+    /// Where an object's references are in the list of all.
+    #[inline(always)]
+    fn row(&self, object: u32) -> Range<usize> {
+        match &self.rows {
+            Rows::All(offsets) => {
+                let at = (object - self.snapshot.split.classes) as usize;
+                offsets[at] as usize..offsets[at + 1] as usize
+            }
+            Rows::Some(rows) => {
+                let (begin, end) = rows.get(&object).copied().unwrap_or_default();
+                begin as usize..end as usize
+            }
+        }
+    }
+
+    /// Reads the rows of all that some objects reach, unless that is much; `false` then.
+    fn follow(&mut self, starts: &[ObjectIndex]) -> Result<bool> {
+        let (snapshot, split) = (self.snapshot, self.snapshot.split);
+        let mut level: Vec<u32> = Vec::new();
+        starts.iter().for_each(|o| self.reach(o.0, &mut level));
+        let mut left = LOOKS;
+        let mut rows = FxHashMap::default();
+        while !level.is_empty() {
+            let Some(rest) = left.checked_sub(level.len() + LOOKS_OF_LEVEL) else {
+                return Ok(false);
+            };
+            left = rest;
+            // Neighbours in the file are found together.
+            level.sort_unstable();
+            let linked = level.partition_point(|&o| o < split.classes)
+                ..level.partition_point(|&o| o < split.inner);
+            let objects: Vec<ObjectIndex> = level[linked.clone()]
+                .iter()
+                .map(|&o| ObjectIndex(o))
+                .collect();
+            let mut found = Vec::new();
+            for &class in &level[..linked.start] {
+                self.step(class, &mut found);
+            }
+            let raws = snapshot.raws(&objects);
+            let read = |(&object, raw): (&ObjectIndex, &Option<Raw<'_>>)| {
+                let mut row = Vec::new();
+                let class = snapshot.class_of(object);
+                let class = class.filter(|c| !self.rules.ends[c.index()]);
+                if let (Some(class), Some(raw)) = (class, raw) {
+                    let take = |target, _| row.push(target);
+                    self.rules.each(snapshot, class, raw.body, take);
+                }
+                row
+            };
+            let of_level: Vec<Vec<u32>> = match objects.len() {
+                0..=256 => objects.iter().zip(&raws).map(read).collect(),
+                _ => {
+                    let both = objects.par_iter().zip(&raws);
+                    both.with_min_len(64).map(read).collect()
+                }
+            };
+            for (object, row) in objects.iter().zip(of_level) {
+                let begin = self.targets.len();
+                left = left.saturating_sub(row.len() / 8);
+                if begin + row.len() >= NONE as usize {
+                    return Ok(false);
+                }
+                self.targets.extend(&row)?;
+                rows.insert(object.0, (begin as u32, (begin + row.len()) as u32));
+                found.extend(row.into_iter().filter(|&target| self.comes_upon(target)));
+            }
+            level = found;
+        }
+        self.rows = Rows::Some(rows);
+        self.forget();
+        Ok(true)
+    }
+
+    /// Each reference of an object that is followed, with the way it goes.
+    pub(crate) fn each_reference(
+        &mut self,
+        object: u32,
+        raw: Option<&Raw<'_>>,
+        mut f: impl FnMut(&mut Self, u32, Way),
+    ) {
+        let snapshot = self.snapshot;
+        if object < snapshot.split.classes {
+            self.each_static(object, f);
+        } else if let (Some(raw), Some(class)) = (raw, snapshot.class_of(ObjectIndex(object)))
+            && !self.rules.ends[class.index()]
+        {
+            let mut found = Vec::new();
+            let rules = &self.rules;
+            rules.each(snapshot, class, raw.body, |target, way| {
+                found.push((target, way))
+            });
+            found
+                .into_iter()
+                .for_each(|(target, way)| f(self, target, way));
+        }
+    }
+
+    /// What a class object's static fields refer to, if they are followed.
+    fn each_static(&mut self, object: u32, mut f: impl FnMut(&mut Self, u32, Way)) {
+        let snapshot = self.snapshot;
+        let ends = |c: ClassIndex| self.rules.ends[c.index()];
+        if !self.rules.follow_static || snapshot.class_class().is_some_and(ends) {
+            return;
+        }
+        let class = ClassIndex(object);
+        let statics = snapshot.classes()[class].statics.iter();
+        for (field, place) in statics.zip(0..) {
+            let follows = field.kind == Kind::Object && field.value != 0 && !is_hidden(&field.name);
+            let finals = self.rules.finals.as_ref();
+            if !follows || finals.is_some_and(|f| f.has_static(class, place)) {
+                continue;
+            }
+            let target = snapshot.map.by_id(field.value, snapshot.split);
+            if target != NONE && !self.rules.left_out.has(target) {
+                f(self, target, Way::Static(place));
+            }
+        }
+    }
+
+    /// Forgets what was seen.
+    pub(crate) fn forget(&mut self) {
+        self.seen = Bits::new(self.snapshot.object_count() as usize);
+    }
+}
+
+/// Names like `<resolved_references>` are the JVM's own, for what is in no field of the class.
+fn is_hidden(field: &str) -> bool {
+    field.starts_with('<')
+}

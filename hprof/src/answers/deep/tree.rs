@@ -1,0 +1,130 @@
+//! Where a deep size's bytes are: field by field, each object at the first place where a breadth-first walk
+//! comes upon it.
+
+use rustc_hash::FxHashMap;
+
+use crate::answers::deep::Deep;
+use crate::answers::objects::reference::Via;
+use crate::ids::{ClassIndex, ObjectIndex};
+use crate::sizes::totals::Total;
+
+/// Objects whose records are looked up together.
+const CHUNK: usize = 1 << 16;
+
+/// Objects that are reached by the same fields, see [`Deep::tree`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeepLine {
+    /// The line above, by its place in the list; `None` for the first line, the objects asked for.
+    pub above: Option<u32>,
+    /// How many fields and elements lead here.
+    pub depth: u32,
+    /// How the objects of the line above refer to these; elements of arrays are one line.
+    pub via: Option<Via>,
+    /// The class of all of these; `None` where they are of several, or class objects.
+    pub class: Option<ClassIndex>,
+    /// The objects at this place.
+    pub own: Total,
+    /// The same with those of all lines below, and what lies deeper than lines go.
+    pub all: Total,
+}
+
+impl Deep<'_> {
+    /// Tells a deep size field by field, down to `depth` references from the objects; what lies deeper is in
+    /// the last line above it. The sizes of all lines are those of [`Deep::of_set`]. A line comes
+    /// after the one above it.
+    ///
+    /// Cost: as [`Deep::of_set`], and for each level a walk over each piece of the file that holds an object
+    /// of it.
+    pub fn tree(&mut self, objects: &[ObjectIndex], depth: u32) -> Vec<DeepLine> {
+        let snapshot = self.snapshot;
+        let mut lines = vec![DeepLine {
+            above: None,
+            depth: 0,
+            via: None,
+            class: None,
+            own: Total::default(),
+            all: Total::default(),
+        }];
+        let mut starts = Vec::new();
+        objects.iter().for_each(|o| self.reach(o.0, &mut starts));
+        let mut level: Vec<(u32, u32)> = starts.into_iter().map(|o| (o, 0)).collect();
+        let mut places: FxHashMap<(u32, Via), u32> = FxHashMap::default();
+        for _ in 0..depth {
+            let mut next: Vec<(u32, u32)> = Vec::new();
+            for chunk in level.chunks(CHUNK) {
+                let objects: Vec<ObjectIndex> = chunk.iter().map(|e| ObjectIndex(e.0)).collect();
+                let raws = snapshot.raws(&objects);
+                for (&(object, line), raw) in chunk.iter().zip(raws) {
+                    self.add(&mut lines[line as usize], object);
+                    self.each_reference(object, raw.as_ref(), |deep, target, way| {
+                        if !deep.comes_upon(target) {
+                            return;
+                        }
+                        let via = snapshot.via(ObjectIndex(object), way).0.merged();
+                        let place = places.entry((line, via)).or_insert_with(|| {
+                            let above = lines[line as usize];
+                            lines.push(DeepLine {
+                                above: Some(line),
+                                depth: above.depth + 1,
+                                via: Some(via),
+                                class: None,
+                                own: Total::default(),
+                                all: Total::default(),
+                            });
+                            lines.len() as u32 - 1
+                        });
+                        next.push((target, *place));
+                    });
+                }
+            }
+            level = next;
+        }
+        // What lies deeper needs no names.
+        let mut deeper: Vec<Total> = vec![Total::default(); lines.len()];
+        let mut first = true;
+        while !level.is_empty() {
+            let mut next: Vec<(u32, u32)> = Vec::new();
+            let mut found = Vec::new();
+            for &(object, line) in &level {
+                if first {
+                    self.add(&mut lines[line as usize], object);
+                } else {
+                    deeper[line as usize] += self.one(object);
+                }
+                self.step(object, &mut found);
+                next.extend(found.drain(..).map(|target| (target, line)));
+            }
+            first = false;
+            level = next;
+        }
+        self.forget();
+        for (line, deeper) in lines.iter_mut().zip(deeper) {
+            line.all = line.own;
+            line.all += deeper;
+        }
+        for at in (1..lines.len()).rev() {
+            if let Some(above) = lines[at].above {
+                let all = lines[at].all;
+                lines[above as usize].all += all;
+            }
+        }
+        lines
+    }
+
+    fn one(&self, object: u32) -> Total {
+        Total {
+            objects: 1,
+            bytes: self.snapshot.shallow_bytes(ObjectIndex(object)),
+        }
+    }
+
+    /// Counts an object at its place.
+    fn add(&self, line: &mut DeepLine, object: u32) {
+        let class = self.snapshot.class_of(ObjectIndex(object));
+        line.class = match line.own.objects {
+            0 => class,
+            _ => line.class.filter(|c| Some(*c) == class),
+        };
+        line.own += self.one(object);
+    }
+}

@@ -1,0 +1,252 @@
+//! Class histograms: of every object, and of what is reachable and retained.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::Options;
+use crate::bytes::mem::Store;
+use crate::bytes::source::Source;
+use crate::dominators::tree::Node;
+use crate::error::{Result, Warning};
+use crate::graph::build::{self, Plan};
+use crate::ids::NONE;
+use crate::progress::Progress;
+use crate::records::classes::Classes;
+use crate::records::outline::Outline;
+use crate::records::record::{self, Header};
+use crate::sizes::layout::{Layout, Sizes};
+use crate::sizes::shape::Shape;
+use crate::sizes::totals::{ClassTotal, Total, totals};
+use crate::snapshot::{Dump, Snapshot};
+
+/// A histogram of a dump whose graph was not built.
+#[derive(Debug)]
+pub struct Histogram {
+    pub(crate) dump: Dump,
+    pub(crate) totals: Vec<ClassTotal>,
+}
+
+impl Histogram {
+    /// Reads a dump in one pass: objects and shallow bytes of each class.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self> {
+        Self::of(Source::open(path)?, options, progress)
+    }
+
+    /// As [`Histogram::open`], for bytes that are open already.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn of(source: Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
+        let store = Store::new(options.max_memory);
+        let header = record::header(&source)?;
+        let outline = Outline::read(&source, &header);
+        let mut plan = Plan::new(&source, &header, &outline);
+        let scanned = build::measure(
+            &source, &header, &outline, &mut plan, options, progress, &store,
+        )?;
+        if scanned.stats.out_of_order > 0 {
+            // Neighbours in the file are no neighbours in the heap: sizes need the address map.
+            let snapshot = Snapshot::of(source, options, progress)?;
+            let totals = snapshot.totals;
+            return Ok(Self {
+                dump: snapshot.dump,
+                totals,
+            });
+        }
+        let stats = scanned.stats;
+        let sizes = Sizes::infer(&plan.classes, &stats, header.id_size);
+        let totals = totals(&plan.classes, &sizes, &stats);
+        let mut dump = Dump {
+            source,
+            header,
+            outline,
+            classes: plan.classes,
+            sizes,
+            warnings: Vec::new(),
+        };
+        dump.gather_warnings(&stats, scanned.warnings);
+        Ok(Self { dump, totals })
+    }
+
+    /// The file's header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.dump.header
+    }
+
+    /// Where the dump was read from, and its size on disk.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.dump.source
+    }
+
+    /// What was damaged or missing.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.dump.warnings
+    }
+
+    /// The JVM's object layout, as inferred.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.dump.sizes.layout
+    }
+
+    /// The dump's classes.
+    #[must_use]
+    pub fn classes(&self) -> &Classes {
+        &self.dump.classes
+    }
+
+    /// The lines, in the order of the classes.
+    #[must_use]
+    pub fn totals(&self) -> &[ClassTotal] {
+        &self.totals
+    }
+}
+
+impl Snapshot {
+    /// The objects of each class and their bytes, reachable or not; nothing of what is reachable or
+    /// retained, for which see [`Snapshot::histogram`].
+    ///
+    /// Cost: a copy of a figure for each class.
+    #[must_use]
+    pub fn totals(&self) -> Vec<ClassTotal> {
+        self.totals.clone()
+    }
+
+    /// The histogram of all objects, of those reachable, and what each class retains.
+    ///
+    /// A class's retained bytes are the sum of the retained sizes of its top ancestors: those
+    /// instances that no other instance of the class dominates, at any distance. (Eclipse MAT calls
+    /// this the minimum retained size and computes it alike.) So nothing counts twice, instances
+    /// that hold each other in a list or tree count once, and the sum is what would be free if
+    /// each top ancestor were removed by itself. Removing all instances at once can free more:
+    /// what several of them hold together is retained by none. Class objects count as instances of
+    /// `java.lang.Class`, not as their class's. The sums of several classes overlap.
+    ///
+    /// Cost: one pass over the dominator tree, the first time.
+    #[must_use]
+    pub fn histogram(&self) -> Vec<ClassTotal> {
+        let known = self.known.histogram.get_or_init(|| self.summed());
+        known.clone()
+    }
+
+    fn summed(&self) -> Vec<ClassTotal> {
+        let mut totals = self.totals.clone();
+        self.retained_by(&mut totals, |snapshot, shape| {
+            match snapshot.shapes.decode(shape) {
+                Shape::Instance(class) | Shape::Array(class, _) => class.0,
+                Shape::ClassObject(_) => snapshot.class_class().map_or(NONE, |c| c.0),
+            }
+        });
+        totals
+    }
+
+    /// What each class loader's classes and their instances retain as a set, with the loader's own
+    /// id; the boot loader's is null.
+    ///
+    /// Cost: one pass over the dominator tree.
+    #[must_use]
+    pub fn loaders(&self) -> Vec<(crate::ObjectId, ClassTotal)> {
+        let mut ids: Vec<crate::ObjectId> = self.classes().iter().map(|(_, c)| c.loader).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let group: Vec<u32> = self
+            .classes()
+            .iter()
+            .map(|(_, c)| ids.binary_search(&c.loader).map_or(NONE, |i| i as u32))
+            .collect();
+        let mut totals = vec![ClassTotal::default(); ids.len()];
+        for (own, &group) in self.totals.iter().zip(&group) {
+            totals[group as usize].all += own.all;
+        }
+        self.retained_by(&mut totals, |snapshot, shape| {
+            match snapshot.shapes.decode(shape) {
+                Shape::Instance(class) | Shape::Array(class, _) | Shape::ClassObject(class) => {
+                    group[class.index()]
+                }
+            }
+        });
+        ids.into_iter().zip(totals).collect()
+    }
+
+    /// Sums reachable and retained sizes by a grouping of shapes.
+    fn retained_by(&self, totals: &mut [ClassTotal], group_of: impl Fn(&Self, u32) -> u32 + Sync) {
+        let nodes = self.tree().node_count();
+        let piece = nodes
+            .div_ceil(rayon::current_num_threads() * 4)
+            .max(1 << 14);
+        let parts: Vec<Vec<ClassTotal>> = (0..nodes.div_ceil(piece))
+            .into_par_iter()
+            .map(|i| {
+                let range = i * piece..((i + 1) * piece).min(nodes);
+                self.retained_in(range, totals.len(), &group_of)
+            })
+            .collect();
+        for part in parts {
+            for (total, part) in totals.iter_mut().zip(part) {
+                total.reachable += part.reachable;
+                total.retained_bytes += part.retained_bytes;
+            }
+        }
+    }
+
+    /// The part of [`Snapshot::retained_by`] that a range of the tree's preorder adds.
+    fn retained_in(
+        &self,
+        range: std::ops::Range<usize>,
+        groups: usize,
+        group_of: &impl Fn(&Self, u32) -> u32,
+    ) -> Vec<ClassTotal> {
+        const AHEAD: u32 = 24;
+        let tree = self.tree();
+        let (first, end) = (range.start as u32, range.end as u32);
+        let mut totals = vec![ClassTotal::default(); groups];
+        // For each group the end of the outermost subtree that one of its members roots.
+        let mut open = vec![0_u32; groups];
+        let mut above = Node(first);
+        while above != Node::ROOT {
+            above = tree.parent(above);
+            if let Some(object) = tree.object(above)
+                && let Some(open) = open.get_mut(group_of(self, self.shape(object)) as usize)
+            {
+                *open = (*open).max(tree.end(above).0);
+            }
+        }
+        let mut add = |shape: u32, node: u32, subtree: Option<(u32, u64)>| {
+            let group = group_of(self, shape) as usize;
+            let Some(total) = totals.get_mut(group) else {
+                return;
+            };
+            let bytes = self.size_of_shape(shape);
+            total.reachable += Total { objects: 1, bytes };
+            if node >= open[group] {
+                // A leaf roots no subtree and retains itself.
+                let (end, retained) = subtree.unwrap_or((0, bytes));
+                total.retained_bytes += retained;
+                open[group] = end;
+            }
+        };
+        for node in (first..end).map(Node) {
+            if let Some(soon) = (node.0 + AHEAD < end).then_some(Node(node.0 + AHEAD)) {
+                if let Some(object) = tree.object(soon) {
+                    self.fetch_shape(object);
+                }
+                tree.leaves(soon).for_each(|leaf| self.fetch_shape(leaf));
+            }
+            if let Some(object) = tree.object(node) {
+                let subtree = (tree.end(node).0, tree.retained_bytes(node));
+                add(self.shape(object), node.0, Some(subtree));
+            }
+            for leaf in tree.leaves(node) {
+                add(self.shape(leaf), node.0, None);
+            }
+        }
+        totals
+    }
+}

@@ -1,0 +1,151 @@
+//! What the heap says of its JVM: the system properties are objects like any other.
+
+use crate::answers::objects::object::{Content, Record, Value};
+use crate::error::Warning;
+use crate::ids::ObjectIndex;
+use crate::sizes::layout::LayoutSource;
+use crate::snapshot::Snapshot;
+
+/// Entries looked at; a JVM has some hundred system properties.
+const ENTRIES: usize = 1 << 14;
+/// Characters read of a key or value.
+const TEXT: usize = 256;
+/// The first JDK all of whose builds of HotSpot say how references are compressed.
+const TELLS_COMPRESSION: u32 = 11;
+
+impl Snapshot {
+    /// The JVM's version: its system property `java.vm.version`.
+    ///
+    /// Cost: as [`Snapshot::system_properties`], the first time.
+    #[must_use]
+    pub fn jvm(&self) -> Option<String> {
+        let read = || self.system_property("java.vm.version");
+        self.known.jvm.get_or_init(read).clone()
+    }
+
+    /// A system property, from `java.lang.System.props`; see [`Snapshot::system_properties`].
+    #[must_use]
+    pub fn system_property(&self, key: &str) -> Option<String> {
+        let [value] = self.system_properties([key]);
+        value
+    }
+
+    /// System properties, from `java.lang.System.props`: `None` where one is not set, or cannot be
+    /// read.
+    ///
+    /// Cost: reads the few hundred strings that the properties are.
+    #[must_use]
+    pub fn system_properties<const N: usize>(&self, keys: [&str; N]) -> [Option<String>; N] {
+        let mut found = [const { None }; N];
+        let mut entries = self.property_entries().unwrap_or_default();
+        let mut seen = 0;
+        while !entries.is_empty() && seen < ENTRIES {
+            seen += entries.len();
+            let records: Vec<Record<'_>> = self.read_all(&entries).into_iter().flatten().collect();
+            let named = |e: &Record<'_>| Some((field(e, "key")?, value(e)?));
+            let (names, values): (Vec<ObjectIndex>, Vec<ObjectIndex>) =
+                records.iter().filter_map(named).unzip();
+            let texts = self.strings(&names, TEXT);
+            for (found, key) in found.iter_mut().zip(keys) {
+                let at = texts.iter().position(|t| t.as_deref() == Some(key));
+                if let (None, Some(at)) = (&found, at) {
+                    *found = self.string(values[at], TEXT);
+                }
+            }
+            // Entries of one bucket are a list; a large one is a tree with its first entry.
+            entries = records
+                .iter()
+                .filter_map(|e| field(e, "next").or_else(|| field(e, "first")))
+                .collect();
+        }
+        found
+    }
+
+    /// The first entry of each bucket of the table that holds the system properties.
+    fn property_entries(&self) -> Option<Vec<ObjectIndex>> {
+        let system = *self.classes().by_name("java.lang.System").first()?;
+        let properties = self.read(object(self.static_value(system, "props")?)?);
+        let properties = properties.ok()?;
+        // Since JDK 9 properties are kept in a map of their own, before in the table inherited.
+        let table = match field(&properties, "map") {
+            Some(map) => field(&self.read(map).ok()?, "table")?,
+            None => field(&properties, "table")?,
+        };
+        let table = self.read(table).ok()?;
+        let Content::Array(buckets) = &table.content else {
+            return None;
+        };
+        let buckets = buckets.elements(0..ENTRIES as u32);
+        Some(buckets.filter_map(object).collect())
+    }
+
+    /// Where the JVM's own system properties contradict the layout that was inferred
+    /// ([`Snapshot::layout`]): whether references are compressed. Sizes rest on the layout, so they
+    /// are then in doubt; nothing is missing from them.
+    ///
+    /// Cost: as [`Snapshot::system_properties`].
+    #[must_use]
+    pub fn layout_doubt(&self) -> Option<Warning> {
+        self.known.doubt.get_or_init(|| self.doubt()).clone()
+    }
+
+    fn doubt(&self) -> Option<Warning> {
+        if self.header().id_size != 8 {
+            return None;
+        }
+        let keys = [
+            "java.vm.compressedOopsMode",
+            "java.vm.name",
+            "java.specification.version",
+        ];
+        let [mode, name, version] = self.system_properties(keys);
+        let says = match &mode {
+            Some(mode) => {
+                format!("says java.vm.compressedOopsMode={mode}, so its references take 4 bytes")
+            }
+            // Without the property that only HotSpot sets, and has set since some version.
+            None => {
+                let hotspot = name.is_some_and(|n| n.contains("HotSpot") || n.contains("OpenJDK"));
+                let major = version.and_then(|v| v.parse::<u32>().ok());
+                if !hotspot || major.is_none_or(|v| v < TELLS_COMPRESSION) {
+                    return None;
+                }
+                "has no java.vm.compressedOopsMode, so its references take 8 bytes".to_owned()
+            }
+        };
+        let layout = self.layout();
+        let stated = if mode.is_some() { 4 } else { 8 };
+        (layout.reference != stated).then(|| {
+            let inferred = match layout.source {
+                LayoutSource::Addresses => "the distances between its objects fit references of",
+                LayoutSource::Assumed => "the sizes here assume references of",
+            };
+            Warning::note(format!(
+                "the JVM {says}, but {inferred} {} bytes: sizes may be wrong",
+                layout.reference
+            ))
+        })
+    }
+}
+
+/// What an entry of either kind of table maps its key to.
+fn value(entry: &Record<'_>) -> Option<ObjectIndex> {
+    field(entry, "val").or_else(|| field(entry, "value"))
+}
+
+fn object(value: Value) -> Option<ObjectIndex> {
+    match value {
+        Value::Object(_, target) => target,
+        _ => None,
+    }
+}
+
+fn field(record: &Record<'_>, name: &str) -> Option<ObjectIndex> {
+    let Content::Instance(fields) = &record.content else {
+        return None;
+    };
+    fields
+        .iter()
+        .find(|f| f.name == name)
+        .and_then(|f| object(f.value?))
+}

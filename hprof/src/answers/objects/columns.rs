@@ -1,0 +1,56 @@
+//! A few fields of many objects, read in one go.
+
+use std::collections::HashMap;
+
+use crate::answers::objects::object::{Body, Value};
+use crate::ids::{ObjectId, ObjectIndex};
+use crate::records::record::Kind;
+use crate::snapshot::Snapshot;
+
+impl Snapshot {
+    /// The values of some fields of many instances, by name, the first of a name from the object's class
+    /// upwards; `None` for what is no instance, and where a field is missing.
+    ///
+    /// Cost: as [`Snapshot::ids`]; unlike [`Snapshot::read_all`] nothing is allocated for an object.
+    #[must_use]
+    pub fn field_values<const N: usize>(
+        &self,
+        objects: &[ObjectIndex],
+        names: [&str; N],
+    ) -> Vec<Option<[Option<Value>; N]>> {
+        // Where the fields are, for each class met.
+        let mut places: HashMap<u64, [Option<(usize, Kind)>; N]> = HashMap::new();
+        let raws = self.raws(objects).into_iter();
+        let values = raws.map(|raw| {
+            let Body::Instance(class, body) = raw?.body else {
+                return None;
+            };
+            let places = places
+                .entry(class)
+                .or_insert_with(|| names.map(|name| self.place_of(ObjectId(class), name)));
+            Some(places.map(|place| {
+                let (at, kind) = place?;
+                let size = kind.size(self.header().id_size);
+                Some(self.value(kind, body.get(at..at + size)?))
+            }))
+        });
+        values.collect()
+    }
+
+    /// Where a field's bytes begin in an instance's body, and its type.
+    fn place_of(&self, class: ObjectId, name: &str) -> Option<(usize, Kind)> {
+        let classes = self.classes();
+        let id_size = self.header().id_size;
+        let fields = classes
+            .chain(classes.by_id(class)?)
+            .flat_map(|c| classes[c].fields.iter());
+        let mut at = 0;
+        for field in fields {
+            if &*field.name == name {
+                return Some((at, field.kind));
+            }
+            at += field.kind.size(id_size);
+        }
+        None
+    }
+}

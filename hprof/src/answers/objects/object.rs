@@ -1,0 +1,704 @@
+//! Single objects, read back from the file: where their records are, their fields and elements.
+//!
+//! The analysis keeps no place for an object, only its number. Numbers follow the order of the file,
+//! and the first of each piece is known, so that an object is found by walking one piece. Whoever
+//! needs many objects asks for them together: each piece is then walked once. An index knows where every
+//! sixteenth object is, which leaves some twenty records to walk.
+
+use rayon::prelude::*;
+
+use crate::Refs;
+use crate::error::{Error, Result};
+use crate::graph::address::AddressMap;
+use crate::graph::scan::Piece;
+use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
+use crate::records::classes::{Layout, Reference};
+use crate::records::record::{Kind, sub};
+use crate::records::walk::{self, Object, Visitor, read_id};
+use crate::snapshot::Snapshot;
+
+/// The value of a field, a static or an element.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value {
+    /// A reference: the id as the dump has it, and the object, unless the id is null or no object
+    /// is there.
+    Object(ObjectId, Option<ObjectIndex>),
+    /// `boolean`
+    Boolean(bool),
+    /// `char`, a UTF-16 unit
+    Char(u16),
+    /// `float`
+    Float(f32),
+    /// `double`
+    Double(f64),
+    /// `byte`
+    Byte(i8),
+    /// `short`
+    Short(i16),
+    /// `int`
+    Int(i32),
+    /// `long`
+    Long(i64),
+}
+
+impl Value {
+    /// The object that it refers to.
+    #[must_use]
+    pub const fn object(self) -> Option<ObjectIndex> {
+        match self {
+            Self::Object(_, object) => object,
+            _ => None,
+        }
+    }
+
+    /// The type.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Object(..) => Kind::Object,
+            Self::Boolean(_) => Kind::Boolean,
+            Self::Char(_) => Kind::Char,
+            Self::Float(_) => Kind::Float,
+            Self::Double(_) => Kind::Double,
+            Self::Byte(_) => Kind::Byte,
+            Self::Short(_) => Kind::Short,
+            Self::Int(_) => Kind::Int,
+            Self::Long(_) => Kind::Long,
+        }
+    }
+
+    /// A whole number or a truth value, as a number.
+    #[must_use]
+    pub const fn integer(self) -> Option<i64> {
+        Some(match self {
+            Self::Boolean(v) => v as i64,
+            Self::Char(v) => v as i64,
+            Self::Byte(v) => v as i64,
+            Self::Short(v) => v as i64,
+            Self::Int(v) => v as i64,
+            Self::Long(v) => v,
+            _ => return None,
+        })
+    }
+}
+
+/// A field, or a static, with its value.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldValue<'a> {
+    /// The class that declares it.
+    pub class: ClassIndex,
+    /// Its place among the fields (or the statics) that the class declares.
+    pub place: u16,
+    /// Its name.
+    pub name: &'a str,
+    /// Its value; `None` where the object's record is too short to hold it.
+    pub value: Option<Value>,
+}
+
+/// One object.
+#[derive(Debug)]
+pub struct Record<'a> {
+    /// Its number.
+    pub object: ObjectIndex,
+    /// Its id.
+    pub id: ObjectId,
+    /// The class it is an instance of; `None` for the class objects of a dump without
+    /// `java.lang.Class`.
+    pub class: Option<ClassIndex>,
+    /// The serial of the stack trace that allocated it; 0 or 1 where the dump does not say.
+    pub trace: u32,
+    /// What it holds.
+    pub content: Content<'a>,
+}
+
+/// What an object holds.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// An instance: its fields, those of its own class first, then those of the superclass, and so on.
+    Instance(Vec<FieldValue<'a>>),
+    /// An array.
+    Array(ArrayView<'a>),
+    /// A class object.
+    Class(ClassObject<'a>),
+}
+
+/// A class object's content.
+#[derive(Debug)]
+pub struct ClassObject<'a> {
+    /// The class that it stands for.
+    pub class: ClassIndex,
+    /// Its static fields.
+    pub statics: Vec<FieldValue<'a>>,
+    /// The superclass's class object.
+    pub superclass: Option<ObjectIndex>,
+    /// The defining loader: null for the boot loader.
+    pub loader: Value,
+    /// Signers, protection domain, constant pool entries: what else it refers to.
+    pub others: Vec<Value>,
+}
+
+/// An array's elements, decoded one at a time as they are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayView<'a> {
+    snapshot: &'a Snapshot,
+    /// The elements' type.
+    pub kind: Kind,
+    /// How many there are.
+    pub len: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> ArrayView<'a> {
+    /// Whether the array has no elements.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the dump has the elements: Android's stripped dumps tell only how many there were.
+    #[must_use]
+    pub const fn has_elements(&self) -> bool {
+        self.len == 0 || !self.bytes.is_empty()
+    }
+
+    /// The elements in a range, which is cut to the array's length.
+    pub fn elements(
+        &self,
+        range: std::ops::Range<u32>,
+    ) -> impl ExactSizeIterator<Item = Value> + use<'a> {
+        let (snapshot, kind) = (self.snapshot, self.kind);
+        let size = kind.size(snapshot.header().id_size);
+        let last = (self.bytes.len() / size).min(range.end as usize);
+        let first = (range.start as usize).min(last);
+        let bytes = &self.bytes[first * size..last * size];
+        bytes
+            .chunks_exact(size)
+            .map(move |b| snapshot.value(kind, b))
+    }
+
+    /// The elements as the dump has them; of several bytes, the high one first.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+/// An object's record, undecoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raw<'a> {
+    pub(crate) id: u64,
+    pub(crate) serial: u32,
+    /// Offset of the record in the file.
+    pub(crate) at: usize,
+    pub(crate) body: Body<'a>,
+}
+
+impl Raw<'_> {
+    /// The id of the class that the record names.
+    pub(crate) const fn class(&self) -> Option<ObjectId> {
+        match self.body {
+            Body::Instance(class, _) | Body::Objects(class, _) => Some(ObjectId(class)),
+            Body::Primitives(..) => None,
+        }
+    }
+}
+
+/// The part of a record that holds fields or elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body<'a> {
+    Instance(u64, &'a [u8]),
+    Objects(u64, &'a [u8]),
+    Primitives(Kind, u32, &'a [u8]),
+}
+
+/// A visitor to which objects of all kinds are alike.
+pub(crate) trait Bodies {
+    fn object(&mut self, object: Object, body: Body<'_>);
+    /// As [`Visitor::stop`].
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+impl<V: Bodies> Visitor for V {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        self.object(object, Body::Instance(class, body));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+        self.object(object, Body::Objects(class, elements));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
+        self.object(object, Body::Primitives(kind, len, elements));
+    }
+    #[inline(always)]
+    fn stop(&mut self, _: u8) -> bool {
+        self.is_done()
+    }
+}
+
+/// Numbers records while a piece is walked in order.
+pub(crate) struct Numbering<'a> {
+    snapshot: &'a Snapshot,
+    /// The numbers that the next object with references and the next leaf have.
+    next: [u32; 2],
+    sorted: bool,
+}
+
+impl<'a> Numbering<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, piece: &Piece) -> Self {
+        let split = snapshot.split;
+        Self {
+            snapshot,
+            next: [
+                split.classes + piece.first_inner,
+                split.inner + piece.first_leaf,
+            ],
+            sorted: matches!(snapshot.map, AddressMap::Sorted { .. }),
+        }
+    }
+
+    /// The number of the next record. Of several objects with one id the map knows the first;
+    /// the others are told by counting.
+    #[inline(always)]
+    pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
+        let number = self.snapshot.map.by_id(id, self.snapshot.split);
+        if self.sorted {
+            self.count(number, body)
+        } else {
+            number
+        }
+    }
+
+    /// Goes past a record whose number may not be needed; the number, where it must be counted and
+    /// the map does not tell it.
+    #[inline(always)]
+    pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
+        self.sorted.then(|| self.of(id, body))
+    }
+
+    #[cold]
+    fn count(&mut self, number: u32, body: Body<'_>) -> u32 {
+        let leaf = number >= self.snapshot.split.inner;
+        let kind = if number == self.next[usize::from(leaf)] {
+            usize::from(leaf)
+        } else {
+            usize::from(self.snapshot.is_leaf(body, ObjectIndex(self.next[1])))
+        };
+        self.next[kind] += 1;
+        self.next[kind] - 1
+    }
+}
+
+struct Finder<'a, 'w> {
+    snapshot: &'a Snapshot,
+    numbering: Numbering<'a>,
+    /// Sorted numbers.
+    wanted: &'w [u32],
+    found: Vec<(u32, Raw<'a>)>,
+}
+
+impl Bodies for Finder<'_, '_> {
+    #[inline(always)]
+    fn object(&mut self, object: Object, body: Body<'_>) {
+        let number = self.numbering.of(object.id, body);
+        if self.wanted.binary_search(&number).is_ok() {
+            self.found
+                .push((number, self.snapshot.raw_at(object, body)));
+        }
+    }
+    fn is_done(&self) -> bool {
+        self.found.len() == self.wanted.len()
+    }
+}
+
+impl Snapshot {
+    /// The id of each object.
+    ///
+    /// Cost: none to speak of where the file is in address order, else a walk over each piece of the file
+    /// (a megabyte or so) that holds one of them.
+    #[must_use]
+    pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
+        // Counting on to the address from the begin of the piece takes longer than reading the record.
+        let addresses: Option<Vec<_>> = match &self.positions {
+            Some(_) => None,
+            None => objects.iter().map(|&o| self.address_of(o)).collect(),
+        };
+        if let Some(addresses) = addresses {
+            return addresses.into_iter().map(Some).collect();
+        }
+        let raws = self.raws(objects);
+        let own = |(&object, raw): (&ObjectIndex, Option<Raw<'_>>)| match self.represents(object) {
+            Some(class) => Some(self.classes()[class].id),
+            None => raw.map(|r| ObjectId(r.id)),
+        };
+        objects.iter().zip(raws).map(own).collect()
+    }
+
+    /// The id of an object, where the address map tells it.
+    fn address_of(&self, object: ObjectIndex) -> Option<ObjectId> {
+        if let Some(class) = self.represents(object) {
+            return Some(self.classes()[class].id);
+        }
+        let AddressMap::Ordered(ranks) = &self.map else {
+            return None;
+        };
+        let piece = self.pieces.get(self.piece_of(object.0)? as usize)?;
+        let id_size = self.header().id_size;
+        let first = self.source().get(piece.segment.start..)?;
+        let is_object = matches!(
+            first.first()?,
+            &(sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY)
+        );
+        let id = first.get(1..=id_size).filter(|_| is_object)?;
+        let id = id.iter().fold(0, |v, &b| v << 8 | u64::from(b));
+        let rank = match object.0.checked_sub(self.split.inner) {
+            Some(leaf) => (leaf, true),
+            None => (object.0 - self.split.classes, false),
+        };
+        let address = ranks.address(rank.0, rank.1, ranks.range.slot(id)?)?;
+        (self.map.by_id(address, self.split) == object.0).then_some(ObjectId(address))
+    }
+
+    /// The offset of each object's record in the (decompressed) file; `None` for class objects,
+    /// whose records are all in [`Snapshot::classes`].
+    ///
+    /// Cost: as [`Snapshot::ids`].
+    #[must_use]
+    pub fn locate(&self, objects: &[ObjectIndex]) -> Vec<Option<u64>> {
+        let at = |raw: Option<Raw<'_>>| raw.map(|r| r.at as u64);
+        self.raws(objects).into_iter().map(at).collect()
+    }
+
+    /// The records of objects; `None` for class objects.
+    pub(crate) fn raws(&self, objects: &[ObjectIndex]) -> Vec<Option<Raw<'_>>> {
+        let mut wanted: Vec<u32> = objects
+            .iter()
+            .map(|o| o.0)
+            .filter(|&o| o >= self.split.classes && u64::from(o) < self.object_count())
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        // An object's piece, where to begin in it, and its number: both kinds come together, unless it is
+        // known where each is.
+        let mut placed: Vec<(u32, u32, u32)> = wanted
+            .iter()
+            .filter_map(|&o| {
+                let piece = self.piece_of(o)?;
+                Some((piece, self.begin_of(piece, o), o))
+            })
+            .collect();
+        placed.sort_unstable();
+        let same = |a: &(u32, u32, u32), b: &(u32, u32, u32)| (a.0, a.1) == (b.0, b.1);
+        let groups: Vec<&[(u32, u32, u32)]> = placed.chunk_by(same).collect();
+        let read = |group: &&[(u32, u32, u32)]| {
+            let numbers: Vec<u32> = group.iter().map(|g| g.2).collect();
+            let (piece, begin, _) = group[0];
+            self.find_in(&self.pieces[piece as usize], begin, &numbers)
+        };
+        // Twenty records are read sooner than another thread is woken.
+        let mut found: Vec<(u32, Raw<'_>)> = match self.positions {
+            Some(_) if groups.len() <= 64 => groups.iter().flat_map(read).collect(),
+            Some(_) => {
+                let groups = groups.par_iter().with_min_len(64);
+                groups.flat_map_iter(read).collect()
+            }
+            None => groups.par_iter().flat_map_iter(read).collect(),
+        };
+        found.par_sort_unstable_by_key(|f| f.0);
+        let look_up = |object: &ObjectIndex| {
+            let at = found.binary_search_by_key(&object.0, |f| f.0).ok()?;
+            Some(found[at].1)
+        };
+        objects.iter().map(look_up).collect()
+    }
+
+    /// A record that a visitor was handed, to be kept: the visitor's slice lives only as long as the call,
+    /// so the same bytes are taken anew.
+    pub(crate) fn raw_at(&self, object: Object, body: Body<'_>) -> Raw<'_> {
+        let id_size = self.header().id_size;
+        let again = |bytes: &[u8], head: usize| {
+            let start = object.at + 1 + head;
+            let bytes = self.source().get(start..start + bytes.len());
+            bytes.unwrap_or(&[])
+        };
+        let body = match body {
+            Body::Instance(class, b) => Body::Instance(class, again(b, 2 * id_size + 8)),
+            Body::Objects(class, b) => Body::Objects(class, again(b, 2 * id_size + 8)),
+            Body::Primitives(kind, len, b) => Body::Primitives(kind, len, again(b, id_size + 9)),
+        };
+        Raw {
+            id: object.id,
+            serial: object.serial,
+            at: object.at,
+            body,
+        }
+    }
+
+    /// Where to begin looking for an object: bytes from the begin of its piece.
+    fn begin_of(&self, piece: u32, object: u32) -> u32 {
+        let (Some(positions), Some(of)) = (&self.positions, self.pieces.get(piece as usize)) else {
+            return 0;
+        };
+        match object.checked_sub(self.split.inner) {
+            Some(leaf) => positions.before(piece as usize, true, leaf - of.first_leaf),
+            None => {
+                let linked = object - self.split.classes;
+                positions.before(piece as usize, false, linked - of.first_inner)
+            }
+        }
+    }
+
+    /// Records of a piece, from a place in it on; where ids do not tell numbers, that is its begin.
+    fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
+        let mut finder = Finder {
+            snapshot: self,
+            numbering: Numbering::new(self, piece),
+            wanted,
+            found: Vec::with_capacity(wanted.len()),
+        };
+        let segment = piece.segment;
+        // Damage was reported when the dump was opened.
+        let _ = walk::walk(
+            self.source(),
+            segment.end.min(segment.start + begin as usize),
+            segment.end,
+            self.header().id_size,
+            &mut finder,
+        );
+        finder.found
+    }
+
+    /// The piece that an object's record is in.
+    pub(crate) fn piece_of(&self, object: u32) -> Option<u32> {
+        let after = if object >= self.split.inner {
+            let leaf = object - self.split.inner;
+            self.pieces.partition_point(|p| p.first_leaf <= leaf)
+        } else {
+            let inner = object - self.split.classes;
+            self.pieces.partition_point(|p| p.first_inner <= inner)
+        };
+        u32::try_from(after.checked_sub(1)?).ok()
+    }
+
+    /// The piece that the record of an object with references is in; `None` for other objects.
+    pub(crate) fn linked_piece_of(&self, object: ObjectIndex) -> Option<u32> {
+        let linked = self.split.classes..self.split.inner;
+        linked
+            .contains(&object.0)
+            .then(|| self.piece_of(object.0))?
+    }
+
+    /// The objects with references of a piece, by number.
+    pub(crate) fn linked_objects_in(&self, piece: u32) -> Vec<(u32, Raw<'_>)> {
+        let at = piece as usize;
+        let all = self.split.inner - self.split.classes;
+        let first = self.pieces[at].first_inner;
+        let end = self.pieces.get(at + 1).map_or(all, |p| p.first_inner);
+        let numbers = (first..end).map(|n| n + self.split.classes);
+        let mut found = self.find_in(&self.pieces[at], 0, &numbers.collect::<Vec<u32>>());
+        found.sort_unstable_by_key(|f| f.0);
+        found
+    }
+
+    /// Whether a record is a leaf's; `next` is the leaf it would then be.
+    fn is_leaf(&self, body: Body<'_>, next: ObjectIndex) -> bool {
+        let id_size = self.header().id_size;
+        let set = |b: &[u8], at: usize| {
+            b.get(at..at + id_size)
+                .is_some_and(|id| id.iter().any(|&b| b != 0))
+        };
+        let (id, refers) = match body {
+            Body::Primitives(..) => return true,
+            Body::Objects(class, elements) => (class, elements.iter().any(|&b| b != 0)),
+            Body::Instance(class, body) => {
+                let Some(index) = self.classes().by_id(ObjectId(class)) else {
+                    return true;
+                };
+                let layout = self.classes().layout(index.0);
+                let fields = self.classes().ref_offsets(layout);
+                let followed = match self.options.refs {
+                    Refs::All => true,
+                    Refs::Soft => !matches!(layout.reference, Reference::Weak | Reference::Phantom),
+                    Refs::Strong => layout.reference == Reference::No,
+                };
+                let referent = layout.referent != Layout::NO_REFERENT && followed;
+                let refers = layout.never_leaf
+                    || fields.iter().any(|&at| set(body, at as usize))
+                    || referent && set(body, layout.referent as usize);
+                (class, refers)
+            }
+        };
+        // Of a class that objects keep alive no instance is a leaf.
+        !refers
+            && u64::from(next.0) < self.object_count()
+            && self.class_of(next) == self.classes().by_id(ObjectId(id))
+    }
+
+    /// Reads one object.
+    ///
+    /// Cost: a walk over one piece of the file, a megabyte or so. See [`Snapshot::read_all`] for many.
+    ///
+    /// # Errors
+    /// When no object has this number.
+    pub fn read(&self, object: ObjectIndex) -> Result<Record<'_>> {
+        let record = self.read_all(&[object]).pop().flatten();
+        record.ok_or(Error::NoSuchNumber(object))
+    }
+
+    /// Reads objects; `None` where no object has the number.
+    ///
+    /// Cost: as [`Snapshot::ids`].
+    #[must_use]
+    pub fn read_all(&self, objects: &[ObjectIndex]) -> Vec<Option<Record<'_>>> {
+        let raws = self.raws(objects);
+        let pairs = objects.iter().zip(raws);
+        pairs
+            .map(|(&object, raw)| match raw {
+                Some(raw) => Some(self.record(object, &raw)),
+                None => self
+                    .represents(object)
+                    .map(|class| self.class_record(object, class)),
+            })
+            .collect()
+    }
+
+    pub(crate) fn record<'a>(&'a self, object: ObjectIndex, raw: &Raw<'a>) -> Record<'a> {
+        let array = |kind, len, bytes| {
+            Content::Array(ArrayView {
+                snapshot: self,
+                kind,
+                len,
+                bytes,
+            })
+        };
+        let content = match raw.body {
+            Body::Instance(class, body) => {
+                Content::Instance(self.fields_in(ObjectId(class), body).collect())
+            }
+            Body::Objects(_, bytes) => {
+                let len = bytes.len() / self.header().id_size;
+                array(Kind::Object, u32::try_from(len).unwrap_or(u32::MAX), bytes)
+            }
+            Body::Primitives(kind, len, bytes) => array(kind, len, bytes),
+        };
+        Record {
+            object,
+            id: ObjectId(raw.id),
+            class: self.class_of(object),
+            trace: raw.serial,
+            content,
+        }
+    }
+
+    fn class_record(&self, object: ObjectIndex, index: ClassIndex) -> Record<'_> {
+        let class = &self.classes()[index];
+        let statics = class
+            .statics
+            .iter()
+            .zip(0..)
+            .map(|(field, place)| FieldValue {
+                class: index,
+                place,
+                name: &field.name,
+                value: Some(self.of_bits(field.kind, field.value)),
+            });
+        let superclass = class.superclass.map(|s| ObjectIndex(s.0));
+        Record {
+            object,
+            id: class.id,
+            class: self.class_class(),
+            trace: 0,
+            content: Content::Class(ClassObject {
+                class: index,
+                statics: statics.collect(),
+                superclass: superclass.filter(|s| s.0 < self.split.classes),
+                loader: self.reference(class.loader.0),
+                others: class.others.iter().map(|&id| self.reference(id)).collect(),
+            }),
+        }
+    }
+
+    /// The fields of an instance's body, from its class upwards.
+    pub(crate) fn fields_in<'a>(
+        &'a self,
+        class: ObjectId,
+        body: &'a [u8],
+    ) -> impl Iterator<Item = FieldValue<'a>> {
+        let (classes, id_size) = (self.classes(), self.header().id_size);
+        let chain = classes
+            .by_id(class)
+            .into_iter()
+            .flat_map(|c| classes.chain(c));
+        let fields =
+            chain.flat_map(move |c| classes[c].fields.iter().zip(0..).map(move |f| (c, f)));
+        fields.scan(0_usize, move |at, (class, (field, place))| {
+            let start = *at;
+            *at += field.kind.size(id_size);
+            Some(FieldValue {
+                class,
+                place,
+                name: &field.name,
+                value: body.get(start..*at).map(|b| self.value(field.kind, b)),
+            })
+        })
+    }
+
+    /// The value of the first field of this name, from the object's class upwards.
+    pub(crate) fn field_in(&self, raw: &Raw<'_>, name: &str) -> Option<Value> {
+        let Body::Instance(class, body) = raw.body else {
+            return None;
+        };
+        self.fields_in(ObjectId(class), body)
+            .find(|f| f.name == name)
+            .and_then(|f| f.value)
+    }
+
+    fn reference(&self, id: u64) -> Value {
+        let object = if id == 0 {
+            None
+        } else {
+            self.find(ObjectId(id))
+        };
+        Value::Object(ObjectId(id), object)
+    }
+
+    /// Decodes a value of exactly the type's size.
+    pub(crate) fn value(&self, kind: Kind, bytes: &[u8]) -> Value {
+        let bits = match (kind, bytes.len()) {
+            (Kind::Object, 8) => read_id::<8>(bytes, 0),
+            _ => bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)),
+        };
+        self.of_bits(kind, bits)
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the bits above the type's size are none of the value"
+    )]
+    fn of_bits(&self, kind: Kind, bits: u64) -> Value {
+        match kind {
+            Kind::Object => self.reference(bits),
+            Kind::Boolean => Value::Boolean(bits as u8 != 0),
+            Kind::Char => Value::Char(bits as u16),
+            Kind::Float => Value::Float(f32::from_bits(bits as u32)),
+            Kind::Double => Value::Double(f64::from_bits(bits)),
+            Kind::Byte => Value::Byte((bits as u8).cast_signed()),
+            Kind::Short => Value::Short((bits as u16).cast_signed()),
+            Kind::Int => Value::Int((bits as u32).cast_signed()),
+            Kind::Long => Value::Long(bits.cast_signed()),
+        }
+    }
+
+    /// What a static field of a class holds.
+    #[must_use]
+    pub fn static_value(&self, class: ClassIndex, name: &str) -> Option<Value> {
+        let field = self.classes()[class]
+            .statics
+            .iter()
+            .find(|s| &*s.name == name)?;
+        Some(self.of_bits(field.kind, field.value))
+    }
+}

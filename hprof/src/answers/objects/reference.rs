@@ -1,0 +1,243 @@
+//! How one object refers to another: each reference of a record, with a name for it.
+
+use crate::answers::objects::object::Body;
+use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
+use crate::records::classes::{Layout, Reference};
+use crate::records::record::Kind;
+use crate::records::walk::{RootKind, read_id};
+use crate::snapshot::Snapshot;
+
+/// How an object refers to another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Via {
+    /// By an instance field: the class that declares it and its place among that class's fields.
+    Field(ClassIndex, u16),
+    /// By a static field: the class and the field's place among its statics.
+    Static(ClassIndex, u16),
+    /// By an element of an array.
+    Element(u32),
+    /// By elements of arrays, where several references are shown as one.
+    Elements,
+    /// An object to its class.
+    Class,
+    /// A class to its superclass.
+    Superclass,
+    /// A class to its loader.
+    Loader,
+    /// A class to its signers, its protection domain or an entry of its constant pool.
+    ClassPart,
+    /// A class loader to a class that it defined.
+    Loads,
+    /// A thread to what its stack holds; the frame's number from the top, if there is one.
+    Local(Option<u32>),
+}
+
+impl Via {
+    /// The same without an array index.
+    #[must_use]
+    pub const fn merged(self) -> Self {
+        match self {
+            Self::Element(_) => Self::Elements,
+            Self::Local(_) => Self::Local(None),
+            other => other,
+        }
+    }
+}
+
+/// A reference within a record, cheap to make: its [`Via`] is looked up when it is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// The n-th reference field that is no referent, from the object's class upwards.
+    Field(u32),
+    Referent,
+    Element(u32),
+    Static(u16),
+    Class,
+    Superclass,
+    Loader,
+    ClassPart,
+    Loads,
+    Local(i32),
+}
+
+/// References that no record shows: source, target, way; sorted.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    list: Vec<(u32, u32, Way)>,
+}
+
+impl Unwritten {
+    pub(crate) fn of(&self, source: u32) -> impl Iterator<Item = (u32, Way)> + '_ {
+        let first = self.list.partition_point(|e| e.0 < source);
+        let own = self.list[first..].iter().take_while(move |e| e.0 == source);
+        own.map(|&(_, target, way)| (target, way))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, Way)> + '_ {
+        self.list.iter().copied()
+    }
+}
+
+impl Snapshot {
+    /// From threads to what their stacks hold, and from loaders to their classes.
+    pub(crate) fn unwritten(&self) -> Unwritten {
+        let threads: std::collections::BTreeMap<u32, u32> = self
+            .roots
+            .iter()
+            .filter(|r| r.kind == RootKind::Thread)
+            .filter_map(|r| Some((r.thread, self.find(r.id)?.0)))
+            .collect();
+        let locals = self.roots.iter().filter(|r| r.kind.is_of_thread());
+        let locals = locals.filter_map(|r| {
+            let thread = *threads.get(&r.thread)?;
+            Some((thread, self.find(r.id)?.0, Way::Local(r.frame)))
+        });
+        let classes = self.classes().iter().take(self.split.classes as usize);
+        let loads = classes.filter_map(|(i, class)| {
+            let loader = Some(class.loader).filter(|l| !l.is_null())?;
+            Some((self.find(loader)?.0, i.0, Way::Loads))
+        });
+        let mut list: Vec<(u32, u32, Way)> = locals.chain(loads).collect();
+        list.sort_by_key(|e| (e.0, e.1));
+        Unwritten { list }
+    }
+
+    /// Each reference of an instance or an array, null or not: fields first, the referent of a
+    /// `java.lang.ref` object after them, the class last.
+    #[inline(always)]
+    pub(crate) fn each_in_record(&self, body: Body<'_>, f: impl FnMut(u64, Way)) {
+        match self.header().id_size {
+            8 => self.each_sized::<8>(body, f),
+            _ => self.each_sized::<4>(body, f),
+        }
+    }
+
+    #[inline(always)]
+    fn each_sized<const ID: usize>(&self, body: Body<'_>, mut f: impl FnMut(u64, Way)) {
+        match body {
+            Body::Instance(class, bytes) => {
+                let Some(index) = self.classes().by_id(ObjectId(class)) else {
+                    return;
+                };
+                let layout = self.classes().layout(index.0);
+                let offsets = self.classes().ref_offsets(layout).iter();
+                for (&at, field) in offsets.zip(0..) {
+                    if at as usize + ID <= bytes.len() {
+                        f(read_id::<ID>(bytes, at as usize), Way::Field(field));
+                    }
+                }
+                let at = layout.referent as usize;
+                if layout.referent != Layout::NO_REFERENT && at + ID <= bytes.len() {
+                    f(read_id::<ID>(bytes, at), Way::Referent);
+                }
+                f(class, Way::Class);
+            }
+            Body::Objects(class, bytes) => {
+                for (element, i) in bytes.chunks_exact(ID).zip(0..) {
+                    f(read_id::<ID>(element, 0), Way::Element(i));
+                }
+                f(class, Way::Class);
+            }
+            Body::Primitives(kind, ..) => {
+                let class = self.classes().primitive_array(kind);
+                f(self.classes()[ClassIndex(class)].id.0, Way::Class);
+            }
+        }
+    }
+
+    /// Each reference of a class object, statics first.
+    pub(crate) fn each_of_class(&self, class: ClassIndex, mut f: impl FnMut(u64, Way)) {
+        let class = &self.classes()[class];
+        for (field, i) in class.statics.iter().zip(0..) {
+            if field.kind == Kind::Object {
+                f(field.value, Way::Static(i));
+            }
+        }
+        if let Some(superclass) = class.superclass {
+            f(self.classes()[superclass].id.0, Way::Superclass);
+        }
+        f(class.loader.0, Way::Loader);
+        for &part in &class.others {
+            f(part, Way::ClassPart);
+        }
+    }
+
+    /// What a way out of an object is, and how strong.
+    pub(crate) fn via(&self, source: ObjectIndex, way: Way) -> (Via, Reference) {
+        let via = match way {
+            Way::Field(n) => self.field_at(source, Some(n)),
+            Way::Referent => self.field_at(source, None),
+            Way::Element(i) => Via::Element(i),
+            Way::Static(i) => {
+                let class = self.represents(source);
+                class.map_or(Via::ClassPart, |c| Via::Static(c, i))
+            }
+            Way::Class => Via::Class,
+            Way::Superclass => Via::Superclass,
+            Way::Loader => Via::Loader,
+            Way::ClassPart => Via::ClassPart,
+            Way::Loads => Via::Loads,
+            Way::Local(frame) => Via::Local(u32::try_from(frame).ok()),
+        };
+        let strength = match way {
+            Way::Referent => self
+                .class_of(source)
+                .map_or(Reference::No, |c| self.classes()[c].reference),
+            _ => Reference::No,
+        };
+        (via, strength)
+    }
+
+    /// The n-th reference field, or the referent.
+    fn field_at(&self, source: ObjectIndex, n: Option<u32>) -> Via {
+        let classes = self.classes();
+        let chain = self
+            .class_of(source)
+            .into_iter()
+            .flat_map(|c| classes.chain(c));
+        let mut left = n.unwrap_or(0);
+        for index in chain {
+            let class = &classes[index];
+            let reference = class.loader.is_null() && &*class.name == "java.lang.ref.Reference";
+            for (field, place) in class.fields.iter().zip(0..) {
+                if field.kind != Kind::Object {
+                    continue;
+                }
+                let referent = reference && &*field.name == "referent";
+                if referent == n.is_none() && (referent || left == 0) {
+                    return Via::Field(index, place);
+                }
+                left -= u32::from(!referent && n.is_some());
+            }
+        }
+        // A record names only fields that its class has.
+        Via::ClassPart
+    }
+
+    /// A reference in words: `com.acme.Foo.entries`, `[12]`, `<class>`.
+    #[must_use]
+    pub fn via_name(&self, via: Via) -> String {
+        let named = |class: ClassIndex, field: Option<&str>| {
+            let class = &self.classes()[class].name;
+            format!("{class}.{}", field.unwrap_or("?"))
+        };
+        match via {
+            Via::Field(class, place) => {
+                let field = self.classes()[class].fields.get(usize::from(place));
+                named(class, field.map(|f| &*f.name))
+            }
+            Via::Static(class, place) => {
+                let field = self.classes()[class].statics.get(usize::from(place));
+                named(class, field.map(|f| &*f.name))
+            }
+            Via::Element(index) => format!("[{index}]"),
+            Via::Elements => "[]".to_owned(),
+            Via::Class => "<class>".to_owned(),
+            Via::Superclass => "<superclass>".to_owned(),
+            Via::Loader => "<class loader>".to_owned(),
+            Via::ClassPart => "<class part>".to_owned(),
+            Via::Loads => "<loaded class>".to_owned(),
+            Via::Local(_) => "<local variable>".to_owned(),
+        }
+    }
+}

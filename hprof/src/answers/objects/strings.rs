@@ -1,0 +1,135 @@
+//! The text of strings.
+
+use crate::answers::objects::object::{ArrayView, Body, Raw, Value};
+use crate::ids::{NONE, ObjectIndex};
+use crate::records::classes::Class;
+use crate::records::record::Kind;
+use crate::snapshot::Snapshot;
+
+impl Snapshot {
+    /// The text of a `java.lang.String`, of at most so many characters: where there are more, `…`
+    /// ends the text. `None` for other objects and for strings without their characters.
+    #[must_use]
+    pub fn string(&self, object: ObjectIndex, limit: usize) -> Option<String> {
+        self.strings(&[object], limit).pop().flatten()
+    }
+
+    /// As [`Snapshot::string`], for many.
+    ///
+    /// Cost: as [`Snapshot::ids`], twice: for the strings and for their arrays.
+    #[must_use]
+    pub fn strings(&self, objects: &[ObjectIndex], limit: usize) -> Vec<Option<String>> {
+        let is_string =
+            |class: &Class| class.loader.is_null() && &*class.name == "java.lang.String";
+        let raws = self.raws(objects);
+        let values: Vec<Option<ObjectIndex>> = objects
+            .iter()
+            .zip(&raws)
+            .map(|(&object, raw)| {
+                // No record: the number may be of no object.
+                let raw = raw.as_ref()?;
+                let class = self.class_of(object)?;
+                let raw = Some(raw).filter(|_| is_string(&self.classes()[class]))?;
+                self.field_in(raw, "value")?.object()
+            })
+            .collect();
+        let arrays: Vec<ObjectIndex> = values
+            .iter()
+            .map(|v| v.unwrap_or(ObjectIndex(NONE)))
+            .collect();
+        let arrays = self.raws(&arrays);
+        raws.iter()
+            .zip(arrays)
+            .map(|(string, array)| self.text(string.as_ref()?, array?, limit))
+            .collect()
+    }
+
+    pub(crate) fn text(&self, string: &Raw<'_>, array: Raw<'_>, limit: usize) -> Option<String> {
+        let Body::Primitives(kind, len, bytes) = array.body else {
+            return None;
+        };
+        if len > 0 && bytes.is_empty() {
+            return None;
+        }
+        let number = |name| {
+            let value = self.field_in(string, name)?.integer()?;
+            usize::try_from(value).ok()
+        };
+        match kind {
+            Kind::Byte if number("coder").unwrap_or(0) == 0 => {
+                let text = bytes.iter().take(limit).map(|&b| char::from(b)).collect();
+                Some(ended(text, bytes.len() > limit))
+            }
+            Kind::Byte => {
+                let big = self.strings_are_big_endian();
+                let unit = |b: &[u8]| match big {
+                    true => u16::from_be_bytes([b[0], b[1]]),
+                    false => u16::from_le_bytes([b[0], b[1]]),
+                };
+                Some(decoded(bytes.chunks_exact(2).map(unit), limit))
+            }
+            Kind::Char => {
+                let units = bytes.chunks_exact(2);
+                // Up to JDK 6 strings share arrays. (A count alone is Android's, and means else.)
+                let (skip, take) = number("offset")
+                    .zip(number("count"))
+                    .unwrap_or((0, usize::MAX));
+                let units = units.map(|b| u16::from_be_bytes([b[0], b[1]]));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            _ => None,
+        }
+    }
+
+    /// Characters of an array, in UTF-16 units within `byte[]` where `wide`: those after the first
+    /// `skip`, of `size` units, at most `limit` and then `…`.
+    pub(crate) fn characters(
+        &self,
+        array: ArrayView<'_>,
+        wide: bool,
+        (skip, size): (usize, usize),
+        limit: usize,
+    ) -> Option<String> {
+        let pair = array.bytes().chunks_exact(2);
+        let take = size.saturating_sub(skip);
+        match array.kind {
+            Kind::Byte if !wide => {
+                let units = array.bytes().iter().map(|&b| u16::from(b));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            Kind::Byte => {
+                let unit: fn([u8; 2]) -> u16 = match self.strings_are_big_endian() {
+                    true => u16::from_be_bytes,
+                    false => u16::from_le_bytes,
+                };
+                let units = pair.map(|b| unit([b[0], b[1]]));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            Kind::Char => {
+                let units = pair.map(|b| u16::from_be_bytes([b[0], b[1]]));
+                Some(decoded(units.skip(skip).take(take), limit))
+            }
+            _ => None,
+        }
+    }
+
+    /// Two-byte characters within `byte[]` are in the order of the machine.
+    fn strings_are_big_endian(&self) -> bool {
+        let class = self.classes().by_name("java.lang.StringUTF16").first();
+        let shift = class.and_then(|&c| self.static_value(c, "HI_BYTE_SHIFT"));
+        shift.and_then(Value::integer) == Some(8)
+    }
+}
+
+fn decoded(units: impl Iterator<Item = u16>, limit: usize) -> String {
+    let mut chars = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+    let text = chars.by_ref().take(limit).collect();
+    ended(text, chars.next().is_some())
+}
+
+fn ended(mut text: String, cut: bool) -> String {
+    if cut {
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,332 @@
+//! Shortest paths to a few objects, from both ends, without the heap graph.
+//!
+//! One search goes forwards from where paths begin, level by level, one backwards from the object; whichever
+//! has less before it goes on, until they meet. The path is the one that a breadth-first search over the whole
+//! graph finds: of several shortest ones the first in the order in which such a search comes upon objects. That
+//! is the order of the paths' beginnings, then of the references at each step. So it goes through
+//! the first object of the forward search's last level that the backward search has come to, and from there on
+//! takes the first reference of each row that leads nearer.
+
+use rustc_hash::FxHashMap;
+
+use crate::Refs;
+use crate::answers::paths::{Bits, Forest, Searched, Statics};
+use crate::graph::rows::Rows;
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::index::inbound::Damaged;
+use crate::records::record::Kind;
+use crate::snapshot::Snapshot;
+
+/// More objects are looked for in the graph.
+const TARGETS: usize = 64;
+/// When to give up, in the tens of nanoseconds that looks take about: a third of a second.
+const BUDGET: u64 = 30_000_000;
+/// A record that is read for its row, and each element of an array.
+const RECORD: u64 = 100;
+const ELEMENT: u64 = 5;
+/// A list of who refers to an object, and each of it.
+const LIST: u64 = 30;
+const SOURCE: u64 = 5;
+/// Rows that are read together.
+const CHUNK: usize = 1 << 12;
+
+/// Searches from both ends of paths.
+pub(crate) struct BothEnds<'a> {
+    snapshot: &'a Snapshot,
+    pub(crate) rows: Rows<'a>,
+    follow: Refs,
+    except: &'a Bits,
+    left: u64,
+}
+
+/// What leads to an object.
+pub(crate) enum Led {
+    /// A path.
+    By(Vec<u32>),
+    /// Nothing. Of nothing that leads to it is any the beginning of a path: these objects, itself included.
+    Nowhere(Vec<u32>),
+}
+
+/// What the forward search has come upon: all levels up to one, in the order of a breadth-first search.
+pub(crate) struct Forward {
+    queue: Vec<u32>,
+    /// The place in the queue of the object before, [`NONE`] of beginnings.
+    parents: Vec<u32>,
+    places: FxHashMap<u32, u32>,
+    /// Where each level begins in the queue.
+    levels: Vec<usize>,
+    /// What the next level will cost.
+    cost: u64,
+}
+
+impl Forward {
+    fn visit(&mut self, object: u32, parent: u32) {
+        let place = self.queue.len() as u32;
+        if let std::collections::hash_map::Entry::Vacant(free) = self.places.entry(object) {
+            free.insert(place);
+            self.queue.push(object);
+            self.parents.push(parent);
+        }
+    }
+
+    fn last_level(&self) -> std::ops::Range<usize> {
+        self.levels.last().copied().unwrap_or(0)..self.queue.len()
+    }
+
+    /// The path to a place.
+    fn path(&self, place: u32) -> Vec<u32> {
+        let up = |&at: &u32| Some(self.parents[at as usize]).filter(|&p| p != NONE);
+        let mut path: Vec<u32> = std::iter::successors(Some(place), up)
+            .map(|at| self.queue[at as usize])
+            .collect();
+        path.reverse();
+        path
+    }
+}
+
+impl<'a> BothEnds<'a> {
+    /// `None` when there are no lists of who refers to what, or the graph follows weak references like others.
+    pub(crate) fn new(snapshot: &'a Snapshot, follow: Refs, except: &'a Bits) -> Option<Self> {
+        if snapshot.options.refs == Refs::All {
+            return None;
+        }
+        Some(Self {
+            snapshot,
+            rows: Rows::new(snapshot)?,
+            follow,
+            except,
+            left: BUDGET,
+        })
+    }
+
+    /// Paths of strong references to the targets, and those that no path of any kind leads to; `None` when it
+    /// would take long, or when there are targets that only weaker references lead to.
+    pub(crate) fn search(
+        &mut self,
+        targets: &[ObjectIndex],
+        statics: Statics<'_>,
+    ) -> Option<Searched> {
+        if targets.len() > TARGETS {
+            return None;
+        }
+        // Nothing else than what retains is followed, so what is garbage has no path.
+        let retains = self.follow != Refs::All
+            && (self.follow == Refs::Strong || self.snapshot.options.refs == Refs::Soft);
+        let tree = self.snapshot.tree();
+        let lost = |t: &&ObjectIndex| retains && !tree.is_reachable(**t);
+        let (unfound, sought): (Vec<ObjectIndex>, Vec<ObjectIndex>) =
+            targets.iter().partition(lost);
+        if sought.is_empty() {
+            return Some((Forest::default(), unfound));
+        }
+        let mut forward = self.forward(statics);
+        let mut paths = Vec::with_capacity(sought.len());
+        for &target in &sought {
+            match self.path(&mut forward, target.0, statics)? {
+                Led::By(path) => paths.push(path),
+                Led::Nowhere(_) => return None,
+            }
+        }
+        Some((self.forest(&forward, &paths, statics), unfound))
+    }
+
+    /// A forward search that has come upon the beginnings of paths.
+    pub(crate) fn forward(&self, statics: Statics<'_>) -> Forward {
+        let mut forward = Forward {
+            queue: Vec::new(),
+            parents: Vec::new(),
+            places: FxHashMap::default(),
+            levels: vec![0],
+            cost: 0,
+        };
+        for seed in self.snapshot.seeds(statics) {
+            if !self.except.has(seed) {
+                forward.visit(seed, NONE);
+            }
+        }
+        forward.cost = self.cost_of_rows(&forward.queue);
+        forward
+    }
+
+    /// What reading the rows of these objects will cost.
+    fn cost_of_rows(&self, objects: &[u32]) -> u64 {
+        let linked = objects.iter().filter(|&&o| o < self.snapshot.split.inner);
+        let each = linked.map(|&o| {
+            let elements = self.snapshot.array_length(ObjectIndex(o)).unwrap_or(0);
+            RECORD + ELEMENT * u64::from(elements)
+        });
+        each.sum()
+    }
+
+    fn cost_of_lists(&self, objects: &[u32]) -> Result<u64, Damaged> {
+        let each = objects
+            .iter()
+            .map(|&o| Ok(LIST + SOURCE * self.rows.looks(o)?));
+        each.sum()
+    }
+
+    /// What objects refer to, for this search: of the application's classes only by static fields where those
+    /// are beginnings.
+    fn rows_of(&self, objects: &[u32], statics: Statics<'_>) -> Vec<Vec<u32>> {
+        let mut rows = self.rows.of(objects);
+        for (&object, row) in objects.iter().zip(&mut rows) {
+            if statics.is_some() && self.snapshot.is_application_class(object) {
+                *row = self.statics_of(object);
+            }
+        }
+        rows
+    }
+
+    fn statics_of(&self, class: u32) -> Vec<u32> {
+        let fields = self.snapshot.classes()[ClassIndex(class)].statics.iter();
+        let ids = fields.filter(|f| f.kind == Kind::Object);
+        let found = ids.filter_map(|f| self.snapshot.find(ObjectId(f.value)));
+        found.map(|o| o.0).collect()
+    }
+
+    /// The path to one object; `None` when it would take long.
+    pub(crate) fn path(
+        &mut self,
+        forward: &mut Forward,
+        target: u32,
+        statics: Statics<'_>,
+    ) -> Option<Led> {
+        if self.except.has(target) {
+            return Some(Led::Nowhere(Vec::new()));
+        }
+        if let Some(&place) = forward.places.get(&target) {
+            return Some(Led::By(forward.path(place)));
+        }
+        let mut distance: FxHashMap<u32, u32> = FxHashMap::default();
+        distance.insert(target, 0);
+        let mut level = vec![target];
+        let mut levels = 0;
+        let mut cost = self.cost_of_lists(&level).ok()?;
+        let meeting = loop {
+            let (least, backward) = match forward.cost.checked_sub(cost) {
+                Some(_) => (cost, true),
+                None => (forward.cost, false),
+            };
+            self.left = self.left.checked_sub(least.max(LIST))?;
+            if backward {
+                levels += 1;
+                level = self.before(&level, statics, &mut distance, levels).ok()?;
+                if level.is_empty() {
+                    return Some(Led::Nowhere(distance.into_keys().collect()));
+                }
+                let met = level.iter().filter_map(|o| forward.places.get(o));
+                if let Some(&place) = met.min() {
+                    break place;
+                }
+                cost = self.cost_of_lists(&level).ok()?;
+            } else {
+                self.advance(forward, statics);
+                let new = forward.last_level();
+                if new.is_empty() {
+                    // The other search will have to end now.
+                    forward.cost = u64::MAX;
+                    continue;
+                }
+                let mut places = new.zip(&forward.queue[forward.last_level()]);
+                if let Some((place, _)) = places.find(|(_, o)| distance.contains_key(*o)) {
+                    break place as u32;
+                }
+            }
+        };
+        let mut path = forward.path(meeting);
+        let mut at = forward.queue[meeting as usize];
+        for left in (0..*distance.get(&at)?).rev() {
+            let row = self.rows_of(&[at], statics).pop()?;
+            at = row.into_iter().find(|o| distance.get(o) == Some(&left))?;
+            path.push(at);
+        }
+        Some(Led::By(path))
+    }
+
+    /// One level more of the forward search.
+    fn advance(&self, forward: &mut Forward, statics: Statics<'_>) {
+        let level = forward.last_level();
+        forward.levels.push(level.end);
+        for first in level.clone().step_by(CHUNK) {
+            let places = first..level.end.min(first + CHUNK);
+            let rows = self.rows_of(&forward.queue[places.clone()], statics);
+            for (place, row) in places.zip(rows) {
+                let new = row.into_iter().filter(|&o| !self.except.has(o));
+                new.for_each(|object| forward.visit(object, place as u32));
+            }
+        }
+        forward.cost = self.cost_of_rows(&forward.queue[level.end..]);
+    }
+
+    /// One level more of the backward search.
+    fn before(
+        &self,
+        level: &[u32],
+        statics: Statics<'_>,
+        distance: &mut FxHashMap<u32, u32>,
+        levels: u32,
+    ) -> Result<Vec<u32>, Damaged> {
+        let mut next = Vec::new();
+        for &object in level {
+            for source in self.rows.leading_to(object)? {
+                let leads = statics.is_none()
+                    || !self.snapshot.is_application_class(source)
+                    || self.statics_of(source).contains(&object);
+                if leads && !self.except.has(source) && !distance.contains_key(&source) {
+                    distance.insert(source, levels);
+                    next.push(source);
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    /// The paths together, in the order of a breadth-first search.
+    fn forest(&self, forward: &Forward, paths: &[Vec<u32>], statics: Statics<'_>) -> Forest {
+        let mut forest = Forest::default();
+        let mut places: FxHashMap<u32, u32> = FxHashMap::default();
+        let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
+        for depth in 0..deepest {
+            // The place of the object before, the place among its references, and the object.
+            let mut level: Vec<(u32, u32, u32)> = Vec::new();
+            for path in paths {
+                let Some(&object) = path.get(depth) else {
+                    continue;
+                };
+                let before = depth.checked_sub(1).map(|d| path[d]);
+                let parent = before.and_then(|b| places.get(&b).copied());
+                level.push((parent.unwrap_or(NONE), 0, object));
+            }
+            level.sort_unstable();
+            level.dedup();
+            for step in &mut level {
+                step.1 = match forward.places.get(&step.2) {
+                    Some(&place) => place,
+                    // Alone: nothing to put in order.
+                    None if paths.len() == 1 => 0,
+                    None => {
+                        let before = forest.objects.get(step.0 as usize);
+                        let rows = before.map(|&b| self.rows_of(&[b], statics));
+                        let row = rows.and_then(|mut rows| rows.pop()).unwrap_or_default();
+                        let at = row.iter().position(|&o| o == step.2);
+                        at.map_or(NONE, |at| at as u32)
+                    }
+                };
+            }
+            level.sort_unstable();
+            for (parent, _, object) in level {
+                places.insert(object, forest.objects.len() as u32);
+                forest.objects.push(object);
+                forest.parents.push(parent);
+            }
+        }
+        forest.targets = paths
+            .iter()
+            .filter_map(|path| path.last())
+            .filter_map(|&target| Some((target, *places.get(&target)?)))
+            .collect();
+        forest.targets.sort_unstable();
+        forest.strong = forest.objects.len();
+        forest
+    }
+}

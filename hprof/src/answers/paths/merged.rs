@@ -1,0 +1,285 @@
+//! Paths to many objects, merged into one tree of manageable size.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::answers::objects::reference::Via;
+use crate::answers::paths::{Forest, Paths};
+use crate::ids::{ClassIndex, NONE, ObjectIndex};
+use crate::records::classes::Reference;
+use crate::records::walk::RootKind;
+use crate::snapshot::Snapshot;
+
+/// What makes one line of a merged tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Merge {
+    /// Objects of one class that are reached alike.
+    #[default]
+    Class,
+    /// Each object by itself.
+    Object,
+}
+
+/// A line of a merged tree: objects that lie on paths.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathNode {
+    /// How deep in the tree; 0 for what roots hold.
+    pub depth: u32,
+    /// How the objects of the line above refer to these; `None` at depth 0.
+    pub via: Option<Via>,
+    /// The kind of reference object whose referents these are.
+    pub strength: Reference,
+    /// At depth 0 the kind of root; `None` for the application's static fields.
+    pub root: Option<RootKind>,
+    /// The first of the objects on the search's way, the only one when merged by object.
+    pub object: ObjectIndex,
+    /// How many objects the line stands for.
+    pub objects: u64,
+    /// Whether some of the objects lie below others of this line, as in a linked list.
+    pub folded: bool,
+    /// How many of the objects asked for this line leads to, its own included.
+    pub targets: u64,
+    /// How many of those this line's objects are.
+    pub own_targets: u64,
+    /// Shallow bytes of the targets that this line leads to.
+    pub target_bytes: u64,
+    /// Lines below this one that the limit left out, and the targets that they lead to.
+    pub hidden: (u64, u64),
+}
+
+/// Merged paths.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathTree {
+    /// The lines, each followed by those below it, those with most targets first.
+    pub nodes: Vec<PathNode>,
+    /// Lines of depth 0 that the limit left out, and the targets that they lead to.
+    pub hidden: (u64, u64),
+}
+
+/// Groups are folded into one of the same class and reference no further above than this.
+const LOOK_BACK: usize = 8;
+
+/// A line before the limit.
+#[derive(Clone, Copy)]
+struct Group {
+    parent: u32,
+    via: Via,
+    strength: Reference,
+    object: u32,
+    objects: u64,
+    folded: bool,
+    targets: u64,
+    own_targets: u64,
+    bytes: u64,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    parent: u32,
+    /// The class; class objects each have their own.
+    class: (bool, u32),
+    via: Option<Via>,
+}
+
+impl Paths {
+    /// Merges the paths of all targets into a tree of at most so many lines, those on the way to the
+    /// most targets.
+    #[must_use]
+    pub fn merged(&self, snapshot: &Snapshot, merge: Merge, limit: usize) -> PathTree {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut keys: HashMap<Key, u32> = HashMap::new();
+        let mut add = |forest: &Forest, targets: &[(u32, u32)]| {
+            let on_way = forest.leading_to(targets);
+            let mut own = vec![false; forest.objects.len()];
+            targets.iter().for_each(|t| own[t.1 as usize] = true);
+            let mut place: Vec<u32> = vec![NONE; forest.objects.len()];
+            for at in (0..forest.objects.len()).filter(|&at| on_way[at]) {
+                let (object, up) = (forest.objects[at], forest.parents[at]);
+                let parent = if up == NONE { NONE } else { place[up as usize] };
+                let (via, strength) = forest.vias[at];
+                let class = match snapshot.represents(ObjectIndex(object)) {
+                    Some(class) => (true, class.0),
+                    None => (false, class_number(snapshot, object)),
+                };
+                let new = Group {
+                    parent,
+                    via: if merge == Merge::Class {
+                        via.merged()
+                    } else {
+                        via
+                    },
+                    strength,
+                    object,
+                    objects: 0,
+                    folded: false,
+                    targets: 0,
+                    own_targets: 0,
+                    bytes: 0,
+                };
+                let group = match merge {
+                    Merge::Object => None,
+                    Merge::Class => fold(snapshot, &groups, &new, class),
+                };
+                let group = group.unwrap_or_else(|| {
+                    let via = (parent != NONE).then_some(new.via);
+                    let mut push = || {
+                        groups.push(new);
+                        groups.len() as u32 - 1
+                    };
+                    match merge {
+                        Merge::Object => push(),
+                        Merge::Class => {
+                            *keys.entry(Key { parent, class, via }).or_insert_with(push)
+                        }
+                    }
+                });
+                let line = &mut groups[group as usize];
+                line.folded |= up != NONE && place[up as usize] == group;
+                line.objects += 1;
+                if own[at] {
+                    line.own_targets += 1;
+                    line.bytes += snapshot.shallow_bytes(ObjectIndex(object));
+                }
+                place[at] = group;
+            }
+        };
+        add(&self.near, &self.near.targets);
+        let asked = self.full_targets();
+        add(&self.full, &asked);
+        // A group comes after the one above it, so one pass backwards sums up.
+        for at in (0..groups.len()).rev() {
+            let Group {
+                parent,
+                own_targets,
+                ..
+            } = groups[at];
+            groups[at].targets += own_targets;
+            let (targets, bytes) = (groups[at].targets, groups[at].bytes);
+            if let Some(up) = groups.get_mut(parent as usize) {
+                up.targets += targets;
+                up.bytes += bytes;
+            }
+        }
+        cut(snapshot, &groups, limit)
+    }
+
+    /// The targets that only the search from the true roots found.
+    fn full_targets(&self) -> Vec<(u32, u32)> {
+        let full = self.full.targets.iter().copied();
+        full.filter(|t| self.asked.binary_search(&ObjectIndex(t.0)).is_ok())
+            .filter(|t| {
+                self.near
+                    .targets
+                    .binary_search_by_key(&t.0, |n| n.0)
+                    .is_err()
+            })
+            .collect()
+    }
+}
+
+impl Forest {
+    /// Which objects lead to one of these targets.
+    fn leading_to(&self, targets: &[(u32, u32)]) -> Vec<bool> {
+        let mut leading = vec![false; self.objects.len()];
+        targets.iter().for_each(|t| leading[t.1 as usize] = true);
+        for at in (0..leading.len()).rev() {
+            if leading[at]
+                && let Some(up) = leading.get_mut(self.parents[at] as usize)
+            {
+                *up = true;
+            }
+        }
+        leading
+    }
+}
+
+fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
+    let class: Option<ClassIndex> = snapshot.class_of(ObjectIndex(object));
+    class.map_or(NONE, |c| c.0)
+}
+
+/// The group above that an object belongs to: of the same class, if it is the next one or reached
+/// in the same way. So the nodes of a list, and cycles of a few classes, make one line each.
+fn fold(snapshot: &Snapshot, groups: &[Group], new: &Group, class: (bool, u32)) -> Option<u32> {
+    if class.0 {
+        return None;
+    }
+    let mut at = new.parent;
+    for step in 0..LOOK_BACK {
+        let group = groups.get(at as usize)?;
+        let is_class = snapshot.represents(ObjectIndex(group.object)).is_some();
+        if !is_class
+            && class_number(snapshot, group.object) == class.1
+            && (step == 0 || group.via == new.via && group.parent != NONE)
+        {
+            return Some(at);
+        }
+        at = group.parent;
+    }
+    None
+}
+
+/// Keeps the lines that lead to the most targets, and puts them in the order of a tree.
+fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
+    let mut below: Vec<(u32, Reverse<u64>, u32)> = groups
+        .iter()
+        .zip(0..)
+        .map(|(g, i)| (g.parent, Reverse(g.targets), i))
+        .collect();
+    below.sort_unstable();
+    let children = |parent: u32| {
+        let first = below.partition_point(|b| b.0 < parent);
+        let rest = &below[first..];
+        &rest[..rest.partition_point(|b| b.0 == parent)]
+    };
+    let mut kept = vec![false; groups.len()];
+    let mut best: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
+    let offer = |best: &mut BinaryHeap<_>, parent: u32| {
+        let lines = children(parent).iter().take(limit);
+        best.extend(lines.map(|&(_, Reverse(targets), i)| (targets, Reverse(i))));
+    };
+    offer(&mut best, NONE);
+    let mut count = 0;
+    while count < limit
+        && let Some((_, Reverse(at))) = best.pop()
+    {
+        kept[at as usize] = true;
+        count += 1;
+        offer(&mut best, at);
+    }
+    let hidden = |parent: u32| {
+        let lines = children(parent).iter().filter(|b| !kept[b.2 as usize]);
+        lines.fold((0, 0), |sum, b| (sum.0 + 1, sum.1 + b.1.0))
+    };
+    let mut nodes = Vec::with_capacity(count);
+    let mut stack: Vec<(u32, u32)> = Vec::new();
+    let push = |stack: &mut Vec<(u32, u32)>, parent: u32, depth: u32| {
+        let lines = children(parent).iter().rev().filter(|b| kept[b.2 as usize]);
+        stack.extend(lines.map(|b| (b.2, depth)));
+    };
+    push(&mut stack, NONE, 0);
+    while let Some((at, depth)) = stack.pop() {
+        let group = &groups[at as usize];
+        let object = ObjectIndex(group.object);
+        nodes.push(PathNode {
+            depth,
+            via: (depth > 0).then_some(group.via),
+            strength: group.strength,
+            root: Some(depth)
+                .filter(|&d| d == 0)
+                .and_then(|_| snapshot.tree().root_kind(object)),
+            object,
+            objects: group.objects,
+            folded: group.folded,
+            targets: group.targets,
+            own_targets: group.own_targets,
+            target_bytes: group.bytes,
+            hidden: hidden(at),
+        });
+        push(&mut stack, at, depth + 1);
+    }
+    PathTree {
+        nodes,
+        hidden: hidden(NONE),
+    }
+}

@@ -1,0 +1,384 @@
+//! All objects and all references as flat lists, a part of the dump at a time, for whoever wants tables of
+//! them: memory stays bounded, and several parts can be read at once.
+
+use std::ops::Deref;
+
+use rayon::prelude::*;
+
+use crate::answers::objects::object::{Bodies, Body, Numbering, Raw, Record};
+use crate::answers::objects::reference::{Via, Way};
+use crate::bytes::mem::Array;
+use crate::error::Result;
+use crate::graph::scan::Piece;
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::records::classes::Reference;
+use crate::records::outline::Segment;
+use crate::records::record::Kind;
+use crate::records::walk::{self, Object, Visitor};
+use crate::snapshot::Snapshot;
+
+/// The id of every object, by number; see [`Snapshot::all_ids`].
+#[derive(Debug)]
+pub struct Ids(Array<u64>);
+
+impl Ids {
+    /// An object's id; null for a number that no object has.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, object: ObjectIndex) -> ObjectId {
+        ObjectId(self.0.get(object.index()).copied().unwrap_or_default())
+    }
+}
+
+/// Object numbers in some order; see [`Snapshot::sorted_by_class`].
+#[derive(Debug)]
+pub struct Numbers(Array<u32>);
+
+impl Deref for Numbers {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+/// One reference, as [`Snapshot::links_in`] finds it. Null references are none.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// The object that refers.
+    pub from: ObjectIndex,
+    /// Its id.
+    pub from_id: ObjectId,
+    /// The id that is referred to.
+    pub id: ObjectId,
+    /// The object of that id; `None` where the dump has none (a dangling reference).
+    pub to: Option<ObjectIndex>,
+    way: Way,
+}
+
+/// Where an object's record is, as [`Snapshot::places_in`] finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The object.
+    pub object: ObjectIndex,
+    /// The offset of its record in the file.
+    at: usize,
+}
+
+/// What one call of [`Snapshot::links_in`] gave.
+#[derive(Debug, Default)]
+pub struct Links {
+    /// Those that were wanted, in the order of the file.
+    pub list: Vec<Link>,
+    /// Where to go on in the same part; `None` at its end.
+    pub next: Option<u64>,
+}
+
+impl Snapshot {
+    /// The id of every object.
+    ///
+    /// Cost: one parallel pass over the file; eight bytes an object, under the limit on memory.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn all_ids(&self) -> Result<Ids> {
+        let mut ids: Array<u64> = self.store.zeroed(self.object_count() as usize)?;
+        let (classes, rest) = ids.split_at_mut(self.split.classes as usize);
+        for (id, (_, class)) in classes.iter_mut().zip(self.classes().iter()) {
+            *id = class.id.0;
+        }
+        let (mut inner, mut leaves) =
+            rest.split_at_mut((self.split.inner - self.split.classes) as usize);
+        let mut parts = Vec::with_capacity(self.pieces.len());
+        for (i, piece) in self.pieces.iter().enumerate() {
+            let ends = self
+                .pieces
+                .get(i + 1)
+                .map_or((inner.len(), leaves.len()), |next| {
+                    let inner_count = next.first_inner.saturating_sub(piece.first_inner) as usize;
+                    let leaf_count = next.first_leaf.saturating_sub(piece.first_leaf) as usize;
+                    (inner_count.min(inner.len()), leaf_count.min(leaves.len()))
+                });
+            let (own_inner, more) = inner.split_at_mut(ends.0);
+            inner = more;
+            let (own_leaves, more) = leaves.split_at_mut(ends.1);
+            leaves = more;
+            parts.push((piece, own_inner, own_leaves));
+        }
+        parts.into_par_iter().for_each(|(piece, inner, leaves)| {
+            let firsts = [
+                self.split.classes + piece.first_inner,
+                self.split.inner + piece.first_leaf,
+            ];
+            self.walk_piece(piece, |object, number, _| {
+                let run = usize::from(number >= self.split.inner);
+                let slots = if run == 1 { &mut *leaves } else { &mut *inner };
+                let at = number.wrapping_sub(firsts[run]) as usize;
+                if let Some(slot) = slots.get_mut(at) {
+                    *slot = object.id;
+                }
+                true
+            });
+        });
+        Ok(Ids(ids))
+    }
+
+    /// The numbers of all objects, sorted by the rank that `ranks` gives their class, objects of one rank
+    /// by number. Class objects have the rank of `java.lang.Class`, or come last.
+    ///
+    /// Cost: two passes over the objects; four bytes an object, under the limit on memory.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn sorted_by_class(&self, ranks: &[u32]) -> Result<Numbers> {
+        let last = ranks.iter().max().map_or(0, |&r| r as usize + 1);
+        let own = self.class_class();
+        let rank = |object: u32| {
+            let class = self.class_of(ObjectIndex(object)).or(own);
+            let rank = class.and_then(|c| ranks.get(c.index()));
+            rank.map_or(last, |&r| r as usize)
+        };
+        let count = self.object_count() as u32;
+        let mut starts = vec![0_usize; last + 2];
+        (0..count).for_each(|object| starts[rank(object) + 1] += 1);
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut sorted: Array<u32> = self.store.zeroed(count as usize)?;
+        for object in 0..count {
+            let start = &mut starts[rank(object)];
+            sorted[*start] = object;
+            *start += 1;
+        }
+        Ok(Numbers(sorted))
+    }
+
+    /// Into how many parts [`Snapshot::links_in`] divides the dump: the first is of class objects, the
+    /// others are a megabyte or so of the file, more where an array is larger.
+    #[must_use]
+    pub fn part_count(&self) -> u32 {
+        self.pieces.len() as u32 + 1
+    }
+
+    /// The part that an object's record is in.
+    #[must_use]
+    pub fn part_of(&self, object: ObjectIndex) -> Option<u32> {
+        if object.0 < self.split.classes {
+            return Some(0);
+        }
+        (u64::from(object.0) < self.object_count())
+            .then(|| self.piece_of(object.0))?
+            .map(|piece| piece + 1)
+    }
+
+    /// The references of a part's records that `wanted` takes, from its `skip`-th reference on, at most
+    /// `limit`. An object's reference to its class is not among them (see [`Snapshot::class_of`]), nor is
+    /// what no record shows ([`Snapshot::unwritten_links`]).
+    ///
+    /// Cost: a walk over the part.
+    #[must_use]
+    pub fn links_in(
+        &self,
+        part: u32,
+        skip: u64,
+        limit: usize,
+        wanted: &(dyn Fn(&Link) -> bool + Sync),
+    ) -> Links {
+        let mut links = Links::default();
+        let mut passed = 0_u64;
+        // `false` when there is no room for more.
+        let mut add = |from: u32, from_id: u64, id: u64, way: Way| {
+            if id == 0 || matches!(way, Way::Class) {
+                return true;
+            }
+            passed += 1;
+            if passed <= skip {
+                return true;
+            }
+            if links.list.len() >= limit {
+                links.next.get_or_insert(passed - 1);
+                return false;
+            }
+            let link = Link {
+                from: ObjectIndex(from),
+                from_id: ObjectId(from_id),
+                id: ObjectId(id),
+                to: Some(self.number_of(id))
+                    .filter(|&n| n != NONE)
+                    .map(ObjectIndex),
+                way,
+            };
+            if wanted(&link) {
+                links.list.push(link);
+            }
+            true
+        };
+        let Some(piece) = (part as usize).checked_sub(1) else {
+            for class in (0..self.split.classes).map(ClassIndex) {
+                let own = self.classes()[class].id.0;
+                self.each_of_class(class, |id, way| {
+                    add(class.0, own, id, way);
+                });
+            }
+            return links;
+        };
+        if let Some(piece) = self.pieces.get(piece) {
+            self.walk_piece(piece, |object, number, body| {
+                let mut room = true;
+                self.each_in_record(body, |id, way| {
+                    room = room && add(number, object.id, id, way);
+                });
+                room
+            });
+        }
+        links
+    }
+
+    /// References that no record shows: from threads to what their stacks hold, from class loaders to the
+    /// classes that they defined. Sorted by the object that refers.
+    #[must_use]
+    pub fn unwritten_links(&self) -> Vec<Link> {
+        let unwritten = self.unwritten();
+        let links = unwritten.iter().map(|(from, to, way)| Link {
+            from: ObjectIndex(from),
+            from_id: ObjectId::NULL,
+            id: ObjectId::NULL,
+            to: Some(ObjectIndex(to)),
+            way,
+        });
+        let mut links: Vec<Link> = links.collect();
+        let ends: Vec<ObjectIndex> = links
+            .iter()
+            .flat_map(|l| [Some(l.from), l.to])
+            .flatten()
+            .collect();
+        for (link, ids) in links.iter_mut().zip(self.ids(&ends).chunks_exact(2)) {
+            link.from_id = ids[0].unwrap_or_default();
+            link.id = ids[1].unwrap_or_default();
+        }
+        links
+    }
+
+    /// What a reference is, and how strong: [`Reference::No`] for ordinary, strong ones.
+    #[must_use]
+    pub fn via_of(&self, link: &Link) -> (Via, Reference) {
+        self.via(link.from, link.way)
+    }
+
+    /// Where the records of a part's objects are, by number.
+    ///
+    /// Cost: a walk over the part.
+    #[must_use]
+    pub fn places_in(&self, part: u32) -> Vec<Place> {
+        let mut places = Vec::new();
+        let piece = (part as usize).checked_sub(1);
+        if let Some(piece) = piece.and_then(|p| self.pieces.get(p)) {
+            self.walk_piece(piece, |object, number, _| {
+                if number != NONE {
+                    let at = object.at;
+                    places.push(Place {
+                        object: ObjectIndex(number),
+                        at,
+                    });
+                }
+                true
+            });
+        }
+        places.sort_by_key(|p| p.object);
+        places
+    }
+
+    /// Reads the object at a place; `None` where the place is of another dump.
+    ///
+    /// Cost: a look at one record.
+    #[must_use]
+    pub fn read_at(&self, place: Place) -> Option<Record<'_>> {
+        Some(self.record(place.object, &self.raw_of(place)?))
+    }
+
+    /// As [`Snapshot::string`], where the places of objects are known.
+    ///
+    /// Cost: a look at two records.
+    #[must_use]
+    pub fn string_at(
+        &self,
+        place: Place,
+        limit: usize,
+        place_of: &mut dyn FnMut(ObjectIndex) -> Option<Place>,
+    ) -> Option<String> {
+        let string = self.raw_of(place)?;
+        let class = &self.classes()[self.class_of(place.object)?];
+        if !class.loader.is_null() || &*class.name != "java.lang.String" {
+            return None;
+        }
+        let array = self.field_in(&string, "value")?.object()?;
+        self.text(&string, self.raw_of(place_of(array)?)?, limit)
+    }
+
+    fn raw_of(&self, place: Place) -> Option<Raw<'_>> {
+        struct One<'a> {
+            snapshot: &'a Snapshot,
+            raw: Option<Raw<'a>>,
+        }
+        impl Visitor for One<'_> {
+            fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+                self.raw = Some(self.snapshot.raw_at(object, Body::Instance(class, body)));
+            }
+            fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+                self.raw = Some(self.snapshot.raw_at(object, Body::Objects(class, elements)));
+            }
+            fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, bytes: &[u8]) {
+                let body = Body::Primitives(kind, len, bytes);
+                self.raw = Some(self.snapshot.raw_at(object, body));
+            }
+            fn stop(&mut self, _: u8) -> bool {
+                self.raw.is_some()
+            }
+        }
+        let (source, id_size) = (self.source(), self.header().id_size);
+        let mut one = One {
+            snapshot: self,
+            raw: None,
+        };
+        if place.at < source.len() {
+            // What is no record gives none.
+            let _ = walk::walk(source, place.at, source.len(), id_size, &mut one);
+        }
+        one.raw
+    }
+
+    /// The GC roots as the dump lists them: an object can have several.
+    #[must_use]
+    pub fn gc_roots(&self) -> &[walk::Root] {
+        &self.roots
+    }
+
+    /// Hands each record of a piece to `f` with its number, until it returns `false`.
+    fn walk_piece(&self, piece: &Piece, f: impl FnMut(Object, u32, Body<'_>) -> bool) {
+        struct Each<'a, F> {
+            numbering: Numbering<'a>,
+            f: F,
+            done: bool,
+        }
+        impl<F: FnMut(Object, u32, Body<'_>) -> bool> Bodies for Each<'_, F> {
+            #[inline(always)]
+            fn object(&mut self, object: Object, body: Body<'_>) {
+                let number = self.numbering.of(object.id, body);
+                self.done |= !(self.f)(object, number, body);
+            }
+            #[inline(always)]
+            fn is_done(&self) -> bool {
+                self.done
+            }
+        }
+        let mut each = Each {
+            numbering: Numbering::new(self, piece),
+            f,
+            done: false,
+        };
+        let Segment { start, end } = piece.segment;
+        self.source().will_read(start, end - start);
+        // Damage was reported when the dump was opened.
+        let _ = walk::walk(self.source(), start, end, self.header().id_size, &mut each);
+    }
+}

@@ -1,0 +1,343 @@
+//! Threads: their names, stacks, and what their stacks hold.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::answers::objects::object::{Body, Value};
+use crate::ids::{ClassIndex, NONE, ObjectIndex};
+use crate::records::classes::{self, Classes};
+use crate::records::record::{self, Kind};
+use crate::records::walk::RootKind;
+use crate::snapshot::Snapshot;
+
+/// The longest thread name that is read.
+const NAME: usize = 200;
+
+/// Where in a method a frame stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Line {
+    /// At a line of its source file.
+    Number(u32),
+    /// The dump does not say.
+    Unknown,
+    /// In compiled code.
+    Compiled,
+    /// In a native method.
+    Native,
+}
+
+/// A frame of a stack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// The class's name, as in Java source.
+    pub class: String,
+    /// The method's name.
+    pub method: String,
+    /// The source file, where known.
+    pub file: Option<String>,
+    /// The line.
+    pub line: Line,
+}
+
+impl std::fmt::Display for Frame {
+    /// As in a Java stack trace: `com.acme.Foo.add(Foo.java:42)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}(", self.class, self.method)?;
+        match (&self.file, self.line) {
+            (_, Line::Native) => f.write_str("Native Method")?,
+            (Some(file), Line::Number(line)) => write!(f, "{file}:{line}")?,
+            (Some(file), Line::Compiled) => write!(f, "{file}, compiled")?,
+            (Some(file), Line::Unknown) => f.write_str(file)?,
+            (None, Line::Number(line)) => write!(f, "line {line}")?,
+            (None, _) => f.write_str("Unknown Source")?,
+        }
+        f.write_str(")")
+    }
+}
+
+/// Something that a thread's stack holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Local {
+    /// The object.
+    pub object: ObjectIndex,
+    /// A local variable of Java or of native code, or another kind of root of the thread.
+    pub kind: RootKind,
+}
+
+/// A frame and what its variables hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StackFrame {
+    /// Where the thread is.
+    pub frame: Frame,
+    /// The objects that its local variables hold, each once, in the dump's order.
+    pub locals: Vec<Local>,
+}
+
+/// A thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// The thread's serial in the dump; `None` for virtual threads without a root of their own.
+    pub serial: Option<u32>,
+    /// The thread object; `None` where the dump lacks it.
+    pub object: Option<ObjectIndex>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Whether it is a daemon; `None` where its object does not say.
+    pub daemon: Option<bool>,
+    /// Whether it is a virtual thread.
+    pub is_virtual: bool,
+    /// Its stack, the innermost frame first.
+    pub frames: Vec<StackFrame>,
+    /// What its stack holds outside the frames listed.
+    pub other_locals: Vec<Local>,
+}
+
+/// Turns stack trace serials into frames.
+#[derive(Debug)]
+pub struct Traces<'a> {
+    snapshot: &'a Snapshot,
+    /// Class serial to the id of its name.
+    classes: HashMap<u32, u64>,
+}
+
+impl Traces<'_> {
+    /// The frames of a stack trace, the innermost first; empty where the dump has none of this
+    /// serial.
+    #[must_use]
+    pub fn frames(&self, serial: u32) -> Vec<Frame> {
+        let dump = &self.snapshot.dump;
+        let id_size = dump.header.id_size;
+        let Some(trace) = dump.outline.traces.get(&serial) else {
+            return Vec::new();
+        };
+        let end = trace.offset + trace.frames as usize * id_size;
+        let ids = dump.source.get(trace.offset..end).unwrap_or(&[]);
+        ids.chunks_exact(id_size)
+            .map(|id| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
+            .filter_map(|id| Some(self.frame(dump.outline.frames.get(&id)?)))
+            .collect()
+    }
+
+    fn frame(&self, frame: &record::Frame) -> Frame {
+        let dump = &self.snapshot.dump;
+        let text = |id: u64| dump.outline.name(&dump.source, id);
+        let class = self.classes.get(&frame.class_serial).and_then(|&n| text(n));
+        let line = match frame.line {
+            n if n > 0 => Line::Number(n.unsigned_abs()),
+            -2 => Line::Compiled,
+            -3 => Line::Native,
+            _ => Line::Unknown,
+        };
+        Frame {
+            class: class.map_or_else(
+                || "(unknown class)".to_owned(),
+                |raw| classes::java_name(&raw).0,
+            ),
+            method: text(frame.method)
+                .map_or_else(|| "(unknown method)".to_owned(), |t| t.into_owned()),
+            file: text(frame.source)
+                .filter(|t| !t.is_empty())
+                .map(|t| t.into_owned()),
+            line,
+        }
+    }
+}
+
+/// What is read from a thread's object.
+#[derive(Default)]
+struct Details {
+    name: Option<ObjectIndex>,
+    daemon: Option<bool>,
+    is_virtual: bool,
+}
+
+impl Snapshot {
+    /// Access to the dump's stack traces.
+    #[must_use]
+    pub fn traces(&self) -> Traces<'_> {
+        let loads = self.dump.outline.loads.iter();
+        Traces {
+            snapshot: self,
+            classes: loads.map(|l| (l.serial, l.name)).collect(),
+        }
+    }
+
+    /// The frames of one stack trace as text; see [`Snapshot::traces`] for many.
+    #[must_use]
+    pub fn frame_text(&self, serial: u32) -> Vec<String> {
+        let frames = self.traces().frames(serial);
+        frames.iter().map(Frame::to_string).collect()
+    }
+
+    /// The stack trace that allocated an object, in dumps that name one (those of JDK 8's
+    /// `-agentlib:hprof`, for example).
+    #[must_use]
+    pub fn allocation_trace(&self, object: ObjectIndex) -> Option<u32> {
+        let at = self.sites.binary_search_by_key(&object.0, |s| s.0).ok()?;
+        Some(self.sites[at].1)
+    }
+
+    /// Objects whose allocating stack trace the dump names, with the trace's serial, in order.
+    pub fn allocation_traces(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, u32)> + '_ {
+        self.sites
+            .iter()
+            .map(|&(o, serial)| (ObjectIndex(o), serial))
+    }
+
+    /// Every thread, in the order of the dump's roots; virtual threads that no root names come
+    /// last.
+    ///
+    /// Cost: a walk over each piece of the file that holds a thread or its name.
+    #[must_use]
+    pub fn threads(&self) -> Vec<Thread> {
+        let traces = self.traces();
+        let mut threads: Vec<Thread> = Vec::new();
+        let mut by_serial: BTreeMap<u32, usize> = BTreeMap::new();
+        for root in self.roots.iter().filter(|r| r.kind == RootKind::Thread) {
+            if by_serial.contains_key(&root.thread) {
+                continue;
+            }
+            by_serial.insert(root.thread, threads.len());
+            let mut trace = u32::try_from(root.frame).unwrap_or(0);
+            if !self.dump.outline.traces.contains_key(&trace) {
+                trace = self.trace_of(root.thread).unwrap_or(0);
+            }
+            let frames = traces.frames(trace).into_iter();
+            threads.push(Thread {
+                serial: Some(root.thread),
+                object: self.find(root.id),
+                name: None,
+                daemon: None,
+                is_virtual: false,
+                frames: frames
+                    .map(|frame| StackFrame {
+                        frame,
+                        locals: Vec::new(),
+                    })
+                    .collect(),
+                other_locals: Vec::new(),
+            });
+        }
+        self.add_locals(&mut threads, &by_serial);
+        self.add_unrooted(&mut threads);
+        self.add_details(&mut threads);
+        threads
+    }
+
+    /// The first stack trace that names the thread.
+    fn trace_of(&self, thread: u32) -> Option<u32> {
+        let traces = self.dump.outline.traces.iter();
+        let own = traces.filter(|(_, t)| t.thread_serial == thread && t.frames > 0);
+        own.map(|(&serial, _)| serial).min()
+    }
+
+    fn add_locals(&self, threads: &mut [Thread], by_serial: &BTreeMap<u32, usize>) {
+        let mut seen = BTreeSet::new();
+        for root in self.roots.iter().filter(|r| r.kind.is_of_thread()) {
+            let thread = by_serial.get(&root.thread);
+            let (Some(&at), Some(object)) = (thread, self.find(root.id)) else {
+                continue;
+            };
+            if !seen.insert((at, root.frame, object)) {
+                continue;
+            }
+            let thread = &mut threads[at];
+            let frame = usize::try_from(root.frame).ok();
+            let locals = match frame.and_then(|f| thread.frames.get_mut(f)) {
+                Some(frame) => &mut frame.locals,
+                None => &mut thread.other_locals,
+            };
+            let kind = root.kind;
+            locals.push(Local { object, kind });
+        }
+    }
+
+    /// Virtual threads that are not mounted are roots only in the dumps of newer JVMs.
+    fn add_unrooted(&self, threads: &mut Vec<Thread>) {
+        let classes = self.classes();
+        let is_virtual = |&(c, _): &(ClassIndex, _)| is_virtual(classes, c);
+        let classes: Vec<ClassIndex> = classes.iter().filter(is_virtual).map(|c| c.0).collect();
+        if classes.is_empty() {
+            return;
+        }
+        let known: BTreeSet<ObjectIndex> = threads.iter().filter_map(|t| t.object).collect();
+        let others = self.instances(&classes).into_iter();
+        threads.extend(others.filter(|o| !known.contains(o)).map(|object| Thread {
+            serial: None,
+            object: Some(object),
+            name: None,
+            daemon: None,
+            is_virtual: true,
+            frames: Vec::new(),
+            other_locals: Vec::new(),
+        }));
+    }
+
+    fn add_details(&self, threads: &mut [Thread]) {
+        let none = ObjectIndex(NONE);
+        let objects: Vec<ObjectIndex> = threads.iter().map(|t| t.object.unwrap_or(none)).collect();
+        let raws = self.raws(&objects);
+        let object = |v: Option<Value>| v.and_then(Value::object).unwrap_or(none);
+        // Since JDK 19 some of a thread's fields are in another object.
+        let holders: Vec<ObjectIndex> = raws
+            .iter()
+            .map(|raw| object(raw.and_then(|r| self.field_in(&r, "holder"))))
+            .collect();
+        let holders = self.raws(&holders);
+        let mut details = Vec::with_capacity(threads.len());
+        for ((&thread, raw), holder) in objects.iter().zip(&raws).zip(&holders) {
+            let Some(raw) = raw else {
+                details.push(Details::default());
+                continue;
+            };
+            let class = self.class_of(thread);
+            let is_virtual = class.is_some_and(|c| is_virtual(self.classes(), c));
+            let flag = self.field_in(raw, "daemon");
+            let flag = flag.or_else(|| self.field_in(holder.as_ref()?, "daemon"));
+            details.push(Details {
+                name: self.field_in(raw, "name").and_then(Value::object),
+                daemon: flag
+                    .and_then(Value::integer)
+                    .map(|d| d != 0)
+                    .or(is_virtual.then_some(true)),
+                is_virtual,
+            });
+        }
+        let names: Vec<ObjectIndex> = details.iter().map(|d| d.name.unwrap_or(none)).collect();
+        let texts = self.strings(&names, NAME);
+        let chars = self.char_names(&names);
+        for (((thread, d), text), chars) in threads.iter_mut().zip(details).zip(texts).zip(chars) {
+            thread.name = text.or(chars);
+            thread.daemon = d.daemon;
+            thread.is_virtual |= d.is_virtual;
+        }
+    }
+
+    /// Names of threads up to JDK 7, which are arrays of characters.
+    fn char_names(&self, names: &[ObjectIndex]) -> Vec<Option<String>> {
+        let is_array = |o: &ObjectIndex| {
+            u64::from(o.0) < self.object_count()
+                && self.class_of(*o) == Some(ClassIndex(self.classes().primitive_array(Kind::Char)))
+        };
+        if !names.iter().any(is_array) {
+            return vec![None; names.len()];
+        }
+        let text =
+            |raw: Option<_>| match raw.map(|r: crate::answers::objects::object::Raw<'_>| r.body) {
+                Some(Body::Primitives(Kind::Char, _, bytes)) => {
+                    let units = bytes.chunks_exact(2).take(NAME);
+                    let units: Vec<u16> = units.map(|b| u16::from_be_bytes([b[0], b[1]])).collect();
+                    Some(String::from_utf16_lossy(&units))
+                }
+                _ => None,
+            };
+        self.raws(names).into_iter().map(text).collect()
+    }
+}
+
+/// Whether instances of a class are virtual threads.
+fn is_virtual(classes: &Classes, class: ClassIndex) -> bool {
+    classes.chain(class).any(|c| {
+        let class = &classes[c];
+        class.loader.is_null() && &*class.name == "java.lang.BaseVirtualThread"
+    })
+}

@@ -1,0 +1,689 @@
+//! Memory that a program could do without: the same content stored again, room that nothing uses.
+//!
+//! One pass over the file hashes the content of every array of primitives and looks at the fields of every
+//! string, box and collection; what is equal is found by sorting hashes. Every byte is counted once: what
+//! belongs to a string or to a collection is in no figure for arrays. Garbage is left out.
+//!
+//! Equal content is told by 64-bit hashes with the type and the length in them, and not compared again. Among
+//! a hundred million different arrays the odds that any two fall together are 1 to 3,700.
+
+mod forms;
+mod scan;
+
+use std::cmp::Reverse;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::answers::paths::Bits;
+use crate::bytes::mem::Array;
+use crate::dominators::holders::{Hold, Holders};
+use crate::error::Result;
+use crate::ids::{ClassIndex, NONE, ObjectIndex};
+use crate::progress::Progress;
+use crate::snapshot::Snapshot;
+use scan::{Collection, Scanned};
+
+/// Arrays with less unused room than this are not worth a word.
+const LEAST_ROOM: u64 = 32;
+/// How far up the dominator tree a holder is looked for.
+const CLIMB: usize = 256;
+/// Runtime classes whose objects are no entries of collections.
+const NO_CONTENT: [&str; 4] = ["java.lang.", "jdk.", "sun.", "com.sun."];
+/// Objects whose holders one task looks up.
+const CHUNK: usize = 1 << 14;
+
+/// A way to waste memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WasteKind {
+    /// Strings with the same text as another. To be won: all but one of each text, with the arrays of
+    /// characters that are not shared already.
+    DuplicateStrings,
+    /// Arrays of primitives with the same content as another, but for [`WasteKind::ZeroArrays`]. To be won: all but one of each
+    /// content.
+    DuplicateArrays,
+    /// Boxed numbers equal to another of their class. To be won: all but one of each value.
+    DuplicateBoxes,
+    /// Other boxed values that only an array or a collection holds, where arrays of primitives would do; not those that
+    /// `valueOf` caches. To be won: the box less what its value takes beyond a reference.
+    BoxedValues,
+    /// Collections, maps and text builders without an element. To be won: the object with its array.
+    EmptyCollections,
+    /// Collections, maps and text builders that need at most half of their array. To be won: what an array
+    /// as long as needed would take less.
+    SparseCollections,
+    /// Arrays of 32 bytes and more in which everything is zero or null. To be won: the arrays.
+    ZeroArrays,
+    /// Arrays of which the second half, 32 bytes or more, is zero or null. To be won: what an array that ends
+    /// with the last other element would take less.
+    LongArrays,
+}
+
+impl WasteKind {
+    /// All of them, in a fixed order.
+    pub const ALL: [Self; 8] = [
+        Self::DuplicateStrings,
+        Self::DuplicateArrays,
+        Self::DuplicateBoxes,
+        Self::BoxedValues,
+        Self::EmptyCollections,
+        Self::SparseCollections,
+        Self::ZeroArrays,
+        Self::LongArrays,
+    ];
+
+    /// `duplicate_strings`, ...
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DuplicateStrings => "duplicate_strings",
+            Self::DuplicateArrays => "duplicate_arrays",
+            Self::DuplicateBoxes => "duplicate_boxes",
+            Self::BoxedValues => "boxed_values",
+            Self::EmptyCollections => "empty_collections",
+            Self::SparseCollections => "sparse_collections",
+            Self::ZeroArrays => "zero_arrays",
+            Self::LongArrays => "long_arrays",
+        }
+    }
+
+    /// Whether objects are wasted because there is another of the same content.
+    #[must_use]
+    pub const fn is_duplicate(self) -> bool {
+        matches!(
+            self,
+            Self::DuplicateStrings | Self::DuplicateArrays | Self::DuplicateBoxes
+        )
+    }
+}
+
+/// What is looked for.
+pub struct WasteOptions<'a> {
+    /// Groups that are kept of each kind: those with most to be won.
+    pub groups: usize,
+    /// Objects that belong to nobody whose memory is looked at.
+    pub except: &'a [ObjectIndex],
+    /// Whether objects of a class say nothing of who holds what they hold: then it is who holds them.
+    pub passes: &'a (dyn Fn(ClassIndex) -> bool + Sync),
+}
+
+impl std::fmt::Debug for WasteOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("WasteOptions");
+        debug.field("groups", &self.groups).finish_non_exhaustive()
+    }
+}
+
+/// Objects, the bytes they take, and how many of these could be saved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WasteTotal {
+    /// Objects: of duplicates all that are equal to another, the one that must stay included.
+    pub objects: u64,
+    /// Their shallow bytes, with those of the arrays that belong to them alone.
+    pub shallow_bytes: u64,
+    /// Bytes to be won.
+    pub bytes_to_win: u64,
+}
+
+impl std::ops::AddAssign for WasteTotal {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.shallow_bytes += other.shallow_bytes;
+        self.bytes_to_win += other.bytes_to_win;
+    }
+}
+
+/// Objects with the same content; of kinds that are no duplicates, those of one class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WasteGroup {
+    /// The first of equal ones; else the one with most to be won.
+    pub example: ObjectIndex,
+    /// All of them.
+    pub total: WasteTotal,
+}
+
+/// What holds wasted objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WasteHolder {
+    /// The class of the objects that hold them, or the class whose static field does; `None` where
+    /// only GC roots do.
+    pub class: Option<ClassIndex>,
+    /// How.
+    pub hold: Hold,
+    /// Objects that could be spared, or be smaller.
+    pub objects: u64,
+    /// Bytes to be won of them.
+    pub bytes_to_win: u64,
+}
+
+/// Waste of one kind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WasteOf {
+    /// All of it.
+    pub total: WasteTotal,
+    /// How many different contents, or classes, it is of.
+    pub groups: u64,
+    /// Those with most to be won.
+    pub largest: Vec<WasteGroup>,
+    /// Who holds what could be spared, most to be won first.
+    pub holders: Vec<WasteHolder>,
+}
+
+/// A dump's waste, by kind in the order of [`WasteKind::ALL`]; see [`Snapshot::waste`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Waste {
+    of: [WasteOf; WasteKind::ALL.len()],
+}
+
+impl Waste {
+    /// What there is of a kind.
+    #[must_use]
+    pub const fn of(&self, kind: WasteKind) -> &WasteOf {
+        &self.of[kind as usize]
+    }
+
+    /// All kinds.
+    pub fn iter(&self) -> impl Iterator<Item = (WasteKind, &WasteOf)> {
+        WasteKind::ALL.into_iter().zip(&self.of)
+    }
+}
+
+impl Snapshot {
+    /// Finds memory that the program could do without.
+    ///
+    /// Cost: one pass over the file, and one more for who holds what; eight bytes for each object without
+    /// references, up to 44 for each string, box, collection and array of primitives; sorting of these.
+    ///
+    /// # Errors
+    /// When there is no memory for that.
+    pub fn waste(&self, options: &WasteOptions<'_>, progress: &dyn Progress) -> Result<Waste> {
+        progress.phase("looking for waste", self.source().len() as u64);
+        let scanned = scan::scan(self, options.except, progress)?;
+        progress.phase("comparing contents", 0);
+        let mut finder = Finder::new(self, options)?;
+        finder.collections(&scanned)?;
+        finder.strings(&scanned)?;
+        finder.boxes(scanned.boxes)?;
+        finder.arrays(&scanned.hashes, &scanned.room)?;
+        drop((scanned.hashes, scanned.strings));
+        progress.phase("finding who holds waste", 0);
+        let holders = self.holders()?;
+        Ok(finder.with_holders(&holders))
+    }
+}
+
+/// One of several equal objects: what it costs, and what could be saved of that.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    shallow: u64,
+    win: u64,
+}
+
+/// Takes what is found, kind by kind.
+struct Finder<'a> {
+    snapshot: &'a Snapshot,
+    options: &'a WasteOptions<'a>,
+    waste: Waste,
+    /// Objects that could be spared with the bytes to be won, by kind.
+    spare: [Array<[u64; 2]>; WasteKind::ALL.len()],
+    /// Arrays that belong to a string or a collection, or are counted already.
+    owned: Bits,
+}
+
+impl<'a> Finder<'a> {
+    fn new(snapshot: &'a Snapshot, options: &'a WasteOptions<'a>) -> Result<Self> {
+        let empty = || snapshot.store.zeroed(0);
+        Ok(Self {
+            snapshot,
+            options,
+            waste: Waste::default(),
+            spare: [
+                empty()?,
+                empty()?,
+                empty()?,
+                empty()?,
+                empty()?,
+                empty()?,
+                empty()?,
+                empty()?,
+            ],
+            owned: Bits::new(snapshot.object_count() as usize),
+        })
+    }
+
+    fn size(&self, object: u32) -> u64 {
+        self.snapshot.shallow_bytes(ObjectIndex(object))
+    }
+
+    /// Takes an array for what belongs to it, unless something else has it.
+    fn claim(&mut self, array: u32) -> bool {
+        let free = array != NONE
+            && !self.owned.has(array)
+            && self.snapshot.tree().is_reachable(ObjectIndex(array));
+        if free {
+            self.owned.set(array);
+        }
+        free
+    }
+
+    /// What an array of the same class and another length would take.
+    fn size_with(&self, array: u32, len: u64) -> u64 {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        match self.snapshot.class_of(ObjectIndex(array)) {
+            Some(class) => self.snapshot.dump.sizes.array(class, len),
+            None => 0,
+        }
+    }
+
+    /// Counts an object that is alone of its group.
+    fn alone(
+        &mut self,
+        kind: WasteKind,
+        groups: &mut ByClass,
+        object: u32,
+        cost: Cost,
+    ) -> Result<()> {
+        let one = WasteTotal {
+            objects: 1,
+            shallow_bytes: cost.shallow,
+            bytes_to_win: cost.win,
+        };
+        self.waste.of[kind as usize].total += one;
+        groups.add(self.snapshot, object, one);
+        self.spare[kind as usize].extend(&[[u64::from(object), cost.win]])
+    }
+
+    fn collections(&mut self, scanned: &Scanned) -> Result<()> {
+        let (mut empty, mut sparse) = (ByClass::default(), ByClass::default());
+        for &Collection {
+            object,
+            array,
+            used,
+            need,
+        } in &scanned.collections
+        {
+            // Two collections with one array are nothing that the JDK makes.
+            let array = Some(array).filter(|&a| self.claim(a));
+            let len = array.and_then(|a| self.snapshot.array_length(ObjectIndex(a)));
+            let room = array.filter(|_| len.is_some_and(|len| len > 0));
+            let bytes = room.map_or(0, |a| self.size(a));
+            if used == 0 {
+                let all = self.size(object) + bytes;
+                let cost = Cost {
+                    shallow: all,
+                    win: all,
+                };
+                self.alone(WasteKind::EmptyCollections, &mut empty, object, cost)?;
+                continue;
+            }
+            let (Some(array), Some(len)) = (room, len) else {
+                continue;
+            };
+            let win = bytes.saturating_sub(self.size_with(array, need));
+            if need <= u64::from(len) / 2 && win > 0 {
+                let shallow = self.size(object) + bytes;
+                self.alone(
+                    WasteKind::SparseCollections,
+                    &mut sparse,
+                    object,
+                    Cost { shallow, win },
+                )?;
+            }
+        }
+        self.by_class(WasteKind::EmptyCollections, empty);
+        self.by_class(WasteKind::SparseCollections, sparse);
+        Ok(())
+    }
+
+    fn by_class(&mut self, kind: WasteKind, groups: ByClass) {
+        let of = &mut self.waste.of[kind as usize];
+        let mut groups: Vec<WasteGroup> = groups.groups.into_values().map(|g| g.1).collect();
+        of.groups = groups.len() as u64;
+        sort(&mut groups, self.options.groups);
+        of.largest = groups;
+    }
+
+    fn strings(&mut self, scanned: &Scanned) -> Result<()> {
+        let first = self.snapshot.split.inner;
+        let strings = &scanned.strings;
+        let mut keys: Array<[u64; 2]> = self.snapshot.store.zeroed(strings.len())?;
+        let filled = keys.par_iter_mut().zip(strings.par_iter());
+        filled.for_each(|(key, &[string, array, wide])| {
+            let leaf = array.checked_sub(first);
+            let hash = leaf.map_or(0, |leaf| scanned.hashes[leaf as usize]);
+            // The same bytes are another text where two make a character.
+            *key = [
+                hash.rotate_left(wide),
+                u64::from(array) << 32 | u64::from(string),
+            ];
+        });
+        keys.par_sort_unstable();
+        let mut costs = Vec::new();
+        let mut largest = Largest::new(self.options.groups);
+        // Within a group strings that share their array come together; the first array stays.
+        for group in keys.chunk_by(|a, b| a[0] == b[0]) {
+            // Without its characters a string's text is not known.
+            if group.len() < 2 || group[0][0] == 0 {
+                continue;
+            }
+            costs.clear();
+            for key in group {
+                let (array, string) = ((key[1] >> 32) as u32, key[1] as u32);
+                let bytes = if self.claim(array) {
+                    self.size(array)
+                } else {
+                    0
+                };
+                let shallow = self.size(string) + bytes;
+                let win = if costs.is_empty() { 0 } else { shallow };
+                costs.push((string, Cost { shallow, win }));
+            }
+            self.group(WasteKind::DuplicateStrings, &mut largest, &costs)?;
+        }
+        for &[_, array, _] in strings.iter() {
+            self.owned.set(array);
+        }
+        self.finish(WasteKind::DuplicateStrings, largest);
+        Ok(())
+    }
+
+    fn boxes(&mut self, mut boxes: Array<[u64; 2]>) -> Result<()> {
+        boxes.par_sort_unstable();
+        let mut largest = Largest::new(self.options.groups);
+        let mut costs = Vec::new();
+        let (cached, mut boxed) = (self.snapshot.cached_boxes(), ByClass::default());
+        // The value, and in the upper half of the second word the class.
+        for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
+            self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
+            // The others of the group are to be won already.
+            let first = group.first().map_or(NONE, |key| key[1] as u32);
+            if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
+                let shallow = self.size(first);
+                let win = shallow.saturating_sub(self.beyond_a_reference(first));
+                let cost = Cost { shallow, win };
+                self.alone(WasteKind::BoxedValues, &mut boxed, first, cost)?;
+            }
+        }
+        self.finish(WasteKind::DuplicateBoxes, largest);
+        self.by_class(WasteKind::BoxedValues, boxed);
+        Ok(())
+    }
+
+    /// Whether only an array, or an entry or node of a collection, holds an object.
+    fn is_content(&self, object: u32) -> bool {
+        let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
+        let above = tree.dominator(ObjectIndex(object));
+        let Some(above) = above.and_then(|node| tree.object(node)) else {
+            return false;
+        };
+        let class = snapshot.class_of(above);
+        class.is_some_and(|index| {
+            let class = &snapshot.classes()[index];
+            let keeps = || {
+                (self.options.passes)(index)
+                    && !NO_CONTENT.iter().any(|p| class.name.starts_with(p))
+            };
+            class.element.is_some() || snapshot.represents(above).is_none() && keeps()
+        })
+    }
+
+    /// Bytes that a box's value takes in an array beyond what a reference to the box takes.
+    fn beyond_a_reference(&self, object: u32) -> u64 {
+        let class = self.snapshot.class_of(ObjectIndex(object));
+        let name = class.map(|class| &*self.snapshot.classes()[class].name);
+        match name {
+            Some("java.lang.Long" | "java.lang.Double") => {
+                8_u64.saturating_sub(self.snapshot.layout().reference.into())
+            }
+            _ => 0,
+        }
+    }
+
+    /// Objects of the same content, whose numbers are in the lower half of the second word.
+    fn equal(
+        &mut self,
+        kind: WasteKind,
+        largest: &mut Largest,
+        costs: &mut Vec<(u32, Cost)>,
+        group: &[[u64; 2]],
+    ) -> Result<()> {
+        if group.len() < 2 {
+            return Ok(());
+        }
+        costs.clear();
+        for key in group {
+            let object = key[1] as u32;
+            let shallow = self.size(object);
+            let win = if costs.is_empty() { 0 } else { shallow };
+            costs.push((object, Cost { shallow, win }));
+        }
+        self.group(kind, largest, costs)
+    }
+
+    /// Counts a group of equal objects, of which the first stays.
+    fn group(
+        &mut self,
+        kind: WasteKind,
+        largest: &mut Largest,
+        costs: &[(u32, Cost)],
+    ) -> Result<()> {
+        let mut total = WasteTotal::default();
+        for &(object, cost) in costs {
+            total += WasteTotal {
+                objects: 1,
+                shallow_bytes: cost.shallow,
+                bytes_to_win: cost.win,
+            };
+            if cost.win > 0 {
+                self.spare[kind as usize].extend(&[[u64::from(object), cost.win]])?;
+            }
+        }
+        let of = &mut self.waste.of[kind as usize];
+        of.total += total;
+        of.groups += 1;
+        let example = costs
+            .first()
+            .map_or(ObjectIndex(NONE), |c| ObjectIndex(c.0));
+        largest.push(WasteGroup { example, total });
+        Ok(())
+    }
+
+    fn finish(&mut self, kind: WasteKind, largest: Largest) {
+        self.waste.of[kind as usize].largest = largest.into_sorted();
+    }
+
+    /// Arrays that belong to nothing that was looked at before: first those that are all zero, then those
+    /// that are equal, then those that are too long.
+    fn arrays(&mut self, hashes: &Array<u64>, room: &[[u32; 2]]) -> Result<()> {
+        let first = self.snapshot.split.inner;
+        let (mut zero, mut long) = (ByClass::default(), ByClass::default());
+        for &[array, _] in room.iter().filter(|r| r[1] == 0) {
+            if !self.owned.has(array) {
+                self.owned.set(array);
+                let all = self.size(array);
+                let cost = Cost {
+                    shallow: all,
+                    win: all,
+                };
+                self.alone(WasteKind::ZeroArrays, &mut zero, array, cost)?;
+            }
+        }
+        let mut keys: Array<[u64; 2]> = self.snapshot.store.zeroed(0)?;
+        let mut some: Vec<[u64; 2]> = Vec::with_capacity(CHUNK);
+        for (chunk, at) in hashes.chunks(CHUNK).zip((first..).step_by(CHUNK)) {
+            some.clear();
+            let free = |&(hash, object): &(u64, u32)| hash != 0 && !self.owned.has(object);
+            let pairs = chunk.iter().copied().zip(at..).filter(free);
+            some.extend(pairs.map(|(hash, object)| [hash, u64::from(object)]));
+            keys.extend(&some)?;
+        }
+        keys.par_sort_unstable();
+        let mut largest = Largest::new(self.options.groups);
+        let mut costs = Vec::new();
+        for group in keys.chunk_by(|a, b| a[0] == b[0]) {
+            self.equal(WasteKind::DuplicateArrays, &mut largest, &mut costs, group)?;
+            for &(array, _) in costs.iter().filter(|_| group.len() > 1) {
+                self.owned.set(array);
+            }
+        }
+        self.finish(WasteKind::DuplicateArrays, largest);
+        for &[array, used] in room.iter().filter(|r| r[1] > 0) {
+            if self.owned.has(array) {
+                continue;
+            }
+            let shallow = self.size(array);
+            let win = shallow.saturating_sub(self.size_with(array, u64::from(used)));
+            if win > 0 {
+                self.alone(
+                    WasteKind::LongArrays,
+                    &mut long,
+                    array,
+                    Cost { shallow, win },
+                )?;
+            }
+        }
+        self.by_class(WasteKind::ZeroArrays, zero);
+        self.by_class(WasteKind::LongArrays, long);
+        Ok(())
+    }
+
+    fn with_holders(self, holders: &Holders) -> Waste {
+        let mut waste = self.waste;
+        let passes: Vec<bool> = self
+            .snapshot
+            .classes()
+            .iter()
+            .map(|(i, class)| class.element.is_some() || (self.options.passes)(i))
+            .collect();
+        let look = Look {
+            snapshot: self.snapshot,
+            holders,
+            passes,
+        };
+        for (of, spare) in waste.of.iter_mut().zip(&self.spare) {
+            of.holders = look.holders_of(spare);
+        }
+        waste
+    }
+}
+
+/// Groups of one class each, with what is to be won of the example.
+#[derive(Default)]
+struct ByClass {
+    groups: FxHashMap<u32, (u64, WasteGroup)>,
+}
+
+impl ByClass {
+    fn add(&mut self, snapshot: &Snapshot, object: u32, one: WasteTotal) {
+        let class = snapshot.class_of(ObjectIndex(object));
+        let group = WasteGroup {
+            example: ObjectIndex(object),
+            total: WasteTotal::default(),
+        };
+        let row = self.groups.entry(class.map_or(NONE, |c| c.0));
+        let (most, group) = row.or_insert((0, group));
+        if one.bytes_to_win > *most {
+            *most = one.bytes_to_win;
+            group.example = ObjectIndex(object);
+        }
+        group.total += one;
+    }
+}
+
+fn sort(groups: &mut Vec<WasteGroup>, limit: usize) {
+    groups.sort_unstable_by_key(|g| (Reverse(g.total.bytes_to_win), g.example));
+    groups.truncate(limit);
+}
+
+/// The groups with most to be won of all that come.
+struct Largest {
+    limit: usize,
+    groups: Vec<WasteGroup>,
+}
+
+impl Largest {
+    const fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            groups: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, group: WasteGroup) {
+        self.groups.push(group);
+        if self.groups.len() >= 2 * self.limit.max(512) {
+            sort(&mut self.groups, self.limit);
+        }
+    }
+
+    fn into_sorted(mut self) -> Vec<WasteGroup> {
+        sort(&mut self.groups, self.limit);
+        self.groups
+    }
+}
+
+/// Looks up who holds objects.
+struct Look<'a> {
+    snapshot: &'a Snapshot,
+    holders: &'a Holders,
+    /// Classes whose objects say nothing.
+    passes: Vec<bool>,
+}
+
+/// A holder's class, whether by a static field, and [`Holders::key`].
+type Key = (u32, bool, u16);
+
+impl Look<'_> {
+    fn holders_of(&self, spare: &[[u64; 2]]) -> Vec<WasteHolder> {
+        let parts = spare.par_chunks(CHUNK).map(|chunk| {
+            let mut found: FxHashMap<Key, (u64, u64, u32)> = FxHashMap::default();
+            for &[object, win] in chunk {
+                let (key, held) = self.holder(object as u32);
+                let row = found.entry(key).or_insert((0, 0, held));
+                *row = (row.0 + 1, row.1 + win, row.2.min(held));
+            }
+            found
+        });
+        let all = parts.reduce(FxHashMap::default, |mut all, part| {
+            for (key, (objects, win, held)) in part {
+                let row = all.entry(key).or_insert((0, 0, held));
+                *row = (row.0 + objects, row.1 + win, row.2.min(held));
+            }
+            all
+        });
+        let holder = |(key, (objects, bytes_to_win, held)): (Key, (u64, u64, u32))| WasteHolder {
+            class: (key.0 != NONE).then_some(ClassIndex(key.0)),
+            hold: self.snapshot.hold_of(self.holders, ObjectIndex(held)),
+            objects,
+            bytes_to_win,
+        };
+        let mut all: Vec<(Key, WasteHolder)> = all.into_iter().map(|e| (e.0, holder(e))).collect();
+        all.sort_unstable_by_key(|(key, holder)| (Reverse(holder.bytes_to_win), *key));
+        all.into_iter().map(|(_, holder)| holder).collect()
+    }
+
+    /// The nearest holder that says something, or the nearest; and what it holds.
+    fn holder(&self, object: u32) -> (Key, u32) {
+        let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
+        let mut at = ObjectIndex(object);
+        let mut nearest = None;
+        for _ in 0..CLIMB {
+            let above = tree.dominator(at).and_then(|node| tree.object(node));
+            let Some(above) = above else { break };
+            let class_object = snapshot.represents(above);
+            let class = class_object.or_else(|| snapshot.class_of(above));
+            let class = class.map_or(NONE, |c| c.0);
+            let key = (class, class_object.is_some(), self.holders.key(at));
+            if self
+                .passes
+                .get(class as usize)
+                .is_some_and(|passes| !passes)
+            {
+                return (key, at.0);
+            }
+            nearest.get_or_insert((key, at.0));
+            at = above;
+        }
+        nearest.unwrap_or(((NONE, false, 0), object))
+    }
+}

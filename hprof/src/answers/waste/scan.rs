@@ -1,0 +1,321 @@
+//! The pass over all objects: hashes of arrays, and what strings, boxes and collections say of themselves.
+
+use std::hash::Hasher;
+
+use rayon::prelude::*;
+use rustc_hash::FxHasher;
+
+use super::LEAST_ROOM;
+use super::forms::{self, Form, Use};
+use crate::answers::objects::object::{Body, Numbering};
+use crate::answers::paths::Bits;
+use crate::bytes::mem::Array;
+use crate::error::Result;
+use crate::ids::{NONE, ObjectId, ObjectIndex};
+use crate::progress::Progress;
+use crate::records::outline::Segment;
+use crate::records::record::Kind;
+use crate::records::walk::{self, Object, Visitor, read_id};
+use crate::snapshot::Snapshot;
+
+/// Pieces of the file whose findings are held twice at a time.
+const BATCH: usize = 128;
+
+/// A collection that says how much it holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Collection {
+    pub(super) object: u32,
+    /// Its array; [`NONE`] without one.
+    pub(super) array: u32,
+    /// How many elements it has, or places of the array that are used.
+    pub(super) used: u64,
+    /// How long an array they need.
+    pub(super) need: u64,
+}
+
+/// What the pass finds, each list in the order of the file.
+pub(super) struct Scanned {
+    /// For each object without references: if it is an array of primitives, the hash of its type, length and
+    /// content, else 0.
+    pub(super) hashes: Array<u64>,
+    /// Strings with their arrays, and whether their characters are wide.
+    pub(super) strings: Array<[u32; 3]>,
+    /// Boxes: the value, then class and number in one word.
+    pub(super) boxes: Array<[u64; 2]>,
+    pub(super) collections: Vec<Collection>,
+    /// Arrays whose second half is zero or null, with how many elements come before: none where all is.
+    pub(super) room: Vec<[u32; 2]>,
+}
+
+pub(super) fn scan(
+    snapshot: &Snapshot,
+    except: &[ObjectIndex],
+    progress: &dyn Progress,
+) -> Result<Scanned> {
+    let leaves = snapshot.leaf_shapes.len();
+    let mut all = Scanned {
+        hashes: snapshot.store.zeroed(leaves)?,
+        strings: snapshot.store.zeroed(0)?,
+        boxes: snapshot.store.zeroed(0)?,
+        collections: Vec::new(),
+        room: Vec::new(),
+    };
+    let id_size = snapshot.header().id_size;
+    let forms = forms::all(snapshot.classes(), id_size);
+    let count = snapshot.object_count();
+    let mut left_out = Bits::new(count as usize);
+    let except = except.iter().filter(|o| u64::from(o.0) < count);
+    except.for_each(|o| left_out.set(o.0));
+    // What classes hold under names like `<init_lock>` is the JVM's own, and nobody's to save.
+    let statics = snapshot.classes().iter().flat_map(|(_, c)| &c.statics);
+    let hidden = statics.filter(|s| s.kind == Kind::Object && s.name.starts_with('<'));
+    let hidden = hidden.filter_map(|s| snapshot.find(ObjectId(s.value)));
+    hidden.for_each(|o| left_out.set(o.0));
+    for pieces in snapshot.pieces.chunks(BATCH) {
+        let parts: Vec<Part<'_>> = pieces
+            .par_iter()
+            .map(|piece| {
+                let mut part =
+                    Part::new(snapshot, &forms, &left_out, Numbering::new(snapshot, piece));
+                let Segment { start, end } = piece.segment;
+                snapshot.source().will_read(start, end - start);
+                // Damage was reported when the dump was opened.
+                let _ = walk::walk(snapshot.source(), start, end, id_size, &mut part);
+                progress.advance((end - start) as u64);
+                part
+            })
+            .collect();
+        for part in parts {
+            for (leaf, hash) in part.hashes {
+                all.hashes[leaf as usize] = hash;
+            }
+            all.strings.extend(&part.strings)?;
+            all.boxes.extend(&part.boxes)?;
+            all.collections.extend(part.collections);
+            all.room.extend(part.room);
+        }
+    }
+    Ok(all)
+}
+
+/// What is found in a piece.
+struct Part<'a> {
+    snapshot: &'a Snapshot,
+    forms: &'a [Option<Form>],
+    left_out: &'a Bits,
+    numbering: Numbering<'a>,
+    /// Bytes of a reference in the heap.
+    reference: usize,
+    hashes: Vec<(u32, u64)>,
+    strings: Vec<[u32; 3]>,
+    boxes: Vec<[u64; 2]>,
+    collections: Vec<Collection>,
+    room: Vec<[u32; 2]>,
+}
+
+impl<'a> Part<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        forms: &'a [Option<Form>],
+        left_out: &'a Bits,
+        numbering: Numbering<'a>,
+    ) -> Self {
+        Self {
+            snapshot,
+            forms,
+            left_out,
+            numbering,
+            reference: snapshot.layout().reference as usize,
+            hashes: Vec::new(),
+            strings: Vec::new(),
+            boxes: Vec::new(),
+            collections: Vec::new(),
+            room: Vec::new(),
+        }
+    }
+
+    fn counts(&self, number: u32) -> bool {
+        number != NONE
+            && !self.left_out.has(number)
+            && self.snapshot.tree().is_reachable(ObjectIndex(number))
+    }
+
+    fn read(&mut self, number: u32, class: u32, form: Form, body: &[u8]) -> Option<()> {
+        let snapshot = self.snapshot;
+        let object = |at: u32| -> Option<u32> {
+            let at = at as usize;
+            let id = match snapshot.header().id_size {
+                8 => read_id::<8>(body.get(at..at + 8)?, 0),
+                _ => read_id::<4>(body.get(at..at + 4)?, 0),
+            };
+            Some(match id {
+                0 => NONE,
+                id => snapshot.map.by_id(id, snapshot.split),
+            })
+        };
+        let bits = |at: u32, kind: Kind| -> Option<u64> {
+            let at = at as usize;
+            let bytes = body.get(at..at + kind.size(8))?;
+            Some(bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
+        };
+        let int = |at: u32| Some(i64::from((bits(at, Kind::Int)? as u32).cast_signed()));
+        let is_wide = |coder: Option<u32>| match coder {
+            Some(at) => bits(at, Kind::Byte).map(|b| b != 0),
+            None => Some(false),
+        };
+        match form {
+            Form::String { value, coder } => {
+                let array = object(value)?;
+                if array != NONE {
+                    self.strings
+                        .push([number, array, u32::from(is_wide(coder)?)]);
+                }
+            }
+            Form::Box { value, kind } => {
+                let value = bits(value, kind)?;
+                self.boxes
+                    .push([value, u64::from(class) << 32 | u64::from(number)]);
+            }
+            Form::Sized {
+                size,
+                array,
+                usage,
+                coder,
+            } => {
+                let used = u64::try_from(int(size)?).ok()?;
+                let array = match usage {
+                    Use::Nothing => NONE,
+                    _ => object(array)?,
+                };
+                // Up to JDK 8 text is in `char[]`, where each takes one place.
+                let need = usage.need(used, is_wide(coder)?);
+                self.collections.push(Collection {
+                    object: number,
+                    array,
+                    used,
+                    need,
+                });
+            }
+            Form::Counted { size, cells, array } => {
+                if object(cells)? != NONE {
+                    return None;
+                }
+                let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
+                // No table has more buckets than an array has places.
+                let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
+                let (array, need) = (object(array)?, Use::EarlyTable.need(used, false));
+                self.collections.push(Collection {
+                    object: number,
+                    array,
+                    used,
+                    need,
+                });
+            }
+            Form::Deque { head, tail, array } => {
+                let array = object(array)?;
+                let len = snapshot.array_length(ObjectIndex(Some(array).filter(|&a| a != NONE)?));
+                let len = i64::from(len?).max(1);
+                let used = int(tail)?
+                    .checked_sub(int(head)?)?
+                    .rem_euclid(len)
+                    .cast_unsigned();
+                // One place is always free.
+                self.collections.push(Collection {
+                    object: number,
+                    array,
+                    used,
+                    need: used + 1,
+                });
+            }
+        }
+        Some(())
+    }
+}
+
+/// How many elements of some bytes come before those that are zero, all to the end.
+fn used(bytes: &[u8], size: usize) -> usize {
+    let (head, words) = bytes.split_at(bytes.len() % 8);
+    let zeros = words.rchunks_exact(8).take_while(|w| **w == [0; 8]).count();
+    let rest = &words[..words.len() - 8 * zeros];
+    let end = match rest.iter().rposition(|&b| b != 0) {
+        Some(last) => head.len() + last + 1,
+        None => head
+            .iter()
+            .rposition(|&b| b != 0)
+            .map_or(0, |last| last + 1),
+    };
+    end.div_ceil(size)
+}
+
+/// The elements in use, if so many are not that it is worth a word. They are of `size` bytes in the file, and of
+/// `width` in the heap.
+fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
+    let len = bytes.len() / size;
+    let half = bytes.get(len.div_ceil(2) * size..)?;
+    // Most arrays have something in their last word.
+    if half.iter().rev().take(8).any(|&b| b != 0) {
+        return None;
+    }
+    let used = used(bytes, size);
+    let unused = (len - used) * width;
+    let worth = unused as u64 >= LEAST_ROOM && used <= len / 2;
+    worth.then(|| u32::try_from(used).unwrap_or(u32::MAX))
+}
+
+/// The hash of an array of primitives; never 0.
+fn hash(kind: Kind, len: u32, elements: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u64(u64::from(len) << 8 | kind as u64);
+    hasher.write(elements);
+    hasher.finish().max(1)
+}
+
+impl Visitor for Part<'_> {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        let content = Body::Instance(class, body);
+        let index = self.snapshot.classes().by_id(ObjectId(class));
+        let form = index.and_then(|c| Some((c, self.forms[c.index()]?)));
+        let Some((index, form)) = form else {
+            self.numbering.counted(object.id, content);
+            return;
+        };
+        let number = self.numbering.of(object.id, content);
+        if self.counts(number) {
+            // A body that is too short says nothing.
+            let _ = self.read(number, index.0, form, body);
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+        let content = Body::Objects(class, elements);
+        let Some(used) = room(elements, self.snapshot.header().id_size, self.reference) else {
+            self.numbering.counted(object.id, content);
+            return;
+        };
+        let number = self.numbering.of(object.id, content);
+        if self.counts(number) {
+            self.room.push([number, used]);
+        }
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
+        let number = self
+            .numbering
+            .of(object.id, Body::Primitives(kind, len, elements));
+        let leaf = number.wrapping_sub(self.snapshot.split.inner);
+        // Android's stripped dumps have lengths only.
+        let told = len == 0 || !elements.is_empty();
+        if !told || (leaf as usize) >= self.snapshot.leaf_shapes.len() || !self.counts(number) {
+            return;
+        }
+        let size = kind.size(8);
+        let used = room(elements, size, size);
+        if let Some(used) = used {
+            self.room.push([number, used]);
+        }
+        self.hashes.push((leaf, hash(kind, len, elements)));
+    }
+}

@@ -1,0 +1,393 @@
+//! The dump's bytes: a mapped file, or what a gzip file decompresses to.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+
+use crate::bytes::disk::{Room, room};
+use crate::bytes::stamp::Stamp;
+use crate::bytes::{gzip, mem};
+use crate::error::{Error, Result, Warning};
+
+/// Decompressed dumps larger than this go to an unlinked temporary file.
+const IN_MEMORY: usize = 64 << 20;
+/// Bytes written to that file between two looks at how much room its disk has.
+const LOOK: u64 = 64 << 20;
+/// What every dump begins with.
+const MAGIC: &[u8] = b"JAVA PROFILE";
+/// Bytes kept of what is no dump, for the error to show.
+const SHOWN: usize = 128;
+
+/// The bytes of one dump.
+#[derive(Debug)]
+pub struct Source {
+    bytes: Bytes,
+    path: PathBuf,
+    file_bytes: u64,
+    warnings: Vec<Warning>,
+    /// Whether the file is compressed.
+    unpacked: bool,
+    /// Of an uncompressed file.
+    stamp: Option<Stamp>,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mmap),
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// Opens a dump. A gzip file (plain, or block-wise as `jcmd GC.heap_dump -gz` writes it, whose
+    /// blocks are decompressed in parallel) is decompressed first: in memory when small, else to
+    /// a temporary file that has no name and goes with this process.
+    ///
+    /// A small file may decompress to a thousand times its size (and a dump of large empty arrays
+    /// does). So nothing is decompressed, or read from a pipe, beyond the first bytes when those
+    /// are of no dump, and the disk of the temporary file keeps a gigabyte free, or a twentieth of
+    /// its size where that is less.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or read, or there is no room for the temporary file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let fail = |source| Error::Io {
+            path: path.to_path_buf(),
+            source,
+        };
+        let file = File::open(path).map_err(fail)?;
+        let meta = file.metadata().map_err(fail)?;
+        if meta.is_dir() {
+            return Err(fail(std::io::Error::other(
+                "is a directory, not a heap dump",
+            )));
+        }
+        let mapped = if meta.is_file() {
+            if meta.len() == 0 {
+                return Err(Error::NotADump("the file is empty".into()));
+            }
+            Bytes::Mapped(mem::map_file(&file).map_err(fail)?)
+        } else {
+            // A pipe (`<(zcat x)`) has no length and cannot be mapped.
+            let mut sink = Sink::new(path, |first| first == MAGIC || gzip::is_gzip(first));
+            let copied = std::io::copy(&mut &file, &mut sink);
+            sink.finish(copied)?.0
+        };
+        let mut source = Self::of(mapped, path.to_path_buf())?;
+        if let Bytes::Mapped(map) = &source.bytes
+            && meta.is_file()
+            && !source.unpacked
+        {
+            source.stamp = Stamp::new(&meta, map);
+        }
+        Ok(source)
+    }
+
+    /// A dump already in memory (tests, fuzzing).
+    ///
+    /// Bytes that decompress to nothing give an empty source with a warning.
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        let path = PathBuf::from("(memory)");
+        match Self::of(Bytes::Memory(bytes), path.clone()) {
+            Ok(source) => source,
+            Err(e) => Self {
+                bytes: Bytes::Memory(Vec::new()),
+                path,
+                file_bytes: 0,
+                warnings: vec![Warning::damage(0, e.to_string())],
+                unpacked: false,
+                stamp: None,
+            },
+        }
+    }
+
+    /// Decompresses what is compressed.
+    fn of(bytes: Bytes, path: PathBuf) -> Result<Self> {
+        let mut source = Self {
+            file_bytes: bytes.len() as u64,
+            bytes,
+            path,
+            warnings: Vec::new(),
+            unpacked: false,
+            stamp: None,
+        };
+        if gzip::is_gzip(&source) {
+            let mut sink = Sink::new(&source.path, |first| first == MAGIC);
+            let decompressed = gzip::decompress(&source, &mut sink);
+            let (bytes, warning) = sink.finish(decompressed)?;
+            source.bytes = bytes;
+            source.unpacked = true;
+            source.warnings.extend(warning.flatten());
+        }
+        Ok(source)
+    }
+
+    /// Where the dump was read from.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's size on disk, compressed if it is.
+    #[must_use]
+    pub const fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// What tells the file from others; `None` for what is compressed, a pipe, or in memory.
+    pub(crate) const fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref()
+    }
+
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Prepares a range for one sequential pass.
+    pub(crate) fn will_read(&self, offset: usize, len: usize) {
+        if let Bytes::Mapped(map) = &self.bytes {
+            mem::populate(map, offset, len);
+        }
+    }
+}
+
+impl Bytes {
+    fn len(&self) -> usize {
+        match self {
+            Self::Mapped(m) => m.len(),
+            Self::Memory(v) => v.len(),
+        }
+    }
+}
+
+impl std::ops::Deref for Source {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(m) => m,
+            Bytes::Memory(v) => v,
+        }
+    }
+}
+
+/// Collects decompressed bytes: in memory at first, in an unlinked file once they are many.
+struct Sink {
+    memory: Vec<u8>,
+    file: Option<File>,
+    path: PathBuf,
+    /// Whether a dump, or what else is expected, begins with these bytes.
+    expected: fn(&[u8]) -> bool,
+    /// The bytes begin with something else, and no more of them were taken.
+    foreign: bool,
+    written: u64,
+    looked: u64,
+    room: fn(&File) -> Option<Room>,
+}
+
+impl Sink {
+    fn new(path: &Path, expected: fn(&[u8]) -> bool) -> Self {
+        Self {
+            memory: Vec::new(),
+            file: None,
+            path: path.to_path_buf(),
+            expected,
+            foreign: false,
+            written: 0,
+            looked: 0,
+            room,
+        }
+    }
+
+    fn spill(&mut self) -> std::io::Result<()> {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(&self.memory)?;
+        self.written = self.memory.len() as u64;
+        self.memory = Vec::new();
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Whether so many bytes more leave the disk its reserve.
+    fn look(&mut self, more: u64) -> std::io::Result<()> {
+        let Some(room) = self.file.as_ref().and_then(self.room) else {
+            return Ok(());
+        };
+        let (free, reserve) = (room.free, room.reserve());
+        if free < reserve.saturating_add(more) {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::StorageFull,
+                format!(
+                    "the decompressed dump does not fit into the folder for temporary files, {}: {} bytes are written, and of the {free} left {reserve} are kept free; set TMPDIR to a folder on a larger disk",
+                    std::env::temp_dir().display(),
+                    self.written
+                ),
+            ));
+        }
+        self.looked = self.written;
+        Ok(())
+    }
+
+    /// What was collected, and how that ended: `None` when it was given up because the bytes are
+    /// of something else, which the header then shows.
+    fn finish<T>(self, ended: std::io::Result<T>) -> Result<(Bytes, Option<T>)> {
+        let fail = |source| Error::Io {
+            path: self.path.clone(),
+            source,
+        };
+        let ended = match ended {
+            Err(_) if self.foreign => None,
+            ended => Some(ended.map_err(fail)?),
+        };
+        let bytes = match self.file {
+            None if self.memory.is_empty() => {
+                return Err(Error::NotADump("the file is empty".into()));
+            }
+            None => Bytes::Memory(self.memory),
+            Some(file) => Bytes::Mapped(mem::map_file(&file).map_err(fail)?),
+        };
+        Ok((bytes, ended))
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        if self.file.is_none() && self.memory.len() < MAGIC.len() {
+            // Few at first, so that no more is kept of what is no dump.
+            let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
+            self.memory.extend_from_slice(part);
+            if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {
+                self.foreign = true;
+            }
+            return Ok(part.len());
+        }
+        if self.foreign {
+            // The header's error shows some of what is there instead.
+            self.memory.extend_from_slice(&buf[..buf.len().min(SHOWN)]);
+            return Err(std::io::Error::other("not a heap dump"));
+        }
+        if self.file.is_none() && self.memory.len() + buf.len() > IN_MEMORY {
+            self.spill()?;
+        }
+        if self.file.is_none() {
+            self.memory.extend_from_slice(buf);
+            return Ok(buf.len());
+        }
+        let more = buf.len() as u64;
+        if self.looked == 0 || self.written + more > self.looked + LOOK {
+            self.look(more + LOOK)?;
+        }
+        if let Some(file) = &mut self.file {
+            file.write_all(buf).map_err(|e| {
+                std::io::Error::new(
+                    e.kind(),
+                    format!("writing the decompressed dump to a temporary file: {e}"),
+                )
+            })?;
+        }
+        self.written += more;
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn sink() -> Sink {
+        Sink::new(Path::new("x.hprof.gz"), |first| first == MAGIC)
+    }
+
+    #[test]
+    fn nothing_is_taken_beyond_the_beginning_of_what_is_no_dump() {
+        for step in [1, 5, 4096] {
+            let mut sink = sink();
+            let mut endless = std::io::repeat(b'x');
+            let mut buffer = vec![0; step];
+            let mut taken = 0;
+            let ended = loop {
+                endless.read_exact(&mut buffer).unwrap();
+                match sink.write_all(&buffer) {
+                    Ok(()) => taken += step,
+                    Err(e) => break Err::<(), _>(e),
+                }
+                assert!(taken < 10_000);
+            };
+            let (bytes, ended) = sink.finish(ended).unwrap();
+            assert!(ended.is_none() && bytes.len() <= MAGIC.len() + SHOWN);
+        }
+    }
+
+    #[test]
+    fn what_is_a_dump_is_taken_whatever_the_pieces() {
+        let whole = [MAGIC, b" 1.0.2\0", &[7; 5000]].concat();
+        for step in [1, 5, 12, 13, 4096] {
+            let mut sink = sink();
+            for piece in whole.chunks(step) {
+                sink.write_all(piece).unwrap();
+            }
+            let (bytes, ended) = sink.finish(Ok(())).unwrap();
+            let Bytes::Memory(bytes) = bytes else {
+                panic!("few bytes stay in memory")
+            };
+            assert_eq!((bytes, ended), (whole.clone(), Some(())));
+        }
+    }
+
+    #[test]
+    fn the_disk_of_the_temporary_file_is_not_filled() {
+        let piece = vec![0; 1 << 20];
+        let filled = |room| {
+            let mut sink = sink();
+            sink.room = room;
+            sink.write_all(MAGIC).unwrap();
+            let ended = (0..200).try_for_each(|_| sink.write_all(&piece));
+            let written = sink.written;
+            sink.finish(ended).map(|_| written)
+        };
+        let written = filled(|_| None).unwrap();
+        assert_eq!(written, (200 << 20) + MAGIC.len() as u64);
+        let wide = filled(|_| {
+            Some(Room {
+                free: 2 << 30,
+                total: 1 << 40,
+            })
+        });
+        assert_eq!(wide.unwrap(), written);
+        // Less than the reserve of a large disk, and a disk that this file fills up.
+        let narrow: [fn(&File) -> Option<Room>; 2] = [
+            |_| {
+                Some(Room {
+                    free: 1 << 30,
+                    total: 1 << 40,
+                })
+            },
+            |file| {
+                let total = 256 << 20;
+                let free = total - file.metadata().unwrap().len();
+                Some(Room { free, total })
+            },
+        ];
+        for room in narrow {
+            let text = filled(room).unwrap_err().to_string();
+            assert!(
+                text.contains("does not fit") && text.contains("TMPDIR"),
+                "{text}"
+            );
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_disk_has_room() {
+        let Room { free, total } = room(&tempfile::tempfile().unwrap()).unwrap();
+        assert!(0 < free && free <= total);
+    }
+}

@@ -1,0 +1,348 @@
+//! Which objects the dominator computation has to look at.
+//!
+//! An object with one referrer is dominated by it, and there is nothing to compute. In a usual heap
+//! that is nearly every object. What remains is the core: objects with several referrers (joins),
+//! the objects that refer to joins, and all that lie above these by single referrers. Every
+//! dominator of a core object is in the core, so the core's dominators are those of the whole graph.
+//!
+//! Every object also refers to its class (which no row says: the class is known without), and that
+//! would put all objects into the core. But it
+//! takes few of these references to find a class object's dominator: those of some witnesses. The
+//! others change nothing when the dominator found also dominates them, which is checked for each
+//! one when the tree is laid out; where it does not hold, the objects become witnesses as well.
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use super::links::{Bits, CHUNK, Cells, Links, each_bit};
+use crate::bytes::mem::{self, Store};
+use crate::error::Result;
+use crate::ids::NONE;
+
+/// The note of an object with several referrers.
+pub(crate) const SEVERAL: u32 = NONE - 1;
+/// Objects with rows as long as this are taken into the core, so that the work below them can be
+/// split.
+pub(crate) const LONG_ROW: usize = 1 << 10;
+
+/// How witnesses are chosen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampling {
+    /// All objects that refer to a class object to which no more do than this.
+    pub(crate) rare: u32,
+    /// Of this many neighbours, the first that refers to each class object.
+    pub(crate) every: usize,
+    /// This many objects that are near to GC roots: what threads are working on is often of classes
+    /// whose other instances are elsewhere.
+    pub(crate) near: usize,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self {
+            rare: 1 << 10,
+            every: 1 << 10,
+            near: 1 << 14,
+        }
+    }
+}
+
+/// The core of a graph. The notes of its objects are 0, those of others their only referrer, or
+/// [`NONE`] where nothing refers to them.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) members: Bits,
+    /// Members with several referrers, and those that roots or weaker references hold.
+    pub(crate) joins: Bits,
+    /// Members whose references to class objects take part.
+    pub(crate) witnesses: Bits,
+    pub(crate) count: u32,
+    /// Members with long rows.
+    pub(crate) long: Vec<u32>,
+}
+
+impl Core {
+    /// Everything: nothing is left out of the computation.
+    pub(crate) fn all(links: &mut Links, store: &Store) -> Result<Self> {
+        let inner = links.split.inner;
+        let all = || -> Result<Bits> {
+            let mut bits = Bits::new(inner as usize, store)?;
+            bits.words_mut().fill(u64::MAX);
+            if let Some(last) = bits.words_mut().last_mut() {
+                *last = (1 << (inner % 64)) - 1;
+            }
+            Ok(bits)
+        };
+        let core = Self {
+            members: all()?,
+            joins: all()?,
+            witnesses: all()?,
+            count: inner,
+            long: Vec::new(),
+        };
+        let (cells, _) = links.shared();
+        (0..inner)
+            .into_par_iter()
+            .for_each(|o| cells.note(o).store(0, Ordering::Relaxed));
+        Ok(core)
+    }
+
+    /// Finds the core. `also` are witnesses that have proved necessary.
+    ///
+    /// Cost: two passes over all references.
+    pub(crate) fn find(
+        links: &mut Links,
+        class_of: &(impl Fn(u32) -> u32 + Sync),
+        also: &[u32],
+        sampling: Sampling,
+        store: &Store,
+    ) -> Result<Self> {
+        let inner = links.split.inner as usize;
+        let classes = links.split.classes;
+        let class_referrers = only_referrers(links, class_of);
+        let mut witnesses = Bits::new(inner, store)?;
+        near_roots(links, sampling.near, &mut witnesses);
+        also.iter().for_each(|&object| witnesses.insert(object));
+        let weaker = links.weaker.clone();
+        let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
+        let (cells, targets) = links.shared();
+        let held = roots
+            .into_iter()
+            .chain(weaker.iter().flatten().map(|e| e.1))
+            .filter(|&o| (o as usize) < inner);
+        held.chain(0..classes)
+            .for_each(|o| cells.note(o).store(SEVERAL, Ordering::Relaxed));
+        let mut joins = Bits::new(inner, store)?;
+        joins
+            .words_mut()
+            .par_iter_mut()
+            .enumerate()
+            .for_each(|(at, word)| {
+                let objects = (at * 64) as u32..((at + 1) * 64).min(inner) as u32;
+                for object in objects {
+                    let several = cells.number(object) == SEVERAL;
+                    *word |= u64::from(several) << (object % 64);
+                }
+            });
+        let mut members = Bits::new(inner, store)?;
+        let choice = Choice {
+            class_of,
+            class_referrers: &class_referrers,
+            sampling,
+        };
+        let long = mark(
+            cells,
+            targets,
+            &choice,
+            &joins,
+            &mut members,
+            &mut witnesses,
+        );
+        for &(from, _) in weaker.iter().flatten() {
+            members.insert(from);
+        }
+        close_upwards(cells, &joins, &mut members);
+        let count = members.count() as u32;
+        members.words().par_iter().enumerate().for_each(|(at, &w)| {
+            each_bit(at, w, |o| cells.note(o).store(0, Ordering::Relaxed));
+        });
+        Ok(Self {
+            members,
+            joins,
+            witnesses,
+            count,
+            long,
+        })
+    }
+}
+
+/// Notes for each object its only referrer, or [`SEVERAL`]. Returns how many references lead to each
+/// class object.
+fn only_referrers(links: &mut Links, class_of: &(impl Fn(u32) -> u32 + Sync)) -> Vec<u32> {
+    /// References ahead of the pass whose targets are fetched.
+    const AHEAD: usize = 32;
+    links.clear_notes();
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let (cells, targets) = links.shared();
+    let note = |from: u32, to: u32| {
+        let note = cells.note(to);
+        let old = note.load(Ordering::Relaxed);
+        if old == SEVERAL || old == from {
+            return;
+        }
+        let swapped = old == NONE
+            && note
+                .compare_exchange(NONE, from, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if !swapped {
+            // Nothing but another referrer's note can have come in between.
+            note.store(SEVERAL, Ordering::Relaxed);
+        }
+    };
+    let none = || vec![0_u32; classes as usize];
+    (0..cells.rows().div_ceil(CHUNK))
+        .into_par_iter()
+        .fold(none, |mut to_class, chunk| {
+            let first = chunk * CHUNK;
+            let last = (first + CHUNK).min(cells.rows());
+            let mut ring = [(0_u32, NONE); AHEAD];
+            let mut at = 0;
+            let mut begin = cells.begin(first as u32) as usize;
+            for from in first as u32..last as u32 {
+                let end = cells.begin(from + 1) as usize;
+                if let Some(referrers) = to_class.get_mut(class_of(from) as usize) {
+                    *referrers += 1;
+                }
+                for &to in &targets[begin..end] {
+                    if to < classes {
+                        to_class[to as usize] += 1;
+                    } else if to < inner && to != from {
+                        cells.fetch(to);
+                        let (from, to) = std::mem::replace(&mut ring[at], (from, to));
+                        at = (at + 1) % AHEAD;
+                        if to != NONE {
+                            note(from, to);
+                        }
+                    }
+                }
+                begin = end;
+            }
+            for (from, to) in ring {
+                if to != NONE {
+                    note(from, to);
+                }
+            }
+            to_class
+        })
+        .reduce(none, |mut sum, more| {
+            sum.iter_mut()
+                .zip(more)
+                .for_each(|(sum, more)| *sum += more);
+            sum
+        })
+}
+
+/// Makes the objects nearest to roots that are no classes witnesses, up to a limit.
+fn near_roots(links: &Links, limit: usize, witnesses: &mut Bits) {
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let roots = links.roots.iter().map(|r| r.0);
+    let mut found: Vec<u32> = Vec::new();
+    let mut add = |object: u32, found: &mut Vec<u32>| {
+        if object >= classes && object < inner && found.len() < limit && !witnesses.contains(object)
+        {
+            witnesses.insert(object);
+            found.push(object);
+        }
+    };
+    roots.for_each(|root| add(root, &mut found));
+    let mut at = 0;
+    while at < found.len() && found.len() < limit {
+        for &target in links.row(found[at]) {
+            add(target, &mut found);
+        }
+        at += 1;
+    }
+}
+
+/// What witnesses are chosen by.
+struct Choice<'a, F> {
+    class_of: &'a F,
+    /// How many references lead to each class object.
+    class_referrers: &'a [u32],
+    sampling: Sampling,
+}
+
+/// Marks what is in the core for its own sake, and chooses witnesses. Returns members with long
+/// rows.
+fn mark(
+    cells: Cells<'_>,
+    targets: &[u32],
+    choice: &Choice<'_, impl Fn(u32) -> u32 + Sync>,
+    joins: &Bits,
+    members: &mut Bits,
+    witnesses: &mut Bits,
+) -> Vec<u32> {
+    let rows = cells.rows();
+    let Choice {
+        class_of,
+        class_referrers,
+        sampling,
+    } = choice;
+    let (inner, classes) = (rows as u32, class_referrers.len() as u32);
+    let words = sampling.every.div_ceil(64);
+    let mut long: Vec<u32> = members
+        .words_mut()
+        .par_chunks_mut(words)
+        .zip(witnesses.words_mut().par_chunks_mut(words))
+        .enumerate()
+        .map_init(
+            || vec![usize::MAX; classes as usize],
+            |sampled, (chunk, (members, witnesses))| {
+                let mut long = Vec::new();
+                let first = chunk * words * 64;
+                let last = (first + words * 64).min(rows);
+                let mut begin = cells.begin(first.min(rows) as u32) as usize;
+                for object in first..last {
+                    let end = cells.begin(object as u32 + 1) as usize;
+                    let mut to_join = false;
+                    let mut is_chosen = |class: u32| {
+                        let seen = std::mem::replace(&mut sampled[class as usize], chunk);
+                        seen != chunk || class_referrers[class as usize] <= sampling.rare
+                    };
+                    let own = class_of(object as u32);
+                    let mut to_class = object < classes as usize || own != NONE && is_chosen(own);
+                    for &target in &targets[begin..end] {
+                        if target < classes {
+                            to_class |= is_chosen(target);
+                        } else if target < inner {
+                            to_join |= joins.contains(target);
+                        }
+                    }
+                    let at = (object - first) / 64;
+                    let bit = 1 << (object % 64);
+                    if to_class {
+                        witnesses[at] |= bit;
+                    }
+                    let is_long = end - begin >= LONG_ROW;
+                    if is_long {
+                        long.push(object as u32);
+                    }
+                    if to_join
+                        || is_long
+                        || witnesses[at] & bit != 0
+                        || joins.contains(object as u32)
+                    {
+                        members[at] |= bit;
+                    }
+                    begin = end;
+                }
+                long
+            },
+        )
+        .flatten_iter()
+        .collect();
+    long.sort_unstable();
+    long
+}
+
+/// Adds what lies above the members by single referrers.
+fn close_upwards(cells: Cells<'_>, joins: &Bits, members: &mut Bits) {
+    let shared = mem::as_atomic_u64(members.words_mut());
+    shared.par_iter().enumerate().for_each(|(at, word)| {
+        each_bit(at, word.load(Ordering::Relaxed), |object| {
+            let mut object = object;
+            while !joins.contains(object) {
+                object = cells.number(object);
+                if object == NONE {
+                    break;
+                }
+                let bit = 1 << (object % 64);
+                // Whoever set the bit goes on from there.
+                if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+                    break;
+                }
+            }
+        });
+    });
+}

@@ -1,0 +1,429 @@
+//! Through which field each object's dominator holds it.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use rayon::prelude::*;
+
+use crate::bytes::mem::{self, Array};
+use crate::dominators::tree::Node;
+use crate::error::Result;
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::records::classes::{Layout, Reference};
+use crate::records::outline::Segment;
+use crate::records::record::Kind;
+use crate::records::walk::{self, Object, Visitor, read_id};
+use crate::snapshot::Snapshot;
+
+/// How an object is held by the object that dominates it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Hold {
+    /// Not directly: several paths lead from the dominator to the object, and they share nothing.
+    Shared,
+    /// By an element of the array.
+    Element,
+    /// By an instance field: the class that declares it and its place among that class's fields.
+    Field(ClassIndex, u16),
+    /// By a static field of the class that the dominator stands for.
+    Static(ClassIndex, u16),
+    /// A class by its instance.
+    Class,
+    /// A class by its loader.
+    Loader,
+    /// A class by a subclass, or a loader, signer or domain by a class.
+    ClassPart,
+    /// A local variable, or another reference from a thread's stack.
+    Local,
+}
+
+/// For every object how its dominator holds it; see [`Snapshot::holders`].
+#[derive(Debug)]
+pub struct Holders {
+    /// By object number: 0 is unknown, then [`code`]s.
+    slots: Array<u16>,
+}
+
+/// What a slot holds besides the number of a reference field, counted down from the largest.
+mod code {
+    pub(super) const ELEMENT: u16 = u16::MAX;
+    pub(super) const CLASS: u16 = u16::MAX - 1;
+    pub(super) const LOADER: u16 = u16::MAX - 2;
+    pub(super) const CLASS_PART: u16 = u16::MAX - 3;
+    pub(super) const LOCAL: u16 = u16::MAX - 4;
+    /// The referent of a `java.lang.ref` object.
+    pub(super) const REFERENT: u16 = u16::MAX - 5;
+    pub(super) const LAST_FIELD: u16 = u16::MAX - 6;
+}
+
+impl Snapshot {
+    /// Finds for every reachable object the reference by which its dominator holds it; of several
+    /// the first in the order of the record.
+    ///
+    /// Cost: one pass over the file; two bytes an object.
+    ///
+    /// # Errors
+    /// When there is no memory for the result.
+    pub fn holders(&self) -> Result<Holders> {
+        let mut slots: Array<u16> = self.store.zeroed(self.object_count() as usize)?;
+        let shared = mem::as_atomic_u16(&mut slots);
+        self.class_objects_hold(shared);
+        self.pieces.par_iter().for_each(|piece| {
+            let Segment { start, end } = piece.segment;
+            self.dump.source.will_read(start, end - start);
+            match self.dump.header.id_size {
+                8 => self.hold_in::<8>(start, end, shared),
+                _ => self.hold_in::<4>(start, end, shared),
+            }
+        });
+        // What no record shows comes last, so that fields have precedence.
+        let threads: std::collections::HashMap<u32, ObjectIndex> = self
+            .roots
+            .iter()
+            .filter(|r| r.kind == crate::RootKind::Thread)
+            .filter_map(|r| Some((r.thread, self.find(r.id)?)))
+            .collect();
+        for root in self.roots.iter().filter(|r| r.kind.is_of_thread()) {
+            if let (Some(&thread), Some(object)) = (threads.get(&root.thread), self.find(root.id)) {
+                self.hold(shared, self.tree().node(thread), object.0, code::LOCAL);
+            }
+        }
+        for (i, class) in self.classes().iter().take(self.split.classes as usize) {
+            let loader = self.find(class.loader).and_then(|l| self.tree().node(l));
+            self.hold(shared, loader, i.0, code::LOADER);
+        }
+        Ok(Holders { slots })
+    }
+
+    /// Notes that a reference leads to `target`, if it comes from the target's dominator.
+    #[inline(always)]
+    fn hold(&self, slots: &[AtomicU16], from: Option<Node>, target: u32, code: u16) {
+        let Some(from) = from else { return };
+        if target != NONE && self.tree().dominator(ObjectIndex(target)) == Some(from) {
+            // Only the task that has the dominator's record writes here.
+            let slot = &slots[target as usize];
+            if slot.load(Ordering::Relaxed) == 0 {
+                slot.store(code, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Does [`Snapshot::hold`] for many references. Each needs four look-ups at places that have
+    /// nothing to do with each other, so they are done one stage after the other for the whole
+    /// batch, fetching what the next stage needs.
+    fn hold_batch(&self, slots: &[AtomicU16], batch: &mut Vec<Found>) {
+        for found in &mut *batch {
+            let number = self.number(found.id);
+            found.id = u64::from(number);
+            if number != NONE {
+                self.tree().fetch_dominator(ObjectIndex(number));
+                mem::prefetch(slots, number as usize);
+            }
+        }
+        for found in &*batch {
+            self.tree().fetch_parent(ObjectIndex(found.id as u32));
+        }
+        for found in batch.drain(..) {
+            self.hold(slots, Some(found.from), found.id as u32, found.code);
+        }
+    }
+
+    fn class_objects_hold(&self, slots: &[AtomicU16]) {
+        for (i, class) in self.classes().iter().take(self.split.classes as usize) {
+            let from = self.tree().node(ObjectIndex(i.0));
+            let refs = class.statics.iter().filter(|s| s.kind == Kind::Object);
+            for (k, field) in refs.enumerate().take(code::LAST_FIELD as usize) {
+                if let Some(target) = self.find(ObjectId(field.value)) {
+                    self.hold(slots, from, target.0, k as u16 + 1);
+                }
+            }
+            let superclass = class.superclass.map(|s| self.classes()[s].id);
+            let parts = class.others.iter().map(|&id| ObjectId(id));
+            for id in superclass.into_iter().chain([class.loader]).chain(parts) {
+                if let Some(target) = self.find(id) {
+                    self.hold(slots, from, target.0, code::CLASS_PART);
+                }
+            }
+        }
+    }
+
+    fn hold_in<const ID: usize>(&self, start: usize, end: usize, slots: &[AtomicU16]) {
+        let mut visitor = HoldVisitor::<ID> {
+            snapshot: self,
+            slots,
+            batch: Vec::with_capacity(BATCH),
+        };
+        // Damage was reported when the dump was opened.
+        let _ = walk::walk(&self.dump.source, start, end, ID, &mut visitor);
+        self.hold_batch(slots, &mut visitor.batch);
+    }
+
+    #[inline(always)]
+    fn number(&self, id: u64) -> u32 {
+        self.number_of(id)
+    }
+
+    /// How an object's dominator holds it.
+    #[must_use]
+    pub fn hold_of(&self, holders: &Holders, object: ObjectIndex) -> Hold {
+        let slot = holders.slots[object.index()];
+        match slot {
+            0 => Hold::Shared,
+            code::ELEMENT => Hold::Element,
+            code::CLASS => Hold::Class,
+            code::LOADER => Hold::Loader,
+            code::CLASS_PART => Hold::ClassPart,
+            code::LOCAL => Hold::Local,
+            _ => {
+                let dominator = self
+                    .tree()
+                    .dominator(object)
+                    .and_then(|d| self.tree().object(d));
+                dominator
+                    .and_then(|d| self.field_of(d, slot))
+                    .unwrap_or(Hold::Shared)
+            }
+        }
+    }
+
+    fn field_of(&self, holder: ObjectIndex, slot: u16) -> Option<Hold> {
+        let classes = self.classes();
+        if let Some(class) = self.represents(holder) {
+            let fields = classes[class].statics.iter().enumerate();
+            let (i, _) = fields
+                .filter(|(_, f)| f.kind == Kind::Object)
+                .nth(usize::from(slot) - 1)?;
+            return Some(Hold::Static(class, i as u16));
+        }
+        let class = self.class_of(holder)?;
+        let mut left = usize::from(slot) - 1;
+        for c in classes.chain(class) {
+            for (i, field) in classes[c]
+                .fields
+                .iter()
+                .enumerate()
+                .filter(|(_, f)| f.kind == Kind::Object)
+            {
+                let is_referent =
+                    &*field.name == "referent" && &*classes[c].name == "java.lang.ref.Reference";
+                if is_referent {
+                    if slot == code::REFERENT {
+                        return Some(Hold::Field(c, i as u16));
+                    }
+                } else if left == 0 && slot != code::REFERENT {
+                    return Some(Hold::Field(c, i as u16));
+                } else {
+                    left = left.wrapping_sub(1);
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Holders {
+    /// A value that is equal for two objects of one dominator class exactly when [`Snapshot::hold_of`]
+    /// is: cheaper to compare than the hold itself.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, object: ObjectIndex) -> u16 {
+        self.slots[object.index()]
+    }
+}
+
+/// References handled together.
+const BATCH: usize = 256;
+
+/// A reference found in a record: which node has it, and how it is coded.
+#[derive(Clone, Copy)]
+struct Found {
+    from: Node,
+    /// The target's id, then its number.
+    id: u64,
+    code: u16,
+}
+
+struct HoldVisitor<'a, const ID: usize> {
+    snapshot: &'a Snapshot,
+    slots: &'a [AtomicU16],
+    batch: Vec<Found>,
+}
+
+impl<const ID: usize> HoldVisitor<'_, ID> {
+    #[inline(always)]
+    fn node(&self, id: u64) -> Option<Node> {
+        let number = self.snapshot.number(id);
+        if number < self.snapshot.split.inner {
+            self.snapshot.tree().node(ObjectIndex(number))
+        } else {
+            None
+        }
+    }
+
+    #[inline(always)]
+    fn found(&mut self, from: Node, id: u64, code: u16) {
+        if id == 0 {
+            return;
+        }
+        self.snapshot.map.fetch(id);
+        self.batch.push(Found { from, id, code });
+        if self.batch.len() == BATCH {
+            self.snapshot.hold_batch(self.slots, &mut self.batch);
+        }
+    }
+}
+
+impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class_id: u64, body: &[u8]) {
+        let s = self.snapshot;
+        let Some(node) = self.node(object.id) else {
+            return;
+        };
+        let classes = &s.dump.classes;
+        let Some(class) = classes.by_id(ObjectId(class_id)) else {
+            return;
+        };
+        let layout = classes.layout(class.0);
+        for (k, &at) in classes
+            .ref_offsets(layout)
+            .iter()
+            .enumerate()
+            .take(code::LAST_FIELD as usize)
+        {
+            let at = at as usize;
+            if at + ID <= body.len() {
+                self.found(node, read_id::<ID>(body, at), k as u16 + 1);
+            }
+        }
+        let at = layout.referent as usize;
+        if layout.referent != Layout::NO_REFERENT && at + ID <= body.len() {
+            let retains = match s.options.refs {
+                crate::Refs::All => true,
+                crate::Refs::Soft => {
+                    !matches!(layout.reference, Reference::Weak | Reference::Phantom)
+                }
+                crate::Refs::Strong => layout.reference == Reference::No,
+            };
+            if retains {
+                self.found(node, read_id::<ID>(body, at), code::REFERENT);
+            }
+        }
+        if class.0 < s.split.classes && !classes[class].loader.is_null() {
+            s.hold(self.slots, Some(node), class.0, code::CLASS);
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class_id: u64, elements: &[u8]) {
+        let s = self.snapshot;
+        let Some(node) = self.node(object.id) else {
+            return;
+        };
+        for element in elements.chunks_exact(ID) {
+            self.found(node, read_id::<ID>(element, 0), code::ELEMENT);
+        }
+        if let Some(class) = s.dump.classes.by_id(ObjectId(class_id))
+            && class.0 < s.split.classes
+        {
+            s.hold(self.slots, Some(node), class.0, code::CLASS);
+        }
+    }
+}
+
+/// An object that a node dominates immediately.
+#[derive(Clone, Copy, Debug)]
+pub struct Dominated {
+    /// The node that dominates it.
+    pub above: Node,
+    /// Its own node, unless it is a leaf.
+    pub node: Option<Node>,
+    /// The object.
+    pub object: ObjectIndex,
+    /// Its class, `None` for class objects.
+    pub class: Option<ClassIndex>,
+    /// Its shallow size.
+    pub shallow_bytes: u64,
+    /// What it retains.
+    pub retained_bytes: u64,
+    /// See [`Holders::key`].
+    pub key: u16,
+}
+
+impl Snapshot {
+    /// Visits everything that the nodes dominate immediately. Where `visit` returns true for an
+    /// object, it goes on with what that object dominates.
+    ///
+    /// Cost: linear, with what is needed of each object fetched before it is visited.
+    pub fn dominated(
+        &self,
+        holders: &Holders,
+        nodes: &[Node],
+        mut visit: impl FnMut(Dominated) -> bool,
+    ) {
+        const AHEAD: usize = 16;
+        let tree = self.tree();
+        let mut followed: Vec<Node> = Vec::new();
+        let mut batch: Vec<(Node, Option<Node>, ObjectIndex)> = Vec::with_capacity(2 * BATCH);
+        let mut flush = |batch: &mut Vec<(Node, Option<Node>, ObjectIndex)>,
+                         followed: &mut Vec<Node>| {
+            for (above, node, object) in batch.drain(..) {
+                let (class, shallow_bytes) = self.class_and_size(object);
+                let retained_bytes = node.map_or(shallow_bytes, |n| tree.retained_bytes(n));
+                let key = holders.key(object);
+                let child = Dominated {
+                    above,
+                    node,
+                    object,
+                    class,
+                    shallow_bytes,
+                    retained_bytes,
+                    key,
+                };
+                if visit(child) {
+                    followed.extend(node);
+                }
+            }
+        };
+        let mut next = 0;
+        loop {
+            let above = if next < nodes.len() {
+                if let Some(&soon) = nodes.get(next + AHEAD) {
+                    tree.fetch_children(soon);
+                }
+                next += 1;
+                nodes[next - 1]
+            } else {
+                if followed.is_empty() {
+                    flush(&mut batch, &mut followed);
+                }
+                match followed.pop() {
+                    Some(node) => node,
+                    None => break,
+                }
+            };
+            let inner = tree
+                .children(above)
+                .filter_map(|n| Some((Some(n), tree.object(n)?)));
+            for (node, object) in inner.chain(tree.leaves(above).map(|o| (None, o))) {
+                self.fetch_shape(object);
+                mem::prefetch(&holders.slots, object.index());
+                batch.push((above, node, object));
+                if batch.len() == batch.capacity() {
+                    flush(&mut batch, &mut followed);
+                }
+            }
+        }
+    }
+
+    /// Asks for what [`Snapshot::class_and_size`] looks at.
+    #[inline(always)]
+    pub(crate) fn fetch_shape(&self, object: ObjectIndex) {
+        if object.0 >= self.split.inner {
+            mem::prefetch(&self.leaf_shapes, (object.0 - self.split.inner) as usize);
+        } else {
+            mem::prefetch(
+                &self.inner_shapes,
+                object.0.wrapping_sub(self.split.classes) as usize,
+            );
+        }
+    }
+}

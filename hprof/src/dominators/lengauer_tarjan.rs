@@ -1,0 +1,512 @@
+//! Immediate dominators by the simple variant of Lengauer and Tarjan's algorithm ("A fast
+//! algorithm for finding dominators in a flowgraph", 1979), in preorder space and iterative.
+//!
+//! The variant with path compression alone is O(m log n), and on heaps nearly linear; the
+//! semi-NCA alternative is quadratic on long queues that a table also holds, a common leak.
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::bytes::mem::{self, Array, Store};
+use crate::dominators::core::Core;
+use crate::dominators::links::{Links, each_bit};
+use crate::dominators::search::{self, Search};
+use crate::error::Result;
+use crate::graph::heap_graph::HeapGraph;
+use crate::ids::NONE;
+use crate::progress::Progress;
+
+/// Immediate dominators of all reached members of the core. Their numbers are their notes.
+#[derive(Debug)]
+pub(crate) struct Dominators {
+    /// For each number the immediate dominator's, which is smaller; 0 is the super-root.
+    pub(crate) idom: Array<u32>,
+    /// The last number of each strength of reachability: strong, then soft, then final.
+    pub(crate) levels: [u32; 3],
+    pub(crate) core: Core,
+}
+
+/// Computes dominators over strong references, then extends them to what only soft references and
+/// then only finalizers reach.
+///
+/// Cost: O(m log n) time in the core; four 32-bit numbers for each of its objects.
+pub(crate) fn dominators(
+    links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+    core: Core,
+    store: &Store,
+    progress: &dyn Progress,
+) -> Result<Dominators> {
+    let Search {
+        parent,
+        reached: strong,
+    } = store.preparing(later_bytes(links, &core), || {
+        search::search(links, class_of, &core, store)
+    })?;
+    progress.phase("finding dominators", 0);
+    let predecessors = Predecessors::new(links, class_of, &core, strong, store)?;
+    mem::trim_heap();
+    let idom = immediate(predecessors, parent, strong, store)?;
+    let mut all = Dominators {
+        idom,
+        levels: [strong; 3],
+        core,
+    };
+    for level in 1..=2 {
+        extend(links, class_of, &mut all, level, store)?;
+        all.levels[level..].fill(all.idom.len() as u32 - 1);
+    }
+    Ok(all)
+}
+
+/// Memory that is sure to be needed after the search: for the vertices of the core, or for the
+/// tree.
+fn later_bytes(links: &Links, core: &Core) -> u64 {
+    (u64::from(core.count) * 20).max(u64::from(links.split.inner) * 12)
+}
+
+/// References to joins among reached members, by target.
+struct Predecessors {
+    offsets: Array<u32>,
+    sources: Array<u32>,
+}
+
+impl Predecessors {
+    fn new(
+        links: &mut Links,
+        class_of: &(impl Fn(u32) -> u32 + Sync),
+        core: &Core,
+        reached: u32,
+        store: &Store,
+    ) -> Result<Self> {
+        let mut offsets: Array<u32> = store.zeroed(reached as usize + 2)?;
+        {
+            let counts = mem::as_atomic_u32(&mut offsets);
+            for_each_edge(links, class_of, core, counts, |_, to| {
+                counts[to as usize].fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        let mut sum = 0;
+        for offset in offsets.iter_mut() {
+            sum += *offset;
+            *offset = sum;
+        }
+        let mut sources: Array<u32> = store.zeroed(sum as usize)?;
+        {
+            // Filled from each row's end, so that afterwards the offsets are the rows' beginnings.
+            let cursors = mem::as_atomic_u32(&mut offsets);
+            let out = mem::as_atomic_u32(&mut sources);
+            for_each_edge(links, class_of, core, cursors, |from, to| {
+                let at = cursors[to as usize].fetch_sub(1, Ordering::Relaxed) - 1;
+                out[at as usize].store(from, Ordering::Relaxed);
+            });
+        }
+        Ok(Self { offsets, sources })
+    }
+
+    #[inline(always)]
+    fn of(&self, node: u32) -> std::ops::Range<usize> {
+        self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize
+    }
+}
+
+/// Visits each reference to a join, from number to number; `out` is what the visits write to, at
+/// the target's number. Objects are fetched some references ahead, and later what is written to: an
+/// atomic operation that misses the cache holds up all that follow it.
+fn for_each_edge<T: Sync>(
+    links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+    core: &Core,
+    out: &[T],
+    visit: impl Fn(u32, u32) + Sync,
+) {
+    const AHEAD: usize = 32;
+    /// Words of the core's bitmap handled by one task.
+    const WORDS: usize = 1 << 8;
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
+    let (cells, targets) = links.shared();
+    core.members
+        .words()
+        .par_chunks(WORDS)
+        .enumerate()
+        .for_each(|(chunk, words)| {
+            let mut objects = [(0_u32, NONE); AHEAD];
+            let mut numbers = [(0_u32, NONE); AHEAD];
+            let (mut at, mut due) = (0, 0);
+            let mut finish = |from: u32, to: u32| {
+                if to != NONE {
+                    mem::prefetch(out, to as usize);
+                }
+                let (from, to) = std::mem::replace(&mut numbers[due], (from, to));
+                due = (due + 1) % AHEAD;
+                if to != NONE {
+                    visit(from, to);
+                }
+            };
+            let mut number = |from: u32, object: u32| {
+                if object != NONE {
+                    let to = cells.number(object);
+                    if to != from {
+                        finish(from, to);
+                    }
+                }
+            };
+            for (i, &word) in words.iter().enumerate() {
+                each_bit(chunk * WORDS + i, word, |object| {
+                    let from = cells.number(object);
+                    if from == 0 {
+                        return;
+                    }
+                    let with_classes = core.witnesses.contains(object);
+                    let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
+                    let class = if with_classes { class_of(object) } else { NONE };
+                    for target in targets[row].iter().copied().chain([class]) {
+                        let counts = if target < classes {
+                            with_classes
+                        } else {
+                            target < inner && core.joins.contains(target)
+                        };
+                        if counts {
+                            cells.fetch(target);
+                            let (from, object) =
+                                std::mem::replace(&mut objects[at], (from, target));
+                            at = (at + 1) % AHEAD;
+                            number(from, object);
+                        }
+                    }
+                });
+            }
+            for (from, object) in objects {
+                number(from, object);
+            }
+            for _ in 0..AHEAD {
+                finish(0, NONE);
+            }
+        });
+    for root in roots {
+        if root < inner && core.members.contains(root) && cells.number(root) != 0 {
+            visit(0, cells.number(root));
+        }
+    }
+}
+
+/// The algorithm proper, over numbers.
+fn immediate(
+    predecessors: Predecessors,
+    parent: Array<u32>,
+    reached: u32,
+    store: &Store,
+) -> Result<Array<u32>> {
+    let count = reached as usize + 1;
+    // The parents' memory grows into the vertices', from the last to the first.
+    let mut vertices = parent;
+    vertices.resize(count * 4)?;
+    {
+        let fields = &mut vertices[..];
+        for w in (0..count).rev() {
+            let ancestor = fields[w];
+            fields[w * 4..w * 4 + 4].copy_from_slice(&[ancestor, w as u32, 0, 0]);
+        }
+    }
+    let vertices: &mut [Vertex] = bytemuck::cast_slice_mut(&mut vertices);
+    {
+        let sources = &predecessors.sources[..];
+        let mut forest = Forest {
+            vertices,
+            path: Vec::new(),
+        };
+        for w in (1..=reached).rev() {
+            let p = forest.vertices[w as usize].ancestor;
+            let mut best = p;
+            for at in predecessors.of(w).rev() {
+                if at >= AHEAD {
+                    mem::prefetch(forest.vertices, sources[at - AHEAD] as usize);
+                }
+                let v = sources[at];
+                // A smaller number is an unlinked vertex: its own semidominator so far.
+                best = best.min(if v <= w { v } else { forest.eval(v, w) });
+            }
+            let vertices = &mut *forest.vertices;
+            vertices[w as usize].semi = best;
+            vertices[w as usize].idom = if best == p || best == 0 {
+                best
+            } else {
+                std::mem::replace(&mut vertices[best as usize].idom, w)
+            };
+            // From here on w is linked to p: empty p's bucket. Zero is no member of any bucket.
+            if p != 0 {
+                let mut v = std::mem::take(&mut vertices[p as usize].idom);
+                while v != 0 {
+                    let Vertex {
+                        idom: next, semi, ..
+                    } = forest.vertices[v as usize];
+                    let u = forest.eval_vertex(v, w - 1);
+                    let dominator = if forest.vertices[u as usize].semi < semi {
+                        u
+                    } else {
+                        p
+                    };
+                    forest.vertices[v as usize].idom = dominator;
+                    v = next;
+                }
+            }
+        }
+    }
+    drop(predecessors);
+    let mut idom: Array<u32> = store.zeroed(count)?;
+    let idoms = &mut idom[..];
+    for (w, vertex) in vertices.iter().enumerate().skip(1) {
+        idoms[w] = if vertex.idom == vertex.semi {
+            vertex.idom
+        } else {
+            idoms[vertex.idom as usize]
+        };
+    }
+    Ok(idom)
+}
+
+/// How many predecessors ahead their vertices are fetched.
+const AHEAD: usize = 24;
+
+/// All that is known of a vertex, in a quarter of a cache line.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Vertex {
+    /// The parent in the search tree, later an ancestor nearer to the root.
+    ancestor: u32,
+    /// The vertex of smallest semidominator between here and the ancestor.
+    label: u32,
+    semi: u32,
+    /// In turn the vertex's bucket (while it is unprocessed), its link in a bucket, its dominator.
+    idom: u32,
+}
+
+/// The link-eval forest. A vertex is linked once it is larger than a limit that moves down.
+struct Forest<'a> {
+    vertices: &'a mut [Vertex],
+    path: Vec<u32>,
+}
+
+impl Forest<'_> {
+    /// The smallest semidominator on the path from `v` up to its tree's root, where vertices above
+    /// `limit` are linked.
+    #[inline]
+    fn eval(&mut self, v: u32, limit: u32) -> u32 {
+        let label = self.eval_vertex(v, limit);
+        self.vertices[label as usize].semi
+    }
+
+    /// The vertex that has it. Compresses the path.
+    #[inline]
+    fn eval_vertex(&mut self, v: u32, limit: u32) -> u32 {
+        let vertices = &mut *self.vertices;
+        let mut up = vertices[v as usize].ancestor;
+        if up <= limit {
+            return vertices[v as usize].label;
+        }
+        let mut top = v;
+        self.path.clear();
+        while up > limit {
+            self.path.push(top);
+            top = up;
+            up = vertices[top as usize].ancestor;
+        }
+        let mut best = vertices[top as usize].label;
+        let mut best_semi = vertices[best as usize].semi;
+        for &x in self.path.iter().rev() {
+            let own = vertices[x as usize].label;
+            let own_semi = vertices[own as usize].semi;
+            if best_semi < own_semi {
+                vertices[x as usize].label = best;
+            } else {
+                (best, best_semi) = (own, own_semi);
+            }
+            vertices[x as usize].ancestor = up;
+        }
+        vertices[v as usize].label
+    }
+}
+
+/// Extends the dominators to objects that only weaker references reach.
+///
+/// Such objects refer to nothing that changes a stronger object's dominators, since a weaker path
+/// never counts beside a stronger one. And all that the stronger part says about their dominators
+/// is in its dominator tree. So a small graph has the same answer: the dominator tree's part above
+/// the reference objects, and the newly reached objects.
+fn extend(
+    links: &mut Links,
+    class_of: &impl Fn(u32) -> u32,
+    all: &mut Dominators,
+    level: usize,
+    store: &Store,
+) -> Result<()> {
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let core = &all.core;
+    let is_member = |object: u32| object < inner && core.members.contains(object);
+    let base = all.idom.len() as u32 - 1;
+    let seeds: Vec<(u32, u32)> = links.weaker[level - 1]
+        .iter()
+        .copied()
+        .filter(|&(from, to)| links.note(from) != 0 && is_member(to) && links.note(to) == 0)
+        .collect();
+    if seeds.is_empty() {
+        return Ok(());
+    }
+    // What the new objects are and what they refer to among each other.
+    let mut found: Vec<u32> = Vec::new();
+    for &(_, to) in &seeds {
+        if links.note(to) == 0 {
+            found.push(to);
+            links.set_note(to, base + found.len() as u32);
+        }
+    }
+    let mut weaker: Vec<(u32, u32)> = links.weaker[..level].concat();
+    weaker.sort_unstable();
+    let mut edges: Vec<(u32, u32)> = Vec::new();
+    let mut at = 0;
+    while at < found.len() {
+        let object = found[at];
+        let from = base + 1 + at as u32;
+        let first = weaker.partition_point(|e| e.0 < object);
+        let referents = weaker[first..]
+            .iter()
+            .take_while(|e| e.0 == object)
+            .map(|e| e.1);
+        let is_witness = core.witnesses.contains(object);
+        let held: Vec<u32> = links
+            .row(object)
+            .iter()
+            .copied()
+            .chain(referents)
+            .chain([class_of(object)].into_iter().filter(|_| is_witness))
+            .filter(|&target| is_member(target))
+            .collect();
+        for target in held {
+            let mut to = links.note(target);
+            if to == 0 {
+                found.push(target);
+                to = base + found.len() as u32;
+                links.set_note(target, to);
+            } else if target < classes && !is_witness {
+                continue;
+            }
+            if to > base {
+                edges.push((from, to));
+            }
+        }
+        at += 1;
+    }
+    // The part of the dominator tree above the references.
+    let mut above: Vec<u32> = Vec::new();
+    for &(from, to) in &seeds {
+        let from = links.note(from);
+        above.push(from);
+        edges.push((from, links.note(to)));
+    }
+    above.sort_unstable();
+    above.dedup();
+    let mut work = above.clone();
+    let mut known: std::collections::HashSet<u32> = above.iter().copied().collect();
+    while let Some(node) = work.pop() {
+        let dominator = all.idom[node as usize];
+        if dominator != 0 && known.insert(dominator) {
+            work.push(dominator);
+            above.push(dominator);
+        }
+    }
+    above.sort_unstable();
+    edges.extend(above.iter().map(|&n| (all.idom[n as usize], n)));
+    // Small numbers: first those above, then the new ones.
+    let small = |n: u32| -> u32 {
+        if n > base {
+            above.len() as u32 + (n - base - 1)
+        } else {
+            above.partition_point(|&a| a < n) as u32
+        }
+    };
+    let mut roots: Vec<u32> = Vec::new();
+    let mut rows: Vec<(u32, u32)> = Vec::with_capacity(edges.len());
+    for (from, to) in edges {
+        if from == 0 {
+            roots.push(small(to))
+        } else {
+            rows.push((small(from), small(to)))
+        }
+    }
+    rows.sort_unstable();
+    rows.dedup();
+    roots.sort_unstable();
+    let nodes = above.len() + found.len();
+    let mut little = Links::new(HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?)?;
+    let whole = Core::all(&mut little, store)?;
+    let search = search::search(&mut little, &|_| NONE, &whole, store)?;
+    let reached = search.reached;
+    let predecessors = Predecessors::new(&mut little, &|_| NONE, &whole, reached, store)?;
+    let idom = immediate(predecessors, search.parent, reached, store)?;
+    // New objects are numbered in the small search's order, so that dominators stay smaller.
+    let mut order: Vec<u32> = vec![NONE; reached as usize + 1];
+    for node in 0..nodes as u32 {
+        let n = little.note(node);
+        if n != 0 {
+            order[n as usize] = node;
+        }
+    }
+    let mut outer: Vec<u32> = vec![0; reached as usize + 1];
+    let mut next = base;
+    all.idom.resize(base as usize + 1 + found.len())?;
+    for n in 1..=reached as usize {
+        let node = order[n] as usize;
+        outer[n] = match above.get(node) {
+            Some(&a) => a,
+            None => {
+                next += 1;
+                links.set_note(found[node - above.len()], next);
+                all.idom[next as usize] = outer[idom[n] as usize];
+                next
+            }
+        };
+    }
+    Ok(())
+}
+
+impl HeapGraph {
+    /// A graph of `nodes` objects that all may hold references, from edges sorted by source.
+    pub(crate) fn from_rows(
+        nodes: u32,
+        rows: &[(u32, u32)],
+        roots: &[u32],
+        store: &Store,
+    ) -> Result<Self> {
+        let mut offsets: Array<u32> = store.zeroed(nodes as usize + 1)?;
+        for &(from, _) in rows {
+            offsets[from as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for offset in offsets.iter_mut() {
+            sum += *offset;
+            *offset = sum;
+        }
+        let mut targets: Array<u32> = store.zeroed(rows.len())?;
+        for (slot, row) in targets.iter_mut().zip(rows) {
+            *slot = row.1;
+        }
+        let split = crate::graph::address::Split {
+            classes: 0,
+            inner: nodes,
+        };
+        let roots = roots
+            .iter()
+            .map(|&r| (r, crate::RootKind::Unknown))
+            .collect();
+        Ok(Self {
+            offsets,
+            targets,
+            split,
+            objects: nodes,
+            roots,
+            weaker: [Vec::new(), Vec::new()],
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! The heap graph as the analysis works on it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
+use crate::bytes::mem::{self, Array, Store};
+use crate::error::Result;
+use crate::graph::address::Split;
+use crate::graph::heap_graph::HeapGraph;
+use crate::ids::NONE;
+use crate::records::walk::RootKind;
+
+/// A [`HeapGraph`] whose objects have a note each, beside the place where their row begins: one
+/// cache miss brings both.
+#[derive(Debug)]
+pub(crate) struct Links {
+    /// For each object with references where its row begins, and its note; one more for the end of
+    /// the last row.
+    cells: Array<u32>,
+    pub(crate) targets: Array<u32>,
+    pub(crate) split: Split,
+    pub(crate) roots: Vec<(u32, RootKind)>,
+    /// Soft, then final referents: source, target.
+    pub(crate) weaker: [Vec<(u32, u32)>; 2],
+}
+
+/// Objects handled by one task.
+pub(crate) const CHUNK: usize = 1 << 14;
+
+impl Links {
+    /// Takes a graph's arrays. The notes are [`NONE`].
+    ///
+    /// Cost: one pass over the rows' beginnings, in place.
+    pub(crate) fn new(graph: HeapGraph) -> Result<Self> {
+        let HeapGraph {
+            offsets,
+            targets,
+            split,
+            roots,
+            weaker,
+            ..
+        } = graph;
+        let mut cells = offsets;
+        let count = cells.len();
+        cells.resize(count * 2)?;
+        let both = &mut cells[..];
+        for at in (0..count).rev() {
+            (both[at * 2], both[at * 2 + 1]) = (both[at], NONE);
+        }
+        Ok(Self {
+            cells,
+            targets,
+            split,
+            roots,
+            weaker,
+        })
+    }
+
+    /// Rows and notes, to be written by several threads, and the rows' targets.
+    pub(crate) fn shared(&mut self) -> (Cells<'_>, &[u32]) {
+        (Cells(mem::as_atomic_u32(&mut self.cells)), &self.targets)
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin(&self, object: u32) -> usize {
+        self.cells[object as usize * 2] as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn note(&self, object: u32) -> u32 {
+        self.cells[object as usize * 2 + 1]
+    }
+
+    pub(crate) fn set_note(&mut self, object: u32, note: u32) {
+        self.cells[object as usize * 2 + 1] = note;
+    }
+
+    #[inline]
+    pub(crate) fn row(&self, object: u32) -> &[u32] {
+        &self.targets[self.begin(object)..self.begin(object + 1)]
+    }
+
+    /// Sets all notes to [`NONE`].
+    pub(crate) fn clear_notes(&mut self) {
+        self.cells
+            .par_chunks_mut(CHUNK * 2)
+            .for_each(|cells| cells.iter_mut().skip(1).step_by(2).for_each(|n| *n = NONE));
+    }
+
+    /// The notes alone.
+    pub(crate) fn into_notes(self) -> Result<Array<u32>> {
+        let mut cells = self.cells;
+        let count = self.split.inner as usize;
+        let both = &mut cells[..];
+        for at in 0..count {
+            both[at] = both[at * 2 + 1];
+        }
+        cells.cut(count)?;
+        Ok(cells)
+    }
+}
+
+/// The rows and notes of [`Links`].
+#[derive(Clone, Copy)]
+pub(crate) struct Cells<'a>(&'a [AtomicU32]);
+
+impl<'a> Cells<'a> {
+    /// Number of objects that have a row.
+    pub(crate) fn rows(self) -> usize {
+        self.0.len() / 2 - 1
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin(self, object: u32) -> u32 {
+        self.0[object as usize * 2].load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn note(self, object: u32) -> &'a AtomicU32 {
+        &self.0[object as usize * 2 + 1]
+    }
+
+    #[inline(always)]
+    pub(crate) fn number(self, object: u32) -> u32 {
+        self.note(object).load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn fetch(self, object: u32) {
+        mem::prefetch(self.0, object as usize * 2);
+    }
+}
+
+/// Objects that a traversal will come to. It would be one long chain of cache misses unless they
+/// were fetched before: first where an object's row begins, and some objects later, when that has
+/// arrived, the row itself.
+pub(crate) struct Soon<'a> {
+    cells: Cells<'a>,
+    targets: &'a [u32],
+    ring: [u32; Soon::DELAY],
+    at: usize,
+}
+
+impl<'a> Soon<'a> {
+    const DELAY: usize = 4;
+
+    pub(crate) fn new(cells: Cells<'a>, targets: &'a [u32]) -> Self {
+        Self {
+            cells,
+            targets,
+            ring: [0; Self::DELAY],
+            at: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn fetch(&mut self, object: u32) {
+        self.cells.fetch(object);
+        let ready = std::mem::replace(&mut self.ring[self.at], object);
+        self.at = (self.at + 1) % Self::DELAY;
+        mem::prefetch(self.targets, self.cells.begin(ready) as usize);
+    }
+}
+
+/// One bit for each object.
+#[derive(Debug)]
+pub(crate) struct Bits(Array<u64>);
+
+impl Bits {
+    pub(crate) fn new(objects: usize, store: &Store) -> Result<Self> {
+        Ok(Self(store.zeroed(objects / 64 + 1)?))
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains(&self, object: u32) -> bool {
+        self.0[object as usize / 64] & 1 << (object % 64) != 0
+    }
+
+    pub(crate) fn insert(&mut self, object: u32) {
+        self.0[object as usize / 64] |= 1 << (object % 64);
+    }
+
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.0
+    }
+
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.0
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.par_iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+}
+
+/// Visits the set bits of one word, the `at`th.
+#[inline(always)]
+pub(crate) fn each_bit(at: usize, mut word: u64, mut visit: impl FnMut(u32)) {
+    while word != 0 {
+        visit((at * 64) as u32 + word.trailing_zeros());
+        word &= word - 1;
+    }
+}

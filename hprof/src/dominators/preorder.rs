@@ -1,0 +1,558 @@
+//! All reached objects that hold references in the preorder of the dominator tree.
+//!
+//! The core's part of the tree is known. Every other object hangs on its only referrer, and so on a
+//! member of the core, behind which it comes in the order, before the next member. So each task
+//! follows the rows of some members, and the tasks' results stand one after the other.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::bytes::mem::{self, Array, Store};
+use crate::dominators::core::{Core, LONG_ROW};
+use crate::dominators::lengauer_tarjan::Dominators;
+use crate::dominators::links::{CHUNK, Cells, Links, Soon, each_bit};
+use crate::dominators::search::AHEAD;
+use crate::error::Result;
+use crate::ids::NONE;
+
+/// Objects with references that only soft references reach, and those that only finalizers do.
+pub(super) type Weak = [Vec<u32>; 2];
+
+/// The tree's nodes; the first is the super-root.
+pub(super) struct Preorder {
+    /// The object at each place, [`NONE`] at the first.
+    pub(super) object: Array<u32>,
+    /// The place above.
+    pub(super) parent: Array<u32>,
+    pub(super) weak: Weak,
+}
+
+/// What laying out gives.
+pub(super) enum Outcome {
+    Done(Preorder),
+    /// The dominators are not those of the whole graph: these objects have to be witnesses.
+    Missing(Vec<u32>),
+}
+
+/// Lays the tree out; the notes are used up, and then hold each object's place, [`NONE`] where an
+/// object is unreachable.
+///
+/// Cost: one visit of each reference.
+pub(super) fn lay_out(
+    links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+    dominators: Dominators,
+    store: &Store,
+) -> Result<Outcome> {
+    let Dominators { idom, levels, core } = dominators;
+    let nodes = idom.len();
+    let mut members = members(&idom, store)?;
+    drop(idom);
+    let level_of = |number: u32| levels.iter().position(|&last| number <= last).unwrap_or(2);
+    let checks = Checks::new(links, &members, level_of);
+    let mut long: Vec<u32> = core
+        .long
+        .iter()
+        .map(|&object| links.note(object))
+        .filter(|&number| number != 0)
+        .map(|number| members.place[number as usize])
+        .collect();
+    long.sort_unstable();
+    // First each member's object, and once it has been laid out its place.
+    let mut place = objects(links, &core, &members.place, store)?;
+    (members.place, members.end) = (store.zeroed(0)?, store.zeroed(0)?);
+    let weak_from = |q: usize| match levels[0] == levels[2] {
+        true => 0,
+        false => level_of(links.note(place[q])),
+    };
+    let mut level: Vec<u8> = Vec::new();
+    if levels[0] != levels[2] {
+        level.resize(nodes, 0);
+        level
+            .par_iter_mut()
+            .enumerate()
+            .skip(1)
+            .for_each(|(q, level)| *level = weak_from(q) as u8);
+    }
+    let tasks = tasks(links, nodes as u32, &long, &place);
+    let total = links.split.inner as usize + 1;
+    let mut object: Array<u32> = store.zeroed(total)?;
+    let mut parent: Array<u32> = store.zeroed(total)?;
+    object[0] = NONE;
+    place[0] = 0;
+    let mut missing: Vec<u32> = Vec::new();
+    let mut len = 1;
+    {
+        let inner = links.split.inner;
+        let classes = links.split.classes;
+        let (cells, targets) = links.shared();
+        let mut parts: Vec<Part> = (0..BATCH).map(|_| Part::default()).collect();
+        for batch in tasks.chunks(BATCH) {
+            let walk = Walk {
+                cells,
+                targets,
+                inner,
+                classes,
+                core: &core,
+                object_at: &place,
+                checks: &checks,
+                level: &level,
+            };
+            parts
+                .par_iter_mut()
+                .zip(batch)
+                .for_each(|(part, task)| walk.fill(part, task));
+            let parts = &mut parts[..batch.len()];
+            let mut jobs = Vec::with_capacity(parts.len());
+            let (mut objects, mut parents) = (&mut object[len..], &mut parent[len..]);
+            for (part, task) in parts.iter().zip(batch) {
+                let base = len as u32;
+                for (q, at) in task.nodes().zip(&part.members) {
+                    place[q as usize] = base + at;
+                }
+                let above = match task {
+                    Task::Members(_) => 0,
+                    Task::Row { member, .. } => place[*member as usize],
+                };
+                let count = part.object.len();
+                let (o, p);
+                (o, objects) = objects.split_at_mut(count);
+                (p, parents) = parents.split_at_mut(count);
+                jobs.push((part, task.nodes(), base, above, o, p));
+                len += count;
+            }
+            jobs.into_par_iter()
+                .for_each(|(part, nodes, base, above, object, parent)| {
+                    object.copy_from_slice(&part.object);
+                    for (to, &from) in parent.iter_mut().zip(&part.parent) {
+                        *to = if from == NONE { above } else { base + from };
+                    }
+                    for (q, &at) in nodes.zip(&part.members) {
+                        parent[at as usize] = place[members.parent[q as usize] as usize];
+                    }
+                });
+            parts.iter().for_each(|part| missing.extend(&part.missing));
+        }
+    }
+    if !missing.is_empty() {
+        return Ok(Outcome::Missing(missing));
+    }
+    object.cut(len)?;
+    parent.cut(len)?;
+    let place_of = |q: usize| place.get(q).map_or(len as u32, |&place| place);
+    let dominated: Vec<(usize, Range<u32>)> = checks
+        .of_class
+        .iter()
+        .map(|(level, q)| (*level, place_of(q.start as usize)..place_of(q.end as usize)))
+        .collect();
+    let weak = [1, 2].map(|wanted| {
+        let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
+        let places = of_level.flat_map(|q| place_of(q)..place_of(q + 1));
+        let mut objects: Vec<u32> = places.map(|at| object[at as usize]).collect();
+        objects.par_sort_unstable();
+        objects
+    });
+    drop((members, place, core));
+    links.clear_notes();
+    let (cells, _) = links.shared();
+    object
+        .par_chunks(1 << 14)
+        .enumerate()
+        .for_each(|(chunk, objects)| {
+            const SOON: usize = 32;
+            for (i, &o) in objects.iter().enumerate() {
+                if let Some(&soon) = objects.get(i + SOON)
+                    && soon != NONE
+                {
+                    cells.fetch(soon);
+                }
+                if o != NONE {
+                    let at = (chunk << 14) + i;
+                    cells.note(o).store(at as u32, Ordering::Relaxed);
+                }
+            }
+        });
+    let preorder = Preorder {
+        object,
+        parent,
+        weak,
+    };
+    let missing = misplaced_classes(links, class_of, &dominated, &preorder.weak);
+    if missing.is_empty() {
+        Ok(Outcome::Done(preorder))
+    } else {
+        Ok(Outcome::Missing(missing))
+    }
+}
+
+/// Objects that the dominator of their class does not dominate: of each part of the heap one for each
+/// class. `dominated` are the levels of the class objects and the places of what their dominators
+/// dominate.
+fn misplaced_classes(
+    links: &Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+    dominated: &[(usize, Range<u32>)],
+    weak: &Weak,
+) -> Vec<u32> {
+    let (inner, classes) = (links.split.inner, links.split.classes);
+    let level_of = |object: u32| {
+        let is_in = |list: &[u32]| list.binary_search(&object).is_ok();
+        match weak {
+            [soft, last] if soft.is_empty() && last.is_empty() => 0,
+            [soft, _] if is_in(soft) => 1,
+            [_, last] if is_in(last) => 2,
+            _ => 0,
+        }
+    };
+    (0..inner.div_ceil(CHUNK as u32))
+        .into_par_iter()
+        .flat_map_iter(|chunk| {
+            let first = chunk * CHUNK as u32;
+            let last = first.saturating_add(CHUNK as u32).min(inner);
+            let mut found: Vec<(u32, u32)> = Vec::new();
+            for object in first.max(classes)..last {
+                let (place, class) = (links.note(object), class_of(object));
+                if place == NONE || class == NONE {
+                    continue;
+                }
+                let (level, places) = &dominated[class as usize];
+                let (level, is_within) = (*level, places.contains(&place));
+                if level == 0 && is_within {
+                    continue;
+                }
+                let own = level_of(object);
+                // A weaker path never counts beside a stronger one.
+                let holds = level < own || level == own && is_within;
+                if !holds && found.iter().all(|f| f.1 != class) {
+                    found.push((object, class));
+                }
+            }
+            found.into_iter().map(|f| f.0)
+        })
+        .collect()
+}
+
+/// The core's part of the dominator tree, in its preorder.
+struct Members {
+    /// The place of each number.
+    place: Array<u32>,
+    parent: Array<u32>,
+    end: Array<u32>,
+}
+
+/// From numbers in which dominators come first to the dominator tree's preorder.
+fn members(idom: &[u32], store: &Store) -> Result<Members> {
+    let nodes = idom.len();
+    // First each number's subtree size, then its place.
+    let mut place: Array<u32> = store.zeroed(nodes)?;
+    for n in (1..nodes).rev() {
+        place[n] += 1;
+        place[idom[n] as usize] += place[n];
+    }
+    place[0] += 1;
+    let mut next: Array<u32> = store.zeroed(nodes)?;
+    let (mut parent, mut end): (Array<u32>, Array<u32>) =
+        (store.zeroed(nodes)?, store.zeroed(nodes)?);
+    {
+        let (place, next) = (&mut place[..], &mut next[..]);
+        let (parent, end) = (&mut parent[..], &mut end[..]);
+        next[0] = 1;
+        place[0] = 0;
+        end[0] = nodes as u32;
+        for n in 1..nodes {
+            let up = idom[n] as usize;
+            let (at, size) = (next[up], place[n]);
+            next[up] = at + size;
+            next[n] = at + 1;
+            place[n] = at;
+            parent[at as usize] = place[up];
+            end[at as usize] = at + size;
+        }
+    }
+    Ok(Members { place, parent, end })
+}
+
+/// The member at each place.
+fn objects(links: &mut Links, core: &Core, place: &[u32], store: &Store) -> Result<Array<u32>> {
+    const WORDS: usize = 1 << 8;
+    let mut object: Array<u32> = store.zeroed(place.len())?;
+    let (cells, _) = links.shared();
+    let out = mem::as_atomic_u32(&mut object);
+    let words = core.members.words();
+    words
+        .par_chunks(WORDS)
+        .enumerate()
+        .for_each(|(chunk, words)| {
+            let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
+            for (i, &word) in words.iter().enumerate() {
+                // Each needs two look-ups in far places: one stage after the other for the whole word.
+                each_bit(chunk * WORDS + i, word, |object| {
+                    let number = cells.number(object);
+                    if number != 0 {
+                        mem::prefetch(place, number as usize);
+                        batch.push((object, number));
+                    }
+                });
+                for (_, number) in &mut batch {
+                    *number = place[*number as usize];
+                    mem::prefetch(out, *number as usize);
+                }
+                for (object, place) in batch.drain(..) {
+                    out[place as usize].store(object, Ordering::Relaxed);
+                }
+            }
+        });
+    object[0] = NONE;
+    Ok(object)
+}
+
+/// Where objects have to be that refer to class objects.
+struct Checks {
+    /// For each class object its level of reachability, and the members that its dominator
+    /// dominates.
+    of_class: Vec<(usize, Range<u32>)>,
+    /// For each level of the referring object and each class object the first of the members among
+    /// which it has to be, and how many there are.
+    of_level: [Vec<(u32, u32)>; 3],
+}
+
+impl Checks {
+    fn new(links: &Links, members: &Members, level_of: impl Fn(u32) -> usize) -> Self {
+        let of_class: Vec<(usize, Range<u32>)> = (0..links.split.classes)
+            .map(|class| match links.note(class) {
+                0 => (usize::MAX, 0..0),
+                number => {
+                    let dominator = members.parent[members.place[number as usize] as usize];
+                    let end = members.end[dominator as usize];
+                    (level_of(number), dominator..end)
+                }
+            })
+            .collect();
+        let of_level = |own: usize| {
+            let among = |(level, range): &(usize, Range<u32>)| match level.cmp(&own) {
+                // A weaker path never counts beside a stronger one.
+                std::cmp::Ordering::Less => (0, u32::MAX),
+                std::cmp::Ordering::Greater => (0, 0),
+                std::cmp::Ordering::Equal => (range.start, range.end - range.start),
+            };
+            of_class.iter().map(among).collect()
+        };
+        let of_level = [0, 1, 2].map(of_level);
+        Self { of_class, of_level }
+    }
+}
+
+/// Tasks whose results are put together at a time.
+const BATCH: usize = 64;
+/// Members or references that one task begins with.
+const SHARE: usize = 1 << 12;
+
+/// A part of the order.
+enum Task {
+    /// Members and what hangs on them, long rows excepted.
+    Members(Range<u32>),
+    /// What a member holds by a part of its long row.
+    Row {
+        member: u32,
+        object: u32,
+        part: Range<usize>,
+    },
+}
+
+impl Task {
+    fn nodes(&self) -> Range<u32> {
+        match self {
+            Self::Members(range) => range.clone(),
+            Self::Row { .. } => 0..0,
+        }
+    }
+}
+
+/// The last member of each run: those with long rows, and the very last, once.
+fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
+    let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
+    long.iter().copied().chain(rest)
+}
+
+fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    let mut first = 1;
+    for last in ends(long, nodes) {
+        for begin in (first..=last).step_by(SHARE) {
+            tasks.push(Task::Members(begin..(begin + SHARE as u32).min(last + 1)));
+        }
+        first = last + 1;
+        let object = object_at[last as usize];
+        if object != NONE && links.row(object).len() >= LONG_ROW {
+            let end = links.begin(object + 1);
+            for begin in (links.begin(object)..end).step_by(SHARE) {
+                tasks.push(Task::Row {
+                    member: last,
+                    object,
+                    part: begin..(begin + SHARE).min(end),
+                });
+            }
+        }
+    }
+    tasks
+}
+
+/// A task's result; places count from its beginning. Used again by later tasks.
+#[derive(Default)]
+struct Part {
+    object: Vec<u32>,
+    /// [`NONE`] for what hangs on the member that the task is about.
+    parent: Vec<u32>,
+    /// Where the members are.
+    members: Vec<u32>,
+    missing: Vec<u32>,
+}
+
+impl Part {
+    fn clear(&mut self) {
+        self.object.clear();
+        self.parent.clear();
+        self.members.clear();
+        self.missing.clear();
+    }
+}
+
+struct Walk<'a> {
+    cells: Cells<'a>,
+    targets: &'a [u32],
+    inner: u32,
+    classes: u32,
+    core: &'a Core,
+    object_at: &'a [u32],
+    checks: &'a Checks,
+    /// Of each member; empty when all are strong.
+    level: &'a [u8],
+}
+
+impl Walk<'_> {
+    fn fill(&self, part: &mut Part, task: &Task) {
+        const SOON: u32 = 8;
+        part.clear();
+        let mut stack = Vec::new();
+        match task {
+            Task::Members(range) => {
+                for q in range.clone() {
+                    if q + 2 * SOON < range.end {
+                        self.cells.fetch(self.object_at[(q + 2 * SOON) as usize]);
+                        let soon = self.object_at[(q + SOON) as usize];
+                        mem::prefetch(self.targets, self.cells.begin(soon) as usize);
+                    }
+                    let object = self.object_at[q as usize];
+                    let at = part.object.len() as u32;
+                    part.members.push(at);
+                    part.object.push(object);
+                    part.parent.push(NONE);
+                    let row =
+                        self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
+                    if row.len() < LONG_ROW {
+                        self.follow(q, object, at, row, &mut stack, part);
+                    }
+                }
+            }
+            Task::Row {
+                member,
+                object,
+                part: row,
+            } => self.follow(*member, *object, NONE, row.clone(), &mut stack, part),
+        }
+    }
+
+    /// Adds what hangs on an object, which is at `above`, by a part of its row.
+    fn follow(
+        &self,
+        q: u32,
+        object: u32,
+        above: u32,
+        row: Range<usize>,
+        stack: &mut Vec<(Range<usize>, u32, u32)>,
+        part: &mut Part,
+    ) {
+        // What hangs on a part of a long row has no place above it yet.
+        let is_row = above == NONE;
+        let level = self.level.get(q as usize).copied().unwrap_or(0);
+        let checks = &self.checks.of_level[usize::from(level)];
+        let mut soon = Soon::new(self.cells, self.targets);
+        let hangs = |target: u32| {
+            target >= self.classes && target < self.inner && !self.core.members.contains(target)
+        };
+        let is_missing = |class: u32| {
+            let (low, len) = checks[class as usize];
+            q.wrapping_sub(low) >= len
+        };
+        // Fetching what comes next anyway does not help.
+        let fetch_first = |soon: &mut Soon<'_>, row: &Range<usize>| {
+            if row.len() > 2 {
+                for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {
+                    if hangs(next) {
+                        soon.fetch(next);
+                    }
+                }
+            }
+        };
+        let (mut object, mut above) = (object, above);
+        let mut row = row;
+        fetch_first(&mut soon, &row);
+        loop {
+            let Some(at) = row.next() else {
+                let Some(up) = stack.pop() else { break };
+                (row, object, above) = up;
+                continue;
+            };
+            let target = self.targets[at];
+            if row.len() >= AHEAD {
+                let next = self.targets[at + AHEAD];
+                if hangs(next) {
+                    soon.fetch(next);
+                }
+            }
+            if target < self.classes {
+                if is_missing(target) && part.missing.last() != Some(&object) {
+                    part.missing.push(object);
+                }
+            } else if hangs(target) && self.cells.number(target) == object {
+                // A second reference from the same object is not followed. In a long row it can be
+                // another task's.
+                let note = self.cells.note(target);
+                if is_row && stack.is_empty() {
+                    if note.swap(NONE, Ordering::Relaxed) != object {
+                        continue;
+                    }
+                } else {
+                    note.store(NONE, Ordering::Relaxed);
+                }
+                let place = part.object.len() as u32;
+                part.object.push(target);
+                part.parent.push(above);
+                let below =
+                    self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
+                // Boxed values refer to nothing but their class.
+                if !below.is_empty() {
+                    fetch_first(&mut soon, &below);
+                    stack.push((row, object, above));
+                    (row, object, above) = (below, target, place);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+
+    #[test]
+    fn runs_end_once_each() {
+        let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
+        assert_eq!(all(&[], 10), [9]);
+        assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
+        // The last member's row can be long too.
+        assert_eq!(all(&[3, 9], 10), [3, 9]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Depth-first search of the heap graph's core from its roots: iterative, over flat arrays.
+
+use std::sync::atomic::Ordering;
+
+use crate::bytes::mem::{Array, Store};
+use crate::dominators::core::Core;
+use crate::dominators::links::{Links, Soon};
+use crate::error::Result;
+use crate::ids::NONE;
+
+/// How many references ahead of the search their targets are fetched.
+pub(crate) const AHEAD: usize = 16;
+
+/// A depth-first spanning tree of the core. Members are numbered in preorder from 1, which becomes
+/// their note; 0 is the super-root that refers to every root, and the note of what is unreached.
+#[derive(Debug)]
+pub(crate) struct Search {
+    /// For each number the parent's number.
+    pub(crate) parent: Array<u32>,
+    /// Nodes reached, the super-root excluded.
+    pub(crate) reached: u32,
+}
+
+/// Searches the core.
+///
+/// Cost: one visit of each reference of a member.
+pub(crate) fn search(
+    links: &mut Links,
+    class_of: &impl Fn(u32) -> u32,
+    core: &Core,
+    store: &Store,
+) -> Result<Search> {
+    let inner = links.split.inner;
+    let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
+    let (cells, targets) = links.shared();
+    let is_member = |object: u32| object < inner && core.members.contains(object);
+    let mut parent: Array<u32> = store.zeroed(core.count as usize + 1)?;
+    let mut reached = 0_u32;
+    {
+        let parent = &mut parent[..];
+        // Cursor and end of the rows between the root and the current node.
+        let mut stack: Vec<(u32, u32)> = Vec::new();
+        let mut soon = Soon::new(cells, targets);
+        for root in roots {
+            if !is_member(root) || cells.number(root) != 0 {
+                continue;
+            }
+            // As if the roots were in a row of their own, and this the last of them.
+            let (mut cursor, mut end) = (0, 0);
+            let mut current = 0;
+            let mut entered = Some(root);
+            loop {
+                while let Some(object) = entered {
+                    reached += 1;
+                    cells.note(object).store(reached, Ordering::Relaxed);
+                    parent[reached as usize] = current;
+                    stack.push((cursor, end));
+                    current = reached;
+                    (cursor, end) = (cells.begin(object), cells.begin(object + 1));
+                    entered = Some(object)
+                        .filter(|&object| core.witnesses.contains(object))
+                        .map(class_of)
+                        .filter(|&class| class != NONE && cells.number(class) == 0);
+                    for &next in targets[cursor as usize..end as usize].iter().take(AHEAD) {
+                        if is_member(next) {
+                            soon.fetch(next);
+                        }
+                    }
+                }
+                if cursor == end {
+                    let Some(up) = stack.pop() else { break };
+                    (cursor, end) = up;
+                    if stack.is_empty() {
+                        break;
+                    }
+                    current = parent[current as usize];
+                    continue;
+                }
+                let target = targets[cursor as usize];
+                if is_member(target) && cells.number(target) == 0 {
+                    entered = Some(target);
+                } else if end - cursor > AHEAD as u32 {
+                    let next = targets[cursor as usize + AHEAD];
+                    if is_member(next) {
+                        soon.fetch(next);
+                    }
+                }
+                cursor += 1;
+            }
+        }
+    }
+    parent.cut(reached as usize + 1)?;
+    Ok(Search { parent, reached })
+}

@@ -1,0 +1,471 @@
+//! The dominator tree of all reachable objects, in its own preorder: a subtree is an interval, so
+//! a retained size is the difference of two prefix sums.
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::bytes::mem::{self, Array, Column, Store};
+use crate::dominators::core::{Core, Sampling};
+use crate::dominators::lengauer_tarjan;
+use crate::dominators::links::Links;
+use crate::dominators::preorder::{self, Outcome, Preorder, Weak};
+use crate::dominators::ranges::{Minima, Sums};
+use crate::error::Result;
+use crate::graph::heap_graph::HeapGraph;
+use crate::ids::{NONE, ObjectIndex};
+use crate::progress::Progress;
+use crate::records::walk::RootKind;
+
+/// A node of the dominator tree that holds references: its place in the tree's preorder. 0 is the
+/// super-root.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Node(pub u32);
+
+impl Node {
+    /// What dominates every reachable object: the GC roots together.
+    pub const ROOT: Self = Self(0);
+
+    #[inline]
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Who retains what. Objects that hold references are nodes; leaves hang on them.
+#[derive(Debug)]
+pub struct DominatorTree {
+    /// The object at each node; [`NONE`] at the root.
+    pub(crate) object: Column<u32>,
+    /// The node that dominates each node.
+    pub(crate) parent: Column<u32>,
+    /// Where each node's subtree ends.
+    pub(crate) end: Column<u32>,
+    /// Bytes of all nodes before this one and of the leaves on them; one more for the total.
+    pub(crate) bytes: Sums,
+    /// Number of leaves on all nodes before this one; one more for the total.
+    pub(crate) leaf_start: Column<u32>,
+    /// Leaves in the order of the nodes they hang on.
+    pub(crate) leaves: Column<u32>,
+    /// The node of each object with references, [`NONE`] when unreachable.
+    pub(crate) node_of: Column<u32>,
+    /// The node that each leaf hangs on, [`NONE`] when unreachable.
+    pub(crate) leaf_parent: Column<u32>,
+    pub(crate) inner: u32,
+    pub(crate) roots: Vec<(u32, RootKind)>,
+}
+
+const UNSEEN: u64 = (NONE as u64) << 32;
+
+impl DominatorTree {
+    /// Finds dominators and lays the tree out. `class_of` gives the class object that an object
+    /// refers to by being of that class, [`NONE`] when that does not matter; `size` an object's
+    /// shallow size.
+    ///
+    /// Leaves have no part in the dominator computation: in the tree's preorder the nearest common
+    /// dominator of a set of nodes is that of its smallest and its largest member, so one pass
+    /// over the references to leaves finds their dominators.
+    ///
+    /// Cost: linear, but O(log n) for each leaf with several referrers.
+    pub(crate) fn new(
+        graph: HeapGraph,
+        class_of: impl Fn(u32) -> u32 + Sync,
+        size: impl Fn(u32) -> u64 + Sync,
+        sampling: Sampling,
+        store: &Store,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let (inner, objects) = (graph.split.inner, graph.objects);
+        let mut links = Links::new(graph)?;
+        // What reading the dump left behind.
+        mem::trim_heap();
+        let Preorder {
+            object,
+            parent,
+            weak,
+        } = preorder_of(&mut links, &class_of, sampling, store, progress)?;
+        let nodes = parent.len();
+        let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
+        spans(&links, &weak, &mut span);
+        links.targets = store.zeroed(0)?;
+        let roots = std::mem::take(&mut links.roots);
+        let node_of = links.into_notes()?;
+        let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
+        let (end, leaves_done) = rayon::join(
+            || ends(&parent, store),
+            || common_dominators(&parent, &span, &mut leaf_parent, store),
+        );
+        let end = end?;
+        leaves_done?;
+        drop(span);
+        let (leaf_start, leaves) = hang_leaves(&leaf_parent, nodes, inner, store)?;
+        let of_node = |node: usize| {
+            let held = &leaves[leaf_start[node] as usize..leaf_start[node + 1] as usize];
+            let own = Some(object[node]).filter(|&o| o != NONE).map_or(0, &size);
+            own + held.iter().map(|&leaf| size(leaf)).sum::<u64>()
+        };
+        let bytes = Sums::new(nodes, of_node, store)?;
+        store.stop_keeping();
+        Ok(Self {
+            object: object.into(),
+            parent: parent.into(),
+            end: end.into(),
+            bytes,
+            leaf_start: leaf_start.into(),
+            leaves: leaves.into(),
+            node_of: node_of.into(),
+            leaf_parent: leaf_parent.into(),
+            inner,
+            roots,
+        })
+    }
+
+    /// Number of nodes, the root included.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.object.len()
+    }
+
+    /// Every node but the root, in preorder.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + use<> {
+        (1..self.object.len() as u32).map(Node)
+    }
+
+    /// The object at a node; `None` at the root.
+    #[must_use]
+    pub fn object(&self, node: Node) -> Option<ObjectIndex> {
+        Some(self.object[node.index()])
+            .filter(|&o| o != NONE)
+            .map(ObjectIndex)
+    }
+
+    /// The node of an object that holds references and is reachable.
+    #[must_use]
+    pub fn node(&self, object: ObjectIndex) -> Option<Node> {
+        self.node_of
+            .get(object.index())
+            .copied()
+            .filter(|&n| n != NONE)
+            .map(Node)
+    }
+
+    /// Whether a GC root reaches the object, by references that retain.
+    #[must_use]
+    pub fn is_reachable(&self, object: ObjectIndex) -> bool {
+        if object.0 < self.inner {
+            self.node(object).is_some()
+        } else {
+            self.dominator(object).is_some()
+        }
+    }
+
+    /// The node that immediately dominates an object; `None` when it is unreachable.
+    #[must_use]
+    pub fn dominator(&self, object: ObjectIndex) -> Option<Node> {
+        if object.0 < self.inner {
+            self.node(object).map(|n| self.parent(n))
+        } else {
+            let leaf = (object.0 - self.inner) as usize;
+            self.leaf_parent
+                .get(leaf)
+                .copied()
+                .filter(|&n| n != NONE)
+                .map(Node)
+        }
+    }
+
+    /// Asks for the first thing that [`DominatorTree::dominator`] looks at.
+    #[inline(always)]
+    pub(crate) fn fetch_dominator(&self, object: ObjectIndex) {
+        if object.0 < self.inner {
+            mem::prefetch(&self.node_of, object.index());
+        } else {
+            mem::prefetch(&self.leaf_parent, (object.0 - self.inner) as usize);
+        }
+    }
+
+    /// Asks for the second.
+    #[inline(always)]
+    pub(crate) fn fetch_parent(&self, object: ObjectIndex) {
+        if object.0 < self.inner {
+            mem::prefetch(&self.parent, self.node_of[object.index()] as usize);
+        }
+    }
+
+    /// Asks for what [`DominatorTree::children`] and [`DominatorTree::leaves`] look at.
+    #[inline(always)]
+    pub(crate) fn fetch_children(&self, node: Node) {
+        mem::prefetch(&self.end, node.index() + 1);
+        mem::prefetch(&self.object, node.index() + 1);
+        self.bytes.fetch(node.index() + 1);
+        mem::prefetch(&self.leaf_start, node.index());
+    }
+
+    /// The node above; the root is its own parent.
+    #[inline]
+    #[must_use]
+    pub fn parent(&self, node: Node) -> Node {
+        Node(self.parent[node.index()])
+    }
+
+    /// The first node after this one's subtree.
+    #[inline]
+    #[must_use]
+    pub fn end(&self, node: Node) -> Node {
+        Node(self.end[node.index()])
+    }
+
+    /// The nodes that a node dominates immediately.
+    pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
+        let end = self.end[node.index()];
+        let mut next = node.0 + 1;
+        std::iter::from_fn(move || {
+            let child = (next < end).then_some(Node(next))?;
+            next = self.end[child.index()];
+            Some(child)
+        })
+    }
+
+    /// The leaves that a node dominates immediately.
+    pub fn leaves(&self, node: Node) -> impl ExactSizeIterator<Item = ObjectIndex> + '_ {
+        let range =
+            self.leaf_start[node.index()] as usize..self.leaf_start[node.index() + 1] as usize;
+        self.leaves[range].iter().map(|&l| ObjectIndex(l))
+    }
+
+    /// Bytes that would be free if the object at this node were.
+    #[inline]
+    #[must_use]
+    pub fn retained_bytes(&self, node: Node) -> u64 {
+        self.bytes.before(self.end[node.index()]) - self.bytes.before(node.0)
+    }
+
+    /// Objects that would be free if the object at this node were, itself included.
+    #[must_use]
+    pub fn retained_objects(&self, node: Node) -> u64 {
+        let end = self.end[node.index()];
+        let leaves = self.leaf_start[end as usize] - self.leaf_start[node.index()];
+        let itself = u64::from(node != Node::ROOT);
+        u64::from(end - node.0) - 1 + itself + u64::from(leaves)
+    }
+
+    /// The objects that roots hold, with the kind of root.
+    #[must_use]
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, RootKind)> + '_ {
+        self.roots.iter().map(|&(o, kind)| (ObjectIndex(o), kind))
+    }
+
+    /// The kind of root that holds an object directly.
+    #[must_use]
+    pub fn root_kind(&self, object: ObjectIndex) -> Option<RootKind> {
+        self.roots
+            .binary_search_by_key(&object.0, |r| r.0)
+            .ok()
+            .map(|i| self.roots[i].1)
+    }
+}
+
+/// Finds dominators and lays them out, with more witnesses when the first turn out not to be enough
+/// (see [`Core`]), and if need be with everything.
+fn preorder_of(
+    links: &mut Links,
+    class_of: &(impl Fn(u32) -> u32 + Sync),
+    sampling: Sampling,
+    store: &Store,
+    progress: &dyn Progress,
+) -> Result<Preorder> {
+    const ATTEMPTS: usize = 3;
+    let mut witnesses: Vec<u32> = Vec::new();
+    for attempt in 0.. {
+        progress.phase("searching", 0);
+        let core = if attempt < ATTEMPTS {
+            Core::find(links, class_of, &witnesses, sampling, store)?
+        } else {
+            Core::all(links, store)?
+        };
+        let dominators = lengauer_tarjan::dominators(links, class_of, core, store, progress)?;
+        progress.phase("retained sizes", 0);
+        match preorder::lay_out(links, class_of, dominators, store)? {
+            Outcome::Done(preorder) => return Ok(preorder),
+            Outcome::Missing(more) => witnesses.extend(more),
+        }
+    }
+    unreachable!("with everything in the core nothing is missing")
+}
+
+/// For each leaf the smallest and the largest node that refers to it, by its strongest referrers.
+fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
+    let (inner, leaves) = (links.split.inner, span.len() as u32);
+    let slot =
+        |target: u32| (target.wrapping_sub(inner) < leaves).then(|| (target - inner) as usize);
+    span.par_iter_mut().for_each(|s| *s = UNSEEN);
+    for root in links.roots.iter().filter_map(|&(root, _)| slot(root)) {
+        span[root] = 0;
+    }
+    let mut is_weak = vec![
+        0_u64;
+        if weak.iter().all(Vec::is_empty) {
+            0
+        } else {
+            inner as usize / 64 + 1
+        }
+    ];
+    for &object in weak.iter().flatten() {
+        is_weak[object as usize / 64] |= 1 << (object % 64);
+    }
+    let is_strong =
+        |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0;
+    let shared = mem::as_atomic_u64(span);
+    let widen = |slot: usize, node: u32| {
+        let slot = &shared[slot];
+        let mut old = slot.load(Ordering::Relaxed);
+        loop {
+            let new = widened(old, node);
+            if new == old {
+                break;
+            }
+            match slot.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(seen) => old = seen,
+            }
+        }
+    };
+    const CHUNK: u32 = 1 << 14;
+    const AHEAD: usize = 32;
+    (0..inner.div_ceil(CHUNK))
+        .into_par_iter()
+        .for_each(|chunk| {
+            let first = chunk * CHUNK;
+            let mut begin = links.begin(first);
+            // Slots are fetched some references ahead: an atomic operation that misses the cache
+            // holds up all that follow it.
+            let mut ring = [(usize::MAX, 0_u32); AHEAD];
+            let mut at = 0;
+            for object in first..(first.saturating_add(CHUNK)).min(inner) {
+                let end = links.begin(object + 1);
+                let node = links.note(object);
+                if begin < end && node != NONE && is_strong(object) {
+                    for slot in links.targets[begin..end].iter().filter_map(|&t| slot(t)) {
+                        mem::prefetch(shared, slot);
+                        let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
+                        at = (at + 1) % AHEAD;
+                        if slot != usize::MAX {
+                            widen(slot, node);
+                        }
+                    }
+                }
+                begin = end;
+            }
+            for (slot, node) in ring {
+                if slot != usize::MAX {
+                    widen(slot, node);
+                }
+            }
+        });
+    // A soft reference that only finalizers reach is no stronger than they are.
+    let mut last = weak[1].clone();
+    last.sort_unstable();
+    let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
+    for (level, of_level) in weak.iter().enumerate() {
+        let softly = links.weaker[0].iter().filter(|e| is_last(e.0) == level);
+        let finally = links.weaker[1].iter().filter(|_| level == 1);
+        let of_referents = softly.chain(finally).copied();
+        let of_rows = of_level
+            .iter()
+            .flat_map(|&from| links.row(from).iter().map(move |&target| (from, target)));
+        let late: Vec<(usize, u32)> = of_referents
+            .chain(of_rows)
+            .filter_map(|(from, target)| Some((slot(target)?, links.note(from))))
+            .filter(|&(slot, node)| node != NONE && shared[slot].load(Ordering::Relaxed) == UNSEEN)
+            .collect();
+        for (slot, node) in late {
+            widen(slot, node);
+        }
+    }
+}
+
+#[inline(always)]
+fn widened(span: u64, node: u32) -> u64 {
+    let (low, high) = ((span >> 32) as u32, span as u32);
+    if span == UNSEEN {
+        u64::from(node) << 32 | u64::from(node)
+    } else {
+        u64::from(low.min(node)) << 32 | u64::from(high.max(node))
+    }
+}
+
+/// The nearest common dominator of each span's ends.
+///
+/// In preorder, the nearest common ancestor of two nodes is the smallest parent of those after the
+/// first up to the second.
+fn common_dominators(parent: &[u32], span: &[u64], out: &mut [u32], store: &Store) -> Result<()> {
+    let minima = Minima::new(parent, store)?;
+    out.par_iter_mut()
+        .zip(span.par_iter())
+        .for_each(|(out, &span)| {
+            let (low, high) = ((span >> 32) as u32, span as u32);
+            *out = if span == UNSEEN {
+                NONE
+            } else if low == high {
+                low
+            } else {
+                minima.of(low as usize + 1, high as usize + 1)
+            };
+        });
+    Ok(())
+}
+
+/// Where the subtrees of nodes in preorder end.
+fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
+    let mut end: Array<u32> = store.zeroed(parent.len())?;
+    let ends = &mut end[..];
+    for node in (0..parent.len()).rev() {
+        // What was not written has nothing below it.
+        let own = ends[node].max(node as u32 + 1);
+        ends[node] = own;
+        let above = &mut ends[parent[node] as usize];
+        *above = own.max(*above);
+    }
+    Ok(end)
+}
+
+/// Counts how often each node occurs.
+fn count(nodes: &[u32], counts: &mut [u32]) {
+    let counts = mem::as_atomic_u32(counts);
+    nodes.par_iter().for_each(|&node| {
+        if node != NONE {
+            counts[node as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Leaves by the node they hang on: a counting sort, stable in object order.
+fn hang_leaves(
+    leaf_parent: &[u32],
+    nodes: usize,
+    inner: u32,
+    store: &Store,
+) -> Result<(Array<u32>, Array<u32>)> {
+    let mut start: Array<u32> = store.zeroed(nodes + 1)?;
+    count(leaf_parent, &mut start);
+    let mut sum = 0;
+    for count in start.iter_mut() {
+        sum += *count;
+        *count = sum;
+    }
+    let mut leaves: Array<u32> = store.zeroed(sum as usize)?;
+    {
+        let (start, leaves) = (&mut start[..], &mut leaves[..]);
+        for (leaf, &node) in leaf_parent.iter().enumerate().rev() {
+            if node != NONE {
+                start[node as usize] -= 1;
+                leaves[start[node as usize] as usize] = inner + leaf as u32;
+            }
+        }
+    }
+    Ok((start, leaves))
+}

@@ -1,0 +1,692 @@
+//! From bytes to the heap graph: the passes in their order, and what is done when the dump is not
+//! as dumps usually are.
+//!
+//! The usual dump has its classes first, its objects in address order and its ids within a compact
+//! range; then one pass over the objects is enough. Whatever turns out otherwise (a class defined
+//! late, an id out of range) is learnt by that pass, which is then run again knowing it.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
+use crate::Options;
+use crate::bytes::mem::{self, Array, Store};
+use crate::bytes::source::Source;
+use crate::error::{Result, Warning};
+use crate::graph::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};
+use crate::graph::heap_graph::{self, HeapGraph};
+use crate::graph::implicit_refs;
+use crate::graph::scan::{self, Job, NoTargets, Numbers, Scanned, Slots, Targets};
+use crate::ids::{NONE, ObjectId};
+use crate::progress::Progress;
+use crate::records::classes::{self, Classes};
+use crate::records::outline::{Outline, Segment};
+use crate::records::record::{self, ClassDump, Header, Kind, sub};
+use crate::records::walk::{self, Object, Root, Visitor};
+
+/// A segment larger than this is split so that several threads can read it.
+const LARGE_SEGMENT: usize = 16 << 20;
+const PIECE: usize = 4 << 20;
+
+/// What every analysis of a dump starts from: where its records are and what its classes look like.
+pub(crate) struct Plan {
+    pub(crate) pieces: Vec<Segment>,
+    dumps: Vec<ClassDump>,
+    pub(crate) classes: Classes,
+    /// Class records before this offset are in `dumps`.
+    pub(crate) classes_end: usize,
+    /// A power of two that object addresses are multiples of.
+    pub(crate) alignment: u64,
+    /// Whether the graph shall have references from objects to their classes: to those that are not
+    /// certainly GC roots.
+    pub(crate) class_references: bool,
+    pub(crate) learnt: Learnt,
+    range: Option<Range>,
+}
+
+/// Classes that only the pass over the objects came upon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learnt {
+    /// Offsets of class records that come after objects.
+    pub(crate) late: Vec<usize>,
+    /// Ids of classes that have no record, and those of them that arrays name.
+    pub(crate) unknown: Vec<u64>,
+    pub(crate) arrays: Vec<u64>,
+}
+
+impl Plan {
+    pub(crate) fn new(source: &Source, header: &Header, outline: &Outline) -> Self {
+        let id_size = header.id_size;
+        let mut pieces = Vec::with_capacity(outline.segments.len());
+        for &segment in &outline.segments {
+            let mut start = segment.start;
+            if segment.len() > LARGE_SEGMENT {
+                for at in walk::split_points(source, segment.start, segment.end, id_size, PIECE) {
+                    pieces.push(Segment { start, end: at });
+                    start = at;
+                }
+            }
+            pieces.push(Segment {
+                start,
+                end: segment.end,
+            });
+        }
+        let (dumps, classes_end) = leading_classes(source, id_size, &outline.segments);
+        let classes = Classes::new(source, id_size, outline, &dumps);
+        let mut plan = Self {
+            pieces,
+            dumps,
+            classes,
+            classes_end,
+            alignment: 8,
+            class_references: false,
+            learnt: Learnt::default(),
+            range: None,
+        };
+        plan.sample(source, id_size);
+        plan
+    }
+
+    /// Guesses the address range and the alignment from the class ids and the first object of each
+    /// piece. The alignment is a multiple of the true one; lengths of arrays are counted by it.
+    fn sample(&mut self, source: &Source, id_size: usize) {
+        let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
+        let starts = self
+            .pieces
+            .iter()
+            .map(|piece| piece.start)
+            .chain([self.classes_end]);
+        let firsts = starts.filter_map(|start| {
+            let tag = *source.get(start)?;
+            let is_object = matches!(
+                tag,
+                sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY
+            );
+            let id = source.get(start + 1..start + 1 + id_size)?;
+            is_object.then(|| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
+        });
+        ids.extend(firsts);
+        let bits = ids.iter().fold(0, |a, b| a | b);
+        self.alignment = 1 << bits.trailing_zeros().min(8);
+        let threads = rayon::current_num_threads() as u64 + 1;
+        let counters = self.classes.arrays().len() as u64 * 8 * threads;
+        while self.alignment > 8 && self.alignment * counters > (32 << 20) + source.len() as u64 * 4
+        {
+            self.alignment /= 2;
+        }
+        let (Some(&low), Some(&high)) = (ids.iter().min(), ids.iter().max()) else {
+            return;
+        };
+        let longest = self
+            .pieces
+            .iter()
+            .map(|p| p.len() as u64)
+            .max()
+            .unwrap_or(0);
+        self.range = flat_range(
+            low,
+            high.saturating_add(longest * 2 + (1 << 20)),
+            source.len(),
+        );
+    }
+
+    /// Widens the address range to class records that come late: references to their class objects
+    /// are slots of the range, too.
+    fn cover_classes(&mut self, file: usize) {
+        let ids = || self.dumps.iter().map(|c| c.id);
+        let (Some(range), Some(low), Some(high)) = (self.range, ids().min(), ids().max()) else {
+            return;
+        };
+        if ids().all(|id| range.slot(id).is_some()) {
+            return;
+        }
+        let aligned = ids().all(|id| id.trailing_zeros() >= GRAIN);
+        let end = range.end.max(high.saturating_add(8));
+        self.range = flat_range(range.base.min(low), end, file).filter(|_| aligned);
+    }
+}
+
+/// The range as a bitmap can cover it, unless the bitmap would be out of proportion to the file:
+/// then ids are no addresses, or very sparse ones.
+fn flat_range(low: u64, high: u64, file: usize) -> Option<Range> {
+    let base = low & !63;
+    let end = high.checked_next_multiple_of(64)?.max(base + 64);
+    (low.trailing_zeros() >= GRAIN && is_flat(base, end, file)).then_some(Range { base, end })
+}
+
+/// Whether a bitmap over a range is in proportion to the file.
+pub(crate) fn is_flat(base: u64, end: u64, file: usize) -> bool {
+    let bitmap_bytes = (end - base) >> (GRAIN + 2);
+    bitmap_bytes <= (file as u64) * 4 + (8 << 20)
+}
+
+/// Class records come first in nearly every dump: reads them up to the first object.
+fn leading_classes(
+    source: &Source,
+    id_size: usize,
+    segments: &[Segment],
+) -> (Vec<ClassDump>, usize) {
+    struct Leading {
+        dumps: Vec<ClassDump>,
+        stopped: bool,
+    }
+    impl Visitor for Leading {
+        fn class_dump(&mut self, _: usize, class: ClassDump) {
+            self.dumps.push(class);
+        }
+        fn stop(&mut self, tag: u8) -> bool {
+            self.stopped = matches!(
+                tag,
+                sub::INSTANCE | sub::OBJECT_ARRAY | sub::PRIMITIVE_ARRAY
+            );
+            self.stopped
+        }
+    }
+    let mut leading = Leading {
+        dumps: Vec::new(),
+        stopped: false,
+    };
+    let mut end = 0;
+    for segment in segments {
+        // Damage shows again, and is reported, in the pass over the objects.
+        end = walk::walk(source, segment.start, segment.end, id_size, &mut leading)
+            .unwrap_or_else(|d| d.offset);
+        if leading.stopped {
+            break;
+        }
+    }
+    (leading.dumps, end)
+}
+
+/// Everything the passes found, the graph included.
+pub(crate) struct Built {
+    pub(crate) graph: HeapGraph,
+    pub(crate) map: AddressMap,
+    pub(crate) scanned: Scanned,
+    /// For each class whether it is certainly a GC root.
+    pub(crate) pinned: Vec<bool>,
+    pub(crate) roots: Vec<Root>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+struct Context<'a> {
+    source: &'a Source,
+    header: &'a Header,
+    outline: &'a Outline,
+    options: &'a Options,
+    progress: &'a dyn Progress,
+    store: &'a Store,
+}
+
+impl Context<'_> {
+    fn job<'a, T: Targets>(&'a self, plan: &'a Plan, pinned: &'a [bool], targets: T) -> Job<'a, T> {
+        Job {
+            source: self.source,
+            id_size: self.header.id_size,
+            classes: &plan.classes,
+            pinned,
+            class_references: plan.class_references,
+            refs: self.options.refs,
+            modulus: plan.alignment.max(8) as usize,
+            marks: None,
+            collect_ids: false,
+            targets,
+            classes_end: plan.classes_end,
+            progress: self.progress,
+            store: self.store,
+        }
+    }
+
+    fn phase(&self, name: &'static str) {
+        self.progress.phase(name, self.source.len() as u64);
+    }
+}
+
+/// Measures objects without building a graph: one pass.
+///
+/// # Errors
+/// When there is no memory for the results.
+pub(crate) fn measure(
+    source: &Source,
+    header: &Header,
+    outline: &Outline,
+    plan: &mut Plan,
+    options: &Options,
+    progress: &dyn Progress,
+    store: &Store,
+) -> Result<Scanned> {
+    let context = Context {
+        source,
+        header,
+        outline,
+        options,
+        progress,
+        store,
+    };
+    for attempt in 0.. {
+        let pinned = vec![true; plan.classes.len()];
+        context.phase("reading objects");
+        let scanned = scan::scan(&context.job(plan, &pinned, NoTargets), &plan.pieces)?;
+        if attempt > 1 || !learn_classes(&context, plan, &scanned) {
+            return Ok(scanned);
+        }
+    }
+    unreachable!("the loop returns")
+}
+
+/// Adds classes that the pass came upon. Returns whether there were any.
+fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> bool {
+    let late = scanned.late_classes.len();
+    if late > 0 {
+        // The records are read again rather than moved: they are few, and `scanned` is dropped.
+        let mut again = Late {
+            dumps: Vec::new(),
+            places: Vec::new(),
+            from: plan.classes_end,
+        };
+        for piece in &plan.pieces {
+            let _ = walk::walk(
+                context.source,
+                piece.start,
+                piece.end,
+                context.header.id_size,
+                &mut again,
+            );
+        }
+        plan.dumps.append(&mut again.dumps);
+        plan.learnt.late.append(&mut again.places);
+        plan.classes_end = usize::MAX;
+        plan.classes = Classes::new(
+            context.source,
+            context.header.id_size,
+            context.outline,
+            &plan.dumps,
+        );
+    }
+    let unknown: Vec<u64> = scanned
+        .unknown_classes
+        .iter()
+        .copied()
+        .filter(|&id| plan.classes.by_id(ObjectId(id)).is_none())
+        .collect();
+    let arrays: HashSet<u64> = scanned.unknown_arrays.iter().copied().collect();
+    let found = late > 0 || !unknown.is_empty();
+    if late > 0 {
+        plan.cover_classes(context.source.len());
+    }
+    plan.learnt.unknown.extend(&unknown);
+    plan.learnt.arrays.extend(&arrays);
+    plan.learnt.arrays.sort_unstable();
+    plan.learnt.arrays.dedup();
+    plan.classes.with_unknown(unknown, &arrays);
+    found
+}
+
+struct Late {
+    dumps: Vec<ClassDump>,
+    places: Vec<usize>,
+    from: usize,
+}
+
+impl Visitor for Late {
+    fn class_dump(&mut self, at: usize, class: ClassDump) {
+        if at >= self.from {
+            self.dumps.push(class);
+            self.places.push(at);
+        }
+    }
+}
+
+/// The classes of a dump of which it is known what a pass over the objects learnt of them; `None` when that
+/// cannot be of this dump.
+///
+/// Cost: reads the class records.
+pub(crate) fn classes_with(
+    source: &Source,
+    header: &Header,
+    outline: &Outline,
+    learnt: &Learnt,
+) -> Option<Classes> {
+    let id_size = header.id_size;
+    let (mut dumps, _) = leading_classes(source, id_size, &outline.segments);
+    for &at in &learnt.late {
+        let rest = source.get(at..)?.strip_prefix(&[sub::CLASS_DUMP])?;
+        dumps.push(record::class_dump(rest, id_size)?.0);
+    }
+    let mut classes = Classes::new(source, id_size, outline, &dumps);
+    let arrays = learnt.arrays.iter().copied().collect();
+    classes.with_unknown(learnt.unknown.iter().copied(), &arrays);
+    Some(classes)
+}
+
+/// Runs the passes that lead to the graph.
+///
+/// # Errors
+/// When there is no memory for the arrays, or more objects than 32 bits number.
+pub(crate) fn build(
+    source: &Source,
+    header: &Header,
+    outline: &Outline,
+    plan: &mut Plan,
+    options: &Options,
+    progress: &dyn Progress,
+    store: &Store,
+) -> Result<Built> {
+    let context = Context {
+        source,
+        header,
+        outline,
+        options,
+        progress,
+        store,
+    };
+    let mut unpinned: BTreeSet<u32> = BTreeSet::new();
+    loop {
+        let pinned: Vec<bool> = plan
+            .classes
+            .iter()
+            .map(|(i, c)| {
+                let boot = c.loader.is_null() && !c.hidden;
+                !c.dumped || (boot && !unpinned.contains(&i.0))
+            })
+            .collect();
+        let (scanned, marks) = first_pass(&context, plan, &pinned)?;
+        if learn_classes(&context, plan, &scanned) {
+            continue;
+        }
+        if scanned.misplaced > 0 {
+            let (low, high) = (scanned.stats.lowest, scanned.stats.highest);
+            let range = plan
+                .range
+                .map_or((low, high), |r| (low.min(r.base), high.max(r.end)));
+            let aligned = scanned.stats.address_bits.trailing_zeros() >= GRAIN;
+            let wider =
+                flat_range(range.0, range.1.saturating_add(8), source.len()).filter(|_| aligned);
+            plan.range = if wider == plan.range { None } else { wider };
+            continue;
+        }
+        let rooted = implicit_refs::rooted_classes(&plan.classes, &scanned.roots);
+        let before = unpinned.len();
+        unpinned.extend(
+            (0..plan.classes.dumped())
+                .filter(|&i| pinned[i] && !rooted[i])
+                .map(|i| i as u32),
+        );
+        if unpinned.len() > before {
+            continue;
+        }
+        context.phase("linking objects");
+        let ranks = marks.map(|m| m.seal(store)).transpose()?;
+        if let Some(ranks) = &ranks {
+            let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
+            let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
+            if records as u64 > marks || ranks.doubled {
+                // Several objects with one id: only the sorted table tells them apart.
+                plan.range = None;
+                continue;
+            }
+        }
+        return finish(&context, plan, pinned, scanned, ranks);
+    }
+}
+
+/// The pass over all objects, with references as slots where that is possible.
+fn first_pass(
+    context: &Context<'_>,
+    plan: &Plan,
+    pinned: &[bool],
+) -> Result<(Scanned, Option<Marks>)> {
+    context.phase("reading objects");
+    let Some(range) = plan.range else {
+        let job = Job {
+            collect_ids: true,
+            ..context.job(plan, pinned, NoTargets)
+        };
+        return Ok((scan::scan(&job, &plan.pieces)?, None));
+    };
+    let mut marks = Marks::new(range, context.store)?;
+    let writer = Some(marks.writer());
+    let scanned = if one_step(range) {
+        scan::scan(
+            &Job {
+                marks: writer,
+                ..context.job(plan, pinned, Slots(range))
+            },
+            &plan.pieces,
+        )?
+    } else {
+        scan::scan(
+            &Job {
+                marks: writer,
+                ..context.job(plan, pinned, NoTargets)
+            },
+            &plan.pieces,
+        )?
+    };
+    Ok((scanned, Some(marks)))
+}
+
+/// Whether a reference's slot fits in the 32 bits that hold it until it is translated.
+fn one_step(range: Range) -> bool {
+    range.slots() < u64::from(NONE)
+}
+
+fn finish(
+    context: &Context<'_>,
+    plan: &Plan,
+    pinned: Vec<bool>,
+    mut scanned: Scanned,
+    ranks: Option<Ranks>,
+) -> Result<Built> {
+    let (classes, store) = (&plan.classes, context.store);
+    let split = Split {
+        classes: classes.dumped() as u32,
+        inner: (classes.dumped() + scanned.inner_shapes.len()) as u32,
+    };
+    let objects = split.inner + scanned.leaf_shapes.len() as u32;
+    let mut warnings = Vec::new();
+    let (map, one_step) = match ranks {
+        Some(ranks) => {
+            let one_step = one_step(ranks.range);
+            let ordered = scanned.stats.out_of_order == 0;
+            let map = if ordered {
+                AddressMap::Ordered(ranks)
+            } else {
+                permute(context, &scanned, ranks, split)?
+            };
+            (map, one_step)
+        }
+        None => {
+            let (map, doubles) = sort_ids(&mut scanned, split, store)?;
+            if doubles > 0 {
+                let text = format!(
+                    "{doubles} objects have the id of another object: references lead to the first of each"
+                );
+                warnings.push(Warning::note(text));
+            }
+            (map, false)
+        }
+    };
+    if one_step {
+        let range = map.ranks().map(|r| r.range);
+        heap_graph::translate(&mut scanned.targets, &map, split, |slot| {
+            let id = range.map_or(0, |r| r.base + (u64::from(slot) << GRAIN));
+            let class = classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0);
+            // A class without a record has no class object.
+            if class < split.classes { class } else { NONE }
+        });
+    } else {
+        let numbers = Numbers {
+            map: &map,
+            classes,
+            split,
+        };
+        // What the first pass gathered is given back before the second gathers it anew.
+        (scanned.inner_shapes, scanned.leaf_shapes) = (store.zeroed(0)?, store.zeroed(0)?);
+        scanned = scan::scan(&context.job(plan, &pinned, numbers), &plan.pieces)?;
+    }
+    let roots = std::mem::take(&mut scanned.roots);
+    warnings.extend(implicit_refs::without_roots(&roots));
+    let resolve = |id: u64| {
+        Numbers {
+            map: &map,
+            classes,
+            split,
+        }
+        .encode(id)
+    };
+    let graph = assemble(
+        &mut scanned,
+        classes,
+        split,
+        objects,
+        &roots,
+        resolve,
+        store,
+    )?;
+    Ok(Built {
+        graph,
+        map,
+        scanned,
+        pinned,
+        roots,
+        warnings,
+    })
+}
+
+/// For a file that is not in address order: which object each rank is. One more pass over the ids.
+fn permute(
+    context: &Context<'_>,
+    scanned: &Scanned,
+    ranks: Ranks,
+    split: Split,
+) -> Result<AddressMap> {
+    struct Place<'a> {
+        ranks: &'a Ranks,
+        /// Numbers by rank, of objects with references and of leaves.
+        numbers: [&'a [AtomicU32]; 2],
+        next: [u32; 2],
+    }
+    impl Place<'_> {
+        #[inline(always)]
+        fn object(&mut self, id: u64) {
+            let rank = self
+                .ranks
+                .range
+                .slot(id)
+                .and_then(|slot| self.ranks.rank(slot));
+            if let Some((rank, leaf)) = rank {
+                let leaf = usize::from(leaf);
+                self.numbers[leaf][rank as usize].store(self.next[leaf], Ordering::Relaxed);
+                self.next[leaf] += 1;
+            }
+        }
+    }
+    impl Visitor for Place<'_> {
+        fn instance(&mut self, object: Object, _: u64, _: &[u8]) {
+            self.object(object.id);
+        }
+        fn object_array(&mut self, object: Object, _: u64, _: &[u8]) {
+            self.object(object.id);
+        }
+        fn primitive_array(&mut self, object: Object, _: Kind, _: u32, _: &[u8]) {
+            self.object(object.id);
+        }
+    }
+    let mut with_refs: Array<u32> = context.store.zeroed(ranks.marked[0] as usize)?;
+    let mut leaves: Array<u32> = context.store.zeroed(ranks.marked[1] as usize)?;
+    let numbers = [
+        mem::as_atomic_u32(&mut with_refs),
+        mem::as_atomic_u32(&mut leaves),
+    ];
+    scanned.pieces.par_iter().for_each(|piece| {
+        let next = [
+            split.classes + piece.first_inner,
+            split.inner + piece.first_leaf,
+        ];
+        let mut place = Place {
+            ranks: &ranks,
+            numbers,
+            next,
+        };
+        let Segment { start, end } = piece.segment;
+        // Damage was reported by the pass before, and ends this walk at the same place.
+        let _ = walk::walk(
+            context.source,
+            start,
+            end,
+            context.header.id_size,
+            &mut place,
+        );
+    });
+    Ok(AddressMap::Permuted {
+        ranks,
+        with_refs: with_refs.into(),
+        leaves: leaves.into(),
+    })
+}
+
+/// For ids that are no addresses: sorts them. Of several objects with one id the first counts.
+fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(AddressMap, u64)> {
+    let (inner, leaves) = (store.zeroed(0)?, store.zeroed(0)?);
+    let inner = std::mem::replace(&mut scanned.inner_ids, inner);
+    let leaves = std::mem::replace(&mut scanned.leaf_ids, leaves);
+    let with_refs = inner.iter().zip(split.classes..);
+    let mut pairs: Vec<(u64, u32)> = with_refs
+        .chain(leaves.iter().zip(split.inner..))
+        .map(|(&id, number)| (id, number))
+        .collect();
+    pairs.par_sort_unstable();
+    let before = pairs.len();
+    pairs.dedup_by_key(|p| p.0);
+    let mut ids: Array<u64> = store.zeroed(pairs.len())?;
+    let mut numbers: Array<u32> = store.zeroed(pairs.len())?;
+    ids.par_iter_mut()
+        .zip(numbers.par_iter_mut())
+        .zip(&pairs)
+        .for_each(|((id, number), pair)| {
+            (*id, *number) = *pair;
+        });
+    Ok((
+        AddressMap::Sorted {
+            ids: ids.into(),
+            numbers: numbers.into(),
+        },
+        (before - pairs.len()) as u64,
+    ))
+}
+
+/// Adds what no record shows and the roots.
+fn assemble(
+    scanned: &mut Scanned,
+    classes: &Classes,
+    split: Split,
+    objects: u32,
+    roots: &[Root],
+    resolve: impl Fn(u64) -> u32,
+    store: &Store,
+) -> Result<HeapGraph> {
+    let (extra, held) = implicit_refs::unwritten(classes, split, roots, &resolve);
+    let mut offsets = std::mem::replace(&mut scanned.ends, store.zeroed(0)?);
+    let mut targets = std::mem::replace(&mut scanned.targets, store.zeroed(0)?);
+    heap_graph::insert(&mut offsets, &mut targets, &extra)?;
+    offsets.shrink_to_fit()?;
+    targets.shrink_to_fit()?;
+    let mut weaker = [Vec::new(), Vec::new()];
+    for referent in std::mem::take(&mut scanned.referents) {
+        let target = resolve(referent.target);
+        if target != NONE {
+            let level = usize::from(referent.kind == classes::Reference::Final);
+            weaker[level].push((split.classes + referent.from, target));
+        }
+    }
+    Ok(HeapGraph {
+        offsets,
+        targets,
+        split,
+        objects,
+        roots: held.into_iter().collect(),
+        weaker,
+    })
+}

@@ -1,0 +1,141 @@
+//! The heap graph in compressed sparse rows.
+
+use rayon::prelude::*;
+
+use crate::bytes::mem::Array;
+use crate::error::{Error, Result};
+use crate::graph::address::{AddressMap, Split};
+use crate::ids::{NONE, ObjectIndex};
+use crate::records::walk::RootKind;
+
+/// Objects and references. Rows exist for class objects and objects with references; leaves are
+/// only ever targets.
+#[derive(Debug)]
+pub struct HeapGraph {
+    /// For each object with references, where its row begins; one more for the end of the last.
+    pub(crate) offsets: Array<u32>,
+    /// Target object numbers, [`NONE`] for dangling references.
+    pub(crate) targets: Array<u32>,
+    pub(crate) split: Split,
+    /// Number of objects of all kinds.
+    pub(crate) objects: u32,
+    /// Objects that roots hold, each once, sorted, with the first kind of root that holds it.
+    pub(crate) roots: Vec<(u32, RootKind)>,
+    /// Soft, then final referents: source, target.
+    pub(crate) weaker: [Vec<(u32, u32)>; 2],
+}
+
+impl HeapGraph {
+    /// Number of objects.
+    #[must_use]
+    pub fn object_count(&self) -> usize {
+        self.objects as usize
+    }
+
+    /// Number of references that are followed, dangling ones included.
+    #[must_use]
+    pub fn reference_count(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// The objects that an object refers to by strong references, as often as it does.
+    pub fn references(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
+        let row = if object.0 < self.split.inner {
+            self.row(object.0)
+        } else {
+            &[]
+        };
+        row.iter().copied().filter(|&t| t != NONE).map(ObjectIndex)
+    }
+
+    /// The objects that GC roots hold.
+    pub fn root_objects(&self) -> impl ExactSizeIterator<Item = ObjectIndex> + '_ {
+        self.roots.iter().map(|r| ObjectIndex(r.0))
+    }
+
+    #[inline]
+    pub(crate) fn row(&self, object: u32) -> &[u32] {
+        let at = object as usize;
+        &self.targets[self.offsets[at] as usize..self.offsets[at + 1] as usize]
+    }
+}
+
+/// Turns slots into object numbers, in place.
+pub(crate) fn translate(
+    targets: &mut [u32],
+    map: &AddressMap,
+    split: Split,
+    class_at: impl Fn(u32) -> u32 + Sync,
+) {
+    targets.par_chunks_mut(1 << 15).for_each(|chunk| {
+        for target in chunk {
+            if *target != NONE {
+                let slot = *target;
+                *target = match map.by_slot(u64::from(slot), split) {
+                    NONE => class_at(slot),
+                    number => number,
+                };
+            }
+        }
+    });
+}
+
+/// Inserts references that no record shows: `extra` is sorted by source and each source has a row.
+///
+/// Cost: moves the rows behind the first source once.
+pub(crate) fn insert(
+    offsets: &mut Array<u32>,
+    targets: &mut Array<u32>,
+    extra: &[(u32, u32)],
+) -> Result<()> {
+    let Some(&(first, _)) = extra.first() else {
+        return Ok(());
+    };
+    let old = targets.len();
+    if old + extra.len() >= NONE as usize {
+        return Err(Error::Limit {
+            what: "references",
+            count: (old + extra.len()) as u64,
+            limit: u64::from(NONE) - 1,
+        });
+    }
+    targets.resize(old + extra.len())?;
+    let (mut end, mut left) = (old, extra.len());
+    let groups = extra.chunk_by(|a, b| a.0 == b.0).rev();
+    for group in groups {
+        let row_end = offsets[group[0].0 as usize + 1] as usize;
+        targets.copy_within(row_end..end, row_end + left);
+        left -= group.len();
+        for (slot, &(_, target)) in targets[row_end + left..].iter_mut().zip(group) {
+            *slot = target;
+        }
+        end = row_end;
+    }
+    let mut at = first as usize + 1;
+    let mut shift = 0;
+    for group in extra.chunk_by(|a, b| a.0 == b.0) {
+        let source = group[0].0 as usize + 1;
+        offsets[at..source].par_iter_mut().for_each(|o| *o += shift);
+        shift += group.len() as u32;
+        at = source;
+    }
+    offsets[at..].par_iter_mut().for_each(|o| *o += shift);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::mem::Store;
+
+    #[test]
+    fn inserted_references_end_their_rows() {
+        let store = Store::new(None);
+        let (mut offsets, mut targets) = (store.zeroed(0).unwrap(), store.zeroed(0).unwrap());
+        offsets.extend(&[0, 2, 2, 5, 6]).unwrap();
+        targets.extend(&[10, 11, 30, 31, 32, 40]).unwrap();
+        insert(&mut offsets, &mut targets, &[(1, 1), (1, 2), (2, 3)]).unwrap();
+        assert_eq!(&offsets[..], &[0, 2, 4, 8, 9]);
+        assert_eq!(&targets[..], &[10, 11, 1, 2, 30, 31, 32, 3, 40]);
+    }
+}

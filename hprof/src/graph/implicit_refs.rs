@@ -1,0 +1,125 @@
+//! What holds objects without a record that says so: which classes are GC roots, what threads and loaders hold.
+
+use std::collections::BTreeMap;
+
+use crate::error::Warning;
+use crate::graph::address::Split;
+use crate::ids::{ClassIndex, NONE};
+use crate::records::classes::{Class, Classes};
+use crate::records::record::Kind;
+use crate::records::walk::{Root, RootKind};
+
+/// For each class whether it is certainly a GC root, so that no object is needed to keep it, as the passes
+/// over a dump with these roots end up with.
+pub(crate) fn pinned_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
+    let rooted = rooted_classes(classes, roots);
+    let pinned = |(i, c): (ClassIndex, &Class)| {
+        let boot = c.loader.is_null() && !c.hidden;
+        !c.dumped || (boot && rooted[i.index()])
+    };
+    classes.iter().map(pinned).collect()
+}
+
+/// The ids that a class object refers to, in the order of its row.
+pub(crate) fn class_references<'a>(
+    classes: &Classes,
+    class: &'a Class,
+) -> impl Iterator<Item = u64> + use<'a> {
+    let superclass = class.superclass.map_or(0, |s| classes[s].id.0);
+    let statics = class
+        .statics
+        .iter()
+        .filter(|s| s.kind == Kind::Object)
+        .map(|s| s.value);
+    [superclass, class.loader.0]
+        .into_iter()
+        .chain(class.others.iter().copied())
+        .chain(statics)
+        .filter(|&id| id != 0)
+}
+
+/// Whether the boot loader keeps a class although no root names it: array classes live as long as
+/// their elements' class but have no root of their own, and a dump without roots for system classes
+/// leaves out all of them.
+fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
+    class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
+}
+
+/// Which classes are held by a root of their own.
+pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
+    let mut rooted = vec![false; classes.len()];
+    let mut sticky = false;
+    for root in roots {
+        sticky |= root.kind == RootKind::StickyClass;
+        if !root.kind.is_of_thread()
+            && let Some(class) = classes.by_id(root.id)
+        {
+            rooted[class.index()] = true;
+        }
+    }
+    for (i, class) in classes.iter() {
+        rooted[i.index()] |= held_by_boot_loader(class, sticky);
+    }
+    rooted
+}
+
+/// What is said when nothing, or nothing of the JVM's own, is a root.
+pub(crate) fn without_roots(roots: &[Root]) -> Option<Warning> {
+    if roots.is_empty() {
+        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): the classes of the boot loader are taken for roots, and what only threads, JNI or other class loaders hold counts as unreachable";
+        return Some(Warning {
+            partial: true,
+            ..Warning::note(text)
+        });
+    }
+    let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
+    (!sticky).then(|| {
+        Warning::note("the dump names no system classes as GC roots: all classes of the boot loader are taken for roots")
+    })
+}
+
+/// What no record shows: references from threads to locals and from loaders to classes, sorted; and what roots
+/// hold, with the first kind of root that does.
+pub(crate) fn unwritten(
+    classes: &Classes,
+    split: Split,
+    roots: &[Root],
+    resolve: impl Fn(u64) -> u32,
+) -> (Vec<(u32, u32)>, BTreeMap<u32, RootKind>) {
+    let mut threads: BTreeMap<u32, u32> = BTreeMap::new();
+    for root in roots.iter().filter(|r| r.kind == RootKind::Thread) {
+        let object = resolve(root.id.0);
+        if object < split.inner {
+            threads.insert(root.thread, object);
+        }
+    }
+    let mut extra: Vec<(u32, u32)> = Vec::new();
+    let mut held: BTreeMap<u32, RootKind> = BTreeMap::new();
+    for root in roots {
+        let object = resolve(root.id.0);
+        if object == NONE {
+            continue;
+        }
+        match threads.get(&root.thread) {
+            Some(&thread) if root.kind.is_of_thread() => extra.push((thread, object)),
+            _ => {
+                let kind = held.entry(object).or_insert(root.kind);
+                *kind = (*kind).min(root.kind);
+            }
+        }
+    }
+    let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
+    for (i, class) in classes.iter().take(classes.dumped()) {
+        if held_by_boot_loader(class, sticky) {
+            held.entry(i.0).or_insert(RootKind::StickyClass);
+        } else if !class.loader.is_null() {
+            let loader = resolve(class.loader.0);
+            if loader < split.inner {
+                extra.push((loader, i.0));
+            }
+        }
+    }
+    extra.sort_unstable();
+    extra.dedup();
+    (extra, held)
+}

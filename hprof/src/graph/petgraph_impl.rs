@@ -1,0 +1,290 @@
+//! The heap graph as a petgraph graph, so that any of its algorithms runs on it.
+//!
+//! Besides the objects the graph has one node that refers to what the GC roots hold.
+
+use petgraph::Directed;
+use petgraph::visit::{
+    Data, EdgeCount, EdgeRef, GraphBase, GraphProp, IntoEdgeReferences, IntoEdges, IntoNeighbors,
+    IntoNodeIdentifiers, IntoNodeReferences, NodeCompactIndexable, NodeCount, NodeIndexable,
+    VisitMap, Visitable,
+};
+
+use crate::graph::heap_graph::HeapGraph;
+use crate::ids::{NONE, ObjectIndex};
+
+/// A node: an object's number, or the number of objects for the node above all roots.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GraphNode(pub u32);
+
+impl From<ObjectIndex> for GraphNode {
+    fn from(object: ObjectIndex) -> Self {
+        Self(object.0)
+    }
+}
+
+/// A reference, as an edge of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GraphEdge {
+    source: GraphNode,
+    target: GraphNode,
+    /// Place among the references of its source, dangling ones included.
+    place: u32,
+}
+
+impl EdgeRef for GraphEdge {
+    type NodeId = GraphNode;
+    type EdgeId = (GraphNode, u32);
+    type Weight = ();
+
+    fn source(&self) -> GraphNode {
+        self.source
+    }
+    fn target(&self) -> GraphNode {
+        self.target
+    }
+    fn weight(&self) -> &() {
+        &()
+    }
+    fn id(&self) -> (GraphNode, u32) {
+        (self.source, self.place)
+    }
+}
+
+impl HeapGraph {
+    /// The node above all GC roots.
+    #[must_use]
+    pub const fn root_node(&self) -> GraphNode {
+        GraphNode(self.objects)
+    }
+
+    /// The object at a node; `None` at the one above the roots.
+    #[must_use]
+    pub fn node_object(&self, node: GraphNode) -> Option<ObjectIndex> {
+        (node.0 < self.objects).then_some(ObjectIndex(node.0))
+    }
+
+    fn row_of(&self, node: GraphNode) -> &[u32] {
+        if node.0 < self.split.inner {
+            self.row(node.0)
+        } else {
+            &[]
+        }
+    }
+}
+
+/// The nodes that a node refers to.
+#[derive(Clone, Debug)]
+pub struct Neighbors<'a>(Edges<'a>);
+
+impl Iterator for Neighbors<'_> {
+    type Item = GraphNode;
+    fn next(&mut self) -> Option<GraphNode> {
+        self.0.next().map(|e| e.target)
+    }
+}
+
+/// The references of one node.
+#[derive(Clone, Debug)]
+pub struct Edges<'a> {
+    source: GraphNode,
+    row: std::slice::Iter<'a, u32>,
+    roots: std::slice::Iter<'a, (u32, crate::RootKind)>,
+    place: u32,
+}
+
+impl Iterator for Edges<'_> {
+    type Item = GraphEdge;
+    fn next(&mut self) -> Option<GraphEdge> {
+        loop {
+            let target = match self.row.next() {
+                Some(&target) => target,
+                None => self.roots.next()?.0,
+            };
+            let place = self.place;
+            self.place += 1;
+            if target != NONE {
+                return Some(GraphEdge {
+                    source: self.source,
+                    target: GraphNode(target),
+                    place,
+                });
+            }
+        }
+    }
+}
+
+impl GraphBase for HeapGraph {
+    type NodeId = GraphNode;
+    type EdgeId = (GraphNode, u32);
+}
+
+impl GraphProp for HeapGraph {
+    type EdgeType = Directed;
+}
+
+impl Data for HeapGraph {
+    type NodeWeight = ();
+    type EdgeWeight = ();
+}
+
+impl NodeCount for HeapGraph {
+    fn node_count(&self) -> usize {
+        self.objects as usize + 1
+    }
+}
+
+impl EdgeCount for HeapGraph {
+    /// Cost: one visit of each reference.
+    fn edge_count(&self) -> usize {
+        self.targets.iter().filter(|&&t| t != NONE).count() + self.roots.len()
+    }
+}
+
+impl NodeIndexable for HeapGraph {
+    fn node_bound(&self) -> usize {
+        self.node_count()
+    }
+    fn to_index(&self, node: GraphNode) -> usize {
+        node.0 as usize
+    }
+    fn from_index(&self, index: usize) -> GraphNode {
+        GraphNode(u32::try_from(index).unwrap_or(self.objects))
+    }
+}
+
+impl NodeCompactIndexable for HeapGraph {}
+
+impl Visitable for HeapGraph {
+    type Map = Visited;
+    fn visit_map(&self) -> Visited {
+        Visited(vec![0; self.node_count().div_ceil(64)])
+    }
+    fn reset_map(&self, map: &mut Visited) {
+        *map = self.visit_map();
+    }
+}
+
+/// Which nodes an algorithm has been at: one bit each.
+#[derive(Clone, Debug, Default)]
+pub struct Visited(Vec<u64>);
+
+impl VisitMap<GraphNode> for Visited {
+    fn visit(&mut self, node: GraphNode) -> bool {
+        let new = !self.is_visited(&node);
+        self.0[node.0 as usize / 64] |= 1 << (node.0 % 64);
+        new
+    }
+    fn is_visited(&self, node: &GraphNode) -> bool {
+        self.0[node.0 as usize / 64] & 1 << (node.0 % 64) != 0
+    }
+    fn unvisit(&mut self, node: GraphNode) -> bool {
+        let was = self.is_visited(&node);
+        self.0[node.0 as usize / 64] &= !(1 << (node.0 % 64));
+        was
+    }
+}
+
+impl<'a> IntoNeighbors for &'a HeapGraph {
+    type Neighbors = Neighbors<'a>;
+    fn neighbors(self, node: GraphNode) -> Neighbors<'a> {
+        Neighbors(self.edges(node))
+    }
+}
+
+impl<'a> IntoEdges for &'a HeapGraph {
+    type Edges = Edges<'a>;
+    fn edges(self, node: GraphNode) -> Edges<'a> {
+        let of_roots = node.0 == self.objects;
+        Edges {
+            source: node,
+            row: self.row_of(node).iter(),
+            roots: if of_roots { &self.roots[..] } else { &[] }.iter(),
+            place: 0,
+        }
+    }
+}
+
+/// The references of all nodes.
+#[derive(Clone, Debug)]
+pub struct AllEdges<'a> {
+    graph: &'a HeapGraph,
+    next: u32,
+    edges: Edges<'a>,
+}
+
+impl Iterator for AllEdges<'_> {
+    type Item = GraphEdge;
+    fn next(&mut self) -> Option<GraphEdge> {
+        loop {
+            if let Some(edge) = self.edges.next() {
+                return Some(edge);
+            }
+            if self.next > self.graph.objects {
+                return None;
+            }
+            self.edges = self.graph.edges(GraphNode(self.next));
+            // Leaves have no references: from the last object that has any on to the roots' node.
+            self.next = match self.next + 1 {
+                next if next == self.graph.split.inner => self.graph.objects,
+                next => next,
+            };
+        }
+    }
+}
+
+impl<'a> IntoEdgeReferences for &'a HeapGraph {
+    type EdgeRef = GraphEdge;
+    type EdgeReferences = AllEdges<'a>;
+    fn edge_references(self) -> AllEdges<'a> {
+        let first = if self.split.inner == 0 {
+            self.objects
+        } else {
+            0
+        };
+        AllEdges {
+            graph: self,
+            next: first + 1,
+            edges: self.edges(GraphNode(first)),
+        }
+    }
+}
+
+/// All nodes, the one above the roots last.
+#[derive(Clone, Debug)]
+pub struct Nodes(std::ops::RangeInclusive<u32>);
+
+impl Iterator for Nodes {
+    type Item = GraphNode;
+    fn next(&mut self) -> Option<GraphNode> {
+        self.0.next().map(GraphNode)
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl IntoNodeIdentifiers for &HeapGraph {
+    type NodeIdentifiers = Nodes;
+    fn node_identifiers(self) -> Nodes {
+        Nodes(0..=self.objects)
+    }
+}
+
+/// All nodes with their (empty) weights.
+#[derive(Clone, Debug)]
+pub struct NodeReferences(Nodes);
+
+impl Iterator for NodeReferences {
+    type Item = (GraphNode, &'static ());
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|n| (n, &()))
+    }
+}
+
+impl IntoNodeReferences for &HeapGraph {
+    type NodeRef = (GraphNode, &'static ());
+    type NodeReferences = NodeReferences;
+    fn node_references(self) -> NodeReferences {
+        NodeReferences(self.node_identifiers())
+    }
+}

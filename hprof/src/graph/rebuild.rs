@@ -1,0 +1,111 @@
+//! The heap graph once more, after the dominator computation has consumed the first.
+
+use rayon::prelude::*;
+
+use crate::answers::objects::object::{Body, Numbering};
+use crate::answers::objects::reference::Way;
+use crate::error::Result;
+use crate::graph::build::{self, Plan};
+use crate::graph::heap_graph::HeapGraph;
+use crate::ids::{NONE, ObjectId};
+use crate::progress::Progress;
+use crate::records::classes::Reference;
+use crate::records::outline::Segment;
+use crate::records::walk::{self, Object, Visitor};
+use crate::snapshot::Snapshot;
+
+impl Snapshot {
+    /// The heap graph, with the same object numbers.
+    ///
+    /// Cost: the passes that [`Snapshot::open`] makes before it looks for dominators.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn graph(&self, progress: &dyn Progress) -> Result<HeapGraph> {
+        let dump = &self.dump;
+        let mut plan = Plan::new(&dump.source, &dump.header, &dump.outline);
+        plan.class_references = true;
+        let built = build::build(
+            &dump.source,
+            &dump.header,
+            &dump.outline,
+            &mut plan,
+            &self.options,
+            progress,
+            &self.store,
+        )?;
+        Ok(built.graph)
+    }
+
+    /// What each `java.lang.ref` object refers to as its referent, sorted by reference object.
+    ///
+    /// Cost: a pass over the file; twelve bytes for each reference object.
+    pub(crate) fn referents(&self) -> Vec<(u32, u32, Reference)> {
+        let parts = self.pieces.par_iter().map(|piece| {
+            let mut visitor = Referents {
+                snapshot: self,
+                numbering: Numbering::new(self, piece),
+                found: Vec::new(),
+            };
+            let Segment { start, end } = piece.segment;
+            self.dump.source.will_read(start, end - start);
+            // Damage was reported when the dump was opened.
+            let id_size = self.dump.header.id_size;
+            let _ = walk::walk(&self.dump.source, start, end, id_size, &mut visitor);
+            visitor.found
+        });
+        let mut all: Vec<_> = parts.flatten_iter().collect();
+        all.par_sort_unstable_by_key(|r| r.0);
+        all
+    }
+
+    /// The number of the object with this id, or [`NONE`].
+    #[inline]
+    pub(crate) fn number_of(&self, id: u64) -> u32 {
+        match self.map.by_id(id, self.split) {
+            NONE => match self.dump.classes.by_id(ObjectId(id)) {
+                Some(class) if class.0 < self.split.classes => class.0,
+                _ => NONE,
+            },
+            number => number,
+        }
+    }
+}
+
+struct Referents<'a> {
+    snapshot: &'a Snapshot,
+    numbering: Numbering<'a>,
+    found: Vec<(u32, u32, Reference)>,
+}
+
+impl Visitor for Referents<'_> {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        let (classes, body) = (self.snapshot.classes(), Body::Instance(class, body));
+        let class = classes.by_id(ObjectId(class));
+        let kind = class.map_or(Reference::No, |c| classes.layout(c.0).reference);
+        if kind == Reference::No {
+            self.numbering.counted(object.id, body);
+            return;
+        }
+        let source = self.numbering.of(object.id, body);
+        self.snapshot.each_in_record(body, |id, way| {
+            if let Way::Referent = way
+                && id != 0
+            {
+                let target = self.snapshot.number_of(id);
+                if target != NONE && source != NONE {
+                    self.found.push((source, target, kind));
+                }
+            }
+        });
+    }
+    fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+        self.numbering
+            .counted(object.id, Body::Objects(class, elements));
+    }
+    fn primitive_array(&mut self, object: Object, kind: crate::Kind, len: u32, bytes: &[u8]) {
+        self.numbering
+            .counted(object.id, Body::Primitives(kind, len, bytes));
+    }
+}

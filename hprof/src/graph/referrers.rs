@@ -1,0 +1,307 @@
+//! Who refers to an object.
+
+use memchr::memmem;
+use rayon::prelude::*;
+
+use crate::answers::objects::object::{Bodies, Body, Numbering};
+use crate::answers::objects::reference::{Via, Way};
+use crate::answers::paths::Bits;
+use crate::graph::scan::Piece;
+use crate::ids::{ClassIndex, NONE, ObjectIndex};
+use crate::records::classes::Reference;
+use crate::records::outline::Segment;
+use crate::records::walk::{self, Object, Root};
+use crate::snapshot::Snapshot;
+
+/// A reference to one of the objects asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Referrer {
+    /// The object referred to.
+    pub target: ObjectIndex,
+    /// The object that refers to it.
+    pub from: ObjectIndex,
+    /// How.
+    pub via: Via,
+    /// Whether it is the referent of a reference object, and of which kind: [`Reference::No`] for
+    /// ordinary, strong references.
+    pub strength: Reference,
+}
+
+/// References to one object, see [`Snapshot::referrers`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Referrers {
+    /// The first of them, sorted by the referring object's number.
+    pub list: Vec<Referrer>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+impl Snapshot {
+    /// The references to each of these objects: by fields, elements, static fields, and those that
+    /// no record shows (a thread's stack, a loader's classes, an object's class). References by
+    /// reachable and unreachable objects alike are listed, at most `limit` of each object. References by
+    /// objects of `except` do not count.
+    ///
+    /// Cost: one pass over the file, however many objects are asked for. For a few objects only those pieces
+    /// are walked that hold the bytes of their ids; of a snapshot from an index nothing but the records that
+    /// are listed, and for class objects one look at each object's class.
+    #[must_use]
+    pub fn referrers(
+        &self,
+        targets: &[ObjectIndex],
+        limit: usize,
+        except: &[ObjectIndex],
+    ) -> Vec<Referrers> {
+        let objects = self.object_count();
+        let mut wanted = Bits::new(objects as usize);
+        let known = |t: &&ObjectIndex| u64::from(t.0) < objects;
+        let mut passed = Bits::new(if except.is_empty() {
+            0
+        } else {
+            objects as usize
+        });
+        except.iter().filter(known).for_each(|o| passed.set(o.0));
+        let mut sorted: Vec<u32> = targets.iter().filter(known).map(|t| t.0).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.iter().for_each(|&target| wanted.set(target));
+        let nothing = || Found::new(&sorted, limit, &passed);
+        let mut all = match self.listed(&sorted, nothing()) {
+            Some(found) => found,
+            None => self.searched(&sorted, &wanted, nothing),
+        };
+        let mut rest = nothing();
+        for class in (0..self.split.classes).map(ClassIndex) {
+            self.each_of_class(class, |id, way| {
+                let target = if id == 0 { NONE } else { self.number_of(id) };
+                if wanted.has(target) {
+                    rest.add(target, class.0, way);
+                }
+            });
+        }
+        for (source, target, way) in self.unwritten().iter() {
+            if wanted.has(target) {
+                rest.add(target, source, way);
+            }
+        }
+        all = all.merged(rest);
+        let of = |target: &ObjectIndex| {
+            let Ok(place) = sorted.binary_search(&target.0) else {
+                return Referrers::default();
+            };
+            let from = all.list.partition_point(|r| r.0 < target.0);
+            let own = all.list[from..].iter().take_while(|r| r.0 == target.0);
+            let referrer = |&(_, source, way): &(u32, u32, Way)| {
+                let (via, strength) = self.via(ObjectIndex(source), way);
+                Referrer {
+                    target: *target,
+                    from: ObjectIndex(source),
+                    via,
+                    strength,
+                }
+            };
+            Referrers {
+                list: own.map(referrer).collect(),
+                total: all.counts[place],
+            }
+        };
+        targets.iter().map(of).collect()
+    }
+
+    /// References to a few objects by records, from the index's lists.
+    fn listed<'a>(&self, targets: &[u32], mut found: Found<'a>) -> Option<Found<'a>> {
+        let inbound = self.inbound.as_ref()?;
+        if targets.len() > LISTED {
+            return None;
+        }
+        for (place, &target) in targets.iter().enumerate() {
+            let mut sources = inbound.sources(&self.likely_referrers(), target).ok()?;
+            if target < self.split.classes {
+                // An object's class is in no list.
+                let instances = self.instances(&[ClassIndex(target)]).into_iter();
+                sources.extend(instances.map(|o| o.0).filter(|&o| o >= self.split.classes));
+                sources.sort_unstable();
+            }
+            sources.retain(|&source| !found.passed.has(source));
+            found.counts[place] += sources.len() as u64;
+            sources.dedup();
+            sources.truncate(found.limit);
+            let sources: Vec<ObjectIndex> = sources.into_iter().map(ObjectIndex).collect();
+            for (source, raw) in sources.iter().zip(self.raws(&sources)) {
+                if let Some(raw) = raw {
+                    self.each_in_record(raw.body, |id, way| {
+                        if id != 0 && self.number_of(id) == target {
+                            found.list.push((target, source.0, way));
+                        }
+                    });
+                }
+            }
+        }
+        found.cut();
+        Some(found)
+    }
+
+    /// References by records, looked for in the whole file.
+    fn searched<'a>(
+        &'a self,
+        targets: &[u32],
+        wanted: &'a Bits,
+        nothing: impl Fn() -> Found<'a> + Sync + Send,
+    ) -> Found<'a> {
+        let ids = self.plain_ids(targets);
+        let needles: Vec<memmem::Finder<'_>> = ids.iter().flatten().map(Needle::finder).collect();
+        let found = self.pieces.par_iter().map(|piece| {
+            let Segment { start, end } = piece.segment;
+            self.dump.source.will_read(start, end - start);
+            let bytes = &self.dump.source[start..end];
+            if ids.is_some() && needles.iter().all(|needle| needle.find(bytes).is_none()) {
+                return nothing();
+            }
+            let mut finder = Finder::new(self, wanted, piece, nothing());
+            // Damage was reported when the dump was opened.
+            let id_size = self.dump.header.id_size;
+            let _ = walk::walk(&self.dump.source, start, end, id_size, &mut finder);
+            finder.found
+        });
+        found.reduce(&nothing, Found::merged)
+    }
+
+    /// The ids of these objects, when they are few and every reference to them is by an id in a record:
+    /// what an object is an instance of its record need not say.
+    fn plain_ids(&self, objects: &[u32]) -> Option<Vec<Needle>> {
+        if objects.len() > NEEDLES || objects.iter().any(|&o| o < self.split.classes) {
+            return None;
+        }
+        let objects: Vec<ObjectIndex> = objects.iter().map(|&o| ObjectIndex(o)).collect();
+        let ids = self.ids(&objects).into_iter();
+        ids.map(|id| id.map(|id| Needle((id.0 as u32).to_be_bytes())))
+            .collect()
+    }
+
+    /// The GC roots that hold an object: of each kind, with thread and frame.
+    ///
+    /// Cost: one look at each root.
+    #[must_use]
+    pub fn roots_of(&self, object: ObjectIndex) -> Vec<Root> {
+        let roots = self.roots.iter().copied();
+        roots
+            .filter(|r| self.number_of(r.id.0) == object.0)
+            .collect()
+    }
+}
+
+/// Objects whose lists in an index are read; for more, walking costs less.
+const LISTED: usize = 1000;
+/// Objects whose ids are looked for byte by byte; for more, walking costs less.
+const NEEDLES: usize = 8;
+
+/// The low four bytes of an id. The high ones are alike in most ids.
+struct Needle([u8; 4]);
+
+impl Needle {
+    fn finder(&self) -> memmem::Finder<'_> {
+        memmem::Finder::new(&self.0)
+    }
+}
+
+struct Found<'a> {
+    /// What is looked for, sorted.
+    targets: &'a [u32],
+    /// References kept of each target.
+    limit: usize,
+    /// Target, source, way.
+    list: Vec<(u32, u32, Way)>,
+    /// For each target, how many references lead to it.
+    counts: Vec<u64>,
+    /// Sources that do not count.
+    passed: &'a Bits,
+}
+
+impl<'a> Found<'a> {
+    fn new(targets: &'a [u32], limit: usize, passed: &'a Bits) -> Self {
+        Self {
+            targets,
+            passed,
+            limit,
+            list: Vec::new(),
+            counts: vec![0; targets.len()],
+        }
+    }
+
+    fn add(&mut self, target: u32, source: u32, way: Way) {
+        if let Ok(place) = self.targets.binary_search(&target)
+            && !self.passed.has(source)
+        {
+            self.counts[place] += 1;
+            self.list.push((target, source, way));
+        }
+    }
+
+    /// Keeps the first of each target by source. References of one source stay in the order of its
+    /// record.
+    fn cut(&mut self) {
+        self.list.sort_by_key(|r| (r.0, r.1));
+        let (mut last, mut kept) = (NONE, 0);
+        self.list.retain(|r| {
+            if r.0 != last {
+                (last, kept) = (r.0, 0);
+            }
+            kept += 1;
+            kept <= self.limit
+        });
+    }
+
+    fn merged(mut self, mut other: Self) -> Self {
+        self.list.append(&mut other.list);
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+        self.cut();
+        self
+    }
+
+    /// Bounds the memory that much referred objects take.
+    fn bound(&mut self) {
+        let most = self.limit.saturating_mul(self.targets.len());
+        if self.list.len() > most.saturating_mul(2).max(1 << 12) {
+            self.cut();
+        }
+    }
+}
+
+struct Finder<'a> {
+    snapshot: &'a Snapshot,
+    wanted: &'a Bits,
+    numbering: Numbering<'a>,
+    found: Found<'a>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(snapshot: &'a Snapshot, wanted: &'a Bits, piece: &Piece, found: Found<'a>) -> Self {
+        Self {
+            snapshot,
+            wanted,
+            numbering: Numbering::new(snapshot, piece),
+            found,
+        }
+    }
+}
+
+impl Bodies for Finder<'_> {
+    #[inline(always)]
+    fn object(&mut self, object: Object, body: Body<'_>) {
+        // The number is needed only where something is found, but must be counted everywhere.
+        let mut source = self.numbering.counted(object.id, body);
+        self.snapshot.each_in_record(body, |id, way| {
+            if id == 0 {
+                return;
+            }
+            let target = self.snapshot.number_of(id);
+            if self.wanted.has(target) {
+                let number = *source.get_or_insert_with(|| self.snapshot.number_of(object.id));
+                self.found.add(target, number, way);
+            }
+        });
+        self.found.bound();
+    }
+}

@@ -1,0 +1,187 @@
+//! Rows of the heap graph one by one, forwards and backwards, without the graph: from the records that an index
+//! finds, and the lists of who refers to what.
+
+use rustc_hash::FxHashMap;
+
+use crate::Refs;
+use crate::answers::objects::object::Raw;
+use crate::answers::objects::reference::Way;
+use crate::graph::implicit_refs;
+use crate::ids::{ClassIndex, NONE, ObjectIndex};
+use crate::index::inbound::{Damaged, Inbound};
+use crate::records::classes::Reference;
+use crate::snapshot::Snapshot;
+
+/// What rows are made of besides records and lists.
+pub(crate) struct Rows<'a> {
+    snapshot: &'a Snapshot,
+    inbound: &'a Inbound,
+    /// For each class whether it is certainly a GC root: no row has references to it by its instances.
+    pinned: Vec<bool>,
+    /// References that no record shows: source, target; sorted.
+    extra: Vec<(u32, u32)>,
+    /// The same the other way round, with those of class objects: target, source; sorted.
+    back: Vec<(u32, u32)>,
+}
+
+impl<'a> Rows<'a> {
+    /// `None` when the snapshot is from no index, or its index has no lists.
+    ///
+    /// Cost: one look at each class and each root.
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Option<Self> {
+        let inbound = snapshot.inbound.as_ref()?;
+        snapshot.positions.as_ref()?;
+        let (classes, split) = (snapshot.classes(), snapshot.split);
+        let number = |id| snapshot.number_of(id);
+        let (extra, _) = implicit_refs::unwritten(classes, split, &snapshot.roots, number);
+        let mut rows = Self {
+            snapshot,
+            inbound,
+            pinned: implicit_refs::pinned_classes(classes, &snapshot.roots),
+            back: extra
+                .iter()
+                .map(|&(source, target)| (target, source))
+                .collect(),
+            extra,
+        };
+        for class in 0..split.classes {
+            let row = rows.of_class(class);
+            rows.back
+                .extend(row.into_iter().map(|target| (target, class)));
+        }
+        rows.back.sort_unstable();
+        rows.back.dedup();
+        Some(rows)
+    }
+
+    /// What objects refer to, in the order of the graph's rows and as often, but for dangling references.
+    ///
+    /// Cost: some twenty records for each object.
+    pub(crate) fn of(&self, objects: &[u32]) -> Vec<Vec<u32>> {
+        let split = self.snapshot.split;
+        let wanted: Vec<ObjectIndex> = objects
+            .iter()
+            .map(|&o| ObjectIndex(if o < split.inner { o } else { NONE }))
+            .collect();
+        let raws = self.snapshot.raws(&wanted);
+        let row = |(&object, raw): (&u32, &Option<Raw<'_>>)| {
+            let mut row = match raw {
+                Some(raw) => self.of_record(raw),
+                None if object < split.classes => self.of_class(object),
+                None => Vec::new(),
+            };
+            if object < split.inner {
+                let first = self.extra.partition_point(|e| e.0 < object);
+                let own = self.extra[first..].iter().take_while(|e| e.0 == object);
+                row.extend(own.map(|e| e.1));
+            }
+            row
+        };
+        objects.iter().zip(&raws).map(row).collect()
+    }
+
+    fn of_record(&self, raw: &Raw<'_>) -> Vec<u32> {
+        let (snapshot, classes) = (self.snapshot, self.snapshot.classes());
+        let mut row = Vec::new();
+        snapshot.each_in_record(raw.body, |id, way| {
+            if id == 0 {
+                return;
+            }
+            let follows = match way {
+                Way::Class => {
+                    let class = classes.by_id(crate::ObjectId(id));
+                    class.is_some_and(|c| !self.pinned[c.index()])
+                }
+                Way::Referent => {
+                    let class = raw.class().and_then(|id| classes.by_id(id));
+                    class.is_some_and(|c| self.follows_referents(c))
+                }
+                _ => true,
+            };
+            if follows {
+                row.push(snapshot.number_of(id));
+            }
+        });
+        row.retain(|&target| target != NONE);
+        row
+    }
+
+    fn of_class(&self, class: u32) -> Vec<u32> {
+        let classes = self.snapshot.classes();
+        let ids = implicit_refs::class_references(classes, &classes[ClassIndex(class)]);
+        let row = ids.map(|id| self.snapshot.number_of(id));
+        row.filter(|&target| target != NONE).collect()
+    }
+
+    fn follows_referents(&self, class: ClassIndex) -> bool {
+        let strong = self.snapshot.classes()[class].reference == Reference::No;
+        strong || self.snapshot.options.refs == Refs::All
+    }
+
+    /// Whether something may retain an object as a soft reference or a finalizer does.
+    pub(crate) fn is_weakly_held(&self, object: u32) -> Result<bool, Damaged> {
+        let sources = self
+            .inbound
+            .sources(&self.snapshot.likely_referrers(), object)?;
+        Ok(sources
+            .into_iter()
+            .any(|source| self.may_weakly_hold(source)))
+    }
+
+    /// Whether an object retains its referent, but less than strongly.
+    pub(crate) fn may_weakly_hold(&self, object: u32) -> bool {
+        let class = self.snapshot.class_of(ObjectIndex(object));
+        let kind = class.map_or(Reference::No, |c| self.snapshot.classes()[c].reference);
+        self.snapshot.options.refs == Refs::Soft
+            && matches!(kind, Reference::Soft | Reference::Final)
+    }
+
+    /// About how many objects [`Rows::leading_to`] looks at for an object.
+    pub(crate) fn looks(&self, object: u32) -> Result<u64, Damaged> {
+        let listed = self.inbound.count(object)? as u64;
+        Ok(match self.pinned.get(object as usize) {
+            Some(false) if object < self.snapshot.split.classes => {
+                // All objects are gone through for the instances of a class.
+                listed + self.snapshot.object_count() / 8
+            }
+            _ => listed,
+        })
+    }
+
+    /// The objects whose rows have an object, ascending, each once.
+    ///
+    /// Cost: some twenty records for each reference object among them; one look at each object's class for
+    /// class objects that are no roots.
+    pub(crate) fn leading_to(&self, object: u32) -> Result<Vec<u32>, Damaged> {
+        let (snapshot, split) = (self.snapshot, self.snapshot.split);
+        let mut sources = self.inbound.sources(&snapshot.likely_referrers(), object)?;
+        sources.dedup();
+        let weak = |&source: &u32| {
+            let class = snapshot.class_of(ObjectIndex(source));
+            class.is_some_and(|c| !self.follows_referents(c))
+        };
+        let doubtful: Vec<u32> = sources.iter().copied().filter(weak).collect();
+        if !doubtful.is_empty() {
+            let rows = self.of(&doubtful);
+            let both = doubtful.into_iter().zip(rows);
+            let kept: FxHashMap<u32, bool> =
+                both.map(|(s, row)| (s, row.contains(&object))).collect();
+            sources.retain(|source| kept.get(source) != Some(&false));
+        }
+        if object < split.classes && !self.pinned[object as usize] {
+            let instances = snapshot.instances(&[ClassIndex(object)]).into_iter();
+            sources.extend(
+                instances
+                    .map(|o| o.0)
+                    .filter(|o| (split.classes..split.inner).contains(o)),
+            );
+        }
+        let first = self.back.partition_point(|e| e.0 < object);
+        let more = self.back[first..].iter().take_while(|e| e.0 == object);
+        sources.extend(more.map(|e| e.1));
+        sources.retain(|&source| source < split.inner);
+        sources.sort_unstable();
+        sources.dedup();
+        Ok(sources)
+    }
+}

@@ -1,0 +1,693 @@
+//! The one pass over all objects: marks, shapes, references, roots and measurements.
+//!
+//! Pieces of the file are scanned in parallel, a batch at a time; after each batch the pieces'
+//! results are appended in file order, so that objects are numbered the same on every run.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use crate::Refs;
+use crate::bytes::mem::{Array, Store};
+use crate::bytes::source::Source;
+use crate::error::{Error, Result, Warning};
+use crate::graph::address::{AddressMap, MarkWriter, Pending, Range, Split};
+use crate::graph::implicit_refs;
+use crate::ids::NONE;
+use crate::progress::Progress;
+use crate::records::classes::{Classes, Layout, Reference};
+use crate::records::outline::Segment;
+use crate::records::record::{ClassDump, Kind};
+use crate::records::walk::read_id;
+use crate::records::walk::{self, Damage, Object, Root, Visitor};
+use crate::sizes::shape::Shapes;
+use crate::sizes::stats::{Last, Stats};
+
+/// How the target of a reference is written down.
+pub(crate) trait Targets: Copy + Sync {
+    /// Whether references are written down at all.
+    const COLLECT: bool;
+    fn encode(&self, id: u64) -> u32;
+}
+
+/// References are not needed (a histogram) or come in a later pass.
+#[derive(Clone, Copy)]
+pub(crate) struct NoTargets;
+
+impl Targets for NoTargets {
+    const COLLECT: bool = false;
+    fn encode(&self, _: u64) -> u32 {
+        NONE
+    }
+}
+
+/// As grains from the base of the address range, to be translated when all starts are known.
+#[derive(Clone, Copy)]
+pub(crate) struct Slots(pub(crate) Range);
+
+impl Targets for Slots {
+    const COLLECT: bool = true;
+    #[inline(always)]
+    fn encode(&self, id: u64) -> u32 {
+        self.0.slot(id).map_or(NONE, |slot| slot as u32)
+    }
+}
+
+/// As object numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbers<'a> {
+    pub(crate) map: &'a AddressMap,
+    pub(crate) classes: &'a Classes,
+    pub(crate) split: Split,
+}
+
+impl Targets for Numbers<'_> {
+    const COLLECT: bool = true;
+    #[inline]
+    fn encode(&self, id: u64) -> u32 {
+        match self.map.by_id(id, self.split) {
+            // A class without a record has no class object.
+            NONE => match self.classes.by_id(crate::ObjectId(id)) {
+                Some(class) if class.0 < self.split.classes => class.0,
+                _ => NONE,
+            },
+            number => number,
+        }
+    }
+}
+
+/// The referent of a soft or final reference: it retains only what nothing stronger does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Referent {
+    /// The reference object, as its number among the objects with references.
+    pub(crate) from: u32,
+    pub(crate) target: u64,
+    pub(crate) kind: Reference,
+}
+
+/// Where a piece's objects begin in the number space (relative to the end of the class objects and
+/// to the end of the objects with references).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) segment: Segment,
+    pub(crate) first_inner: u32,
+    pub(crate) first_leaf: u32,
+}
+
+/// What the pass found.
+#[derive(Debug)]
+pub(crate) struct Scanned {
+    pub(crate) pieces: Vec<Piece>,
+    /// A zero, then for each class object and each object with references where its references
+    /// end in `targets`.
+    pub(crate) ends: Array<u32>,
+    pub(crate) targets: Array<u32>,
+    pub(crate) inner_shapes: Array<u32>,
+    pub(crate) leaf_shapes: Array<u32>,
+    /// Ids of both kinds in file order, when they are no addresses.
+    pub(crate) inner_ids: Array<u64>,
+    pub(crate) leaf_ids: Array<u64>,
+    pub(crate) shapes: Shapes,
+    pub(crate) referents: Vec<Referent>,
+    pub(crate) roots: Vec<Root>,
+    /// Class records that the class pass had not come to.
+    pub(crate) late_classes: Vec<ClassDump>,
+    /// Ids of classes that objects name but that have no record, and those that arrays name.
+    pub(crate) unknown_classes: BTreeSet<u64>,
+    pub(crate) unknown_arrays: BTreeSet<u64>,
+    /// Objects with a real allocation site: number among their kind, whether a leaf, trace serial.
+    pub(crate) sites: Vec<(u32, bool, u32)>,
+    pub(crate) stats: Stats,
+    pub(crate) warnings: Vec<Warning>,
+    /// Ids outside the expected range or not aligned.
+    pub(crate) misplaced: u64,
+}
+
+/// What the pass is to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a, T: Targets> {
+    pub(crate) source: &'a Source,
+    pub(crate) id_size: usize,
+    pub(crate) classes: &'a Classes,
+    /// For each class whether it is certainly a GC root, so that no object is needed to keep it.
+    pub(crate) pinned: &'a [bool],
+    /// Whether references from objects to their classes are collected with the others.
+    pub(crate) class_references: bool,
+    pub(crate) refs: Refs,
+    pub(crate) modulus: usize,
+    pub(crate) marks: Option<MarkWriter<'a>>,
+    pub(crate) collect_ids: bool,
+    pub(crate) targets: T,
+    /// Class records before this offset are known.
+    pub(crate) classes_end: usize,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) store: &'a Store,
+}
+
+/// One piece's results, with numbers relative to the piece.
+#[derive(Default)]
+struct Part {
+    ends: Vec<u32>,
+    targets: Vec<u32>,
+    inner_shapes: Vec<u32>,
+    leaf_shapes: Vec<u32>,
+    inner_ids: Vec<u64>,
+    leaf_ids: Vec<u64>,
+    longs: Vec<(u32, u32)>,
+    referents: Vec<Referent>,
+    roots: Vec<Root>,
+    late_classes: Vec<ClassDump>,
+    sites: Vec<(u32, bool, u32)>,
+    damage: Option<Damage>,
+    span: Option<(u64, u64)>,
+}
+
+impl Part {
+    fn clear(&mut self) {
+        self.ends.clear();
+        self.targets.clear();
+        self.inner_shapes.clear();
+        self.leaf_shapes.clear();
+        self.inner_ids.clear();
+        self.leaf_ids.clear();
+        self.longs.clear();
+        self.referents.clear();
+        self.roots.clear();
+        self.late_classes.clear();
+        self.sites.clear();
+        self.damage = None;
+        self.span = None;
+    }
+}
+
+/// What a thread gathers over all its pieces.
+struct Worker {
+    stats: Stats,
+    unknown_classes: BTreeSet<u64>,
+    unknown_arrays: BTreeSet<u64>,
+    misplaced: u64,
+}
+
+/// Runs the pass.
+///
+/// # Errors
+/// When there is no memory for the results, or more references than 32 bits count.
+pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<Scanned> {
+    let new_stats = || Stats::new(job.classes, job.modulus);
+    let workers: Vec<Mutex<Worker>> = (0..rayon::current_num_threads())
+        .map(|_| {
+            Mutex::new(Worker {
+                stats: new_stats(),
+                unknown_classes: BTreeSet::new(),
+                unknown_arrays: BTreeSet::new(),
+                misplaced: 0,
+            })
+        })
+        .collect();
+    let mut out = Scanned {
+        pieces: Vec::with_capacity(pieces.len()),
+        ends: job.store.zeroed(0)?,
+        targets: job.store.zeroed(0)?,
+        inner_shapes: job.store.zeroed(0)?,
+        leaf_shapes: job.store.zeroed(0)?,
+        inner_ids: job.store.zeroed(0)?,
+        leaf_ids: job.store.zeroed(0)?,
+        shapes: Shapes::new(job.classes),
+        referents: Vec::new(),
+        roots: Vec::new(),
+        late_classes: Vec::new(),
+        unknown_classes: BTreeSet::new(),
+        unknown_arrays: BTreeSet::new(),
+        sites: Vec::new(),
+        stats: new_stats(),
+        warnings: Vec::new(),
+        misplaced: 0,
+    };
+    out.ends.extend(&[0])?;
+    if T::COLLECT {
+        job.class_rows(&mut out)?;
+    }
+    let mut last_id = 0;
+    let mut parts: Vec<Part> = Vec::new();
+    parts.resize_with(rayon::current_num_threads() * 8, Part::default);
+    for batch in pieces.chunks(parts.len()) {
+        let shapes = &out.shapes;
+        parts.par_iter_mut().zip(batch).for_each(|(part, &piece)| {
+            part.clear();
+            let mut own = None;
+            let thread = rayon::current_thread_index().unwrap_or(0);
+            let mut guard = workers.get(thread).and_then(|w| w.lock().ok());
+            let worker = match guard.as_deref_mut() {
+                Some(worker) => worker,
+                None => own.insert(Worker {
+                    stats: new_stats(),
+                    unknown_classes: BTreeSet::new(),
+                    unknown_arrays: BTreeSet::new(),
+                    misplaced: 0,
+                }),
+            };
+            job.scan_piece(piece, part, worker, shapes);
+        });
+        out.append(job, batch, &mut parts, &mut last_id)?;
+        job.progress
+            .advance(batch.iter().map(|p| p.len() as u64).sum());
+    }
+    for worker in workers {
+        let Ok(worker) = worker.into_inner() else {
+            continue;
+        };
+        out.stats.merge(&worker.stats);
+        out.unknown_classes.extend(worker.unknown_classes);
+        out.unknown_arrays.extend(worker.unknown_arrays);
+        out.misplaced += worker.misplaced;
+    }
+    Ok(out)
+}
+
+impl<T: Targets> Job<'_, T> {
+    /// The references of class objects: superclass, loader, statics and the rest.
+    fn class_rows(&self, out: &mut Scanned) -> Result<()> {
+        let mut row = Vec::new();
+        for (_, class) in self.classes.iter().take(self.classes.dumped()) {
+            row.clear();
+            let ids = implicit_refs::class_references(self.classes, class);
+            row.extend(ids.map(|id| self.targets.encode(id)));
+            out.targets.extend(&row)?;
+            out.ends.extend(&[out.targets.len() as u32])?;
+        }
+        Ok(())
+    }
+
+    fn scan_piece(&self, piece: Segment, part: &mut Part, worker: &mut Worker, shapes: &Shapes) {
+        self.source.will_read(piece.start, piece.len());
+        let result = match self.id_size {
+            8 => self.visit::<8>(piece, part, worker, shapes),
+            _ => self.visit::<4>(piece, part, worker, shapes),
+        };
+        part.damage = result.err();
+    }
+
+    fn visit<const ID: usize>(
+        &self,
+        piece: Segment,
+        part: &mut Part,
+        worker: &mut Worker,
+        shapes: &Shapes,
+    ) -> Result<usize, Damage> {
+        let mut visitor = PieceVisitor::<T, ID> {
+            job: self,
+            part,
+            worker,
+            shapes,
+            pending: Pending::default(),
+            last: Last::Nothing,
+            previous: None,
+            class_id: 0,
+            class: NONE,
+        };
+        let result = walk::walk(self.source, piece.start, piece.end, ID, &mut visitor);
+        if let Some(marks) = &self.marks {
+            marks.flush(&mut visitor.pending);
+        }
+        if let (Some((_, to)), Some(previous)) = (&mut visitor.part.span, visitor.previous) {
+            *to = previous;
+        }
+        result
+    }
+}
+
+struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
+    job: &'a Job<'j, T>,
+    part: &'a mut Part,
+    worker: &'a mut Worker,
+    shapes: &'a Shapes,
+    pending: Pending,
+    /// The object before, for the gap that it leaves, and its id whatever came between.
+    last: Last,
+    previous: Option<u64>,
+    /// The class looked up last.
+    class_id: u64,
+    class: u32,
+}
+
+impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
+    /// What every object goes through first.
+    #[inline(always)]
+    fn begin(&mut self, object: Object) {
+        let stats = &mut self.worker.stats;
+        match self.previous {
+            Some(previous) if object.id > previous => stats.gap(self.last, object.id - previous),
+            Some(_) => stats.out_of_order += 1,
+            None => self.part.span = Some((object.id, object.id)),
+        }
+        self.previous = Some(object.id);
+        stats.address_bits |= object.id;
+    }
+
+    /// What every object goes through last: it is numbered among its kind.
+    #[inline(always)]
+    fn end(&mut self, object: Object, leaf: bool, shape: u32) {
+        if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
+            let part = &mut *self.part;
+            if leaf {
+                part.leaf_shapes.push(shape);
+            } else {
+                part.inner_shapes.push(shape);
+                part.ends.push(part.targets.len() as u32);
+            }
+            if let Some(marks) = &self.job.marks {
+                match marks.range.slot(object.id) {
+                    Some(slot) => marks.mark(&mut self.pending, slot, leaf),
+                    None => self.misplaced(object.id),
+                }
+            } else if self.job.collect_ids {
+                if leaf {
+                    self.part.leaf_ids.push(object.id)
+                } else {
+                    self.part.inner_ids.push(object.id)
+                }
+            }
+            if object.serial > 1 {
+                self.site(object.serial, leaf);
+            }
+        }
+    }
+
+    #[cold]
+    fn misplaced(&mut self, id: u64) {
+        self.worker.misplaced += 1;
+        let stats = &mut self.worker.stats;
+        (stats.lowest, stats.highest) = (stats.lowest.min(id), stats.highest.max(id));
+    }
+
+    #[cold]
+    fn site(&mut self, serial: u32, leaf: bool) {
+        let part = &mut *self.part;
+        let count = if leaf {
+            part.leaf_shapes.len()
+        } else {
+            part.inner_shapes.len()
+        };
+        part.sites.push((count as u32 - 1, leaf, serial));
+        self.worker.stats.real_serials += 1;
+    }
+
+    #[inline(always)]
+    fn class_of(&mut self, id: u64) -> u32 {
+        if id != self.class_id || self.class == NONE {
+            self.class_id = id;
+            self.class = match self.job.classes.by_id(crate::ObjectId(id)) {
+                Some(class) => class.0,
+                None => {
+                    self.worker.unknown_classes.insert(id);
+                    NONE
+                }
+            };
+        }
+        self.class
+    }
+
+    /// Writes a reference down; `count` counts those that are not null.
+    #[inline(always)]
+    fn reference(&mut self, id: u64, count: &mut u32) {
+        if id != 0 {
+            *count += 1;
+            if T::COLLECT {
+                let target = self.job.targets.encode(id);
+                self.part.targets.push(target);
+            }
+        }
+    }
+
+    /// The reference to the object's class, where something depends on it.
+    #[inline(always)]
+    fn class_reference(&mut self, class: u32, count: &mut u32) {
+        if self.job.pinned[class as usize] {
+            return;
+        }
+        if !self.job.class_references {
+            // The object is none of those that hold no reference, all the same.
+            *count += 1;
+        } else {
+            let id = self.job.classes[crate::ClassIndex(class)].id.0;
+            self.reference(id, count);
+        }
+    }
+
+    /// The referent of a `java.lang.ref` object, by the strength that it keeps it with.
+    fn referent(&mut self, layout: &Layout, body: &[u8], count: &mut u32) -> bool {
+        let at = layout.referent as usize;
+        if body.len() < at + ID {
+            return false;
+        }
+        let target = read_id::<ID>(body, at);
+        let follow = match (self.job.refs, layout.reference) {
+            (Refs::All, _) | (_, Reference::No) => true,
+            (Refs::Soft, Reference::Soft | Reference::Final) => {
+                if target != 0 {
+                    let from = self.part.inner_shapes.len() as u32;
+                    self.part.referents.push(Referent {
+                        from,
+                        target,
+                        kind: layout.reference,
+                    });
+                }
+                return target != 0;
+            }
+            _ => false,
+        };
+        if follow {
+            self.reference(target, count);
+        }
+        false
+    }
+
+    /// A stack chunk, whose size varies; else the class of an instance is an array class, which is
+    /// damage.
+    #[cold]
+    fn odd_instance(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
+        let classes = self.job.classes;
+        let Some(words) = classes.stack_words(crate::ClassIndex(class), body) else {
+            self.worker.stats.classes[class as usize].instances += 1;
+            return self.shapes.instance(class);
+        };
+        self.last = Last::Nothing;
+        *self.worker.stats.stack_chunks.entry(words).or_default() += 1;
+        self.array_shape(class, array, words)
+    }
+
+    fn array_shape(&mut self, class: u32, array: u32, len: u32) -> u32 {
+        self.shapes.short_array(array, len).unwrap_or_else(|| {
+            self.part.longs.push((class, len));
+            self.shapes.long_array(self.part.longs.len() as u32 - 1)
+        })
+    }
+}
+
+impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
+    #[inline(always)]
+    fn instance(&mut self, object: Object, class_id: u64, body: &[u8]) {
+        self.begin(object);
+        let class = self.class_of(class_id);
+        if class == NONE {
+            self.last = Last::Nothing;
+            return;
+        }
+        self.last = Last::Instance {
+            class,
+            id: object.id,
+        };
+        let (classes, mut count, mut special) = (self.job.classes, 0, false);
+        let layout = classes.layout(class);
+        let shape = if layout.array == Layout::NO_ARRAY {
+            self.worker.stats.classes[class as usize].instances += 1;
+            self.shapes.instance(class)
+        } else {
+            self.odd_instance(class, layout.array, body)
+        };
+        if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
+            let mut offsets = classes.ref_offsets(layout);
+            if offsets
+                .last()
+                .is_some_and(|&at| at as usize + ID > body.len())
+            {
+                // They ascend, so a short body is not searched for each of them.
+                let fit = offsets.partition_point(|&at| at as usize + ID <= body.len());
+                self.worker.stats.short_bodies += (offsets.len() - fit) as u64;
+                offsets = &offsets[..fit];
+            }
+            for &at in offsets {
+                self.reference(read_id::<ID>(body, at as usize), &mut count);
+            }
+            if layout.referent != Layout::NO_REFERENT {
+                special = self.referent(layout, body, &mut count);
+            }
+            self.class_reference(class, &mut count);
+        }
+        let leaf = count == 0 && !special && !layout.never_leaf;
+        self.end(object, leaf, shape);
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, object: Object, class_id: u64, elements: &[u8]) {
+        self.begin(object);
+        let len = (elements.len() / ID) as u32;
+        let class = self.class_of(class_id);
+        if class == NONE {
+            self.worker.unknown_arrays.insert(class_id);
+            self.last = Last::Nothing;
+            return;
+        }
+        self.last = Last::Array {
+            kind: Kind::Object,
+            len,
+        };
+        let array = self.job.classes.layout(class).array;
+        let (mut count, shape) = if array == Layout::NO_ARRAY {
+            // A damaged dump: the class of an array is no array class. Count it as an instance.
+            self.worker.stats.classes[class as usize].instances += 1;
+            (0, self.shapes.instance(class))
+        } else {
+            self.worker.stats.array(array, len);
+            (0, self.array_shape(class, array, len))
+        };
+        if T::COLLECT {
+            self.part.targets.reserve(len as usize);
+            for element in elements.chunks_exact(ID) {
+                self.reference(read_id::<ID>(element, 0), &mut count);
+            }
+            self.class_reference(class, &mut count);
+        } else if self.job.marks.is_some() || self.job.collect_ids {
+            count = u32::from(elements.iter().any(|&b| b != 0) || !self.job.pinned[class as usize]);
+        }
+        self.end(object, count == 0, shape);
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, _: &[u8]) {
+        self.begin(object);
+        self.last = Last::Array { kind, len };
+        let class = self.job.classes.primitive_array(kind);
+        let array = self.job.classes.layout(class).array;
+        self.worker.stats.array(array, len);
+        let shape = self.array_shape(class, array, len);
+        self.end(object, true, shape);
+    }
+
+    fn class_dump(&mut self, at: usize, class: ClassDump) {
+        self.last = Last::Nothing;
+        if at >= self.job.classes_end {
+            self.part.late_classes.push(class);
+        }
+    }
+
+    fn root(&mut self, root: Root) {
+        self.part.roots.push(root);
+    }
+}
+
+impl Scanned {
+    /// Appends the pieces of a batch, in file order.
+    fn append<T: Targets>(
+        &mut self,
+        job: &Job<'_, T>,
+        batch: &[Segment],
+        parts: &mut [Part],
+        last_id: &mut u64,
+    ) -> Result<()> {
+        let parts = &mut parts[..batch.len()];
+        let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
+        let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
+        let first_long = self.shapes.first_long();
+        // Numbers relative to a piece become numbers in the whole.
+        let mut bases = Vec::with_capacity(parts.len());
+        for (part, &segment) in parts.iter_mut().zip(batch) {
+            bases.push((target_base as u32, long_base as u32));
+            target_base += part.targets.len();
+            long_base += part.longs.len();
+            self.pieces.push(Piece {
+                segment,
+                first_inner: inner_base as u32,
+                first_leaf: leaf_base as u32,
+            });
+            self.shapes.longs.append(&mut part.longs);
+            for referent in &part.referents {
+                self.referents.push(Referent {
+                    from: referent.from + inner_base as u32,
+                    ..*referent
+                });
+            }
+            for &(number, leaf, serial) in &part.sites {
+                let base = if leaf { leaf_base } else { inner_base };
+                self.sites.push((number + base as u32, leaf, serial));
+            }
+            self.roots.append(&mut part.roots);
+            self.late_classes.append(&mut part.late_classes);
+            if let Some(damage) = part.damage.take() {
+                self.warnings.push(Warning::damage(
+                    damage.offset as u64,
+                    format!(
+                        "{}; the rest of its segment, {} bytes, is not read, and its objects are missing from all figures",
+                        damage.message,
+                        segment.end - damage.offset
+                    ),
+                ));
+            }
+            if let Some((first, last)) = part.span.take() {
+                self.stats.out_of_order += u64::from(first <= *last_id);
+                *last_id = last;
+            }
+            inner_base += part.inner_shapes.len();
+            leaf_base += part.leaf_shapes.len();
+        }
+        let limit = |what, count: usize| Error::Limit {
+            what,
+            count: count as u64,
+            limit: u64::from(NONE) - 1,
+        };
+        // Class objects need numbers twice: searched rows name them by marks.
+        let objects = job.classes.len() * 2 + inner_base + leaf_base;
+        if objects >= NONE as usize || !self.shapes.has_room(self.shapes.longs.len()) {
+            return Err(limit("objects", objects));
+        }
+        if target_base >= NONE as usize {
+            return Err(limit("references", target_base));
+        }
+        parts
+            .par_iter_mut()
+            .zip(bases)
+            .for_each(|(part, (targets, longs))| {
+                part.ends.iter_mut().for_each(|e| *e += targets);
+                for shape in part.inner_shapes.iter_mut().chain(&mut part.leaf_shapes) {
+                    *shape += if *shape >= first_long { longs } else { 0 };
+                }
+            });
+        append_all(&mut self.ends, parts, |p| &p.ends)?;
+        append_all(&mut self.targets, parts, |p| &p.targets)?;
+        append_all(&mut self.inner_shapes, parts, |p| &p.inner_shapes)?;
+        append_all(&mut self.leaf_shapes, parts, |p| &p.leaf_shapes)?;
+        append_all(&mut self.inner_ids, parts, |p| &p.inner_ids)?;
+        append_all(&mut self.leaf_ids, parts, |p| &p.leaf_ids)
+    }
+}
+
+fn append_all<V: bytemuck::Pod + Send + Sync>(
+    array: &mut Array<V>,
+    parts: &[Part],
+    field: impl Fn(&Part) -> &[V] + Sync,
+) -> Result<()> {
+    let at = array.len();
+    array.resize(at + parts.iter().map(|p| field(p).len()).sum::<usize>())?;
+    let mut rest = &mut array[at..];
+    let mut jobs = Vec::with_capacity(parts.len());
+    for part in parts {
+        let from = field(part);
+        let to;
+        (to, rest) = rest.split_at_mut(from.len());
+        jobs.push((to, from));
+    }
+    jobs.into_par_iter()
+        .for_each(|(to, from)| to.copy_from_slice(from));
+    Ok(())
+}

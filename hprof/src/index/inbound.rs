@@ -1,0 +1,406 @@
+//! Who refers to each object, by fields and elements: lists of numbers in few bytes.
+//!
+//! Lists are in the order of the objects referred to, 64 of them to a group; it is known where groups
+//! begin. A list is its length, doubled, and its numbers, ascending: the first less a guess, the others less
+//! the one before. Most objects are referred to by one that is near in the file, so most lists take two
+//! or three bytes. Lists of more than [`NEAR`] are elsewhere, so that they are in nobody's way; the length is
+//! then odd, and followed by where they are. All are variable-length numbers of seven bits a byte, the
+//! low ones first. An object that refers to another twice is in its list twice.
+
+use std::ops::Range;
+
+use crate::bytes::mem::Column;
+use crate::graph::scan::Piece;
+use crate::index::Lazy;
+
+/// Objects of a group.
+pub(crate) const GROUP: usize = 64;
+/// Objects whose lists are made together; their numbers differ in the low 16 bits.
+pub(crate) const BUCKET: usize = 1 << 16;
+/// The longest list that is among the others.
+const NEAR: usize = 16;
+/// The most bytes of a number of 35 bits.
+const LONGEST: usize = 5;
+
+/// The lists of an index.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    /// Where groups begin in `near`; one more for the end.
+    groups: Column<u64>,
+    near: Lazy,
+    /// For each bucket where its long lists begin in `far`.
+    bases: Column<u64>,
+    far: Lazy,
+}
+
+/// What an index says cannot be so.
+#[derive(Debug)]
+pub(crate) struct Damaged;
+
+impl Inbound {
+    /// `None` when the parts do not fit together.
+    pub(crate) fn new(
+        objects: usize,
+        groups: Column<u64>,
+        bases: Column<u64>,
+        near: Lazy,
+        far: Lazy,
+    ) -> Option<Self> {
+        let fits = groups.len() == objects.div_ceil(GROUP) + 1
+            && groups.last().map(|&end| end as usize) == Some(near.len())
+            && bases.len() == objects.div_ceil(BUCKET);
+        fits.then_some(Self {
+            groups,
+            near,
+            bases,
+            far,
+        })
+    }
+
+    /// Whether something was found not to be what was written.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.near.is_damaged() || self.far.is_damaged()
+    }
+
+    /// How many references lead to an object, and its list.
+    fn list(&self, target: u32) -> Option<(usize, &[u8])> {
+        let group = target as usize / GROUP;
+        let begin = usize::try_from(*self.groups.get(group)?).ok()?;
+        let end = usize::try_from(*self.groups.get(group + 1)?).ok()?;
+        let mut bytes = self.near.get(begin..end)?;
+        for _ in 0..target as usize % GROUP {
+            let head = take(&mut bytes)?;
+            let skip = if head & 1 == 1 { 1 } else { head >> 1 };
+            for _ in 0..skip {
+                take(&mut bytes)?;
+            }
+        }
+        let head = take(&mut bytes)?;
+        let count = usize::try_from(head >> 1).ok()?;
+        if head & 1 == 0 {
+            return Some((count, bytes));
+        }
+        let base = *self.bases.get(target as usize / BUCKET)?;
+        let begin = usize::try_from(base.checked_add(take(&mut bytes)?)?).ok()?;
+        // A number has one byte at least.
+        let rest = self.far.len().checked_sub(begin).filter(|&r| r >= count)?;
+        let most = count.saturating_mul(LONGEST).min(rest);
+        Some((count, self.far.get(begin..begin + most)?))
+    }
+
+    /// How many references lead to an object.
+    pub(crate) fn count(&self, target: u32) -> Result<usize, Damaged> {
+        self.list(target).map(|l| l.0).ok_or_else(|| self.damaged())
+    }
+
+    /// The objects that refer to one, ascending, as often as they do.
+    pub(crate) fn sources(
+        &self,
+        likely: &LikelyReferrers<'_>,
+        target: u32,
+    ) -> Result<Vec<u32>, Damaged> {
+        let limits = likely.classes..likely.objects();
+        let list = self.list(target);
+        let list = list.and_then(|(count, bytes)| read(count, bytes, likely.of(target), &limits));
+        list.ok_or_else(|| self.damaged())
+    }
+
+    #[cold]
+    fn damaged(&self) -> Damaged {
+        self.near.refuse();
+        Damaged
+    }
+}
+
+fn read(count: usize, mut bytes: &[u8], guess: u32, limits: &Range<u32>) -> Option<Vec<u32>> {
+    let mut list = Vec::with_capacity(count.min(bytes.len()));
+    let mut last = u64::from(guess);
+    for at in 0..count {
+        let number = take(&mut bytes)?;
+        last = match at {
+            // As far below the guess, or above.
+            0 if number & 1 == 1 => last.checked_sub((number >> 1) + 1)?,
+            0 => last.checked_add(number >> 1)?,
+            _ => last.checked_add(number)?,
+        };
+        list.push(u32::try_from(last).ok().filter(|n| limits.contains(n))?);
+    }
+    Some(list)
+}
+
+#[inline(always)]
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for at in 0..10 {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << (at * 7).min(63);
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[inline(always)]
+fn put(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// A difference either way as a number: small where the difference is.
+const fn either_way(from: u32, to: u32) -> u64 {
+    match to.checked_sub(from) {
+        Some(up) => (up as u64) << 1,
+        None => ((from - to - 1) as u64) << 1 | 1,
+    }
+}
+
+/// What is needed to guess an object's referrer: how objects are numbered, and in which piece of the file each is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LikelyReferrers<'a> {
+    pub(crate) classes: u32,
+    /// The number of the first leaf.
+    pub(crate) inner: u32,
+    pub(crate) leaves: u32,
+    pub(crate) pieces: &'a [Piece],
+}
+
+impl LikelyReferrers<'_> {
+    /// How many objects there are.
+    const fn objects(&self) -> u32 {
+        self.inner + self.leaves
+    }
+
+    /// The number that an object which refers to this one may have: of objects with references their own, of
+    /// leaves that of one which is in the file where the leaf is.
+    fn of(&self, target: u32) -> u32 {
+        let Some(leaf) = target.checked_sub(self.inner) else {
+            return target;
+        };
+        let piece = self.pieces.partition_point(|p| p.first_leaf <= leaf).max(1) - 1;
+        let linked = self.inner - self.classes;
+        let starts =
+            |p: Option<&Piece>| p.map_or((linked, self.leaves), |p| (p.first_inner, p.first_leaf));
+        let (from, to) = (
+            starts(self.pieces.get(piece)),
+            starts(self.pieces.get(piece + 1)),
+        );
+        let passed = u64::from(leaf.saturating_sub(from.1));
+        let both = u64::from(to.0.saturating_sub(from.0)) * passed;
+        let part = both / u64::from(to.1.saturating_sub(from.1)).max(1);
+        (u64::from(self.classes + from.0) + part).min(u64::from(self.inner)) as u32
+    }
+}
+
+/// References under way from files to lists: those to each bucket of objects, by the order of the file.
+#[derive(Debug)]
+pub(crate) struct Buckets {
+    /// For each reference the number that refers, less the one before, and the low 16 bits of the other.
+    parts: Vec<Vec<u8>>,
+    last: Vec<u32>,
+}
+
+/// The bytes of an index's sections.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    pub(crate) groups: Vec<u64>,
+    pub(crate) bases: Vec<u64>,
+    pub(crate) near: Vec<u8>,
+    pub(crate) far: Vec<u8>,
+}
+
+/// The lists of one bucket.
+struct Part {
+    groups: Vec<usize>,
+    near: Vec<u8>,
+    far: Vec<u8>,
+}
+
+impl Buckets {
+    pub(crate) fn new(objects: usize) -> Self {
+        let count = objects.div_ceil(BUCKET);
+        Self {
+            parts: vec![Vec::new(); count],
+            last: vec![0; count],
+        }
+    }
+
+    /// Adds references: target, source.
+    pub(crate) fn add(&mut self, references: &[(u32, u32)]) {
+        for &(target, source) in references {
+            let bucket = target as usize / BUCKET;
+            let Some(part) = self.parts.get_mut(bucket) else {
+                continue;
+            };
+            put(part, either_way(self.last[bucket], source));
+            part.extend_from_slice(&(target as u16).to_le_bytes());
+            self.last[bucket] = source;
+        }
+    }
+
+    /// Makes lists of them.
+    ///
+    /// Cost: linear, in parallel; each bucket's references go when its lists are there.
+    pub(crate) fn into_lists(self, likely: &LikelyReferrers<'_>) -> Lists {
+        use rayon::prelude::*;
+        let objects = likely.objects() as usize;
+        let mut lists = Lists::default();
+        let mut parts = self.parts.into_iter().enumerate();
+        loop {
+            let batch: Vec<_> = parts
+                .by_ref()
+                .take(rayon::current_num_threads() * 4)
+                .collect();
+            if batch.is_empty() {
+                break;
+            }
+            let made: Vec<Part> = batch
+                .into_par_iter()
+                .map(|(bucket, part)| {
+                    let first = bucket * BUCKET;
+                    Part::new(likely, first..objects.min(first + BUCKET), &part)
+                })
+                .collect();
+            for part in made {
+                let base = lists.near.len() as u64;
+                lists
+                    .groups
+                    .extend(part.groups.iter().map(|&at| base + at as u64));
+                lists.bases.push(lists.far.len() as u64);
+                lists.near.extend_from_slice(&part.near);
+                lists.far.extend_from_slice(&part.far);
+            }
+        }
+        lists.groups.push(lists.near.len() as u64);
+        lists
+    }
+}
+
+impl Part {
+    fn new(likely: &LikelyReferrers<'_>, objects: Range<usize>, references: &[u8]) -> Self {
+        let mut starts = vec![0_u32; objects.len() + 1];
+        each(references, |low, _| {
+            if let Some(count) = starts.get_mut(low + 1) {
+                *count += 1;
+            }
+        });
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        let mut sources = vec![0_u32; starts.last().map_or(0, |&all| all as usize)];
+        each(references, |low, source| {
+            if low + 1 < next.len() {
+                sources[next[low] as usize] = source;
+                next[low] += 1;
+            }
+        });
+        let mut part = Self {
+            groups: Vec::with_capacity(objects.len() / GROUP + 1),
+            near: Vec::with_capacity(sources.len() * 2 + objects.len()),
+            far: Vec::new(),
+        };
+        for (at, target) in objects.enumerate() {
+            if at % GROUP == 0 {
+                part.groups.push(part.near.len());
+            }
+            let list = &mut sources[starts[at] as usize..starts[at + 1] as usize];
+            list.sort_unstable();
+            let long = list.len() > NEAR;
+            put(&mut part.near, (list.len() as u64) << 1 | u64::from(long));
+            if long {
+                put(&mut part.near, part.far.len() as u64);
+            }
+            let out = if long { &mut part.far } else { &mut part.near };
+            if let Some(&first) = list.first() {
+                put(out, either_way(likely.of(target as u32), first));
+            }
+            for pair in list.windows(2) {
+                put(out, u64::from(pair[1] - pair[0]));
+            }
+        }
+        part
+    }
+}
+
+/// Each reference of a bucket: the low bits of the target, and the source.
+fn each(mut references: &[u8], mut f: impl FnMut(usize, u32)) {
+    let mut last = 0_u32;
+    while let Some(number) = take(&mut references) {
+        last = match number & 1 {
+            1 => last.wrapping_sub((number >> 1) as u32 + 1),
+            _ => last.wrapping_add((number >> 1) as u32),
+        };
+        let Some((&low, rest)) = references.split_first_chunk() else {
+            return;
+        };
+        references = rest;
+        f(usize::from(u16::from_le_bytes(low)), last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        let numbers = [
+            0,
+            1,
+            127,
+            128,
+            300,
+            u64::from(u32::MAX) * 2 + 1,
+            u64::MAX >> 1,
+        ];
+        let mut bytes = Vec::new();
+        numbers.iter().for_each(|&n| put(&mut bytes, n));
+        let mut rest = &bytes[..];
+        for n in numbers {
+            assert_eq!(take(&mut rest), Some(n));
+        }
+        assert_eq!(take(&mut rest), None);
+        assert_eq!(take(&mut &[0xff_u8; 20][..]), None, "too long");
+    }
+
+    #[test]
+    fn lists_come_back_from_either_side_of_the_guess() {
+        for guess in [0, 5, 900, u32::MAX - 1] {
+            let list = [5, 5, 70, 1000, 1_000_000];
+            let mut bytes = Vec::new();
+            put(&mut bytes, either_way(guess, list[0]));
+            for pair in list.windows(2) {
+                put(&mut bytes, u64::from(pair[1] - pair[0]));
+            }
+            let limits = 5..1_000_001;
+            assert_eq!(read(5, &bytes, guess, &limits).as_deref(), Some(&list[..]));
+            assert_eq!(read(6, &bytes, guess, &limits), None, "cut off");
+            assert_eq!(
+                read(5, &bytes, guess, &(6..2_000_000)),
+                None,
+                "a class object"
+            );
+            assert_eq!(read(5, &bytes, guess, &(5..1_000_000)), None, "no object");
+        }
+    }
+
+    #[test]
+    fn references_are_given_back_by_bucket() {
+        let mut buckets = Buckets::new(200_000);
+        let some = [(3, 70_000), (65_536, 4), (3, 9), (199_999, 12), (65_540, 4)];
+        buckets.add(&some);
+        for (at, part) in buckets.parts.iter().enumerate() {
+            let mut found = Vec::new();
+            each(part, |low, source| {
+                found.push(((at * BUCKET + low) as u32, source))
+            });
+            let own = some.iter().filter(|r| r.0 as usize / BUCKET == at);
+            assert_eq!(found, own.copied().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The index beside a dump: what the analysis found, written so that the next command maps it back.
+//!
+//! An index is a header, a table of sections, and the sections: the flat arrays of a [`Snapshot`](crate::Snapshot) as they
+//! are in memory, little-endian and aligned, and one section with all that is small. Names, classes and
+//! stack traces are not in it; they are read from the dump's own records, which takes milliseconds.
+//!
+//! # What is checked
+//!
+//! - That the index is of this dump: its size, its time of change to the nanosecond, and a hash of its first
+//!   and last 64 KiB. A file that was changed in place in between, and had its time set back, is not told
+//!   apart.
+//! - That the index is of this format, this program's version and the same [`Refs`](crate::Refs).
+//! - That nothing in it is damaged: header and table have a checksum, and so has each section, made of the
+//!   hashes (XXH3, 64 bits) of its blocks. All sections that are used are verified before anything is
+//!   taken from them, in parallel, at about the speed of memory; but of who refers to what, which is large and
+//!   of which most questions need little, the hash of each block is kept, and a block is verified
+//!   before the first thing is taken from it. Where one turns out to be damaged the answer comes from the dump,
+//!   and [`Snapshot::index_is_damaged`](crate::Snapshot::index_is_damaged) tells.
+//! - That its numbers fit together: no number leads outside its array, trees lead down, runs ascend. So not
+//!   even an index whose checksums were made to fit can cause more than wrong figures. An index is not
+//!   signed: whoever may write it may make it say anything, so whose file it is should be looked at first.
+//!
+//! What is mapped is assumed to stay as it was verified, as with the dump itself.
+
+mod check;
+mod encode;
+mod format;
+mod gather;
+pub(crate) mod inbound;
+pub(crate) mod positions;
+mod read;
+mod write;
+
+pub(crate) use format::{Lazy, seal};
+
+use std::io;
+
+/// Why an index is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexFault {
+    /// The index, or the dump, cannot be read.
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
+    /// The file is something else.
+    #[error("not an index")]
+    Foreign,
+    /// Another version of the program wrote it, or it was written for other options.
+    #[error("written {0}")]
+    Other(&'static str),
+    /// The dump has changed since.
+    #[error("written for another dump, or for this one before it changed")]
+    Stale,
+    /// Its content is not what was written.
+    #[error("damaged: {0}")]
+    Damaged(&'static str),
+    /// Dumps that are compressed or come through a pipe have none.
+    #[error("of a dump that has to be unpacked first")]
+    NoFile,
+}
+
+impl IndexFault {
+    /// Whether something happened to the file that should not have.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged(_) | Self::Foreign | Self::Unreadable(_))
+    }
+}
+
+/// Whether a file that begins with these bytes is an index.
+#[must_use]
+pub fn is_index(first: &[u8]) -> bool {
+    first.starts_with(format::MAGIC)
+}
+
+/// Whether so many bytes more leave the disk of a file a gigabyte, or a twentieth of it where that is less;
+/// where the system does not tell, they do.
+#[must_use]
+pub fn has_room(file: &std::fs::File, bytes: u64) -> bool {
+    crate::bytes::disk::leaves_room(file, bytes)
+}

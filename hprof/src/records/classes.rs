@@ -1,0 +1,660 @@
+//! The class table: names, hierarchy, fields, and where in an object's body its references lie.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::ids::{ClassIndex, ObjectId};
+use crate::records::outline::Outline;
+use crate::records::record::{ClassDump, Kind};
+
+/// The longest chain of superclasses that is followed; real ones are a tenth of this.
+const MAX_DEPTH: u16 = 255;
+
+/// References that all layouts together may have beyond one for each byte of the file.
+const SPARE_FIELDS: u64 = 4 << 20;
+
+/// A field that a class declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// A static field and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Static {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its type.
+    pub kind: Kind,
+    /// Its value, as the dump's bits.
+    pub value: u64,
+}
+
+/// How a class takes part in `java.lang.ref`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Reference {
+    /// Not a reference class.
+    #[default]
+    No,
+    /// `java.lang.ref.SoftReference` or a subclass.
+    Soft,
+    /// `java.lang.ref.FinalReference` or a subclass.
+    Final,
+    /// `java.lang.ref.WeakReference` or a subclass.
+    Weak,
+    /// `java.lang.ref.PhantomReference` or a subclass.
+    Phantom,
+}
+
+/// A class of the dump.
+#[derive(Clone, Debug, Default)]
+pub struct Class {
+    /// The class object's id; null where the dump has no record of the class.
+    pub id: ObjectId,
+    /// The name as in Java source: `com.acme.Foo$Bar`, `byte[]`.
+    pub name: Arc<str>,
+    /// The superclass.
+    pub superclass: Option<ClassIndex>,
+    /// The defining loader's id; null for the boot loader.
+    pub loader: ObjectId,
+    /// The fields that the class itself declares, in the dump's order.
+    pub fields: Vec<Field>,
+    /// Its static fields.
+    pub statics: Vec<Static>,
+    /// For an array class, the type of its elements.
+    pub element: Option<Kind>,
+    /// How it takes part in `java.lang.ref`.
+    pub reference: Reference,
+    /// Other objects that the class object refers to: signers, protection domain, constant pool.
+    pub(crate) others: Vec<u64>,
+    /// Whether the dump has a CLASS_DUMP for it.
+    pub(crate) dumped: bool,
+    /// Whether it is a hidden class, which its loader does not keep.
+    pub(crate) hidden: bool,
+}
+
+/// What the object passes need of a class, small enough that the table stays in the cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Where the offsets of its reference fields begin in [`Classes::ref_offsets`].
+    first_ref: u32,
+    refs: u32,
+    /// Offset of `java.lang.ref.Reference.referent`, or [`Layout::NO_REFERENT`].
+    pub(crate) referent: u32,
+    /// For an array class, its number among them. The class of stack chunks has one too: their
+    /// size varies like an array's.
+    pub(crate) array: u32,
+    pub(crate) reference: Reference,
+    /// Threads and class loaders are given references that their records do not show, so they are
+    /// never leaves.
+    pub(crate) never_leaf: bool,
+}
+
+impl Layout {
+    pub(crate) const NO_REFERENT: u32 = u32::MAX;
+    pub(crate) const NO_ARRAY: u32 = u32::MAX;
+}
+
+/// All classes, findable by id and by name.
+#[derive(Debug, Default)]
+pub struct Classes {
+    list: Vec<Class>,
+    by_id: IdTable,
+    /// Classes of one name, one for each loader that defined it.
+    by_name: HashMap<Arc<str>, Vec<ClassIndex>>,
+    layouts: Vec<Layout>,
+    /// Offsets of reference fields in an instance's body, class after class.
+    ref_offsets: Vec<u32>,
+    /// The class of each array number.
+    arrays: Vec<ClassIndex>,
+    /// Number of classes with a record of their own: these have class objects.
+    dumped: usize,
+    /// Class of each primitive array type, by [`Kind`] code.
+    primitive_arrays: [u32; 12],
+    /// `jdk.internal.vm.StackChunk`, and where in its instances the words of the stack are counted.
+    stack_chunk: Option<(ClassIndex, usize)>,
+    pub(crate) duplicates: u64,
+    /// Fields that layouts may still list: in a damaged dump many classes can inherit many.
+    spare_fields: u64,
+    /// Classes for whose references that left no room.
+    pub(crate) oversized: u64,
+}
+
+/// A class's name, made once for all classes that share it.
+#[derive(Clone)]
+struct ClassName {
+    text: Arc<str>,
+    element: Option<Kind>,
+    hidden: bool,
+}
+
+impl ClassName {
+    fn new(raw: &str) -> Self {
+        let (text, element) = java_name(raw);
+        Self {
+            hidden: is_hidden(&text),
+            text: text.into(),
+            element,
+        }
+    }
+}
+
+impl Classes {
+    /// Builds the table. Later records of a class that was already seen are counted and ignored.
+    pub(crate) fn new(
+        bytes: &[u8],
+        id_size: usize,
+        outline: &Outline,
+        dumps: &[ClassDump],
+    ) -> Self {
+        let mut names: HashMap<u64, u64> = HashMap::new();
+        for load in &outline.loads {
+            names.insert(load.class, load.name);
+        }
+        let text = |id: u64| outline.name(bytes, id);
+        let mut field_names: HashMap<u64, Arc<str>> = HashMap::new();
+        let mut named = |id: u64| -> Arc<str> {
+            let make = || match text(id) {
+                Some(text) => text.into(),
+                None => format!("(unnamed {id:#x})").into(),
+            };
+            field_names.entry(id).or_insert_with(make).clone()
+        };
+        let mut class_names: HashMap<u64, (ClassName, Vec<ClassIndex>)> = HashMap::new();
+        let mut this = Self {
+            spare_fields: SPARE_FIELDS + bytes.len() as u64,
+            ..Self::default()
+        };
+        let mut seen: HashMap<u64, u32> = HashMap::new();
+        let mut supers = Vec::with_capacity(dumps.len());
+        for dump in dumps {
+            if seen.contains_key(&dump.id) {
+                this.duplicates += 1;
+                continue;
+            }
+            let index = ClassIndex(this.list.len() as u32);
+            seen.insert(dump.id, index.0);
+            supers.push(dump.superclass);
+            let name_id = names.get(&dump.id).copied();
+            let known = name_id.and_then(|id| class_names.get_mut(&id));
+            let name = if let Some((name, same)) = known {
+                same.push(index);
+                name.clone()
+            } else if let Some((id, raw)) = name_id.and_then(|id| Some((id, text(id)?))) {
+                let name = ClassName::new(&raw);
+                class_names.insert(id, (name.clone(), vec![index]));
+                name
+            } else {
+                let name = ClassName::new(&format!("(unnamed class {:#x})", dump.id));
+                this.by_name.insert(name.text.clone(), vec![index]);
+                name
+            };
+            let constants = dump.constants.iter().filter(|c| c.0 == Kind::Object);
+            let others = dump.others.iter().copied().chain(constants.map(|c| c.1));
+            this.list.push(Class {
+                id: ObjectId(dump.id),
+                name: name.text,
+                element: name.element,
+                hidden: name.hidden,
+                loader: ObjectId(dump.loader),
+                fields: dump
+                    .fields
+                    .iter()
+                    .map(|&(n, kind)| Field {
+                        name: named(n),
+                        kind,
+                    })
+                    .collect(),
+                statics: dump
+                    .statics
+                    .iter()
+                    .map(|&(n, kind, value)| Static {
+                        name: named(n),
+                        kind,
+                        value,
+                    })
+                    .collect(),
+                others: others.filter(|&id| id != 0).collect(),
+                dumped: true,
+                ..Class::default()
+            });
+        }
+        this.dumped = this.list.len();
+        for (class, superclass) in this.list.iter_mut().zip(supers) {
+            class.superclass = seen.get(&superclass).map(|&i| ClassIndex(i));
+        }
+        this.cut_bad_hierarchies();
+        this.add_primitive_arrays();
+        this.by_id = IdTable::new(this.list[..this.dumped].iter().map(|c| c.id.0));
+        for (_, (name, mut same)) in class_names {
+            this.by_name.entry(name.text).or_default().append(&mut same);
+        }
+        // Array classes that were added without a record.
+        for (class, i) in this.list.iter().zip(0..).skip(this.dumped) {
+            let same = this.by_name.entry(class.name.clone()).or_default();
+            same.push(ClassIndex(i));
+        }
+        this.by_name
+            .values_mut()
+            .for_each(|same| same.sort_unstable());
+        this.find_reference_classes();
+        for i in 0..this.list.len() {
+            this.add_layout(i, id_size);
+        }
+        this
+    }
+
+    /// A damaged dump can have a class among its own superclasses, or chains that no JVM makes.
+    fn cut_bad_hierarchies(&mut self) {
+        const ON_CHAIN: u16 = u16::MAX;
+        let mut depth = vec![0_u16; self.list.len()];
+        for start in 0..self.list.len() {
+            let (mut at, mut chain) = (start, Vec::new());
+            while depth[at] == 0 {
+                depth[at] = ON_CHAIN;
+                chain.push(at);
+                match self.list[at].superclass {
+                    Some(next) if depth[next.index()] == ON_CHAIN => {
+                        self.list[at].superclass = None
+                    }
+                    Some(next) => at = next.index(),
+                    None => {}
+                }
+            }
+            for c in chain.into_iter().rev() {
+                depth[c] = self.list[c].superclass.map_or(0, |s| depth[s.index()]) + 1;
+                if depth[c] > MAX_DEPTH {
+                    self.list[c].superclass = None;
+                    depth[c] = 1;
+                }
+            }
+        }
+    }
+
+    fn add_primitive_arrays(&mut self) {
+        for kind in Kind::PRIMITIVES {
+            let name = format!("{}[]", kind.java_name());
+            // The element decides, not the name alone: a damaged dump may call any class `int[]`.
+            let found = self
+                .list
+                .iter()
+                .position(|c| c.element == Some(kind) && *c.name == *name);
+            self.primitive_arrays[kind as usize] = found.unwrap_or(self.list.len()) as u32;
+            if found.is_none() {
+                self.list.push(Class {
+                    name: name.into(),
+                    element: Some(kind),
+                    ..Class::default()
+                });
+            }
+        }
+    }
+
+    fn find_reference_classes(&mut self) {
+        let roots = [
+            ("java.lang.ref.SoftReference", Reference::Soft),
+            ("java.lang.ref.FinalReference", Reference::Final),
+            ("java.lang.ref.WeakReference", Reference::Weak),
+            ("java.lang.ref.PhantomReference", Reference::Phantom),
+        ];
+        for i in 0..self.list.len() {
+            let found = self.chain(ClassIndex(i as u32)).find_map(|c| {
+                let class = &self.list[c.index()];
+                roots
+                    .iter()
+                    .find(|r| class.loader.is_null() && *class.name == *r.0)
+            });
+            if let Some(&(_, kind)) = found {
+                self.list[i].reference = kind;
+            }
+        }
+    }
+
+    fn add_layout(&mut self, index: usize, id_size: usize) {
+        let mut refs = std::mem::take(&mut self.ref_offsets);
+        let mut layout = Layout {
+            first_ref: refs.len() as u32,
+            refs: 0,
+            referent: Layout::NO_REFERENT,
+            array: Layout::NO_ARRAY,
+            reference: self.list[index].reference,
+            never_leaf: false,
+        };
+        let chain = || self.chain(ClassIndex(index as u32));
+        let fields: u64 = chain().map(|c| self[c].fields.len() as u64).sum();
+        let spare = self.spare_fields.checked_sub(fields);
+        let (spare_fields, oversized) = match spare {
+            Some(left) => (left, self.oversized),
+            None => (self.spare_fields, self.oversized + 1),
+        };
+        let mut at = 0_usize;
+        for c in chain() {
+            let class = &self.list[c.index()];
+            let boot = class.loader.is_null();
+            layout.never_leaf |=
+                boot && matches!(&*class.name, "java.lang.Thread" | "java.lang.ClassLoader");
+            let holds_referent = boot && &*class.name == "java.lang.ref.Reference";
+            let listed = if spare.is_some() {
+                &class.fields[..]
+            } else {
+                &[]
+            };
+            for field in listed {
+                if field.kind == Kind::Object {
+                    if holds_referent && &*field.name == "referent" {
+                        layout.referent = at as u32;
+                    } else {
+                        refs.push(at as u32);
+                    }
+                }
+                at += field.kind.size(id_size);
+            }
+        }
+        layout.refs = refs.len() as u32 - layout.first_ref;
+        let class = &self.list[index];
+        let boot = class.loader.is_null();
+        if boot && &*class.name == "jdk.internal.vm.StackChunk" && self.stack_chunk.is_none() {
+            let mut at = 0;
+            let size = class.fields.iter().find_map(|field| {
+                let here = at;
+                at += field.kind.size(id_size);
+                (&*field.name == "size" && field.kind == Kind::Int).then_some(here)
+            });
+            self.stack_chunk = size.map(|at| (ClassIndex(index as u32), at));
+        }
+        if class.element.is_some() || self.is_stack_chunk(ClassIndex(index as u32)) {
+            layout.array = self.arrays.len() as u32;
+            self.arrays.push(ClassIndex(index as u32));
+        }
+        (self.spare_fields, self.oversized) = (spare_fields, oversized);
+        self.ref_offsets = refs;
+        self.layouts.push(layout);
+    }
+
+    #[inline]
+    pub(crate) fn layout(&self, class: u32) -> &Layout {
+        &self.layouts[class as usize]
+    }
+
+    /// Where an instance's references lie in its body; the referent of `java.lang.ref` classes is
+    /// not among them.
+    #[inline]
+    pub(crate) fn ref_offsets(&self, layout: &Layout) -> &[u32] {
+        &self.ref_offsets[layout.first_ref as usize..][..layout.refs as usize]
+    }
+
+    /// Whether the class is the JVM's for parts of a virtual thread's stack.
+    pub(crate) fn is_stack_chunk(&self, class: ClassIndex) -> bool {
+        self.stack_chunk.is_some_and(|(chunk, _)| chunk == class)
+    }
+
+    /// For an instance of the class of stack chunks, the words of stack that it holds.
+    pub(crate) fn stack_words(&self, class: ClassIndex, body: &[u8]) -> Option<u32> {
+        let (_, at) = self.stack_chunk.filter(|&(chunk, _)| chunk == class)?;
+        let size = body.get(at..)?.first_chunk::<4>()?;
+        u32::try_from(i32::from_be_bytes(*size)).ok()
+    }
+
+    /// The array classes, in the order of their array numbers.
+    pub(crate) fn arrays(&self) -> &[ClassIndex] {
+        &self.arrays
+    }
+
+    /// The class and its superclasses, the class itself first.
+    pub fn chain(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
+        std::iter::successors(Some(class), |c| self.list[c.index()].superclass)
+    }
+
+    /// Number of classes, those without a record of their own included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether the dump has no classes at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Number of classes that have a class object.
+    #[must_use]
+    pub fn dumped(&self) -> usize {
+        self.dumped
+    }
+
+    /// Every class with its index.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (ClassIndex, &Class)> {
+        self.list
+            .iter()
+            .enumerate()
+            .map(|(i, c)| (ClassIndex(i as u32), c))
+    }
+
+    /// The class whose class object has this id.
+    #[inline]
+    #[must_use]
+    pub fn by_id(&self, id: ObjectId) -> Option<ClassIndex> {
+        self.by_id.get(id.0).map(ClassIndex)
+    }
+
+    /// The classes of this name, as in Java source: more than one when several loaders defined it.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> &[ClassIndex] {
+        self.by_name.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn primitive_array(&self, kind: Kind) -> u32 {
+        self.primitive_arrays[kind as usize]
+    }
+
+    /// Adds a class that objects name but that the dump has no record of.
+    pub(crate) fn with_unknown(
+        &mut self,
+        ids: impl IntoIterator<Item = u64>,
+        arrays: &HashSet<u64>,
+    ) {
+        for id in ids {
+            let element = arrays.contains(&id).then_some(Kind::Object);
+            let suffix = if element.is_some() { "[]" } else { "" };
+            let name: Arc<str> = format!("(unknown class {id:#x}){suffix}").into();
+            self.by_id.insert(id, self.list.len() as u32);
+            self.by_name
+                .entry(name.clone())
+                .or_default()
+                .push(ClassIndex(self.list.len() as u32));
+            self.list.push(Class {
+                name,
+                element,
+                ..Class::default()
+            });
+            self.add_layout(self.list.len() - 1, 8);
+        }
+    }
+
+    /// Whether `ancestor` is the class or one of its superclasses.
+    #[must_use]
+    pub fn is_subclass(&self, class: ClassIndex, ancestor: ClassIndex) -> bool {
+        self.chain(class).any(|c| c == ancestor)
+    }
+}
+
+impl std::ops::Index<ClassIndex> for Classes {
+    type Output = Class;
+    fn index(&self, index: ClassIndex) -> &Class {
+        &self.list[index.index()]
+    }
+}
+
+/// Hidden and anonymous classes hang on their own loader data, not on their loader: they are not
+/// among the roots that keep a loader's other classes.
+fn is_hidden(name: &str) -> bool {
+    name.contains("/0x")
+        || name.contains("+0x")
+        || name.bytes().enumerate().any(|(i, b)| b == b'/' && i > 0)
+}
+
+/// `[Ljava/lang/String;` to `java.lang.String[]`, with the element's type for arrays. Android writes
+/// array names as in Java source already.
+pub(crate) fn java_name(raw: &str) -> (String, Option<Kind>) {
+    let depth = raw.bytes().take_while(|&b| b == b'[').count();
+    if depth == 0 {
+        return (dotted(raw), source_element(raw));
+    }
+    let inner = &raw[depth..];
+    let kind = inner.bytes().next().and_then(Kind::from_descriptor);
+    let (base, kind) = match kind {
+        Some(Kind::Object) => (
+            dotted(
+                inner
+                    .strip_prefix('L')
+                    .unwrap_or(inner)
+                    .trim_end_matches(';'),
+            ),
+            Kind::Object,
+        ),
+        Some(kind) if inner.len() == 1 => (kind.java_name().to_owned(), kind),
+        _ => (dotted(inner), Kind::Object),
+    };
+    let element = if depth > 1 { Kind::Object } else { kind };
+    (base + &"[]".repeat(depth), Some(element))
+}
+
+/// The element's type of an array class named as in Java source: `int[]`, `java.lang.String[]`.
+fn source_element(name: &str) -> Option<Kind> {
+    let element = name.strip_suffix("[]")?;
+    let primitive = Kind::PRIMITIVES
+        .into_iter()
+        .find(|kind| kind.java_name() == element);
+    Some(primitive.unwrap_or(Kind::Object))
+}
+
+/// Slashes to dots, but for the one that HotSpot puts before a hidden class's address.
+fn dotted(name: &str) -> String {
+    match name.rfind("/0x").or_else(|| name.rfind("+0x")) {
+        Some(at) => name[..at].replace('/', ".") + &name[at..].replace('+', "/"),
+        None => name.replace('/', "."),
+    }
+}
+
+/// A small open-addressed table from ids to numbers: one multiplication and usually one probe, for
+/// the look-up that every object needs.
+#[derive(Debug, Default)]
+pub(crate) struct IdTable {
+    slots: Vec<(u64, u32)>,
+    shift: u32,
+    used: usize,
+    /// What found no place within [`IdTable::PROBES`] steps: only ids made to collide end here.
+    overflow: HashMap<u64, u32>,
+}
+
+impl IdTable {
+    const EMPTY: u32 = u32::MAX;
+    const PROBES: usize = 64;
+
+    fn new(ids: impl ExactSizeIterator<Item = u64>) -> Self {
+        let size = (ids.len().max(8) * 4).next_power_of_two();
+        let mut this = Self {
+            slots: vec![(0, Self::EMPTY); size],
+            shift: 64 - size.trailing_zeros(),
+            ..Self::default()
+        };
+        for (i, id) in ids.enumerate() {
+            this.insert(id, i as u32);
+        }
+        this
+    }
+
+    #[inline]
+    fn home(&self, id: u64) -> usize {
+        (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    fn insert(&mut self, id: u64, value: u32) {
+        if self.slots.is_empty() || self.used * 2 >= self.slots.len() {
+            let size = (self.slots.len() * 2).max(32);
+            let old = std::mem::replace(&mut self.slots, vec![(0, Self::EMPTY); size]);
+            (self.shift, self.used) = (64 - size.trailing_zeros(), 0);
+            for (id, value) in old.into_iter().filter(|s| s.1 != Self::EMPTY) {
+                self.insert(id, value);
+            }
+        }
+        let mask = self.slots.len() - 1;
+        let home = self.home(id);
+        for step in 0..Self::PROBES {
+            let slot = &mut self.slots[(home + step) & mask];
+            if slot.1 == Self::EMPTY {
+                *slot = (id, value);
+                self.used += 1;
+                return;
+            }
+            if slot.0 == id {
+                return;
+            }
+        }
+        self.overflow.entry(id).or_insert(value);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let home = self.home(id);
+        for step in 0..Self::PROBES {
+            let &(slot, value) = self.slots.get((home + step) & mask)?;
+            if value == Self::EMPTY {
+                return None;
+            }
+            if slot == id {
+                return Some(value);
+            }
+        }
+        self.overflow.get(&id).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_in_java_source() {
+        assert_eq!(
+            java_name("java/lang/String"),
+            ("java.lang.String".into(), None)
+        );
+        assert_eq!(java_name("[B"), ("byte[]".into(), Some(Kind::Byte)));
+        assert_eq!(java_name("[[B"), ("byte[][]".into(), Some(Kind::Object)));
+        assert_eq!(
+            java_name("[Ljava/util/Map$Entry;"),
+            ("java.util.Map$Entry[]".into(), Some(Kind::Object))
+        );
+        assert_eq!(java_name("a/B$$Lambda+0x0000ab").0, "a.B$$Lambda/0x0000ab");
+        assert_eq!(
+            java_name("a/B$$Lambda$14/0x0000ab").0,
+            "a.B$$Lambda$14/0x0000ab"
+        );
+        // Android's array names.
+        assert_eq!(java_name("int[]"), ("int[]".into(), Some(Kind::Int)));
+        assert_eq!(java_name("int[][]"), ("int[][]".into(), Some(Kind::Object)));
+        assert_eq!(
+            java_name("java.lang.String[]"),
+            ("java.lang.String[]".into(), Some(Kind::Object))
+        );
+        // No JVM writes these.
+        assert_eq!(java_name("[Lint;").1, Some(Kind::Object));
+        assert_eq!(java_name("[Iota").1, Some(Kind::Object));
+    }
+
+    #[test]
+    fn the_table_finds_what_was_put_in() {
+        let mut table = IdTable::new((0..100_u64).map(|i| i * 8).collect::<Vec<_>>().into_iter());
+        for i in 100..1000 {
+            table.insert(i * 8, i as u32);
+        }
+        assert!((0..1000).all(|i| table.get(i * 8) == Some(i as u32)));
+        assert_eq!(table.get(4), None);
+    }
+}

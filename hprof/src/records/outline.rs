@@ -1,0 +1,245 @@
+//! The first pass: hop over the top-level records by their lengths, noting where everything is.
+
+use std::collections::HashMap;
+
+use crate::error::Warning;
+use crate::records::record::{self, Frame, Header, LoadClass, tag};
+
+/// A record of another length than its bytes is damage; a heap dump record's length may have
+/// overflowed its 32 bits in dumps of very old JVMs.
+const WRAP: u64 = 1 << 32;
+
+/// A run of sub-records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Segment {
+    pub(crate) fn len(self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// A stack trace: where its frame ids lie in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TraceAt {
+    pub(crate) thread_serial: u32,
+    pub(crate) frames: u32,
+    pub(crate) offset: usize,
+}
+
+/// Where everything outside the heap is.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    pub(crate) segments: Vec<Segment>,
+    /// Name id to the string's place.
+    names: HashMap<u64, (usize, u32)>,
+    pub(crate) loads: Vec<LoadClass>,
+    pub(crate) frames: HashMap<u64, Frame>,
+    pub(crate) traces: HashMap<u32, TraceAt>,
+    pub(crate) warnings: Vec<Warning>,
+    /// Whether a HEAP_DUMP_END or an old-style HEAP_DUMP closed the heap.
+    pub(crate) complete: bool,
+    /// Whether the file ends inside a record.
+    cut_off: bool,
+}
+
+impl Outline {
+    /// Cost: one visit of each top-level record; a heap segment's content is not touched.
+    pub(crate) fn read(bytes: &[u8], header: &Header) -> Self {
+        let mut out = Self::default();
+        let mut at = header.end;
+        let mut unknown = 0_u64;
+        while at < bytes.len() {
+            let Some((tag, length)) = head(bytes, at) else {
+                out.warnings.push(Warning::damage(
+                    at as u64,
+                    format!(
+                        "the file ends inside a record's header ({} of 9 bytes): what would follow is missing",
+                        bytes.len() - at
+                    ),
+                ));
+                break;
+            };
+            let start = at + 9;
+            let is_heap = matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
+            let length = if is_heap {
+                let next = |at| leads_on(bytes, at);
+                unwrapped(bytes.len() as u64, start as u64, length, next)
+            } else {
+                length
+            };
+            let left = (bytes.len() - start) as u64;
+            let end = start + length.min(left) as usize;
+            if length > left {
+                out.cut(at, tag, length, left);
+            }
+            out.record(bytes, header.id_size, tag, start, end, &mut unknown);
+            at = end;
+        }
+        if unknown > 0 {
+            out.warnings.push(Warning::note(format!(
+                "{unknown} records of unknown kinds were passed over"
+            )));
+        }
+        if out.segments.is_empty() {
+            out.warnings.push(Warning::damage(
+                bytes.len() as u64,
+                "the dump has no heap records: all figures are zero",
+            ));
+        } else if !out.complete && !out.cut_off {
+            let text = "the dump ends without its closing record: it was cut off while being written, so objects and GC roots may be missing from all figures";
+            out.warnings.push(Warning::damage(bytes.len() as u64, text));
+        }
+        out
+    }
+
+    fn cut(&mut self, at: usize, tag: u8, length: u64, left: u64) {
+        let (what, missing) = match tag {
+            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => (
+                "a heap record",
+                "the objects and GC roots that it would hold are missing from all figures",
+            ),
+            tag::UTF8 => ("a name", "it and what would follow are missing"),
+            tag::LOAD_CLASS => (
+                "the record of a class's name",
+                "it and what would follow are missing",
+            ),
+            tag::STACK_FRAME | tag::STACK_TRACE => {
+                ("a stack trace", "it and what would follow are missing")
+            }
+            _ => ("a record", "what would follow is missing"),
+        };
+        self.cut_off = true;
+        self.warnings.push(Warning::damage(
+            at as u64,
+            format!("{what} (kind {tag:#04x}) needs {length} bytes but the file has {left} more: it is cut off, and {missing}"),
+        ));
+    }
+
+    fn record(
+        &mut self,
+        bytes: &[u8],
+        id_size: usize,
+        tag: u8,
+        start: usize,
+        end: usize,
+        unknown: &mut u64,
+    ) {
+        let body = &bytes[start..end];
+        match tag {
+            tag::UTF8 => {
+                if let Ok((text, id)) = record::id(id_size)(body) {
+                    self.names.insert(id, (end - text.len(), text.len() as u32));
+                }
+            }
+            tag::LOAD_CLASS => self.loads.extend(record::load_class(body, id_size)),
+            tag::STACK_FRAME => {
+                if let Some(frame) = record::frame(body, id_size) {
+                    self.frames.insert(frame.id, frame);
+                }
+            }
+            tag::STACK_TRACE => {
+                if let Some(t) = record::trace(body) {
+                    let room = (body.len() - record::TRACE_HEAD) / id_size;
+                    let frames = t.frames.min(u32::try_from(room).unwrap_or(u32::MAX));
+                    let offset = start + record::TRACE_HEAD;
+                    self.traces.insert(
+                        t.serial,
+                        TraceAt {
+                            thread_serial: t.thread_serial,
+                            frames,
+                            offset,
+                        },
+                    );
+                }
+            }
+            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => {
+                // The old form has no closing record: the record itself is the whole heap.
+                self.complete |= tag == tag::HEAP_DUMP;
+                if end > start {
+                    self.segments.push(Segment { start, end });
+                }
+            }
+            tag::HEAP_DUMP_END => self.complete = true,
+            tag::UNLOAD_CLASS..=tag::CONTROL_SETTINGS => {}
+            _ => *unknown += 1,
+        }
+    }
+
+    /// The text of a name; `None` when the dump lacks it. Bytes that are no UTF-8 (the JVM writes
+    /// a modified form) are replaced.
+    pub(crate) fn name<'a>(&self, bytes: &'a [u8], id: u64) -> Option<std::borrow::Cow<'a, str>> {
+        /// No class file holds a longer one.
+        const LONGEST: usize = u16::MAX as usize;
+        let &(at, len) = self.names.get(&id)?;
+        let len = (len as usize).min(LONGEST);
+        Some(String::from_utf8_lossy(bytes.get(at..at + len)?))
+    }
+}
+
+fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
+    let head = bytes.get(at..at + 9)?;
+    Some((
+        head[0],
+        u64::from(u32::from_be_bytes([head[5], head[6], head[7], head[8]])),
+    ))
+}
+
+/// The length of a heap dump record that starts at `start` of a file of `file` bytes, with the
+/// multiple of 2³² that its 32 bits lost. `leads_on` tells whether a record could be at an offset.
+fn unwrapped(file: u64, start: u64, length: u64, leads_on: impl Fn(u64) -> bool) -> u64 {
+    let left = file.saturating_sub(start);
+    if left < WRAP || leads_on(start + length) {
+        return length;
+    }
+    (0..=left / WRAP)
+        .map(|k| length + k * WRAP)
+        .skip(1)
+        .take_while(|&l| l <= left)
+        .find(|&l| leads_on(start + l))
+        .unwrap_or(length)
+}
+
+/// Whether a record, or the end of the file, is at this offset.
+fn leads_on(bytes: &[u8], at: u64) -> bool {
+    let at = usize::try_from(at).unwrap_or(usize::MAX);
+    at == bytes.len()
+        || head(bytes, at.min(bytes.len())).is_some_and(|(tag, length)| {
+            let known = matches!(tag, 1..=0x0e | tag::HEAP_DUMP_SEGMENT | tag::HEAP_DUMP_END);
+            known && (tag == tag::HEAP_DUMP || length <= (bytes.len() - at - 9) as u64)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_that_overflowed_is_found_again() {
+        const GB: u64 = 1 << 30;
+        // A heap of 9 GB in one record, whose length says 1 GB, then ten bytes of other records.
+        let (start, heap, after) = (5000, 9 * GB, 10);
+        let file = start + heap + after;
+        let next = |at| at == start + heap;
+        assert_eq!(unwrapped(file, start, heap % WRAP, next), heap);
+        // It ends the file.
+        let next = |at| at == start + heap;
+        assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
+        // A length that is right is taken as it is, and so is one that nothing explains.
+        assert_eq!(
+            unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
+            3 * GB
+        );
+        assert_eq!(unwrapped(file, start, GB, |_| false), GB);
+        // Small files are not searched.
+        assert_eq!(unwrapped(GB, start, 77, |_| false), 77);
+        // A record with no length at all, that holds exactly 4 GB.
+        assert_eq!(
+            unwrapped(start + WRAP, start, 0, |at| at == start + WRAP),
+            WRAP
+        );
+    }
+}

@@ -1,0 +1,416 @@
+//! Record tags and the parsers for everything that is rare: the header, names, classes, frames.
+//!
+//! Object bodies, which are nearly all of a dump, are read by [`crate::records::walk`] with a plain cursor.
+
+use nom::bytes::complete::{tag, take, take_until};
+use nom::number::complete::{be_u16, be_u32, be_u64, u8 as byte};
+use nom::{IResult, Parser};
+
+use crate::error::{Error, Result};
+
+/// Top-level record tags.
+pub(crate) mod tag {
+    pub(crate) const UTF8: u8 = 0x01;
+    pub(crate) const LOAD_CLASS: u8 = 0x02;
+    pub(crate) const UNLOAD_CLASS: u8 = 0x03;
+    pub(crate) const STACK_FRAME: u8 = 0x04;
+    pub(crate) const STACK_TRACE: u8 = 0x05;
+    pub(crate) const CONTROL_SETTINGS: u8 = 0x0e;
+    pub(crate) const HEAP_DUMP: u8 = 0x0c;
+    pub(crate) const HEAP_DUMP_SEGMENT: u8 = 0x1c;
+    pub(crate) const HEAP_DUMP_END: u8 = 0x2c;
+}
+
+/// Sub-record tags inside a heap dump segment.
+pub(crate) mod sub {
+    pub(crate) const ROOT_UNKNOWN: u8 = 0xff;
+    pub(crate) const ROOT_JNI_GLOBAL: u8 = 0x01;
+    pub(crate) const ROOT_JNI_LOCAL: u8 = 0x02;
+    pub(crate) const ROOT_JAVA_FRAME: u8 = 0x03;
+    pub(crate) const ROOT_NATIVE_STACK: u8 = 0x04;
+    pub(crate) const ROOT_STICKY_CLASS: u8 = 0x05;
+    pub(crate) const ROOT_THREAD_BLOCK: u8 = 0x06;
+    pub(crate) const ROOT_MONITOR_USED: u8 = 0x07;
+    pub(crate) const ROOT_THREAD_OBJECT: u8 = 0x08;
+    pub(crate) const CLASS_DUMP: u8 = 0x20;
+    pub(crate) const INSTANCE: u8 = 0x21;
+    pub(crate) const OBJECT_ARRAY: u8 = 0x22;
+    pub(crate) const PRIMITIVE_ARRAY: u8 = 0x23;
+    // Android's additions (format 1.0.3).
+    pub(crate) const ROOT_INTERNED_STRING: u8 = 0x89;
+    pub(crate) const ROOT_FINALIZING: u8 = 0x8a;
+    pub(crate) const ROOT_DEBUGGER: u8 = 0x8b;
+    pub(crate) const ROOT_REFERENCE_CLEANUP: u8 = 0x8c;
+    pub(crate) const ROOT_VM_INTERNAL: u8 = 0x8d;
+    pub(crate) const ROOT_JNI_MONITOR: u8 = 0x8e;
+    pub(crate) const UNREACHABLE: u8 = 0x90;
+    pub(crate) const PRIMITIVE_ARRAY_NODATA: u8 = 0xc3;
+    pub(crate) const HEAP_DUMP_INFO: u8 = 0xfe;
+}
+
+/// A value's type, as the dump codes it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// A reference.
+    Object = 2,
+    /// `boolean`
+    Boolean = 4,
+    /// `char`
+    Char = 5,
+    /// `float`
+    Float = 6,
+    /// `double`
+    Double = 7,
+    /// `byte`
+    Byte = 8,
+    /// `short`
+    Short = 9,
+    /// `int`
+    Int = 10,
+    /// `long`
+    Long = 11,
+}
+
+impl Kind {
+    pub(crate) const PRIMITIVES: [Self; 8] = [
+        Self::Boolean,
+        Self::Char,
+        Self::Float,
+        Self::Double,
+        Self::Byte,
+        Self::Short,
+        Self::Int,
+        Self::Long,
+    ];
+
+    /// The type with this code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            2 => Self::Object,
+            4 => Self::Boolean,
+            5 => Self::Char,
+            6 => Self::Float,
+            7 => Self::Double,
+            8 => Self::Byte,
+            9 => Self::Short,
+            10 => Self::Int,
+            11 => Self::Long,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of a value in the dump; references have the dump's id size.
+    #[must_use]
+    pub const fn size(self, id_size: usize) -> usize {
+        match self {
+            Self::Object => id_size,
+            Self::Boolean | Self::Byte => 1,
+            Self::Char | Self::Short => 2,
+            Self::Float | Self::Int => 4,
+            Self::Double | Self::Long => 8,
+        }
+    }
+
+    /// The type's name in Java; `Object` for references.
+    #[must_use]
+    pub const fn java_name(self) -> &'static str {
+        match self {
+            Self::Object => "Object",
+            Self::Boolean => "boolean",
+            Self::Char => "char",
+            Self::Float => "float",
+            Self::Double => "double",
+            Self::Byte => "byte",
+            Self::Short => "short",
+            Self::Int => "int",
+            Self::Long => "long",
+        }
+    }
+
+    /// The type of a field descriptor's first letter.
+    pub(crate) const fn from_descriptor(letter: u8) -> Option<Self> {
+        Some(match letter {
+            b'Z' => Self::Boolean,
+            b'C' => Self::Char,
+            b'F' => Self::Float,
+            b'D' => Self::Double,
+            b'B' => Self::Byte,
+            b'S' => Self::Short,
+            b'I' => Self::Int,
+            b'J' => Self::Long,
+            b'L' | b'[' => Self::Object,
+            _ => return None,
+        })
+    }
+}
+
+/// The dump's header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// For example `JAVA PROFILE 1.0.2`.
+    pub version: String,
+    /// Bytes of an id: 4 or 8.
+    pub id_size: usize,
+    /// When the dump was taken, in milliseconds since 1970.
+    pub taken_ms: u64,
+    /// Where the records begin.
+    pub(crate) end: usize,
+}
+
+/// Parses the header.
+///
+/// # Errors
+/// When the bytes do not begin with `JAVA PROFILE`, or the id size is not 4 or 8.
+pub(crate) fn header(input: &[u8]) -> Result<Header> {
+    type Parts<'a> = (&'a [u8], &'a [u8], u32, u64);
+    let result: IResult<&[u8], Parts<'_>> =
+        (take_until("\0"), tag("\0"), be_u32, be_u64).parse(&input[..input.len().min(128)]);
+    let magic = b"JAVA PROFILE 1.0";
+    let Ok((rest, (version, _, id_size, taken_ms))) = result else {
+        if input.len() < 64 && input.starts_with(&magic[..magic.len().min(input.len())]) {
+            return Err(Error::Header {
+                offset: input.len() as u64,
+                what: "the file ends inside the header".into(),
+            });
+        }
+        return Err(not_a_dump(input));
+    };
+    if !version.starts_with(magic) {
+        return Err(not_a_dump(input));
+    }
+    let end = input.len().min(128) - rest.len();
+    if id_size != 4 && id_size != 8 {
+        let what = format!("identifiers of {id_size} bytes; a dump has 4 or 8");
+        return Err(Error::Header {
+            offset: version.len() as u64 + 1,
+            what,
+        });
+    }
+    let version = String::from_utf8_lossy(version).into_owned();
+    Ok(Header {
+        version,
+        id_size: id_size as usize,
+        taken_ms,
+        end,
+    })
+}
+
+fn not_a_dump(input: &[u8]) -> Error {
+    let shown: String = input
+        .iter()
+        .take(16)
+        .map(|b| b.escape_ascii().to_string())
+        .collect();
+    let hint = match input {
+        [b'P', b'K', ..] => " (a zip archive: unpack it first)",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => " (zstd: decompress it first)",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => " (xz: decompress it first)",
+        [b'F', b'L', b'R', 0, ..] => " (a JFR recording)",
+        _ => "",
+    };
+    Error::NotADump(format!(
+        "it begins with \"{shown}\"{hint}, a dump begins with \"JAVA PROFILE\""
+    ))
+}
+
+/// An id of the dump's size.
+pub(crate) fn id<'a>(id_size: usize) -> impl Fn(&'a [u8]) -> IResult<&'a [u8], u64> {
+    move |input| {
+        if id_size == 8 {
+            be_u64(input)
+        } else {
+            be_u32(input).map(|(rest, v)| (rest, u64::from(v)))
+        }
+    }
+}
+
+/// LOAD_CLASS: class serial, class object, stack trace serial, name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadClass {
+    pub(crate) serial: u32,
+    pub(crate) class: u64,
+    pub(crate) name: u64,
+}
+
+pub(crate) fn load_class(input: &[u8], id_size: usize) -> Option<LoadClass> {
+    let (_, (serial, class, _, name)) = (
+        be_u32::<_, nom::error::Error<_>>,
+        id(id_size),
+        be_u32,
+        id(id_size),
+    )
+        .parse(input)
+        .ok()?;
+    Some(LoadClass {
+        serial,
+        class,
+        name,
+    })
+}
+
+/// STACK_FRAME.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) id: u64,
+    pub(crate) method: u64,
+    pub(crate) source: u64,
+    pub(crate) class_serial: u32,
+    pub(crate) line: i32,
+}
+
+pub(crate) fn frame(input: &[u8], id_size: usize) -> Option<Frame> {
+    let word = || id(id_size);
+    let (_, (id, method, _signature, source, class_serial, line)) = (
+        word(),
+        word(),
+        word(),
+        word(),
+        be_u32::<_, nom::error::Error<_>>,
+        be_u32,
+    )
+        .parse(input)
+        .ok()?;
+    Some(Frame {
+        id,
+        method,
+        source,
+        class_serial,
+        line: line.cast_signed(),
+    })
+}
+
+/// STACK_TRACE: where its frame ids are, rather than a list of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trace {
+    pub(crate) serial: u32,
+    pub(crate) thread_serial: u32,
+    pub(crate) frames: u32,
+}
+
+/// The bytes before the frame ids in a STACK_TRACE.
+pub(crate) const TRACE_HEAD: usize = 12;
+
+pub(crate) fn trace(input: &[u8]) -> Option<Trace> {
+    let (_, (serial, thread_serial, frames)) = (be_u32::<_, nom::error::Error<_>>, be_u32, be_u32)
+        .parse(input)
+        .ok()?;
+    Some(Trace {
+        serial,
+        thread_serial,
+        frames,
+    })
+}
+
+/// A CLASS_DUMP sub-record, the tag byte excluded.
+#[derive(Debug, Default)]
+pub(crate) struct ClassDump {
+    pub(crate) id: u64,
+    pub(crate) superclass: u64,
+    pub(crate) loader: u64,
+    /// Signers and protection domain.
+    pub(crate) others: [u64; 2],
+    pub(crate) constants: Vec<(Kind, u64)>,
+    /// Name, type and value of each static field.
+    pub(crate) statics: Vec<(u64, Kind, u64)>,
+    /// Name and type of each field that the class itself declares.
+    pub(crate) fields: Vec<(u64, Kind)>,
+}
+
+/// Parses a CLASS_DUMP and returns it with its length.
+pub(crate) fn class_dump(input: &[u8], id_size: usize) -> Option<(ClassDump, usize)> {
+    let word = || id(id_size);
+    let mut class = ClassDump::default();
+    let (mut rest, (id, _, superclass, loader, signers, domain, _, _, _)) = (
+        word(),
+        be_u32::<_, nom::error::Error<_>>,
+        word(),
+        word(),
+        word(),
+        word(),
+        word(),
+        word(),
+        be_u32,
+    )
+        .parse(input)
+        .ok()?;
+    (class.id, class.superclass, class.loader) = (id, superclass, loader);
+    class.others = [signers, domain];
+    let mut count;
+    (rest, count) = short(rest)?;
+    for _ in 0..count {
+        let (r, (_, kind)) = (be_u16::<_, nom::error::Error<_>>, byte).parse(rest).ok()?;
+        let (r, value) = value(r, kind, id_size)?;
+        class.constants.push((Kind::from_code(kind)?, value));
+        rest = r;
+    }
+    (rest, count) = short(rest)?;
+    for _ in 0..count {
+        let (r, (name, kind)) = (word(), byte::<_, nom::error::Error<_>>).parse(rest).ok()?;
+        let (r, value) = value(r, kind, id_size)?;
+        class.statics.push((name, Kind::from_code(kind)?, value));
+        rest = r;
+    }
+    (rest, count) = short(rest)?;
+    for _ in 0..count {
+        let (r, (name, kind)) = (word(), byte::<_, nom::error::Error<_>>).parse(rest).ok()?;
+        class.fields.push((name, Kind::from_code(kind)?));
+        rest = r;
+    }
+    Some((class, input.len() - rest.len()))
+}
+
+fn short(input: &[u8]) -> Option<(&[u8], u16)> {
+    be_u16::<_, nom::error::Error<_>>(input).ok()
+}
+
+fn value(input: &[u8], kind: u8, id_size: usize) -> Option<(&[u8], u64)> {
+    let size = Kind::from_code(kind)?.size(id_size);
+    let (rest, bytes) = take::<_, _, nom::error::Error<_>>(size)(input).ok()?;
+    Some((rest, bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_is_read() {
+        let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x08".to_vec();
+        bytes.extend(1_700_000_000_000_u64.to_be_bytes());
+        bytes.push(1);
+        let h = header(&bytes).unwrap();
+        assert_eq!(
+            (h.id_size, h.taken_ms, h.end),
+            (8, 1_700_000_000_000, bytes.len() - 1)
+        );
+    }
+
+    #[test]
+    fn a_wrong_file_is_named() {
+        assert!(
+            header(b"PK\x03\x04")
+                .unwrap_err()
+                .to_string()
+                .contains("zip archive")
+        );
+        assert!(
+            header(b"JAVA PROF")
+                .unwrap_err()
+                .to_string()
+                .contains("ends inside the header")
+        );
+        assert!(
+            header(b"JAVA PROFILE 1.0.2\0\0\0\0\x07aaaaaaaa")
+                .unwrap_err()
+                .to_string()
+                .contains("7 bytes")
+        );
+    }
+
+    #[test]
+    fn a_cut_class_dump_is_none() {
+        assert!(class_dump(&[0; 40], 8).is_none());
+    }
+}

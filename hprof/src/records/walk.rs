@@ -1,0 +1,348 @@
+//! Walks the sub-records of a heap segment and hands each to a visitor.
+//!
+//! This loop reads nearly all of a dump, so it is written for speed: no allocation, no copying,
+//! one bounds check a record. It never trusts a length.
+
+use crate::records::record::{self, ClassDump, Kind, sub};
+
+/// What keeps an object alive from outside the heap.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RootKind {
+    /// A class of the boot loader, which is never unloaded.
+    StickyClass,
+    /// A live thread.
+    Thread,
+    /// A local variable of a Java frame.
+    JavaFrame,
+    /// A JNI local reference.
+    JniLocal,
+    /// A JNI global reference.
+    JniGlobal,
+    /// A native stack.
+    NativeStack,
+    /// A thread block.
+    ThreadBlock,
+    /// A held monitor.
+    Monitor,
+    /// An interned string (Android).
+    InternedString,
+    /// Awaiting finalization (Android).
+    Finalizing,
+    /// Held by a debugger (Android).
+    Debugger,
+    /// Awaiting reference clean-up (Android).
+    ReferenceCleanup,
+    /// Held by the VM (Android).
+    VmInternal,
+    /// A JNI monitor (Android).
+    JniMonitor,
+    /// The dump does not say.
+    Unknown,
+}
+
+/// A GC root as the dump has it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Root {
+    /// What kind of root.
+    pub kind: RootKind,
+    /// The object.
+    pub id: crate::ObjectId,
+    /// For roots of a thread, its serial.
+    pub thread: u32,
+    /// For frame locals, the frame's number in the thread's trace, -1 if none; for thread objects,
+    /// the trace's serial.
+    pub frame: i32,
+}
+
+impl RootKind {
+    /// The kind's name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::StickyClass => "system class",
+            Self::Thread => "thread",
+            Self::JavaFrame => "Java frame",
+            Self::JniLocal => "JNI local",
+            Self::JniGlobal => "JNI global",
+            Self::NativeStack => "native stack",
+            Self::ThreadBlock => "thread block",
+            Self::Monitor => "busy monitor",
+            Self::InternedString => "interned string",
+            Self::Finalizing => "finalizing",
+            Self::Debugger => "debugger",
+            Self::ReferenceCleanup => "reference cleanup",
+            Self::VmInternal => "VM internal",
+            Self::JniMonitor => "JNI monitor",
+            Self::Unknown => "unknown root",
+        }
+    }
+
+    /// Whether roots of this kind belong to a thread and hang below it.
+    #[must_use]
+    pub const fn is_of_thread(self) -> bool {
+        matches!(
+            self,
+            Self::JavaFrame | Self::JniLocal | Self::NativeStack | Self::ThreadBlock
+        )
+    }
+}
+
+/// An object record without its content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    pub(crate) id: u64,
+    /// Stack trace serial: 1 (or 0) where the dump has no allocation sites.
+    pub(crate) serial: u32,
+    /// Offset of the record in the file.
+    pub(crate) at: usize,
+}
+
+/// Takes what the walk finds. Every method has an empty default, and unused ones compile away.
+pub(crate) trait Visitor {
+    fn instance(&mut self, _object: Object, _class: u64, _body: &[u8]) {}
+    fn object_array(&mut self, _object: Object, _class: u64, _elements: &[u8]) {}
+    fn primitive_array(&mut self, _object: Object, _kind: Kind, _len: u32, _elements: &[u8]) {}
+    fn class_dump(&mut self, _at: usize, _class: ClassDump) {}
+    fn root(&mut self, _root: Root) {}
+    /// Asked before each record; `true` ends the walk there.
+    fn stop(&mut self, _tag: u8) -> bool {
+        false
+    }
+}
+
+/// Where and why a walk ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    pub(crate) offset: usize,
+    pub(crate) message: String,
+}
+
+/// Walks `bytes[start..end]`, whose first byte is a sub-record's tag. Returns where it stopped.
+pub(crate) fn walk<V: Visitor>(
+    bytes: &[u8],
+    start: usize,
+    end: usize,
+    id_size: usize,
+    visitor: &mut V,
+) -> Result<usize, Damage> {
+    match id_size {
+        8 => walk_sized::<V, 8>(bytes, start, end, visitor),
+        _ => walk_sized::<V, 4>(bytes, start, end, visitor),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn read_id<const ID: usize>(bytes: &[u8], at: usize) -> u64 {
+    if ID == 8 {
+        be64(bytes, at)
+    } else {
+        u64::from(be32(bytes, at))
+    }
+}
+
+#[inline(always)]
+fn be64(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..]
+        .first_chunk()
+        .map_or(0, |b| u64::from_be_bytes(*b))
+}
+
+#[inline(always)]
+fn be32(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..]
+        .first_chunk()
+        .map_or(0, |b| u32::from_be_bytes(*b))
+}
+
+fn walk_sized<V: Visitor, const ID: usize>(
+    bytes: &[u8],
+    start: usize,
+    end: usize,
+    visitor: &mut V,
+) -> Result<usize, Damage> {
+    let segment = &bytes[start..end];
+    let mut at = 0;
+    while at < segment.len() {
+        let tag = segment[at];
+        if visitor.stop(tag) {
+            return Ok(start + at);
+        }
+        let rest = &segment[at + 1..];
+        let fixed = match tag {
+            sub::INSTANCE => 2 * ID + 8,
+            sub::OBJECT_ARRAY => 2 * ID + 8,
+            sub::PRIMITIVE_ARRAY | sub::PRIMITIVE_ARRAY_NODATA => ID + 9,
+            _ => {
+                let used = rare::<V, ID>(tag, rest, start + at, visitor)?;
+                at += 1 + used;
+                continue;
+            }
+        };
+        if rest.len() < fixed {
+            return Err(cut_off(start + at, tag, fixed, rest.len()));
+        }
+        let (head, rest) = rest.split_at(fixed);
+        let object = Object {
+            id: read_id::<ID>(head, 0),
+            serial: be32(head, ID),
+            at: start + at,
+        };
+        let content = match tag {
+            sub::INSTANCE => be32(head, 2 * ID + 4) as usize,
+            sub::OBJECT_ARRAY => (be32(head, ID + 4) as usize).saturating_mul(ID),
+            _ => {
+                let Some(kind) = Kind::from_code(head[ID + 8]).filter(|&k| k != Kind::Object)
+                else {
+                    let message =
+                        format!("a primitive array of unknown element type {}", head[ID + 8]);
+                    return Err(Damage {
+                        offset: start + at,
+                        message,
+                    });
+                };
+                let len = be32(head, ID + 4);
+                let size = (len as usize).saturating_mul(kind.size(ID));
+                let held = if tag == sub::PRIMITIVE_ARRAY { size } else { 0 };
+                if held > rest.len() {
+                    return Err(cut_off(start + at, tag, held, rest.len()));
+                }
+                visitor.primitive_array(object, kind, len, &rest[..held]);
+                at += 1 + fixed + held;
+                continue;
+            }
+        };
+        if content > rest.len() {
+            return Err(cut_off(start + at, tag, content, rest.len()));
+        }
+        if tag == sub::INSTANCE {
+            visitor.instance(object, read_id::<ID>(head, ID + 4), &rest[..content]);
+        } else {
+            visitor.object_array(object, read_id::<ID>(head, ID + 8), &rest[..content]);
+        }
+        at += 1 + fixed + content;
+    }
+    Ok(end)
+}
+
+#[cold]
+fn cut_off(offset: usize, tag: u8, needs: usize, left: usize) -> Damage {
+    let what = match tag {
+        sub::INSTANCE => "an object",
+        sub::OBJECT_ARRAY => "an object array",
+        sub::PRIMITIVE_ARRAY | sub::PRIMITIVE_ARRAY_NODATA => "a primitive array",
+        sub::CLASS_DUMP => "a class",
+        _ => "a root",
+    };
+    Damage {
+        offset,
+        message: format!("{what} needs {needs} bytes but its segment has {left} more"),
+    }
+}
+
+/// Roots, classes and Android's extras. Returns the bytes used after the tag.
+fn rare<V: Visitor, const ID: usize>(
+    tag: u8,
+    rest: &[u8],
+    at: usize,
+    visitor: &mut V,
+) -> Result<usize, Damage> {
+    use RootKind as R;
+    if tag == sub::CLASS_DUMP {
+        let Some((class, used)) = record::class_dump(rest, ID) else {
+            return Err(cut_off(at, tag, 7 * ID + 14, rest.len()));
+        };
+        visitor.class_dump(at, class);
+        return Ok(used);
+    }
+    let (kind, size) = match tag {
+        sub::ROOT_UNKNOWN => (R::Unknown, ID),
+        sub::ROOT_JNI_GLOBAL => (R::JniGlobal, 2 * ID),
+        sub::ROOT_JNI_LOCAL => (R::JniLocal, ID + 8),
+        sub::ROOT_JAVA_FRAME => (R::JavaFrame, ID + 8),
+        sub::ROOT_NATIVE_STACK => (R::NativeStack, ID + 4),
+        sub::ROOT_STICKY_CLASS => (R::StickyClass, ID),
+        sub::ROOT_THREAD_BLOCK => (R::ThreadBlock, ID + 4),
+        sub::ROOT_MONITOR_USED => (R::Monitor, ID),
+        sub::ROOT_THREAD_OBJECT => (R::Thread, ID + 8),
+        sub::ROOT_INTERNED_STRING => (R::InternedString, ID),
+        sub::ROOT_FINALIZING => (R::Finalizing, ID),
+        sub::ROOT_DEBUGGER => (R::Debugger, ID),
+        sub::ROOT_REFERENCE_CLEANUP => (R::ReferenceCleanup, ID),
+        sub::ROOT_VM_INTERNAL => (R::VmInternal, ID),
+        sub::ROOT_JNI_MONITOR => (R::JniMonitor, ID + 8),
+        // Android: an object known to be unreachable, and the name of the heap that follows.
+        sub::UNREACHABLE => (R::Unknown, ID),
+        sub::HEAP_DUMP_INFO => (R::Unknown, ID + 4),
+        _ => {
+            let message = format!("a sub-record of unknown kind {tag:#04x}");
+            return Err(Damage {
+                offset: at,
+                message,
+            });
+        }
+    };
+    if rest.len() < size {
+        return Err(cut_off(at, tag, size, rest.len()));
+    }
+    if matches!(tag, sub::UNREACHABLE | sub::HEAP_DUMP_INFO) {
+        return Ok(size);
+    }
+    let (thread, frame) = match kind {
+        R::JniLocal | R::JavaFrame | R::Thread => {
+            (be32(rest, ID), be32(rest, ID + 4).cast_signed())
+        }
+        R::NativeStack | R::ThreadBlock => (be32(rest, ID), -1),
+        _ => (0, -1),
+    };
+    visitor.root(Root {
+        kind,
+        id: crate::ObjectId(read_id::<ID>(rest, 0)),
+        thread,
+        frame,
+    });
+    Ok(size)
+}
+
+/// Splits `bytes[start..end]` at record boundaries into pieces of about `piece` bytes, so that one
+/// huge HEAP_DUMP record can be read by several threads.
+pub(crate) fn split_points(
+    bytes: &[u8],
+    start: usize,
+    end: usize,
+    id_size: usize,
+    piece: usize,
+) -> Vec<usize> {
+    struct Splitter {
+        points: Vec<usize>,
+        next: usize,
+        piece: usize,
+    }
+    impl Splitter {
+        #[inline(always)]
+        fn at(&mut self, at: usize) {
+            if at >= self.next {
+                self.points.push(at);
+                self.next = at + self.piece;
+            }
+        }
+    }
+    impl Visitor for Splitter {
+        fn instance(&mut self, o: Object, _: u64, _: &[u8]) {
+            self.at(o.at);
+        }
+        fn object_array(&mut self, o: Object, _: u64, _: &[u8]) {
+            self.at(o.at);
+        }
+        fn primitive_array(&mut self, o: Object, _: Kind, _: u32, _: &[u8]) {
+            self.at(o.at);
+        }
+    }
+    let mut splitter = Splitter {
+        points: Vec::new(),
+        next: start + piece,
+        piece,
+    };
+    // Damage shows again, and is reported, in the pass that reads the pieces.
+    let _ = walk(bytes, start, end, id_size, &mut splitter);
+    splitter.points
+}

@@ -1,0 +1,503 @@
+//! HotSpot's field layout: where fields go, which it adds that no dump shows, and which it keeps
+//! apart from others.
+
+use crate::records::classes::Class;
+use crate::records::record::Kind;
+
+/// Bytes that the JVM leaves free around fields against false sharing (`ContendedPaddingWidth`).
+const CONTENDED: u32 = 128;
+
+/// How a JVM orders fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// JDK 15 and later: largest first, each into the tightest hole, those of superclasses included.
+    Packed,
+    /// Before: by size, superclass fields rounded up to a reference.
+    Classic,
+}
+
+/// A hypothesis about the JVM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Model {
+    pub(crate) reference: u32,
+    pub(crate) header: u32,
+    pub(crate) array_header: u32,
+    pub(crate) align: u32,
+    pub(crate) order: Order,
+}
+
+/// A class's fields laid out: where they end and which holes they leave.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Laid {
+    pub(crate) end: u32,
+    /// Offset and length.
+    holes: Vec<(u32, u32)>,
+    /// Where the last field ends, where some of them stand apart: those of subclasses are kept apart
+    /// from it too, and fill no holes.
+    apart: Option<u32>,
+}
+
+impl Model {
+    pub(crate) fn object(&self) -> Laid {
+        Laid {
+            end: self.header,
+            ..Laid::default()
+        }
+    }
+
+    pub(crate) fn size(&self, laid: &Laid) -> u64 {
+        let align = u64::from(self.align);
+        (u64::from(laid.end.max(self.header)) + align - 1) & !(align - 1)
+    }
+
+    pub(crate) fn width(&self, kind: Kind) -> u32 {
+        match kind.size(0) {
+            0 => self.reference,
+            size => size as u32,
+        }
+    }
+
+    /// Where the elements of an array begin.
+    pub(crate) fn array_base(&self, kind: Kind) -> u32 {
+        self.array_header.next_multiple_of(self.width(kind).max(1))
+    }
+
+    /// The class's own fields placed below those of its superclass.
+    pub(crate) fn lay_out(&self, above: Laid, class: &Class, variant: &Variant) -> Laid {
+        let apart = |name: &str| match variant.apart {
+            Apart::Nothing => false,
+            Apart::Fields(names) | Apart::Class(names) => names.contains(&name),
+        };
+        let (mut own, mut group) = (Sorted::default(), Sorted::default());
+        for field in &class.fields {
+            if apart(&field.name) {
+                group.add(field.kind);
+            } else {
+                own.add(field.kind);
+            }
+        }
+        variant.injected.iter().for_each(|&kind| own.add(kind));
+        let mut laid = above;
+        if let Some(fields_end) = laid.apart.filter(|_| own.any() || group.any()) {
+            laid.end = fields_end.saturating_add(CONTENDED);
+        }
+        if matches!(variant.apart, Apart::Class(_)) {
+            laid.append(CONTENDED);
+            laid.apart = Some(laid.end);
+        }
+        laid = match self.order {
+            Order::Packed => own.packed(laid, self.reference),
+            Order::Classic => own.classic(laid, self.reference),
+        };
+        if variant.apart != Apart::Nothing {
+            if group.any() {
+                laid.append(CONTENDED);
+                laid.apart = Some(laid.end);
+                laid = group.packed(laid, self.reference);
+            }
+            laid.apart = Some(laid.end);
+            laid.append(CONTENDED);
+        } else if laid.apart.is_some() && own.any() {
+            laid.apart = Some(laid.end);
+        }
+        laid
+    }
+
+    /// Bytes of static fields: references, then primitives from the largest to the smallest, one
+    /// after the other.
+    pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>) -> u64 {
+        let mut sorted = Sorted::default();
+        kinds.for_each(|kind| sorted.add(kind));
+        let mut end = u64::from(sorted.references) * u64::from(self.reference);
+        for size in [8_u32, 4, 2, 1] {
+            let count = sorted.counts[size as usize];
+            if count > 0 {
+                end = end.next_multiple_of(u64::from(size)) + u64::from(count) * u64::from(size);
+            }
+        }
+        end.next_multiple_of(8)
+    }
+}
+
+/// Fields by size.
+#[derive(Default)]
+struct Sorted {
+    counts: [u32; 9],
+    references: u32,
+}
+
+impl Sorted {
+    fn add(&mut self, kind: Kind) {
+        match kind.size(0) {
+            0 => self.references += 1,
+            size => self.counts[size] += 1,
+        }
+    }
+
+    fn any(&self) -> bool {
+        self.references > 0 || self.counts.iter().any(|&n| n > 0)
+    }
+
+    /// HotSpot's field layout since JDK 15: primitives from the largest to the smallest, then
+    /// references, each into the smallest hole that takes it, else at the end.
+    fn packed(&self, mut laid: Laid, reference: u32) -> Laid {
+        for size in [8_u32, 4, 2, 1] {
+            laid.place(size, self.counts[size as usize]);
+        }
+        laid.place(reference, self.references);
+        laid
+    }
+
+    /// HotSpot's field layout up to JDK 14: longs, ints, shorts, bytes, references, with smaller
+    /// ones moved before the longs when these would leave a hole.
+    fn classic(&self, laid: Laid, reference: u32) -> Laid {
+        let (mut counts, mut references) = (self.counts, self.references);
+        let mut at = laid.end;
+        if counts[8] > 0 {
+            let aligned = at.next_multiple_of(8);
+            for size in [4_u32, 2, 1] {
+                while counts[size as usize] > 0 && at + size <= aligned {
+                    (at, counts[size as usize]) = (at + size, counts[size as usize] - 1);
+                }
+            }
+            while reference == 4 && references > 0 && at + 4 <= aligned {
+                (at, references) = (at + 4, references - 1);
+            }
+            at = aligned;
+        }
+        for size in [8_u32, 4, 2, 1] {
+            if counts[size as usize] > 0 {
+                at = at.next_multiple_of(size) + size * counts[size as usize];
+            }
+        }
+        if references > 0 {
+            at = at.next_multiple_of(reference) + reference * references;
+        }
+        // A class without fields of its own leaves its superclass's end as it is.
+        let end = if at == laid.end {
+            at
+        } else {
+            at.next_multiple_of(reference)
+        };
+        Laid {
+            end,
+            ..Laid::default()
+        }
+    }
+}
+
+impl Laid {
+    /// Places fields of one size: each in the smallest hole that takes it, the last of several of
+    /// that length, as HotSpot searches them, else at the end.
+    fn place(&mut self, size: u32, count: u32) {
+        for done in 0..count {
+            let fits =
+                |&(offset, len): &(u32, u32)| offset.next_multiple_of(size) + size <= offset + len;
+            let hole = (0..self.holes.len())
+                .filter(|&i| fits(&self.holes[i]))
+                .min_by_key(|&i| (self.holes[i].1, std::cmp::Reverse(self.holes[i].0)));
+            let Some(i) = hole else {
+                // The others fit nowhere either.
+                let at = self.end.next_multiple_of(size);
+                if at > self.end && self.apart.is_none() {
+                    self.holes.push((self.end, at - self.end));
+                }
+                self.end = at.saturating_add(size.saturating_mul(count - done));
+                return;
+            };
+            let (offset, len) = self.holes.remove(i);
+            let at = offset.next_multiple_of(size);
+            if at > offset {
+                self.holes.push((offset, at - offset));
+            }
+            if at + size < offset + len {
+                self.holes.push((at + size, offset + len - at - size));
+            }
+        }
+    }
+
+    /// Appends bytes that no field is put in; holes before them are given up.
+    pub(crate) fn append(&mut self, bytes: u32) {
+        self.end = self.end.saturating_add(bytes);
+        self.holes.clear();
+    }
+}
+
+/// Which fields of a class stand apart from the others (`@Contended`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Apart {
+    Nothing,
+    /// The named fields, as one group.
+    Fields(&'static [&'static str]),
+    /// The whole class, and of its fields these once more.
+    Class(&'static [&'static str]),
+}
+
+/// A way in which a JVM may lay out one of its own classes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variant {
+    class: &'static str,
+    /// A field that the class declares where this variant applies.
+    has: Option<&'static str>,
+    /// A field that it does not declare where this variant applies.
+    lacks: Option<&'static str>,
+    /// Fields that the JVM adds; no dump shows them.
+    injected: &'static [Kind],
+    apart: Apart,
+}
+
+/// An ordinary class.
+pub(crate) const PLAIN: Variant = Variant {
+    class: "",
+    has: None,
+    lacks: None,
+    injected: &[],
+    apart: Apart::Nothing,
+};
+
+const fn injected(
+    class: &'static str,
+    has: Option<&'static str>,
+    injected: &'static [Kind],
+) -> Variant {
+    Variant {
+        class,
+        has,
+        injected,
+        ..PLAIN
+    }
+}
+
+const fn contended(class: &'static str, has: Option<&'static str>, apart: Apart) -> Variant {
+    Variant {
+        class,
+        has,
+        apart,
+        ..PLAIN
+    }
+}
+
+const THREAD_LOCAL_RANDOM: Apart = Apart::Fields(&[
+    "threadLocalRandomSeed",
+    "threadLocalRandomProbe",
+    "threadLocalRandomSecondarySeed",
+]);
+
+use Kind::{Boolean, Byte, Int, Long, Object, Short};
+
+/// What HotSpot adds to classes of its own and where the class library asks for padding, from JDK 8
+/// to 25: sorted by class, for each the newest first.
+const VARIANTS: &[Variant] = &[
+    // Native pointers to the class and to its arrays' class, two counts, then init lock, source
+    // file, and what later became ordinary fields (signers, protection domain).
+    injected(
+        "java.lang.Class",
+        Some("protectionDomain"),
+        &[Long, Long, Int, Int, Object, Object],
+    ),
+    injected(
+        "java.lang.Class",
+        None,
+        &[Long, Long, Int, Int, Object, Object, Object],
+    ),
+    injected(
+        "java.lang.Class",
+        None,
+        &[Long, Long, Int, Int, Object, Object, Object, Object],
+    ),
+    injected("java.lang.ClassLoader", None, &[Long]),
+    injected("java.lang.InternalError", None, &[Boolean]),
+    injected("java.lang.Module", None, &[Long]),
+    injected("java.lang.StackFrameInfo", None, &[Short]),
+    injected("java.lang.String", None, &[Byte]),
+    injected(
+        "java.lang.Thread",
+        Some("holder"),
+        &[Long, Int, Boolean, Short],
+    ),
+    contended("java.lang.Thread", None, THREAD_LOCAL_RANDOM),
+    Variant {
+        apart: THREAD_LOCAL_RANDOM,
+        ..injected(
+            "java.lang.Thread",
+            Some("holder"),
+            &[Long, Int, Boolean, Short],
+        )
+    },
+    Variant {
+        apart: THREAD_LOCAL_RANDOM,
+        ..injected("java.lang.Thread", Some("holder"), &[Long, Boolean, Short])
+    },
+    injected("java.lang.VirtualThread", Some("onWaitingList"), &[Long]),
+    Variant {
+        lacks: Some("context"),
+        ..injected("java.lang.invoke.CallSite", None, &[Long, Long])
+    },
+    injected("java.lang.invoke.MemberName", Some("method"), &[Long]),
+    injected("java.lang.invoke.MemberName", None, &[Long, Long, Object]),
+    injected(
+        "java.lang.invoke.MethodHandleNatives$CallSiteContext",
+        None,
+        &[Long, Long],
+    ),
+    injected(
+        "java.lang.invoke.ResolvedMethodName",
+        Some("vmholder"),
+        &[Long],
+    ),
+    injected("java.lang.invoke.ResolvedMethodName", None, &[Long, Object]),
+    contended(
+        "java.util.concurrent.ConcurrentHashMap$CounterCell",
+        None,
+        Apart::Class(&[]),
+    ),
+    contended(
+        "java.util.concurrent.Exchanger$Node",
+        None,
+        Apart::Class(&[]),
+    ),
+    contended(
+        "java.util.concurrent.Exchanger$Slot",
+        None,
+        Apart::Class(&[]),
+    ),
+    contended(
+        "java.util.concurrent.ForkJoinPool",
+        Some("ctl"),
+        Apart::Fields(&["ctl", "parallelism"]),
+    ),
+    contended("java.util.concurrent.ForkJoinPool", None, Apart::Class(&[])),
+    contended(
+        "java.util.concurrent.ForkJoinPool$WorkQueue",
+        Some("parking"),
+        Apart::Fields(&["phase", "top", "nsteals", "source", "parking", "stackPred"]),
+    ),
+    contended(
+        "java.util.concurrent.ForkJoinPool$WorkQueue",
+        None,
+        Apart::Fields(&["top", "nsteals", "source"]),
+    ),
+    contended(
+        "java.util.concurrent.ForkJoinPool$WorkQueue",
+        None,
+        Apart::Class(&[]),
+    ),
+    contended(
+        "java.util.concurrent.SubmissionPublisher$BufferedSubscription",
+        None,
+        Apart::Class(&["demand", "waiting"]),
+    ),
+    contended(
+        "java.util.concurrent.atomic.Striped64$Cell",
+        None,
+        Apart::Class(&[]),
+    ),
+    // The continuation, a native address, the thawing size, flags and lock stack size.
+    injected(
+        "jdk.internal.vm.StackChunk",
+        Some("bottom"),
+        &[Object, Long, Int, Byte, Byte],
+    ),
+    injected(
+        "jdk.internal.vm.StackChunk",
+        None,
+        &[Object, Long, Int, Byte],
+    ),
+];
+
+/// The ways in which this class may be laid out, the likeliest first; `PLAIN` is the last of them.
+pub(crate) fn variants(class: &Class) -> impl Iterator<Item = &'static Variant> + '_ {
+    let from = VARIANTS.partition_point(|v| v.class < &*class.name);
+    let all = if class.loader.is_null() {
+        &VARIANTS[from..]
+    } else {
+        &[]
+    };
+    let declares = |name| class.fields.iter().any(|f| &*f.name == name);
+    all.iter()
+        .take_while(|v| v.class == &*class.name)
+        .filter(move |v| v.has.is_none_or(declares) && !v.lacks.is_some_and(declares))
+        .chain([&PLAIN])
+}
+
+/// Whether the JVM lays out this class in a way of its own, so that one that is not in the table may
+/// do so in another.
+pub(crate) fn is_special(class: &Class) -> bool {
+    let known = |v: &Variant| v.class.cmp(&*class.name);
+    class.loader.is_null() && VARIANTS.binary_search_by(known).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::classes::Field;
+
+    fn class(name: &str, fields: &[(&str, Kind)]) -> Class {
+        let field = |&(name, kind): &(&str, Kind)| Field {
+            name: name.into(),
+            kind,
+        };
+        Class {
+            name: name.into(),
+            fields: fields.iter().map(field).collect(),
+            ..Class::default()
+        }
+    }
+
+    const COOPS: Model = Model {
+        reference: 4,
+        header: 12,
+        array_header: 16,
+        align: 8,
+        order: Order::Packed,
+    };
+
+    #[test]
+    fn the_table_is_sorted() {
+        assert!(VARIANTS.is_sorted_by_key(|v| v.class));
+    }
+
+    #[test]
+    fn padding_is_as_hotspot_lays_it() {
+        // Measured: 17 and 25 give a cell of a LongAdder 280 bytes.
+        let cell = class(
+            "java.util.concurrent.atomic.Striped64$Cell",
+            &[("value", Long)],
+        );
+        let variant = variants(&cell).next().unwrap();
+        let laid = COOPS.lay_out(COOPS.object(), &cell, variant);
+        assert_eq!(COOPS.size(&laid), 280);
+        // A thread of JDK 17, and one with a field of its own.
+        let mut fields = vec![("a", Object); 11];
+        fields.extend([("b", Long); 3]);
+        fields.extend([("c", Int); 2]);
+        fields.extend([("d", Boolean); 3]);
+        fields.extend([
+            ("threadLocalRandomSeed", Long),
+            ("threadLocalRandomProbe", Int),
+            ("threadLocalRandomSecondarySeed", Int),
+        ]);
+        let thread = class("java.lang.Thread", &fields);
+        let laid = COOPS.lay_out(COOPS.object(), &thread, variants(&thread).next().unwrap());
+        assert_eq!(COOPS.size(&laid), 368);
+        let own = class("Own", &[("running", Boolean)]);
+        let below = COOPS.lay_out(laid, &own, &PLAIN);
+        assert_eq!(COOPS.size(&below), 376);
+        // Measured on JDK 17: the fields of a class below that are kept apart once more.
+        assert_eq!(COOPS.size(&COOPS.lay_out(below, &own, &PLAIN)), 504);
+    }
+
+    #[test]
+    fn static_fields_fill_no_holes() {
+        // AtomicLong: a reference, two longs, a boolean.
+        let kinds = [Object, Long, Boolean, Long];
+        assert_eq!(COOPS.statics(kinds.into_iter()), 32);
+    }
+
+    #[test]
+    fn another_loaders_class_is_plain() {
+        let mut own = class("java.lang.Module", &[]);
+        own.loader = crate::ObjectId(8);
+        assert_eq!(variants(&own).count(), 1);
+    }
+}

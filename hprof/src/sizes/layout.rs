@@ -1,0 +1,519 @@
+//! Object sizes: measured from the distances between objects, modelled where too few were seen.
+//!
+//! A dump does not hold object sizes, but object ids are addresses: the smallest distance from an
+//! object of a class to the next object is that class's size, provided one of them has a close
+//! neighbour. The model is HotSpot's field layout ([`crate::sizes::fields`]), with the JVM's parameters
+//! (reference width, header, alignment) chosen so that it agrees with the distances.
+
+use crate::ids::ClassIndex;
+use crate::records::classes::{Class, Classes};
+use crate::records::record::Kind;
+use crate::sizes::fields::{self, Laid, Model, Order, Variant};
+use crate::sizes::stats::Stats;
+
+/// The JVM's object layout, as inferred from the dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of a reference in the heap: 4 when compressed.
+    pub reference: u32,
+    /// Bytes of an object's header.
+    pub header: u32,
+    /// Bytes of an array's header, the length included.
+    pub array_header: u32,
+    /// Object sizes are multiples of this.
+    pub align: u32,
+    /// What the sizes rest on.
+    pub source: LayoutSource,
+}
+
+/// What sizes rest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutSource {
+    /// Distances between objects.
+    Addresses,
+    /// Only the model: ids are no addresses, or the objects are too few.
+    Assumed,
+}
+
+impl LayoutSource {
+    /// `addresses` or `assumed`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Addresses => "addresses",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
+/// In place of an element's size: the size of a stack chunk.
+const STACK: u32 = 16;
+
+/// Sizes of all objects.
+#[derive(Debug)]
+pub(crate) struct Sizes {
+    pub(crate) layout: Layout,
+    /// For each class the size of an instance.
+    pub(crate) instance: Vec<u64>,
+    /// For each class the size of its class object.
+    pub(crate) class_object: Vec<u64>,
+    /// For each array class, where the elements begin and what each takes; for the class of stack
+    /// chunks, where the stack begins and [`STACK`].
+    pub(crate) arrays: Vec<(u32, u32)>,
+    pub(crate) align: u64,
+}
+
+impl Sizes {
+    /// Infers the layout.
+    ///
+    /// Cost: for each of a dozen hypotheses the layout of those classes that have instances.
+    pub(crate) fn infer(classes: &Classes, stats: &Stats, id_size: usize) -> Self {
+        let mirrors = Mirrors::new(classes);
+        let mut gaps: Vec<Gap> = classes
+            .iter()
+            .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
+            .collect();
+        let class_class = classes.by_name("java.lang.Class").first().copied();
+        let align = alignment(classes, stats);
+        let measured = stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
+        let (model, score) = choose(
+            classes,
+            &mut gaps,
+            class_class,
+            &mirrors,
+            stats,
+            id_size,
+            align,
+        );
+        let source = if measured && score > 0 {
+            LayoutSource::Addresses
+        } else {
+            LayoutSource::Assumed
+        };
+        let layouts = Layouts::new(classes, &model, &gaps, true).all();
+        let instance: Vec<u64> = gaps
+            .iter()
+            .zip(&layouts)
+            .map(|(gap, laid)| gap.settle(model.size(laid)))
+            .collect();
+        let arrays = classes
+            .iter()
+            .map(|(i, c)| match c.element {
+                Some(kind) => (model.array_base(kind), model.width(kind)),
+                None if classes.is_stack_chunk(i) => {
+                    (u32::try_from(instance[i.index()]).unwrap_or(0), STACK)
+                }
+                None => (0, 0),
+            })
+            .collect();
+        let base = class_class.map_or(0, |c| instance[c.index()]);
+        let class_object = classes
+            .iter()
+            .map(|(_, class)| {
+                let size = round_up(base + statics(class, &model), u64::from(align));
+                match mirrors.next(class.id.0) {
+                    Some(next) if measured => size.min(next - class.id.0),
+                    _ => size,
+                }
+            })
+            .collect();
+        Self {
+            layout: Layout {
+                reference: model.reference,
+                header: model.header,
+                array_header: model.array_header,
+                align,
+                source,
+            },
+            instance,
+            class_object,
+            arrays,
+            align: u64::from(align),
+        }
+    }
+
+    /// Bytes of an instance of a class.
+    #[inline]
+    pub(crate) fn instance(&self, class: ClassIndex) -> u64 {
+        self.instance[class.index()]
+    }
+
+    /// Bytes of a class object, its static fields included.
+    pub(crate) fn class_object(&self, class: ClassIndex) -> u64 {
+        self.class_object[class.index()]
+    }
+
+    /// Bytes of an array.
+    #[inline]
+    pub(crate) fn array(&self, class: ClassIndex, len: u32) -> u64 {
+        let (base, element) = self.arrays[class.index()];
+        let content = if element == STACK {
+            self.stack(len)
+        } else {
+            u64::from(len) * u64::from(element)
+        };
+        round_up(u64::from(base) + content, self.align)
+    }
+
+    /// Bytes of a stack of so many words, with a bitmap that has a bit for each place where a
+    /// reference may be.
+    #[cold]
+    fn stack(&self, words: u32) -> u64 {
+        let words = u64::from(words);
+        let places = words * u64::from(8 / self.layout.reference.clamp(1, 8));
+        (words + places.div_ceil(64)) * 8
+    }
+
+    /// Number and bytes of all arrays of a class that a scan counted.
+    pub(crate) fn arrays(&self, class: ClassIndex, number: usize, stats: &Stats) -> (u64, u64) {
+        if self.arrays[class.index()].1 == STACK {
+            let chunks = stats.stack_chunks.iter();
+            return chunks.fold((0, 0), |(n, b), (&words, &count)| {
+                (n + count, b + count * self.array(class, words))
+            });
+        }
+        let residues = stats.residues(number).iter().zip(0..);
+        let (count, bytes) = residues.fold((0, 0), |(n, b), (&count, residue)| {
+            (n + count, b + count * self.array(class, residue))
+        });
+        let element = u64::from(self.arrays[class.index()].1);
+        (
+            count,
+            bytes + stats.quotient(number) * stats.modulus as u64 * element,
+        )
+    }
+}
+
+/// Bytes of a class's static fields; names in angle brackets are the JVM's own references, which
+/// the dump only shows as such.
+fn statics(class: &Class, model: &Model) -> u64 {
+    let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
+    model.statics(fields.map(|s| s.kind))
+}
+
+/// What all addresses are multiples of.
+fn alignment(classes: &Classes, stats: &Stats) -> u32 {
+    /// Fewer addresses than this may be even by chance.
+    const FEW: u64 = 16;
+    let ids = classes.iter().map(|(_, c)| c.id.0).filter(|&id| id != 0);
+    let (known, bits) = ids.fold((0_u64, stats.address_bits), |(n, b), id| (n + 1, b | id));
+    let objects: u64 = stats.classes.iter().map(|s| s.instances).sum();
+    if known + objects < FEW {
+        return 8;
+    }
+    (1_u32 << bits.trailing_zeros().min(8)).max(8)
+}
+
+/// `to` is a power of two.
+#[inline]
+const fn round_up(value: u64, to: u64) -> u64 {
+    (value + to - 1) & !(to - 1)
+}
+
+/// Class objects by address: they lie among the other objects but have no object records.
+struct Mirrors(Vec<u64>);
+
+impl Mirrors {
+    fn new(classes: &Classes) -> Self {
+        let mut ids: Vec<u64> = classes
+            .iter()
+            .map(|(_, c)| c.id.0)
+            .filter(|&id| id != 0)
+            .collect();
+        ids.sort_unstable();
+        Self(ids)
+    }
+
+    fn next(&self, address: u64) -> Option<u64> {
+        self.0
+            .get(self.0.partition_point(|&id| id <= address))
+            .copied()
+    }
+}
+
+/// What was measured of a class.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// The smallest distance to the next object; `u64::MAX` when none was seen.
+    bytes: u64,
+    seen: u64,
+    instances: u64,
+    /// Whether a distance that was seen several times counts more than the model: it may as well
+    /// hold an object that a dump of the live ones leaves out.
+    over_model: bool,
+}
+
+impl Gap {
+    fn new(stats: &Stats, class: ClassIndex, mirrors: &Mirrors, array: bool) -> Self {
+        let s = &stats.classes[class.index()];
+        if array || s.instances == 0 {
+            return Self {
+                bytes: u64::MAX,
+                seen: 0,
+                instances: 0,
+                over_model: false,
+            };
+        }
+        let to_mirror = mirrors
+            .next(s.gap_at)
+            .map_or(u64::MAX, |next| next - s.gap_at);
+        Self {
+            bytes: s.gap.min(to_mirror),
+            seen: s.gap_seen,
+            instances: s.instances,
+            over_model: true,
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.bytes != u64::MAX
+    }
+
+    /// Whether the distance is no accident.
+    fn is_certain(&self) -> bool {
+        self.is_known() && self.seen >= 3
+    }
+
+    /// The class's size, between what was measured (never too small a bound) and the model.
+    fn settle(&self, predicted: u64) -> u64 {
+        if self.bytes <= predicted || (self.over_model && self.is_certain()) {
+            self.bytes
+        } else {
+            predicted
+        }
+    }
+}
+
+/// What the distances that are no accident say of a hypothesis, in classes.
+#[derive(Clone, Copy, Default)]
+struct Agreement {
+    equal: u64,
+    /// The next object is nearer than the hypothesis allows.
+    nearer: u64,
+    farther: u64,
+}
+
+impl Agreement {
+    fn count(&mut self, predicted: u64, measured: u64) {
+        match measured.cmp(&predicted) {
+            std::cmp::Ordering::Equal => self.equal += 1,
+            std::cmp::Ordering::Less => self.nearer += 1,
+            std::cmp::Ordering::Greater => self.farther += 1,
+        }
+    }
+
+    /// Whether the hypothesis is the JVM's own layout, so that a larger distance is not a size.
+    ///
+    /// Near neighbours contradict it, far ones need not: ZGC leaves garbage where it lay, and a
+    /// program that makes the same garbage beside each object it keeps sets them evenly apart. A
+    /// layout unknown here, with larger objects, shows in that hardly any class agrees.
+    const fn proves(self) -> bool {
+        self.equal > 4 * self.nearer && self.equal > self.farther
+    }
+}
+
+/// The hypothesis that the distances speak for, and for how many objects it is exact.
+fn choose(
+    classes: &Classes,
+    gaps: &mut [Gap],
+    class_class: Option<ClassIndex>,
+    mirrors: &Mirrors,
+    stats: &Stats,
+    id_size: usize,
+    align: u32,
+) -> (Model, u64) {
+    let wide = id_size == 8;
+    let references: &[u32] = if wide { &[4, 8] } else { &[4] };
+    let headers: &[u32] = if wide { &[12, 16, 8] } else { &[8] };
+    let mut best: Option<(Model, i128, bool)> = None;
+    for &reference in references {
+        for &header in headers {
+            for order in [Order::Packed, Order::Classic] {
+                let model = Model {
+                    reference,
+                    header,
+                    array_header: array_header(stats, header, wide),
+                    align,
+                    order,
+                };
+                let Some(evidence) = array_evidence(&model, stats) else {
+                    continue;
+                };
+                let mut score = i128::from(evidence);
+                let mut certain = Agreement::default();
+                let mut layouts = Layouts::new(classes, &model, gaps, false);
+                for (i, gap) in gaps.iter().enumerate().filter(|(_, g)| g.is_known()) {
+                    let laid = layouts.of(ClassIndex(i as u32));
+                    let size = model.size(&laid);
+                    if gap.is_certain() {
+                        certain.count(size, gap.bytes);
+                    }
+                    match size.cmp(&gap.bytes) {
+                        std::cmp::Ordering::Equal => score += i128::from(gap.seen),
+                        // No object is larger than the distance to the next.
+                        std::cmp::Ordering::Greater => score -= 4 * i128::from(gap.instances),
+                        std::cmp::Ordering::Less => {}
+                    }
+                }
+                if best.is_none_or(|(_, b, _)| score > b) {
+                    best = Some((model, score, certain.proves()));
+                }
+            }
+        }
+    }
+    let fallback = Model {
+        reference: if wide { 8 } else { 4 },
+        header: if wide { 12 } else { 8 },
+        array_header: if wide { 16 } else { 12 },
+        align,
+        order: Order::Packed,
+    };
+    let Some((model, score, proven)) = best else {
+        return (fallback, 0);
+    };
+    if proven {
+        for (gap, (_, class)) in gaps.iter_mut().zip(classes.iter()) {
+            gap.over_model &= fields::is_special(class);
+        }
+    }
+    // Class objects with their statics tell the size of those without.
+    let room = mirror_room(classes, &model, mirrors);
+    if let (Some(class), Some(room)) = (class_class, room) {
+        let gap = &mut gaps[class.index()];
+        if room < gap.bytes {
+            (gap.bytes, gap.seen) = (room, 1);
+        }
+    }
+    (model, u64::try_from(score).unwrap_or(0))
+}
+
+/// The least room that two class objects side by side leave for an instance of `java.lang.Class`
+/// without static fields.
+fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
+    let room = |class: &Class| {
+        let room = mirrors.next(class.id.0)? - class.id.0;
+        let room = room.checked_sub(statics(class, model))?;
+        Some(room & !(u64::from(model.align) - 1)).filter(|&r| r >= u64::from(model.header))
+    };
+    classes
+        .iter()
+        .filter(|(_, c)| c.dumped && c.id.0 != 0)
+        .filter_map(|(_, c)| room(c))
+        .min()
+}
+
+/// The array header that goes with an object header.
+fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
+    match header {
+        _ if !wide => 12,
+        8 => 12,
+        12 => 16,
+        _ => {
+            // Since JDK 22 elements of up to four bytes follow the length at once.
+            let small = [
+                Kind::Byte,
+                Kind::Char,
+                Kind::Int,
+                Kind::Boolean,
+                Kind::Short,
+                Kind::Float,
+            ];
+            let least = small
+                .iter()
+                .map(|&k| stats.array_slack[k as usize])
+                .min()
+                .unwrap_or(i64::MAX);
+            if least < 24 { 20 } else { 24 }
+        }
+    }
+}
+
+/// Arrays contradict a hypothesis that makes them larger than the distance to the next object:
+/// `None`. Else the more kinds of them it fits, the better.
+fn array_evidence(model: &Model, stats: &Stats) -> Option<i64> {
+    let mut score = 0;
+    for kind in Kind::PRIMITIVES.into_iter().chain([Kind::Object]) {
+        let wide = kind == Kind::Object && model.reference == 8;
+        let slack = if wide {
+            stats.array_slack_wide
+        } else {
+            stats.array_slack[kind as usize]
+        };
+        let base = i64::from(model.array_base(kind));
+        if slack < base {
+            return None;
+        }
+        score += i64::from(slack == base) * 16;
+    }
+    Some(score)
+}
+
+/// The layouts of classes under one hypothesis, worked out when asked for.
+struct Layouts<'a> {
+    classes: &'a Classes,
+    model: &'a Model,
+    gaps: &'a [Gap],
+    /// Whether what a class is larger than the model says is passed on to its subclasses: fields
+    /// that the JVM adds, padding.
+    surplus: bool,
+    done: Vec<Option<Laid>>,
+}
+
+impl<'a> Layouts<'a> {
+    fn new(classes: &'a Classes, model: &'a Model, gaps: &'a [Gap], surplus: bool) -> Self {
+        Self {
+            classes,
+            model,
+            gaps,
+            surplus,
+            done: vec![None; classes.len()],
+        }
+    }
+
+    fn all(mut self) -> Vec<Laid> {
+        (0..self.classes.len())
+            .map(|i| self.of(ClassIndex(i as u32)))
+            .collect()
+    }
+
+    fn of(&mut self, class: ClassIndex) -> Laid {
+        // Superclass chains are short (limited when the table is built).
+        let chain: Vec<ClassIndex> = self
+            .classes
+            .chain(class)
+            .take_while(|c| self.done[c.index()].is_none())
+            .collect();
+        for &c in chain.iter().rev() {
+            let class = &self.classes[c];
+            let above = class.superclass.and_then(|s| self.done[s.index()].clone());
+            let above = above.unwrap_or_else(|| self.model.object());
+            self.done[c.index()] = Some(self.lay_out(above, class, &self.gaps[c.index()]));
+        }
+        self.done[class.index()].clone().unwrap_or_default()
+    }
+
+    /// The class's layout in the likeliest of its variants that agrees with what was measured.
+    fn lay_out(&self, above: Laid, class: &Class, gap: &Gap) -> Laid {
+        let model = self.model;
+        let laid = |v: &Variant| model.lay_out(above.clone(), class, v);
+        let mut first = None;
+        for variant in fields::variants(class) {
+            let laid = laid(variant);
+            let size = model.size(&laid);
+            if size == gap.bytes {
+                first = Some(laid);
+                break;
+            }
+            if size <= gap.bytes {
+                first = first.or(Some(laid));
+            }
+        }
+        let mut laid = first.unwrap_or_else(|| laid(&fields::PLAIN));
+        let predicted = model.size(&laid);
+        let settled = gap.settle(predicted);
+        if self.surplus && settled > predicted && gap.is_known() {
+            laid.append(u32::try_from(settled - predicted).unwrap_or(0));
+        }
+        laid
+    }
+}

@@ -1,0 +1,8 @@
+//! Shallow sizes: measured from the distances between objects, modelled where too few were seen.
+
+pub(crate) mod fields;
+pub(crate) mod gaps;
+pub(crate) mod layout;
+pub(crate) mod shape;
+pub(crate) mod stats;
+pub(crate) mod totals;

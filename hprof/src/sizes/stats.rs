@@ -1,0 +1,202 @@
+//! What a scan measures of each class: how many objects, and what the gaps between neighbouring
+//! objects say of their sizes.
+
+use std::collections::BTreeMap;
+
+use crate::records::classes::Classes;
+use crate::records::record::Kind;
+
+/// What was seen of a class's instances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClassStats {
+    /// Instances (not arrays).
+    pub(crate) instances: u64,
+    /// The smallest distance from an instance to the next object.
+    pub(crate) gap: u64,
+    /// Where that was.
+    pub(crate) gap_at: u64,
+    /// How many instances showed that distance.
+    pub(crate) gap_seen: u64,
+}
+
+impl Default for ClassStats {
+    fn default() -> Self {
+        Self {
+            instances: 0,
+            gap: u64::MAX,
+            gap_at: 0,
+            gap_seen: 0,
+        }
+    }
+}
+
+impl ClassStats {
+    fn merge_gap(&mut self, other: &Self) {
+        match other.gap.cmp(&self.gap) {
+            std::cmp::Ordering::Less => {
+                (self.gap, self.gap_at, self.gap_seen) = (other.gap, other.gap_at, other.gap_seen);
+            }
+            std::cmp::Ordering::Equal => {
+                self.gap_seen += other.gap_seen;
+                self.gap_at = self.gap_at.min(other.gap_at);
+            }
+            std::cmp::Ordering::Greater => {}
+        }
+    }
+}
+
+/// What a scan measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Stats {
+    pub(crate) classes: Vec<ClassStats>,
+    /// The arrays' lengths are counted modulo this, a power of two and a multiple of the JVM's
+    /// object alignment.
+    pub(crate) modulus: usize,
+    /// For each array class (by array number) how many arrays have each residue of the length.
+    residues: Vec<u64>,
+    /// For each array class the sum of the lengths' quotients by the modulus.
+    quotients: Vec<u64>,
+    /// How many stack chunks hold each number of words.
+    pub(crate) stack_chunks: BTreeMap<u32, u64>,
+    /// For each element type code, the smallest distance to the next object less the elements: an
+    /// upper bound of the array header. For references, taking them for 4 and for 8 bytes.
+    pub(crate) array_slack: [i64; 12],
+    pub(crate) array_slack_wide: i64,
+    /// All addresses or-ed together: their trailing zeros are the alignment.
+    pub(crate) address_bits: u64,
+    pub(crate) lowest: u64,
+    pub(crate) highest: u64,
+    /// Neighbours in the file that are not in address order.
+    pub(crate) out_of_order: u64,
+    /// Objects whose allocation site the dump names.
+    pub(crate) real_serials: u64,
+    /// Bytes of reference fields that a too short body lacks.
+    pub(crate) short_bodies: u64,
+}
+
+impl Stats {
+    pub(crate) fn new(classes: &Classes, modulus: usize) -> Self {
+        let arrays = classes.arrays().len();
+        Self {
+            classes: vec![ClassStats::default(); classes.len()],
+            modulus,
+            residues: vec![0; arrays * modulus],
+            quotients: vec![0; arrays],
+            stack_chunks: BTreeMap::new(),
+            array_slack: [i64::MAX; 12],
+            array_slack_wide: i64::MAX,
+            address_bits: 0,
+            lowest: u64::MAX,
+            highest: 0,
+            out_of_order: 0,
+            real_serials: 0,
+            short_bodies: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn array(&mut self, number: u32, len: u32) {
+        let modulus = self.modulus;
+        self.residues[number as usize * modulus + (len as usize & (modulus - 1))] += 1;
+        self.quotients[number as usize] += (len as usize / modulus) as u64;
+    }
+
+    pub(crate) fn residues(&self, array: usize) -> &[u64] {
+        &self.residues[array * self.modulus..][..self.modulus]
+    }
+
+    pub(crate) fn quotient(&self, array: usize) -> u64 {
+        self.quotients[array]
+    }
+
+    /// The distance from an object of this shape to the next object.
+    #[inline(always)]
+    pub(crate) fn gap(&mut self, of: Last, gap: u64) {
+        match of {
+            Last::Nothing => {}
+            Last::Instance { class, id } => {
+                let s = &mut self.classes[class as usize];
+                if gap < s.gap {
+                    (s.gap, s.gap_at, s.gap_seen) = (gap, id, 1);
+                } else if gap == s.gap {
+                    s.gap_seen += 1;
+                }
+            }
+            Last::Array { kind, len } => {
+                let slack = |size: i64| gap.cast_signed().wrapping_sub(i64::from(len) * size);
+                let narrow = if kind == Kind::Object {
+                    4
+                } else {
+                    kind.size(0) as i64
+                };
+                let best = &mut self.array_slack[kind as usize];
+                *best = slack(narrow).min(*best);
+                if kind == Kind::Object {
+                    self.array_slack_wide = slack(8).min(self.array_slack_wide);
+                }
+            }
+        }
+    }
+
+    /// Forgets every distance.
+    pub(crate) fn forget_gaps(&mut self) {
+        for class in &mut self.classes {
+            *class = ClassStats {
+                instances: class.instances,
+                ..ClassStats::default()
+            };
+        }
+        (self.array_slack, self.array_slack_wide) = ([i64::MAX; 12], i64::MAX);
+    }
+
+    /// Takes over distances only.
+    pub(crate) fn merge_gaps(&mut self, other: &Self) {
+        for (a, b) in self.classes.iter_mut().zip(&other.classes) {
+            a.merge_gap(b);
+        }
+        for (a, b) in self.array_slack.iter_mut().zip(&other.array_slack) {
+            *a = (*a).min(*b);
+        }
+        self.array_slack_wide = self.array_slack_wide.min(other.array_slack_wide);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.merge_gaps(other);
+        for (a, b) in self.classes.iter_mut().zip(&other.classes) {
+            a.instances += b.instances;
+        }
+        let sums = [
+            (&mut self.residues, &other.residues),
+            (&mut self.quotients, &other.quotients),
+        ];
+        for (to, from) in sums {
+            for (a, b) in to.iter_mut().zip(from) {
+                *a += b;
+            }
+        }
+        for (&words, &count) in &other.stack_chunks {
+            *self.stack_chunks.entry(words).or_default() += count;
+        }
+        self.address_bits |= other.address_bits;
+        self.lowest = self.lowest.min(other.lowest);
+        self.highest = self.highest.max(other.highest);
+        self.out_of_order += other.out_of_order;
+        self.real_serials += other.real_serials;
+        self.short_bodies += other.short_bodies;
+    }
+}
+
+/// The object before the one at hand, whose size the distance between the two bounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Last {
+    #[default]
+    Nothing,
+    Instance {
+        class: u32,
+        id: u64,
+    },
+    Array {
+        kind: Kind,
+        len: u32,
+    },
+}
