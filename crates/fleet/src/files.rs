@@ -2,9 +2,9 @@
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use heapdiff_tables::{Column, ParquetOptions, ParquetWriter};
-use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
@@ -40,13 +40,13 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// `2026-11-21`. Days after 9999, which only a damaged trace has, are that year's last.
+/// `2026-11-21`. Days after 9999-12-30, which only a damaged trace has, are that one.
 fn date(day: u64) -> String {
-    let time = i64::try_from(day.saturating_mul(DAY_MS))
-        .ok()
-        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
-        .unwrap_or(Timestamp::MAX);
-    time.strftime("%Y-%m-%d").to_string()
+    const LAST: u64 = 2_932_895;
+    let time = UNIX_EPOCH + Duration::from_secs(day.min(LAST) * 24 * 60 * 60);
+    let mut text = humantime::format_rfc3339_seconds(time).to_string();
+    text.truncate("2026-11-21".len());
+    text
 }
 
 /// A partition's value as Hive writes it: what a path or a partition cannot hold as `%2F`. A long one is
