@@ -7,7 +7,14 @@ use anyhow::{Context, Result};
 use crate::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 6] = ["outline", "gzip", "histogram", "snapshot", "diff", "recording"];
+const TARGETS: [&str; 6] = [
+    "outline",
+    "gzip",
+    "histogram",
+    "snapshot",
+    "diff",
+    "recording",
+];
 
 /// The small dumps and recordings that fuzzing starts from, written by the harness.
 const SEEDS: &str = "fuzz/corpus/seeds";

@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 fn schema(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/json/{name}.schema.json"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/json/{name}.schema.json"));
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }

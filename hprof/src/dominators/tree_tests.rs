@@ -124,7 +124,8 @@ impl Case {
         let mut links = Links::new(self.graph(&store)).unwrap();
         let class_of = |object: u32| self.class_of[object as usize];
         let core = Core::find(&mut links, &class_of, &[], sampling, &store).unwrap();
-        let found = lengauer_tarjan::dominators(&mut links, &class_of, core, &store, &Silent).unwrap();
+        let found =
+            lengauer_tarjan::dominators(&mut links, &class_of, core, &store, &Silent).unwrap();
         matches!(
             preorder::lay_out(&mut links, &class_of, found, &store).unwrap(),
             Outcome::Missing(_)
