@@ -3,12 +3,14 @@
 use heapdiff_trace::By;
 use serde::Serialize;
 
+use crate::amount::Measure;
 use crate::between::between;
 use crate::http::{Answer, Status};
-use crate::runs::{self, Key};
+use crate::key::Key;
+use crate::runs;
 use crate::stacks::{Of, stacks};
 use crate::traces::Traces;
-use crate::view::{MOST_LINES, MOST_POINTS, Measure, Question, view};
+use crate::view::{MOST_LINES, MOST_POINTS, Question, view};
 
 /// Answers one of them.
 pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {

@@ -7,11 +7,11 @@ use heapdiff_trace::{By, Steps, Timeline, Trace};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::candidates::Amount;
-use crate::runs::Key;
+use crate::amount::{Amount, Measure};
+use crate::key::Key;
 use crate::text::{self, cut, known_by};
 use crate::traces::{Traces, Unanswered};
-use crate::view::{Life, MOST_LINES, Measure, Question};
+use crate::view::{Life, MOST_LINES, Question};
 
 /// Rows of each run that are named before runs are put together.
 const MOST_NAMED: usize = 400;

@@ -4,53 +4,9 @@
 use heapdiff_trace::{By, Ranking, Standing, Trace, TraceError, Trending};
 use rustc_hash::FxHashMap;
 
-use crate::runs::Key;
+use crate::amount::Amount;
+use crate::key::Key;
 use crate::text::{self, cut, known_by};
-use crate::view::Measure;
-
-/// Objects and bytes; estimates, as all figures of a trace that was not taken at interval 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
-    pub(crate) objects: i64,
-    pub(crate) bytes: i64,
-}
-
-impl Amount {
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            objects: self.objects.saturating_add(other.objects),
-            bytes: self.bytes.saturating_add(other.bytes),
-        }
-    }
-
-    pub(crate) fn less(self, other: Self) -> Self {
-        Self {
-            objects: self.objects.saturating_sub(other.objects),
-            bytes: self.bytes.saturating_sub(other.bytes),
-        }
-    }
-
-    pub(crate) fn of(self, measure: Measure) -> i64 {
-        match measure {
-            Measure::Objects => self.objects,
-            Measure::Bytes => self.bytes,
-        }
-    }
-}
-
-impl From<heapdiff_trace::read::Amount> for Amount {
-    fn from(amount: heapdiff_trace::read::Amount) -> Self {
-        Self {
-            objects: signed(amount.objects),
-            bytes: signed(amount.bytes),
-        }
-    }
-}
-
-/// Figures of traces are no larger than a double tells apart.
-pub(crate) fn signed(figure: u64) -> i64 {
-    i64::try_from(figure).unwrap_or(i64::MAX)
-}
 
 /// A line of the graph, of one run or of several.
 #[derive(Clone, Debug)]

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::http::{self, Status};
-use crate::server::{Shared, Shown};
+use crate::traces::Traces;
 
 /// How often traces are looked at; a tick of the agent is no shorter than a second by default.
 const LOOK: Duration = Duration::from_millis(300);
@@ -49,39 +49,36 @@ impl Events {
 }
 
 /// Looks at the traces until the server ends.
-pub(crate) fn watch(shared: &Shared) {
-    let Shown::Traces { traces, .. } = &shared.shown else {
-        return;
-    };
-    while !shared.ends.load(Ordering::Relaxed) {
+pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
+    while !ends.load(Ordering::Relaxed) {
         if traces.look() {
-            shared.events.changed();
+            events.changed();
         }
         let begun = Instant::now();
-        while begun.elapsed() < LOOK && !shared.ends.load(Ordering::Relaxed) {
+        while begun.elapsed() < LOOK && !ends.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK / 6);
         }
     }
 }
 
 /// Tells one listener of every change, until it is gone.
-pub(crate) fn tell(stream: &mut TcpStream, shared: &Shared) {
+pub(crate) fn tell(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
     // Why it ended is nobody's concern.
-    let _ = tell_on(stream, shared);
+    let _ = tell_on(stream, events, ends);
 }
 
-fn tell_on(stream: &mut TcpStream, shared: &Shared) -> io::Result<()> {
+fn tell_on(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) -> io::Result<()> {
     stream.set_write_timeout(Some(http::WRITE_TIME))?;
     let head = http::head(Status::Ok, "text/event-stream", http::NO_POLICY, "");
     stream.write_all(head.as_bytes())?;
     stream.write_all(b"retry: 1000\n\n")?;
     let mut told = None;
     let mut last = Instant::now();
-    while !shared.ends.load(Ordering::Relaxed) {
-        let ends = || shared.ends.load(Ordering::Relaxed);
+    let has_ended = || ends.load(Ordering::Relaxed);
+    while !has_ended() {
         let version = match told {
-            Some(told) => shared.events.next(told, ends),
-            None => *shared.events.version(),
+            Some(told) => events.next(told, has_ended),
+            None => *events.version(),
         };
         if told != Some(version) {
             write!(stream, "event: change\ndata: {version}\n\n")?;

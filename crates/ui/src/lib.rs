@@ -6,12 +6,14 @@
 //! large the trace is. Nothing is written, and nothing but the traces and the page can be read.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod amount;
 mod api;
 mod between;
 mod candidates;
 mod events;
 mod guard;
 mod http;
+mod key;
 mod page;
 mod rankings;
 mod runs;

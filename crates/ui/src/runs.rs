@@ -1,11 +1,10 @@
 //! The JVMs whose runs the traces hold.
 
-use std::str::FromStr;
-
 use heapdiff_trace::{Trace, TraceError};
 use serde::Serialize;
 
-use crate::candidates::signed;
+use crate::amount::signed;
+use crate::key::Key;
 use crate::text::cut;
 use crate::traces::Traces;
 
@@ -13,31 +12,6 @@ use crate::traces::Traces;
 const MOST_RUNS: usize = 200;
 /// What a hunt notes of its progress begins so.
 const HUNT: &str = "hunt: ";
-
-/// A run by its place: which trace, which row. Written `0.1`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key {
-    pub(crate) trace: usize,
-    pub(crate) run: i64,
-}
-
-impl FromStr for Key {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (trace, run) = text.split_once('.').ok_or(())?;
-        Ok(Self {
-            trace: trace.parse().map_err(|_| ())?,
-            run: run.parse().map_err(|_| ())?,
-        })
-    }
-}
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.trace, self.run)
-    }
-}
 
 /// Everything that can be looked at.
 #[derive(Serialize)]

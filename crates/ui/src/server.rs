@@ -53,16 +53,18 @@ pub enum UiError {
     Thread(io::Error),
 }
 
-pub(crate) struct Shared {
-    pub(crate) guard: Guard,
-    pub(crate) shown: Shown,
-    pub(crate) events: events::Events,
-    pub(crate) ends: AtomicBool,
+/// What the server's threads have in common.
+struct Shared {
+    guard: Guard,
+    shown: Shown,
+    events: events::Events,
+    /// Whether the server is to end.
+    ends: AtomicBool,
     connections: Arc<AtomicUsize>,
     listeners: Arc<AtomicUsize>,
 }
 
-pub(crate) enum Shown {
+enum Shown {
     Traces { page: Page, traces: Traces },
     Page(Page),
 }
@@ -116,7 +118,11 @@ impl Server {
             threads: Vec::new(),
         };
         let watched = Arc::clone(&shared);
-        server.spawn("watch", move || events::watch(&watched))?;
+        server.spawn("watch", move || {
+            if let Shown::Traces { traces, .. } = &watched.shown {
+                events::watch(traces, &watched.events, &watched.ends);
+            }
+        })?;
         server.spawn("accept", move || accept(&listener, &shared))?;
         Ok(server)
     }
@@ -220,7 +226,7 @@ fn serve(stream: &mut TcpStream, shared: &Shared) {
     let answer = match shared.guard.admit(&request) {
         Err((status, said)) => Answer::plain(status, said),
         Ok("/events") if !only_head => match Place::of(&shared.listeners, MOST_LISTENERS) {
-            Some(_place) => return events::tell(stream, shared),
+            Some(_place) => return events::tell(stream, &shared.events, &shared.ends),
             None => Answer::plain(Status::Busy, "too many pages listen"),
         },
         Ok(path) => answer(path, &request, shared),

@@ -5,8 +5,8 @@ use heapdiff_trace::{Trace, TraceError, Window};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::candidates::signed;
-use crate::runs::Key;
+use crate::amount::signed;
+use crate::key::Key;
 use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, Question};

@@ -9,8 +9,9 @@ use heapdiff_trace::read::{self, Run};
 use heapdiff_trace::{By, Ranking, Steps, Timeline, Trace, TraceError, Window};
 use serde::Serialize;
 
-use crate::candidates::{Amount, Line, Lines, signed};
-use crate::runs::Key;
+use crate::amount::{Amount, Measure, signed};
+use crate::candidates::{Line, Lines};
+use crate::key::Key;
 use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 
@@ -24,13 +25,6 @@ const MOST_COLLECTIONS: usize = 1000;
 const MOST_NOTES: usize = 100;
 /// Lines of each run that are named before runs are put together.
 const MOST_NAMED: usize = 400;
-
-/// What is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
-    Objects,
-    Bytes,
-}
 
 /// What is asked.
 #[derive(Clone, Debug)]
