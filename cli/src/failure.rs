@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
+use heapdiff_report::text::printable;
+
 /// Exit codes, as scripts read them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -49,7 +51,7 @@ impl Failure {
             hprof::Error::NotADump(_) => (
                 format!("{}: {error}", path.display()),
                 Some(
-                    match crate::recorded::is_recording(path) {
+                    match heapdiff_jfr::is_recording(path).unwrap_or(false) {
                         true => {
                             "a flight recording is for `heapdiff sites` and `heapdiff trace import`"
                         }
@@ -80,6 +82,38 @@ impl Failure {
             exit: Exit::Input,
             message: error.to_string(),
             hint: None,
+        }
+    }
+
+    /// Why a query has no result, for whoever wrote it.
+    pub(crate) fn query(dump: &Path, error: heapdiff_query::Error) -> Self {
+        use heapdiff_query::Error;
+        let usage = |message: String| Self::usage(printable(&message));
+        match error {
+            Error::Sql {
+                ref text,
+                column,
+                ref hint,
+                ..
+            } => {
+                let mark = " ".repeat(column - 1);
+                let mut lines = format!("{}\n          {mark}^", printable(text));
+                if let Some(hint) = hint {
+                    lines.push_str("\n          ");
+                    lines.push_str(&printable(hint));
+                }
+                usage(error.to_string()).with_hint(lines)
+            }
+            Error::Heap(error) => Self::input(dump, &error),
+            Error::Memory { .. } => {
+                usage(error.to_string()).with_hint("--max-memory says how much it may have")
+            }
+            Error::Output(error) => Self {
+                exit: Exit::Usage,
+                message: error.to_string(),
+                hint: None,
+            },
+            other => usage(other.to_string()),
         }
     }
 

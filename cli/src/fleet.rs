@@ -1,20 +1,11 @@
 //! `heapdiff fleet`: traces and reports of many JVMs, for a company's own engine.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
-use heapdiff_fleet::{FleetError, Labels};
+use heapdiff_fleet::FleetError;
 
 use crate::failure::{Exit, Failure, Result};
-
-/// What is added, and where.
-#[derive(Debug)]
-pub(crate) struct Fleet {
-    pub(crate) inputs: Vec<PathBuf>,
-    pub(crate) folder: PathBuf,
-    pub(crate) labels: Labels,
-    pub(crate) quiet: bool,
-}
+use crate::job::Fleet;
 
 /// Adds one input after the other. The first that cannot be added ends it; those before it stay.
 pub(crate) fn run(fleet: &Fleet) -> Result<Exit> {

@@ -13,11 +13,11 @@ use heapdiff_report::size::Size;
 use hprof::{IndexFault, Options, Progress, Refs, Snapshot};
 use twox_hash::XxHash3_64;
 
-use crate::args::Setup;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::Unfinished;
-use crate::output;
+use crate::job::Setup;
 use crate::progress::{Meter, Wanted};
+use crate::write;
 
 const EXTENSION: &str = "hdx";
 /// Dumps smaller than this are read about as fast as an index is.
@@ -244,7 +244,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
         (1, _) => String::new(),
         (files, bytes) => format!("{files} files, {}\n", Size(bytes)),
     };
-    output::print(&text)?;
+    write::print(&text)?;
     Ok(Exit::Done)
 }
 

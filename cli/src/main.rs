@@ -9,13 +9,14 @@ mod classpath;
 mod command;
 mod failure;
 mod fleet;
+mod format;
 mod gates;
+mod ignore;
 mod index;
 mod interrupt;
-mod known;
+mod job;
+mod messages;
 mod moment;
-mod notes;
-mod output;
 #[cfg_attr(
     not(target_os = "linux"),
     allow(dead_code, reason = "waits and transfers are of what talks to JVMs")
@@ -28,28 +29,30 @@ mod span;
 mod style;
 mod trace;
 mod ui;
+mod write;
 
 use std::process::ExitCode;
 
-use args::{Asked, Job};
 use failure::{Exit, Failure, Result};
 use heapdiff_report::size;
+use job::{Action, Job};
+use report::Report;
 
 fn main() -> ExitCode {
     let exit = args::parse(std::env::args_os())
-        .and_then(|asked| match asked {
-            Asked::Job(job) => run(&job),
-            Asked::Capture(capture) => capture::run(&capture),
-            Asked::CleanIndexes(paths) => index::clean(&paths),
-            Asked::Export(export) => trace::export(&export),
-            Asked::Expunge(expunge) => trace::expunge(&expunge),
-            Asked::Import(import) => trace::import(&import),
-            Asked::Ui(job) => ui::run(&job),
-            Asked::Fleet(fleet) => fleet::run(&fleet),
-            Asked::Completions(shell) => output::completions(shell, &mut args::command_line()),
+        .and_then(|action| match action {
+            Action::Job(job) => run(&job),
+            Action::Capture(capture) => capture::run(&capture),
+            Action::CleanIndexes(paths) => index::clean(&paths),
+            Action::ExportTrace(export) => trace::export(&export),
+            Action::Expunge(expunge) => trace::expunge(&expunge),
+            Action::Import(import) => trace::import(&import),
+            Action::Ui(job) => ui::run(&job),
+            Action::Fleet(fleet) => fleet::run(&fleet),
+            Action::Completions(shell) => write::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {
-            notes::error(&failure);
+            messages::error(&failure);
             failure.exit
         });
     // The answer is out; the next is to come faster.
@@ -61,11 +64,25 @@ fn run(job: &Job) -> Result<Exit> {
     interrupt::handle();
     use_threads(job.setup.threads)?;
     let report = command::run(job)?;
-    notes::conditions(&report, &job.setup)?;
+    messages::conditions(&report, &job.setup)?;
     if job.is_shown() {
-        job.setup.output.write(&report)?;
+        write::report(&job.setup.output, &report)?;
     }
-    gates::check(job, &report)
+    Ok(end(job, &report))
+}
+
+/// Says which gates tripped, and how the run ends.
+fn end(job: &Job, report: &Report) -> Exit {
+    let Report::Diff(diff) = report else {
+        return Exit::Done;
+    };
+    let outcomes = gates::outcomes(diff).into_iter();
+    let tripped: Vec<String> = outcomes.filter_map(|gate| gate.tripped).collect();
+    if tripped.is_empty() {
+        return Exit::Done;
+    }
+    messages::gates(&tripped, &job.setup);
+    Exit::Gate
 }
 
 /// Sets how many threads the analysis works on.

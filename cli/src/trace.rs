@@ -5,6 +5,6 @@ mod expunge;
 mod import;
 mod slices;
 
-pub(crate) use export::{Export, ExportFormat, export};
-pub(crate) use expunge::{Expunge, expunge};
-pub(crate) use import::{Import, import};
+pub(crate) use export::export;
+pub(crate) use expunge::expunge;
+pub(crate) use import::import;

@@ -9,10 +9,10 @@ use heapdiff_diff::Report;
 use heapdiff_report::html;
 use heapdiff_ui::{Server, Subject, UiError};
 
-use crate::args::UiJob;
 use crate::command::trace::readable;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
+use crate::job::UiJob;
 
 /// A report that is larger was not written by this program.
 const MOST_REPORT: u64 = 1 << 30;

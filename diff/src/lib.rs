@@ -15,10 +15,13 @@ mod compare;
 mod detect;
 mod facts;
 mod figures;
+mod frame_parts;
 mod frames;
 #[doc(hidden)]
 pub mod fuzz;
+mod gates;
 mod growth;
+mod ignore;
 mod locate;
 mod names;
 mod partings;
@@ -37,7 +40,10 @@ mod waste;
 pub use allocated::{Allocated, AllocatedLine};
 pub use attribution::{Estimate, Unseen, by_site};
 pub use compare::{Comparison, Filter};
+pub use frame_parts::FrameParts;
 pub use frames::{Shown, folded, frame_text, is_runtime_frame};
+pub use gates::{Gates, Grave, Grown, TooMuch};
+pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted, pattern};
 pub use report::{
     AgentInfo, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth, HistorySeries,
     HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Verdict,

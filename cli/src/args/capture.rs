@@ -7,9 +7,8 @@ use heapdiff_sites::attach::KEYS;
 
 use super::common::{ProgressArgs, ReportArgs};
 use super::diff::GrowthArgs;
-use super::{Job, Task};
-use crate::capture::{Action, Agent, Capture, Hunt, Target, What, agent_options};
 use crate::failure::Result;
+use crate::job::{Agent, Capture, Hunt, Job, Request, Target, Task, What, agent_options};
 use crate::size::Size;
 use crate::span::Span;
 
@@ -60,7 +59,7 @@ impl AttachArgs {
             target: self.jvm.pid,
             timeout: self.jvm.timeout.0,
             wanted: self.progress.wanted(),
-            action: Action::Attach(Agent {
+            request: Request::Attach(Agent {
                 library: self.agent,
                 options: self.options,
             }),
@@ -119,7 +118,7 @@ impl DumpJvmArgs {
             target: self.jvm.pid,
             timeout: self.jvm.timeout.0,
             wanted: self.progress.wanted(),
-            action: Action::Dump {
+            request: Request::Dump {
                 output: self.output,
                 what: self.what.what(),
                 replace: self.force,

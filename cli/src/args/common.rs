@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::Setup;
 use crate::failure::Result;
-use crate::output::Output;
+use crate::format::Format;
+use crate::job::{Output, Setup};
 use crate::progress::Wanted;
-use crate::render::Format;
 use crate::size::Size;
 use crate::style::When;
 

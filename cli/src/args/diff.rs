@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use heapdiff_diff::{Gates, pattern};
 use heapdiff_report::collapsed::Columns;
 use regex::Regex;
 
 use super::common::CommonArgs;
-use super::{ClassFilter, Gates, Job, Question, Task};
 use crate::failure::{Failure, Result};
-use crate::known::Known;
+use crate::ignore::IgnoreFile;
+use crate::job::{ClassFilter, Job, Question, Task};
+
 use crate::size::Size;
 
 #[derive(Debug, Args)]
@@ -110,13 +112,13 @@ impl GrowthArgs {
             exclude: self.exclude,
         };
         let gates = Gates {
-            growth: self.fail_on_growth,
+            growth: self.fail_on_growth.map(|size| size.0),
             suspect: self.fail_on_suspect,
         };
         Ok(Question {
             classes,
             gates,
-            known: self.ignore.as_deref().map(Known::read).transpose()?,
+            ignore: self.ignore.as_deref().map(IgnoreFile::read).transpose()?,
             focus: self.focus,
             columns: match self.columns {
                 ColumnsArg::Growth => Columns::Growth,
@@ -124,15 +126,6 @@ impl GrowthArgs {
             },
         })
     }
-}
-
-/// A regular expression, or in one line why it is none.
-pub(crate) fn pattern(text: &str) -> std::result::Result<Regex, String> {
-    Regex::new(text).map_err(|e| {
-        let text = e.to_string();
-        let last = text.lines().last().unwrap_or_default();
-        last.strip_prefix("error: ").unwrap_or(last).to_owned()
-    })
 }
 
 fn too_few(message: String) -> Failure {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heapdiff_fleet::Labels;
 
-use crate::fleet::Fleet;
+use crate::job::Fleet;
 
 const AFTER_HELP: &str = "\
 Adding an input again replaces what it said before. docs/fleet.md has the tables, and a Spark job that

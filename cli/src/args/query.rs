@@ -6,10 +6,9 @@ use clap::Args;
 use heapdiff_query::{Limits, Table};
 
 use super::common::{CommonArgs, ReportArgs};
-use super::{Setup, Task};
-use crate::command::query::of_query;
 use crate::failure::{Failure, Result};
-use crate::render::Format;
+use crate::format::Format;
+use crate::job::{ExportJob, Setup, Task};
 
 /// Rows that text and JSON show, where the user does not say.
 const ROWS: [u64; 2] = [100, 10_000];
@@ -45,7 +44,7 @@ impl QueryArgs {
             return Err(Failure::usage(message).with_hint("name it with -o FILE.parquet"));
         }
         // A mistake in the statement is told before the dump is read, which may take a while.
-        heapdiff_query::check(&self.sql).map_err(|e| of_query(&self.dump, e))?;
+        heapdiff_query::check(&self.sql).map_err(|e| Failure::query(&self.dump, e))?;
         let top = setup.top.map(|top| top as u64);
         let rows = self.max_rows.or(top).or(match format {
             Format::Text => Some(ROWS[0]),
@@ -86,16 +85,6 @@ pub(super) struct ExportArgs {
     label: Vec<(String, String)>,
     #[command(flatten)]
     report: ReportArgs,
-}
-
-/// Tables, where to write them, and what they say of themselves.
-#[derive(Debug)]
-pub(crate) struct ExportJob {
-    pub(crate) folder: PathBuf,
-    pub(crate) tables: Vec<Table>,
-    pub(crate) labels: Vec<(String, String)>,
-    /// Parquet or CSV.
-    pub(crate) format: Format,
 }
 
 impl ExportArgs {

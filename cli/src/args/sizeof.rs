@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use heapdiff_diff::pattern;
 use hprof::{DeepOptions, Selector};
 use regex::Regex;
 
+use super::SELECTOR_HELP;
 use super::common::CommonArgs;
-use super::diff::pattern;
-use super::{SELECTOR_HELP, Setup, Task};
 use crate::failure::Result;
+use crate::job::{Setup, SizeofJob, Task};
 
 #[derive(Debug, Args)]
 #[command(after_help = SELECTOR_HELP)]
@@ -70,19 +71,6 @@ fn paths(text: &str) -> Result<Paths, String> {
         paths if paths.is_empty() => Err("no path in it".to_owned()),
         paths => Ok(Paths(paths)),
     }
-}
-
-/// The objects whose size is asked for, and by which rules.
-#[derive(Debug)]
-pub(crate) struct SizeofJob {
-    pub(crate) selectors: Vec<Selector>,
-    pub(crate) deep: DeepOptions,
-    /// Where class files say which fields are final, if final fields are not to be followed.
-    pub(crate) skip_final: Option<Vec<PathBuf>>,
-    /// Whether text lists classes.
-    pub(crate) by_class: bool,
-    /// How deep the tree is, if one is asked for.
-    pub(crate) tree: Option<u32>,
 }
 
 impl SizeofArgs {

@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use heapdiff_diff::pattern;
 use heapdiff_trace::{By, Which};
 use regex::Regex;
 
 use super::common::ViewArgs;
-use super::{Asked, Job, Setup, Task};
 use crate::failure::{Failure, Result};
+use crate::job::{
+    Action, ExportFormat, Expunge, Import, Job, Part, SampleOrder, SamplesJob, Setup, Task,
+    TraceExport, TraceJob,
+};
 use crate::moment::Moment;
 use crate::span::Span;
-use crate::trace::{Export, ExportFormat, Expunge, Import};
 
 const TOP_HELP: &str = "\
 Objects that have not been collected yet look alive, so what is compared is what is alive after each
@@ -113,10 +116,10 @@ struct SamplesArgs {
     #[arg(long, value_enum, value_name = "WHICH")]
     garbage: Option<GarbageArg>,
     /// Only samples of a class, or with a frame, that a regular expression matches
-    #[arg(long, value_name = "RE", value_parser = super::diff::pattern)]
+    #[arg(long, value_name = "RE", value_parser = pattern)]
     focus: Option<Regex>,
     /// Only samples of threads whose name a regular expression matches
-    #[arg(long, value_name = "RE", value_parser = super::diff::pattern)]
+    #[arg(long, value_name = "RE", value_parser = pattern)]
     thread: Option<Regex>,
     /// What comes first: what is, or became, oldest; or what is largest
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
@@ -129,14 +132,6 @@ struct SamplesArgs {
 enum GarbageArg {
     Recent,
     Chosen,
-}
-
-/// What samples are ordered by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SampleOrder {
-    #[default]
-    Age,
-    Bytes,
 }
 
 #[derive(Debug, Args)]
@@ -206,40 +201,13 @@ struct ImportArgs {
     quiet: bool,
 }
 
-/// Which part of which run.
-#[derive(Debug, Default)]
-pub(crate) struct Part {
-    pub(crate) run: Option<String>,
-    pub(crate) since: Option<Moment>,
-    pub(crate) until: Option<Moment>,
-    pub(crate) window: Option<Span>,
-}
-
-/// Which samples of which run.
-#[derive(Debug)]
-pub(crate) struct SamplesJob {
-    pub(crate) run: Option<String>,
-    pub(crate) which: Which,
-    pub(crate) focus: Option<Regex>,
-    pub(crate) thread: Option<Regex>,
-    pub(crate) by: SampleOrder,
-}
-
-/// A question about a trace that ends in a report.
-#[derive(Debug)]
-pub(crate) enum TraceJob {
-    Info,
-    Top { part: Part, by: By },
-    Samples(SamplesJob),
-}
-
 impl TraceArgs {
-    pub(super) fn asked(self) -> Result<Asked> {
+    pub(super) fn action(self) -> Result<Action> {
         let job = |view: ViewArgs, trace: PathBuf, job: TraceJob| {
             let setup: Setup = view.setup(&trace)?;
             let task = Task::Trace { trace, job };
             let job = Job { setup, task }.checked()?;
-            Ok(Asked::Job(Box::new(job)))
+            Ok(Action::Job(Box::new(job)))
         };
         match self.command {
             TraceCommand::Info(args) => job(args.view, args.trace, TraceJob::Info),
@@ -270,9 +238,9 @@ impl TraceArgs {
                 };
                 job(args.view, args.trace, TraceJob::Samples(samples))
             }
-            TraceCommand::Export(args) => args.asked(),
-            TraceCommand::Import(args) => args.asked(),
-            TraceCommand::Expunge(args) => Ok(Asked::Expunge(Expunge {
+            TraceCommand::Export(args) => args.action(),
+            TraceCommand::Import(args) => args.action(),
+            TraceCommand::Expunge(args) => Ok(Action::Expunge(Expunge {
                 trace: args.trace,
                 before: args.before,
                 quiet: args.quiet,
@@ -282,11 +250,11 @@ impl TraceArgs {
 }
 
 impl ImportArgs {
-    fn asked(self) -> Result<Asked> {
+    fn action(self) -> Result<Action> {
         if self.tick.is_some_and(|tick| tick.0.as_millis() == 0) {
             return Err(Failure::usage("--tick is longer than nothing"));
         }
-        Ok(Asked::Import(Import {
+        Ok(Action::Import(Import {
             recordings: self.recordings,
             output: self.output,
             force: self.force,
@@ -299,7 +267,7 @@ impl ImportArgs {
 }
 
 impl ExportArgs {
-    fn asked(self) -> Result<Asked> {
+    fn action(self) -> Result<Action> {
         let pprof = self.format == ExportFormat::Pprof;
         let wrong = match (&self.output, &self.table) {
             (_, Some(_)) if pprof => "--table: profiles are made of all tables",
@@ -316,7 +284,7 @@ impl ExportArgs {
         if !wrong.is_empty() {
             return Err(Failure::usage(wrong));
         }
-        Ok(Asked::Export(Export {
+        Ok(Action::ExportTrace(TraceExport {
             trace: self.trace,
             format: self.format,
             output: self.output,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::job::UiJob;
+
 const AFTER_HELP: &str = "\
 The page is served on 127.0.0.1 only, at a URL with a token that is printed on standard output.
 Whoever has the URL can see the page. It needs no network, and nothing is written. Traces may be
@@ -27,16 +29,6 @@ pub(super) struct UiArgs {
     /// Errors only on standard error
     #[arg(short, long)]
     quiet: bool,
-}
-
-/// What to show, and how.
-#[derive(Debug)]
-pub(crate) struct UiJob {
-    pub(crate) files: Vec<PathBuf>,
-    /// 0: any.
-    pub(crate) port: u16,
-    pub(crate) open: bool,
-    pub(crate) quiet: bool,
 }
 
 impl UiArgs {

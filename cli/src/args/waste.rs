@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::common::CommonArgs;
-use super::{Setup, Task};
 use crate::failure::Result;
+use crate::job::{Setup, Task};
 
 const HELP: &str = "\
 Bytes to win are what would be free if equal strings, arrays and boxes were one object, if empty

@@ -12,8 +12,8 @@ use rustix::process::geteuid;
 
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
-use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result, plain};
+use crate::job::LONGEST_ARGUMENT;
 
 const LIBRARY: &str = "libheapdiff_agent.so";
 /// In the name of the library and of its copies.

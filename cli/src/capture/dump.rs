@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hprof::Progress;
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
@@ -14,10 +15,9 @@ use rustix::process::geteuid;
 use super::folder::Folder;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
-use super::remarks::now_ms;
-use super::request::{LONGEST_ARGUMENT, What};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::Unfinished;
+use crate::job::{LONGEST_ARGUMENT, What};
 use crate::progress::{Meter, Wanted};
 
 /// Where a dump goes.
@@ -79,9 +79,15 @@ fn exists(file: &Path) -> Failure {
         .with_hint("name another file, or replace it with --force")
 }
 
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
+
 /// A dump that was taken.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct DumpResult {
     pub(crate) file: PathBuf,
     /// The same from the root on.
     pub(super) target: PathBuf,
@@ -93,7 +99,7 @@ pub(crate) struct Taken {
 }
 
 /// Takes a dump.
-pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> Result<Taken> {
+pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> Result<DumpResult> {
     let meter = Meter::new(wanted, &place.file);
     let mut part = Part::beside(jvm, place).map_or_else(|| Part::in_tmp(jvm), Ok)?;
     meter.phase_of_unknown_length("dumping");
@@ -123,7 +129,7 @@ pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> 
             ErrorKind::AlreadyExists => exists(&place.file),
             _ => broken(e),
         })?;
-    Ok(Taken {
+    Ok(DumpResult {
         file: place.file.clone(),
         target: place.target(),
         asked_ms,

@@ -8,12 +8,12 @@ use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::Process;
 use super::protocol::Jvm;
-use super::remarks::Remarks;
-use super::request::{Hunt, Hunted};
+use super::trace_notes::TraceNotes;
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
-use crate::notes;
+use crate::job::{Hunt, Hunted};
+use crate::messages;
 use crate::progress::{Meter, Wanted};
 use crate::size::Size;
 use crate::span::Span;
@@ -62,9 +62,9 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             .map(|(t, enough)| Watch::new(t, enough));
     }
     let [before, after] = names.map(|name| folder.join(name));
-    let mut remarks = Remarks::new(&jvm);
-    remarks.hunt("the first dump is being taken");
-    remarks.dump(&dump::take(
+    let mut notes = TraceNotes::new(&jvm);
+    notes.hunt("the first dump is being taken");
+    notes.dump(&dump::take(
         &jvm,
         &Place::new(&before, false)?,
         hunt.what,
@@ -76,24 +76,24 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         None => String::new(),
     };
     let span = hunt.wait;
-    remarks.hunt(&format!(
+    notes.hunt(&format!(
         "the first dump is taken; the second follows in {span}{watching}"
     ));
     let why = wait(
         &process,
         span,
         &folder,
-        (watch.as_mut(), &mut remarks),
+        (watch.as_mut(), &mut notes),
         wanted,
     )?;
-    remarks.hunt(&format!("{why}; the second dump is being taken"));
-    remarks.dump(&dump::take(
+    notes.hunt(&format!("{why}; the second dump is being taken"));
+    notes.dump(&dump::take(
         &jvm,
         &Place::new(&after, false)?,
         hunt.what,
         wanted,
     )?);
-    remarks.hunt("both dumps are taken");
+    notes.hunt("both dumps are taken");
     let trace = watch.map(Watch::into_trace).filter(|path| path.is_file());
     Ok(Hunted {
         folder,
@@ -115,7 +115,7 @@ fn wait(
     process: &Process,
     span: Span,
     folder: &Path,
-    (mut watch, remarks): (Option<&mut Watch>, &mut Remarks<'_>),
+    (mut watch, notes): (Option<&mut Watch>, &mut TraceNotes<'_>),
     wanted: Wanted,
 ) -> Result<String> {
     let wait = Wait::start();
@@ -136,11 +136,11 @@ fn wait(
         }
         meter.waited(start.elapsed());
         process.check_alive()?;
-        remarks.try_again();
+        notes.try_again();
         if let Some(seen) = watch.as_mut().and_then(|watch| watch.enough()) {
             let said = format!("enough was seen: {seen}");
             if !wanted.quiet {
-                notes::said(&said);
+                messages::said(&said);
             }
             return Ok(said);
         }

@@ -7,18 +7,18 @@ use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
-use super::remarks::Remarks;
-use super::request::{Action, Agent, Capture, What};
+use super::trace_notes::TraceNotes;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
+use crate::job::{Agent, Capture, Request, What};
 use crate::size::Size;
 
 /// Does it and says so.
 pub(crate) fn run(capture: &Capture) -> Result<Exit> {
     interrupt::handle();
-    let said = match &capture.action {
-        Action::Attach(agent) => attach(capture, agent)?,
-        Action::Dump {
+    let said = match &capture.request {
+        Request::Attach(agent) => attach(capture, agent)?,
+        Request::Dump {
             output,
             what,
             replace,
@@ -68,7 +68,7 @@ fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> 
     };
     let jvm = Jvm::attach(&process, capture.timeout)?;
     let taken = dump::take(&jvm, &place, what, capture.wanted)?;
-    Remarks::new(&jvm).dump(&taken);
+    TraceNotes::new(&jvm).dump(&taken);
     let not_gzipped = match what.gzip.is_some() && !taken.gzipped {
         true => " (not compressed: this JVM cannot)",
         false => "",

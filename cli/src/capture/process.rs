@@ -14,9 +14,9 @@ use rustix::process::{
     test_kill_process,
 };
 
-use super::request::Target;
 use super::user::User;
 use crate::failure::{Exit, Failure, Result, plain};
+use crate::job::Target;
 
 /// A HotSpot JVM that we may talk to.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use heapdiff_trace::{By, Candidate, Timeline, Trace, TraceError, Window, rank};
 
 use super::folder::Folder;
 use super::protocol::Jvm;
-use super::request::LONGEST_ARGUMENT;
+use crate::job::LONGEST_ARGUMENT;
 use crate::size::{Size, counted};
 
 /// The trace's name in the hunt's folder.

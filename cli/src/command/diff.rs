@@ -8,9 +8,10 @@ use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 use hprof::{Progress, Snapshot};
 
 use super::{history, open_after};
-use crate::args::{Question, Setup};
 use crate::failure::{Failure, Result};
-use crate::render::Format;
+use crate::format::Format;
+use crate::ignore::Ignored;
+use crate::job::{Question, Setup};
 use crate::report::DiffReport;
 
 const SUSPECTS: usize = 10;
@@ -31,7 +32,7 @@ pub(crate) fn run(
     let filter = Filter {
         classes: &|names| question.classes.admits(names),
         // One more than is reported tells whether there are more; gates and rules look at all.
-        suspects: match question.gates.any() || question.known.is_some() {
+        suspects: match question.gates.any() || question.ignore.is_some() {
             true => usize::MAX,
             false => limit.saturating_add(1),
         },
@@ -70,11 +71,15 @@ pub(crate) fn run(
         let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
         report.classes.sort_by_key(|class| Reverse(key(class)));
     }
-    let (suspects, known, unused_rules) = match &question.known {
-        Some(rules) => rules.part(report.suspects),
-        None => (report.suspects, Vec::new(), Vec::new()),
+    let suspects = std::mem::take(&mut report.suspects);
+    let ignored = match &question.ignore {
+        Some(file) => file.sort(suspects),
+        None => Ignored {
+            new: suspects,
+            ..Ignored::default()
+        },
     };
-    report.suspects = suspects;
+    report.suspects = ignored.new;
     let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
     let strange_trace = match &trace {
         Some(trace) => history::tell(trace, &mut report)?,
@@ -93,8 +98,8 @@ pub(crate) fn run(
         more_suspects,
         more_classes,
         verbose: setup.progress.verbose,
-        known,
-        unused_rules,
+        known: ignored.known,
+        unused_rules: ignored.unused_rules,
         strange_trace,
         allocated,
         focus: question.focus.clone(),

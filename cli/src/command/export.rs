@@ -10,12 +10,11 @@ use heapdiff_tables::{CsvWriter, ParquetOptions, ParquetWriter};
 use hprof::Progress;
 
 use super::open;
-use super::query::of_query;
-use crate::args::{ExportJob, Setup};
 use crate::failure::{Exit, Failure, Result, plain};
-use crate::output;
-use crate::render::Format;
+use crate::format::Format;
+use crate::job::{ExportJob, Setup};
 use crate::report::{ExportReport, ExportedFile, SnapshotInfo};
+use crate::write;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportReport> {
     fs::create_dir_all(&job.folder).map_err(|e| failed(&job.folder, &e))?;
@@ -43,7 +42,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
             .join(format!("{}.{}", table.name(), job.format.extension()));
         let mut rows = 0;
         let mut failure = None;
-        let written = output::replace(&path, |out| {
+        let written = write::replace(&path, |out| {
             let done = match job.format {
                 Format::Csv => csv(&heap, table, out),
                 _ => parquet(&heap, table, options.clone(), out),
@@ -64,7 +63,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
         if let Some(error) = failure {
             return Err(match error {
                 heapdiff_query::Error::Output(heapdiff_tables::Error::Io(e)) => failed(&path, &e),
-                other => of_query(dump, other),
+                other => Failure::query(dump, other),
             });
         }
         written.map_err(|e| failed(&path, &e))?;

@@ -7,9 +7,9 @@ use heapdiff_diff::samples::{Own, is_agent_class};
 use hprof::{ClassTotal, Classes, Histogram, Progress};
 
 use super::open;
-use crate::args::Setup;
 use crate::failure::{Failure, Result};
 use crate::index;
+use crate::job::Setup;
 use crate::progress::Meter;
 use crate::report::{ClassRow, HistoReport, HistoTotals, SnapshotInfo};
 

@@ -1,12 +1,12 @@
 //! `heapdiff hunt`: dumps of a running JVM, and what grew between them.
 
 use super::diff;
-use crate::args::{Question, Setup};
-use crate::capture::{self, Hunt};
+use crate::capture;
 use crate::failure::Result;
-use crate::output::Output;
+use crate::job::{Hunt, Output, Question, Setup};
 use crate::report::{DiffReport, Report};
 use crate::style::When;
+use crate::write;
 
 /// Takes the dumps, compares them, and keeps the report with them besides showing it.
 pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Report> {
@@ -20,6 +20,6 @@ pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Rep
         file: Some(hunted.folder.join(kept)),
         color: When::Never,
     };
-    file.write(&report)?;
+    write::report(&file, &report)?;
     Ok(report)
 }

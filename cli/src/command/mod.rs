@@ -25,9 +25,9 @@ use heapdiff_diff::samples::Own;
 use heapdiff_sites::CLASS;
 use hprof::{ObjectIndex, Selector, Snapshot};
 
-use crate::args::{Job, Setup, Task};
 use crate::failure::{Failure, Result};
 use crate::index;
+use crate::job::{Job, Setup, Task};
 use crate::progress::Meter;
 use crate::recorded;
 use crate::report::Report;

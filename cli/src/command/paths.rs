@@ -7,8 +7,8 @@ use hprof::{
 };
 
 use super::{open, select};
-use crate::args::Setup;
 use crate::failure::{Failure, Result};
+use crate::job::Setup;
 use crate::report::{Hidden, PathLine, PathsReport, SelectedTotals, SnapshotInfo};
 
 const LINES: usize = 30;

@@ -8,8 +8,8 @@ use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_jfr::{Event, NameId, Recording, Sample, StackId};
 use regex::Regex;
 
-use crate::args::Setup;
 use crate::failure::{Failure, Result};
+use crate::job::Setup;
 use crate::recorded;
 use crate::report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
 

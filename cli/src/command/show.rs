@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use super::describe::Mentions;
 use super::top::Best;
 use super::{open, select};
-use crate::args::Setup;
 use crate::failure::Result;
+use crate::job::Setup;
 use crate::report::{
     SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField, ShownObject,
     ShownReferrer, ShownValue, SnapshotInfo,

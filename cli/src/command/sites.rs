@@ -9,8 +9,8 @@ use hprof::Progress;
 use regex::Regex;
 
 use super::open;
-use crate::args::Setup;
 use crate::failure::{Failure, Result};
+use crate::job::Setup;
 use crate::report::{
     AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport, SnapshotInfo,
 };

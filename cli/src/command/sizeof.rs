@@ -10,9 +10,9 @@ use hprof::{
 use regex::Regex;
 
 use super::{Selection, open, select};
-use crate::args::{Setup, SizeofJob};
 use crate::classpath::Classpath;
 use crate::failure::{Failure, Result};
+use crate::job::{Setup, SizeofJob};
 use crate::report::{
     SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
     SizeofReport, SizeofSet, SnapshotInfo,

@@ -8,8 +8,8 @@ use hprof::{Local, Progress, Snapshot, Thread};
 
 use super::describe::Mentions;
 use super::open;
-use crate::args::Setup;
 use crate::failure::Result;
+use crate::job::Setup;
 use crate::report::{
     FrameRow, LocalRow, Locals, SnapshotInfo, ThreadRow, ThreadTotals, ThreadsReport,
 };

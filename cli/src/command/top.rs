@@ -8,8 +8,8 @@ use heapdiff_diff::samples::Own;
 use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 
 use super::{Selection, open, select};
-use crate::args::Setup;
 use crate::failure::{Failure, Result};
+use crate::job::Setup;
 use crate::report::{SnapshotInfo, TopObject, TopReport, Under};
 
 const ROWS: usize = 20;

@@ -11,9 +11,9 @@ use heapdiff_trace::{
     rank,
 };
 
-use crate::args::{Part, Setup, TraceJob};
 use crate::failure::{Failure, Result};
-use crate::render::Format;
+use crate::format::Format;
+use crate::job::{Part, Setup, TraceJob};
 use crate::report::{
     CandidateRow, Collections, DumpRow, NoteRow, Report, RunInfo, RunRow, SeriesRow, SlopeRow,
     TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,

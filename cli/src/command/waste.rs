@@ -7,8 +7,8 @@ use heapdiff_diff::samples::Own;
 use hprof::Snapshot;
 
 use super::open_after;
-use crate::args::Setup;
 use crate::failure::{Failure, Result};
+use crate::job::Setup;
 use crate::report::{SnapshotInfo, WasteReport};
 
 /// Examples and holders of each kind.

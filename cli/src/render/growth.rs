@@ -10,7 +10,7 @@ use heapdiff_report::pprof::About;
 use heapdiff_report::{Names, Stacks, collapsed, html, junit, markdown, pprof, svg};
 use regex::Regex;
 
-use super::Format;
+use crate::format::Format;
 use crate::gates;
 use crate::report::{DiffReport, RecordingReport, SitesReport};
 
@@ -36,8 +36,8 @@ pub(crate) fn render(format: Format, report: &DiffReport, out: &mut dyn Write) -
         }
         Format::Junit => {
             let checks = Checks {
-                gates: &gates::outcomes(&report.gates, report),
-                fails: &|suspect| gates::trips(&report.gates, suspect),
+                gates: &gates::outcomes(report),
+                fails: &|suspect| report.gates.trips(suspect),
                 known: &report.known,
             };
             junit::render(diff, &checks, out)

@@ -8,8 +8,8 @@ use heapdiff_tables::{
 };
 use serde_json::json;
 
-use super::Format;
 use super::text::table::{Align, Table, printable, shortened};
+use crate::format::Format;
 use crate::report::QueryReport;
 use crate::size::counted;
 use crate::style::Style;

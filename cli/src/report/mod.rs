@@ -14,11 +14,10 @@ mod top;
 mod trace;
 mod waste;
 
+use heapdiff_diff::Gates;
 use heapdiff_report::collapsed::Columns;
 use regex::Regex;
 use serde::Serialize;
-
-use crate::args::Gates;
 
 pub(crate) use histo::{ClassRow, HistoReport, HistoTotals};
 pub(crate) use paths::{Hidden, PathLine, PathsReport};

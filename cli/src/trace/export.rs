@@ -2,54 +2,21 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::ValueEnum;
 use heapdiff_tables::{Cell, Column, CsvWriter, Kind, ParquetOptions, ParquetWriter, RowWriter};
 use heapdiff_trace::{ColumnType, Table, Trace, TraceError, ValueRef};
 
 use super::slices;
 use crate::command::trace::{chosen, open};
 use crate::failure::{Exit, Failure, Result, plain};
-use crate::output::{failed, replace};
+use crate::job::{ExportFormat, TraceExport};
 use crate::size::counted;
-use crate::span::Span;
-use crate::{interrupt, notes};
-
-/// What is exported, and where to.
-#[derive(Debug)]
-pub(crate) struct Export {
-    pub(crate) trace: PathBuf,
-    pub(crate) format: ExportFormat,
-    pub(crate) output: Option<PathBuf>,
-    pub(crate) table: Option<String>,
-    pub(crate) slice: Option<Span>,
-    pub(crate) run: Option<String>,
-    pub(crate) quiet: bool,
-}
-
-/// What other programs read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum ExportFormat {
-    Csv,
-    Json,
-    Parquet,
-    Pprof,
-}
-
-impl ExportFormat {
-    const fn extension(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Json => "jsonl",
-            Self::Parquet => "parquet",
-            Self::Pprof => "pb.gz",
-        }
-    }
-}
+use crate::write::{failed, replace};
+use crate::{interrupt, messages};
 
 /// Writes it and says what.
-pub(crate) fn export(export: &Export) -> Result<Exit> {
+pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
     interrupt::handle();
     let trace = open(&export.trace)?;
     let said = match (&export.table, &export.output) {
@@ -68,7 +35,7 @@ pub(crate) fn export(export: &Export) -> Result<Exit> {
         (None, None) => return Err(Failure::usage("-o PATH is needed: the folder to write to")),
     };
     if !export.quiet {
-        notes::said(&said);
+        messages::said(&said);
     }
     Ok(Exit::Done)
 }

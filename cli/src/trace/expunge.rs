@@ -1,24 +1,16 @@
 //! `heapdiff trace expunge`: removes what is old.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heapdiff_trace::{Database, Trace};
 
 use crate::command::trace::open;
 use crate::failure::{Exit, Failure, Result};
+use crate::job::Expunge;
+use crate::messages;
 use crate::moment::utc;
-use crate::notes;
 use crate::size::{Size, counted};
-use crate::span::Span;
-
-/// What is removed.
-#[derive(Debug)]
-pub(crate) struct Expunge {
-    pub(crate) trace: PathBuf,
-    pub(crate) before: Span,
-    pub(crate) quiet: bool,
-}
 
 /// Removes it and says what.
 pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {
@@ -40,7 +32,7 @@ pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {
     let after = Content::of(&open(path)?)?;
     if !expunge.quiet {
         let gone = |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
-        notes::said(&format!(
+        messages::said(&format!(
             "removed what was before {} UTC: {}, {}; {} of {} left",
             utc(cut),
             gone(before.ticks, after.ticks, "tick"),

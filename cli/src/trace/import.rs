@@ -16,28 +16,17 @@ use heapdiff_trace::{
 use crate::command::recording::MANY_OLD;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::{self, Unfinished};
-use crate::notes;
-use crate::output::failed;
+use crate::job::Import;
+use crate::messages;
 use crate::recorded;
 use crate::size::counted;
 use crate::span::Span;
+use crate::write::failed;
 
 const NS_PER_MS: i64 = 1_000_000;
 /// Ticks, unless their length is given; and at most.
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
-
-/// What is imported, and where to.
-#[derive(Debug)]
-pub(crate) struct Import {
-    pub(crate) recordings: Vec<PathBuf>,
-    pub(crate) output: PathBuf,
-    pub(crate) force: bool,
-    pub(crate) tick: Option<Span>,
-    pub(crate) service: Option<String>,
-    pub(crate) host: Option<String>,
-    pub(crate) quiet: bool,
-}
 
 /// Makes the trace and says what it holds.
 pub(crate) fn import(import: &Import) -> Result<Exit> {
@@ -67,14 +56,14 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     let recording = read(import)?;
     if !import.quiet {
         for warning in recorded::warnings(&recording) {
-            notes::said(&format!("warning: {warning}"));
+            messages::said(&format!("warning: {warning}"));
         }
     }
     let ticks = Ticks::of(&recording, import.tick)?;
     let slices = Slices::of(&recording, &ticks);
     write(output, import, &recording, &ticks, &slices)?;
     if !import.quiet {
-        notes::said(&format!(
+        messages::said(&format!(
             "{} from {}: {} of {}, {}, {}",
             shown,
             counted(import.recordings.len() as u64, "recording"),

@@ -10,8 +10,8 @@ use heapdiff_trace::read::{Amount, Run, Tick};
 
 use crate::command::trace::frames;
 use crate::failure::{Failure, Result};
-use crate::output::{failed, replace};
 use crate::span::Span;
+use crate::write::{failed, replace};
 
 const DEFAULT: Span = Span(Duration::from_secs(60));
 

@@ -14,13 +14,13 @@ use std::io::{self, Write};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_diff::{Allocated, Report, Suspect};
+use heapdiff_diff::{Allocated, FrameParts, Report, Suspect};
 use regex::Regex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::size::{counted, grouped, signed, signed_size};
-use crate::stacks::{Frame, Names, Stacks};
+use crate::stacks::{Names, Stacks};
 use crate::text::printable;
 
 /// The style of all pages: colours, light and dark, that tell kinds apart for everybody.
@@ -320,7 +320,7 @@ fn flame_data(allocated: &Allocated, stacks: &Stacks, cut: &mut Vec<String>) -> 
 fn places(allocated: &Allocated) -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, (String, Vec<u32>)> = BTreeMap::new();
     for text in &allocated.frames {
-        let frame = Frame::parse(text);
+        let frame = FrameParts::parse(text);
         let Some(file) = frame.file else {
             continue;
         };

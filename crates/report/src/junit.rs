@@ -11,7 +11,7 @@ use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite}
 
 use crate::size::{Size, grouped, signed_size};
 use crate::text::printable;
-use crate::{is_grave, verdict};
+use crate::verdict;
 
 /// A gate that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
     if (checks.fails)(suspect) {
         return case(suspect, failure(verdict(suspect), &message, &body));
     }
-    let mut case = match is_grave(suspect) {
+    let mut case = match suspect.verdict.is_grave() {
         true => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(format!("{message}; no gate looks at it"));
@@ -195,7 +195,7 @@ mod tests {
             &report,
             &Checks {
                 gates: &gates,
-                fails: &is_grave,
+                fails: &|s| s.verdict.is_grave(),
                 known: &known,
             },
         );

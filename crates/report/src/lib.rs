@@ -21,7 +21,7 @@ pub mod text;
 use heapdiff_diff::{Report, Suspect, Verdict};
 
 pub use heapdiff_diff::size;
-pub use stacks::{Frame, Line, Live, Names, Stacks, focused};
+pub use stacks::{Line, Live, Names, Stacks, focused};
 
 /// What a suspect is taken for, as people read it.
 #[must_use]
@@ -32,12 +32,6 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
         Verdict::Cache => "cache",
         Verdict::Warmup => "warm-up",
     }
-}
-
-/// Whether a suspect is something to worry about: caches that fill and programs that warm up are not.
-#[must_use]
-pub fn is_grave(suspect: &Suspect) -> bool {
-    matches!(suspect.verdict, Verdict::Leak | Verdict::Growth)
 }
 
 /// The dumps that were compared, in one line.

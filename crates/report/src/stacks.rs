@@ -3,61 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use heapdiff_diff::{Allocated, Stack};
+use heapdiff_diff::{Allocated, FrameParts, Stack};
 use regex::Regex;
 
 use crate::text::printable;
 
 /// What stands for a stack that the JVM did not tell.
 const UNKNOWN: &str = "(no stack)";
-
-/// A frame's parts: `com.acme.Foo.add(Foo.java:42)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
-    /// Class and method.
-    pub function: &'a str,
-    /// The source file, or `Native Method`.
-    pub file: Option<&'a str>,
-    /// The line in it.
-    pub line: Option<u32>,
-}
-
-impl<'a> Frame<'a> {
-    /// Takes a frame's text apart. What is no place, as in `Foo.add (lambda)`, stays with the name.
-    #[must_use]
-    pub fn parse(text: &'a str) -> Self {
-        let whole = Self {
-            function: text,
-            file: None,
-            line: None,
-        };
-        let Some(open) = text.strip_suffix(')').and_then(|t| t.rfind('(')) else {
-            return whole;
-        };
-        let (function, place) = (&text[..open], &text[open + 1..text.len() - 1]);
-        if function.is_empty() || function.ends_with(' ') {
-            return whole;
-        }
-        if let Some(line) = place.strip_prefix("line ")
-            && let Ok(line) = line.parse()
-        {
-            // The file is not known.
-            return Self {
-                function,
-                file: None,
-                line: Some(line),
-            };
-        }
-        let line = place
-            .rsplit_once(':')
-            .and_then(|(file, line)| Some((file, line.parse().ok()?)));
-        Self {
-            function,
-            file: Some(line.map_or(place, |l| l.0)),
-            line: line.map(|l| l.1),
-        }
-    }
-}
 
 /// Objects and bytes that are alive, as estimated from samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,7 +78,7 @@ impl Stacks {
         let mut table = Table::default();
         let text = |frame: &'_ str| match names {
             Names::Frames => printable(frame).into_owned(),
-            Names::Functions => printable(Frame::parse(frame).function).into_owned(),
+            Names::Functions => printable(FrameParts::parse(frame).function).into_owned(),
         };
         let numbers: Vec<u32> = allocated
             .frames
@@ -306,40 +258,6 @@ pub(crate) fn collapsible(name: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::tests::{allocated, stack};
-
-    #[test]
-    fn frames_are_taken_apart() {
-        let parts = |text| {
-            let Frame {
-                function,
-                file,
-                line,
-            } = Frame::parse(text);
-            (function, file, line)
-        };
-        assert_eq!(
-            parts("com.acme.Foo.add(Foo.java:42)"),
-            ("com.acme.Foo.add", Some("Foo.java"), Some(42))
-        );
-        assert_eq!(
-            parts("a.B.c (lambda)(B.java)"),
-            ("a.B.c (lambda)", Some("B.java"), None)
-        );
-        assert_eq!(
-            parts("a.B.c(Native Method)"),
-            ("a.B.c", Some("Native Method"), None)
-        );
-        for whole in [
-            "a.B.c (lambda)",
-            "(unknown method)",
-            "(proxy).close",
-            "",
-            ")",
-            "a:7",
-        ] {
-            assert_eq!(parts(whole), (whole, None, None));
-        }
-    }
 
     #[test]
     fn stacks_begin_where_the_focus_is_entered() {

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use heapdiff_trace::{SampleRow, Trace, Which};
 
 use super::{ROWS, ROWS_OF_PROGRAMS, chosen, file, frames, run_info};
-use crate::args::{SampleOrder, SamplesJob, Setup};
 use crate::failure::{Failure, Result};
-use crate::render::Format;
+use crate::format::Format;
+use crate::job::{SampleOrder, SamplesJob, Setup};
 use crate::report::{SampleReportRow, TraceSamplesReport};
 
 /// Samples that are kept at hand beside those that are shown, before the last in order are dropped.

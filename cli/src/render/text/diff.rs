@@ -91,7 +91,7 @@ fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::R
 
 fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let verdict = heapdiff_report::verdict(suspect);
-    let verdict = match heapdiff_report::is_grave(suspect) {
+    let verdict = match suspect.verdict.is_grave() {
         true => style.red(verdict),
         false => style.yellow(verdict),
     };

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use heapdiff_diff::FrameParts;
 use prost::Message;
 
 use super::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use super::{About, NANOS_PER_MS, whole};
-use crate::stacks::Frame;
 
 /// A profile in the making.
 pub(super) struct Builder {
@@ -57,7 +57,7 @@ impl Builder {
         if let Some(&id) = self.of_frame.get(text) {
             return id;
         }
-        let frame = Frame::parse(text);
+        let frame = FrameParts::parse(text);
         let name = self.strings.number(frame.function);
         let filename = self.strings.number(frame.file.unwrap_or_default());
         let functions = &mut self.profile.function;

@@ -8,7 +8,7 @@ use crate::progress::Wanted;
 use crate::span::Span;
 
 /// The JVM copies each argument of a command to a buffer of this size.
-pub(super) const LONGEST_ARGUMENT: usize = 1024;
+pub(crate) const LONGEST_ARGUMENT: usize = 1024;
 
 /// A process as a user names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,11 +43,11 @@ pub(crate) struct Capture {
     /// For the JVM to start listening.
     pub(crate) timeout: Duration,
     pub(crate) wanted: Wanted,
-    pub(crate) action: Action,
+    pub(crate) request: Request,
 }
 
 #[derive(Debug)]
-pub(crate) enum Action {
+pub(crate) enum Request {
     Attach(Agent),
     Dump {
         /// A file, or a folder for one with the default name.

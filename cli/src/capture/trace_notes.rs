@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use heapdiff_trace::{Beside, DumpTaken, TraceError, Written};
 
-use super::dump::Taken;
+use super::dump::{DumpResult, now_ms};
 use super::protocol::Jvm;
 
 /// Until what did not work is tried again.
@@ -21,23 +21,17 @@ const INDEX: &str = "-shm";
 /// Databases that a JVM has open which are looked at.
 const MOST: usize = 16;
 
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
-}
-
 /// What is to be added to the trace of a JVM.
 #[derive(Debug)]
-pub(super) struct Remarks<'a> {
+pub(super) struct TraceNotes<'a> {
     jvm: &'a Jvm<'a>,
     /// What could not be added yet, the oldest first: an agent that was just loaded is still making its trace.
-    waiting: VecDeque<Remark>,
+    waiting: VecDeque<TraceNote>,
     next: Instant,
 }
 
 #[derive(Debug)]
-enum Remark {
+enum TraceNote {
     Note {
         time_ms: i64,
         text: String,
@@ -49,7 +43,7 @@ enum Remark {
     },
 }
 
-impl<'a> Remarks<'a> {
+impl<'a> TraceNotes<'a> {
     pub(super) fn new(jvm: &'a Jvm<'a>) -> Self {
         Self {
             jvm,
@@ -60,33 +54,33 @@ impl<'a> Remarks<'a> {
 
     /// A note on how a hunt goes, which the live view shows as its progress.
     pub(super) fn hunt(&mut self, text: &str) {
-        self.put(Remark::Note {
+        self.put(TraceNote::Note {
             time_ms: now_ms(),
             text: format!("hunt: {text}"),
         });
     }
 
     /// Where a dump is.
-    pub(super) fn dump(&mut self, taken: &Taken) {
-        self.put(Remark::Dump {
-            asked_ms: taken.asked_ms,
+    pub(super) fn dump(&mut self, dump: &DumpResult) {
+        self.put(TraceNote::Dump {
+            asked_ms: dump.asked_ms,
             done_ms: now_ms(),
-            path: taken.target.to_string_lossy().into_owned(),
+            path: dump.target.to_string_lossy().into_owned(),
         });
     }
 
-    fn put(&mut self, remark: Remark) {
-        self.waiting.push_back(remark);
+    fn put(&mut self, note: TraceNote) {
+        self.waiting.push_back(note);
         self.next = Instant::now();
         self.try_again();
     }
 
     /// Tries what did not work before, if that is a while ago.
     pub(super) fn try_again(&mut self) {
-        while let Some(remark) = self.waiting.front()
+        while let Some(note) = self.waiting.front()
             && Instant::now() >= self.next
         {
-            if !self.add(remark) {
+            if !self.add(note) {
                 self.next = Instant::now() + AGAIN;
                 return;
             }
@@ -95,14 +89,14 @@ impl<'a> Remarks<'a> {
     }
 
     /// Adds it to the trace that the JVM writes: to one, unless somebody plays with us.
-    fn add(&self, remark: &Remark) -> bool {
+    fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {
             // Other programs in the JVM may have databases, too.
             let Ok(Some(mut trace)) = Beside::open(path, process.inner_pid) else {
                 return false;
             };
-            matches!(remark.add_to(&mut trace), Ok(Written::Done))
+            matches!(note.add_to(&mut trace), Ok(Written::Done))
         };
         open_databases(self.jvm)
             .iter()
@@ -110,7 +104,7 @@ impl<'a> Remarks<'a> {
     }
 }
 
-impl Remark {
+impl TraceNote {
     fn add_to(&self, trace: &mut Beside) -> Result<Written, TraceError> {
         match self {
             Self::Note { time_ms, text } => trace.note(*time_ms, text),

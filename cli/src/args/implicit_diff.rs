@@ -1,4 +1,4 @@
-//! The command may stand behind options, and dumps may be named like commands.
+//! The command may be missing (then it is `diff`) or stand behind options, and dumps may be named like commands.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use super::command_line;
 ///
 /// The first word that is no option decides. A dump that is named like a command is written
 /// `./histo`, or follows the command `diff`.
-pub(super) fn lead_with_command(mut args: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     let command_line = command_line();
     let Some(at) = first_word(&args, &command_line) else {
         return args;
@@ -59,27 +59,36 @@ fn first_word(args: &[OsString], command_line: &clap::Command) -> Option<usize> 
 mod tests {
     use super::*;
 
-    fn led(line: &str) -> String {
+    fn sorted(line: &str) -> String {
         let args = line.split(' ').map(OsString::from).collect();
-        let args = lead_with_command(args);
+        let args = command_first(args);
         let words: Vec<&str> = args.iter().filter_map(|a| a.to_str()).collect();
         words.join(" ")
     }
 
     #[test]
     fn the_command_may_follow_options() {
-        assert_eq!(led("heapdiff -q histo a"), "heapdiff histo -q a");
-        assert_eq!(led("heapdiff --top 5 histo a"), "heapdiff histo --top 5 a");
-        assert_eq!(led("heapdiff --top=5 histo a"), "heapdiff histo --top=5 a");
-        assert_eq!(led("heapdiff -qo histo top a"), "heapdiff top -qo histo a");
-        assert_eq!(led("heapdiff -ohisto a top"), "heapdiff -ohisto a top");
-        assert_eq!(led("heapdiff a histo"), "heapdiff a histo");
+        assert_eq!(sorted("heapdiff -q histo a"), "heapdiff histo -q a");
         assert_eq!(
-            led("heapdiff --include a diff b"),
+            sorted("heapdiff --top 5 histo a"),
+            "heapdiff histo --top 5 a"
+        );
+        assert_eq!(
+            sorted("heapdiff --top=5 histo a"),
+            "heapdiff histo --top=5 a"
+        );
+        assert_eq!(
+            sorted("heapdiff -qo histo top a"),
+            "heapdiff top -qo histo a"
+        );
+        assert_eq!(sorted("heapdiff -ohisto a top"), "heapdiff -ohisto a top");
+        assert_eq!(sorted("heapdiff a histo"), "heapdiff a histo");
+        assert_eq!(
+            sorted("heapdiff --include a diff b"),
             "heapdiff diff --include a b"
         );
-        assert_eq!(led("heapdiff -- histo top"), "heapdiff -- histo top");
-        assert_eq!(led("heapdiff ./histo b"), "heapdiff ./histo b");
+        assert_eq!(sorted("heapdiff -- histo top"), "heapdiff -- histo top");
+        assert_eq!(sorted("heapdiff ./histo b"), "heapdiff ./histo b");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The command line: what clap parses, turned once into a [`Job`] whose options are valid.
+//! The command line: what clap parses, turned once into an [`Action`] whose options are valid.
 
 mod capture;
 mod common;
 mod diff;
 mod fleet;
+mod implicit_diff;
 mod index;
-mod lead;
 mod query;
 mod sizeof;
 mod trace;
@@ -17,226 +17,22 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use heapdiff_report::collapsed::Columns;
+use heapdiff_diff::pattern;
 use hprof::Selector;
 use regex::Regex;
 
-use crate::capture::{Capture, Hunt};
-use crate::failure::{Failure, Result};
-use crate::fleet::Fleet;
-use crate::known::Known;
-use crate::output::Output;
-use crate::progress::Wanted;
-use crate::render::Format;
-use crate::size::Size;
-use crate::trace::{Export, Expunge, Import};
+use crate::failure::Result;
+use crate::job::{Action, Job, Task};
 use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
-pub(crate) use diff::pattern;
 use fleet::FleetArgs;
 use index::{IndexArgs, IndexCommand};
-pub(crate) use query::ExportJob;
 use query::{ExportArgs, QueryArgs};
 use sizeof::SizeofArgs;
-pub(crate) use sizeof::SizeofJob;
 use trace::TraceArgs;
-pub(crate) use trace::{Part, SampleOrder, SamplesJob, TraceJob};
 use ui::UiArgs;
-pub(crate) use ui::UiJob;
 use waste::WasteArgs;
-
-/// What to do, checked.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) setup: Setup,
-    pub(crate) task: Task,
-}
-
-impl Job {
-    /// Refuses formats that the command has no report in.
-    fn checked(self) -> Result<Self> {
-        let format = self.setup.output.format;
-        let fits = match &self.task {
-            Task::Diff { .. } | Task::Hunt { .. } => !format.is_of_rows(),
-            Task::Sites { .. } => format.is_of_stacks(),
-            Task::Query { .. } => format.is_of_rows(),
-            _ => false,
-        };
-        if fits || matches!(format, Format::Text | Format::Json) {
-            return Ok(self);
-        }
-        let name = format.name();
-        let message = format!("this command has no report in the format {name}");
-        Err(Failure::usage(message).with_hint(match format {
-            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` have",
-            _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` have",
-            _ => "`heapdiff BEFORE AFTER` has",
-        }))
-    }
-
-    /// Whether the report goes where the output goes: a hunt keeps it with the dumps, and what is no text
-    /// for people is not shown besides.
-    pub(crate) const fn is_shown(&self) -> bool {
-        let format = self.setup.output.format;
-        !matches!(self.task, Task::Hunt { .. })
-            || matches!(format, Format::Text | Format::Json | Format::Md)
-    }
-}
-
-/// The question, with the dumps that it is asked of.
-#[derive(Debug)]
-pub(crate) enum Task {
-    Diff {
-        /// Two or more, oldest first.
-        dumps: Vec<PathBuf>,
-        /// What the JVM's agent recorded.
-        trace: Option<PathBuf>,
-        question: Question,
-    },
-    /// Dumps of a running JVM, taken and compared.
-    Hunt {
-        hunt: Hunt,
-        question: Question,
-    },
-    Histo {
-        dump: PathBuf,
-        retained: bool,
-    },
-    Top {
-        dump: PathBuf,
-        under: Option<Selector>,
-    },
-    Show {
-        dump: PathBuf,
-        selector: Selector,
-        /// The first element that is shown of arrays and collections.
-        offset: u64,
-    },
-    Paths {
-        dump: PathBuf,
-        selector: Selector,
-    },
-    Sizeof {
-        dump: PathBuf,
-        job: SizeofJob,
-    },
-    Threads {
-        dump: PathBuf,
-    },
-    Waste {
-        /// One, or several to compare, oldest first.
-        dumps: Vec<PathBuf>,
-    },
-    /// One SELECT.
-    Query {
-        dump: PathBuf,
-        sql: String,
-        limits: heapdiff_query::Limits,
-    },
-    /// Tables as files.
-    Export {
-        dump: PathBuf,
-        job: ExportJob,
-    },
-    Sites {
-        dump: PathBuf,
-        /// Only stacks with a frame or a class that this matches.
-        focus: Option<Regex>,
-        /// Of a recording: what was allocated, whatever is alive of it.
-        allocated: bool,
-    },
-    Trace {
-        trace: PathBuf,
-        job: TraceJob,
-    },
-}
-
-/// Which growth a diff speaks of, and how.
-#[derive(Debug, Default)]
-pub(crate) struct Question {
-    pub(crate) classes: ClassFilter,
-    pub(crate) gates: Gates,
-    /// Growth that is known.
-    pub(crate) known: Option<Known>,
-    /// Where stacks begin.
-    pub(crate) focus: Option<Regex>,
-    /// The figures of collapsed stacks.
-    pub(crate) columns: Columns,
-}
-
-/// Which classes and suspects a diff speaks of.
-#[derive(Debug, Default)]
-pub(crate) struct ClassFilter {
-    include: Vec<Regex>,
-    exclude: Vec<Regex>,
-}
-
-impl ClassFilter {
-    /// Whether what bears these class names is reported: any `--include` matches one of them, no
-    /// `--exclude` does.
-    pub(crate) fn admits(&self, names: &[&str]) -> bool {
-        let any = |list: &[Regex]| list.iter().any(|re| names.iter().any(|n| re.is_match(n)));
-        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
-    }
-}
-
-/// What makes a diff end with exit code 1.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Gates {
-    pub(crate) growth: Option<Size>,
-    pub(crate) suspect: bool,
-}
-
-impl Gates {
-    /// Whether there are any.
-    pub(crate) const fn any(&self) -> bool {
-        self.growth.is_some() || self.suspect
-    }
-}
-
-/// How to work and how to show it: the same for all commands.
-#[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) output: Output,
-    /// Rows of each list, where the user says.
-    pub(crate) top: Option<usize>,
-    pub(crate) progress: Wanted,
-    pub(crate) analysis: hprof::Options,
-    pub(crate) threads: Option<usize>,
-    pub(crate) strict: bool,
-    /// Whether indexes are read and written.
-    pub(crate) index: bool,
-}
-
-impl Setup {
-    /// How many rows a list has: what the user says, else `text` where people read the whole report,
-    /// and all elsewhere.
-    pub(crate) fn rows(&self, text: usize) -> usize {
-        let default = match self.output.format.is_read_whole() {
-            true => text,
-            false => usize::MAX,
-        };
-        self.top.unwrap_or(default)
-    }
-}
-
-/// What the arguments ask for.
-#[derive(Debug)]
-pub(crate) enum Asked {
-    Job(Box<Job>),
-    /// Something that ends in no report.
-    Capture(Box<Capture>),
-    /// Deletes the indexes of dumps and in folders.
-    CleanIndexes(Vec<PathBuf>),
-    Export(Export),
-    Expunge(Expunge),
-    Import(Import),
-    /// A page, until the user ends it.
-    Ui(UiJob),
-    Fleet(Fleet),
-    Completions(Shell),
-}
 
 const USAGE: &str = "heapdiff [OPTIONS] BEFORE AFTER [LATER]...
        heapdiff COMMAND [OPTIONS] ...";
@@ -356,7 +152,7 @@ struct SitesArgs {
     allocated: bool,
     /// Only stacks with a frame, or of a class, that a regular expression matches; profiles and flame
     /// graphs begin with the first such frame, and drop its callers
-    #[arg(long, value_name = "RE", value_parser = diff::pattern)]
+    #[arg(long, value_name = "RE", value_parser = pattern)]
     focus: Option<Regex>,
     #[command(flatten)]
     common: CommonArgs,
@@ -391,12 +187,12 @@ struct ShowArgs {
 }
 
 /// Parses the arguments. Ends the process for `--help`, `--version` and what clap refuses.
-pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
-    let args = lead::lead_with_command(args.into_iter().collect());
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> {
+    let args = implicit_diff::command_first(args.into_iter().collect());
     let cli = Cli::try_parse_from(args).unwrap_or_else(|e| e.exit());
     let (setup, task) = match cli.command {
-        None => return Ok(Asked::Job(Box::new(cli.diff.job()?.checked()?))),
-        Some(Command::Diff(diff)) => return Ok(Asked::Job(Box::new(diff.job()?.checked()?))),
+        None => return Ok(Action::Job(Box::new(cli.diff.job()?.checked()?))),
+        Some(Command::Diff(diff)) => return Ok(Action::Job(Box::new(diff.job()?.checked()?))),
         Some(Command::Histo(HistoArgs {
             dump,
             retained,
@@ -455,19 +251,19 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked> {
             Task::Top { dump, under },
         ),
         Some(Command::Attach(attach)) => {
-            return Ok(Asked::Capture(Box::new(attach.capture())));
+            return Ok(Action::Capture(Box::new(attach.capture())));
         }
-        Some(Command::Dump(dump)) => return Ok(Asked::Capture(Box::new(dump.capture()))),
-        Some(Command::Hunt(hunt)) => return Ok(Asked::Job(Box::new(hunt.job()?))),
+        Some(Command::Dump(dump)) => return Ok(Action::Capture(Box::new(dump.capture()))),
+        Some(Command::Hunt(hunt)) => return Ok(Action::Job(Box::new(hunt.job()?))),
         Some(Command::Index(IndexArgs {
             what: IndexCommand::Clean { paths },
-        })) => return Ok(Asked::CleanIndexes(paths)),
-        Some(Command::Trace(trace)) => return trace.asked(),
-        Some(Command::Ui(ui)) => return Ok(Asked::Ui(ui.job())),
-        Some(Command::Fleet(fleet)) => return Ok(Asked::Fleet(fleet.fleet())),
-        Some(Command::Completions { shell }) => return Ok(Asked::Completions(shell)),
+        })) => return Ok(Action::CleanIndexes(paths)),
+        Some(Command::Trace(trace)) => return trace.action(),
+        Some(Command::Ui(ui)) => return Ok(Action::Ui(ui.job())),
+        Some(Command::Fleet(fleet)) => return Ok(Action::Fleet(fleet.fleet())),
+        Some(Command::Completions { shell }) => return Ok(Action::Completions(shell)),
     };
-    Ok(Asked::Job(Box::new(Job { setup, task }.checked()?)))
+    Ok(Action::Job(Box::new(Job { setup, task }.checked()?)))
 }
 
 /// The whole command line, for completion scripts.

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::args::Setup;
 use crate::failure::{Exit, Failure, Result};
+use crate::job::Setup;
 use crate::report::Report;
 use crate::style::{Style, When};
 

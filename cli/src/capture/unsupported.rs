@@ -1,8 +1,8 @@
 //! What is said where running JVMs cannot be reached: HotSpot's attach protocol and what is known of
 //! processes differ from system to system, and only Linux's are known here.
 
-use super::request::{Capture, Hunt, Hunted};
 use crate::failure::{Exit, Failure, Result};
+use crate::job::{Capture, Hunt, Hunted};
 use crate::progress::Wanted;
 
 pub(crate) fn run(_: &Capture) -> Result<Exit> {

@@ -1,0 +1,61 @@
+//! `--ignore FILE`: the file with rules for growth that is known.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use heapdiff_diff::{IgnoreRule, IgnoreRules, Suspect};
+
+use crate::failure::{Failure, Result, plain};
+
+/// The rules of a file.
+#[derive(Debug)]
+pub(crate) struct IgnoreFile {
+    path: PathBuf,
+    rules: IgnoreRules,
+}
+
+/// What the rules of a file made of suspects.
+#[derive(Debug, Default)]
+pub(crate) struct Ignored {
+    /// Suspects that no rule fits.
+    pub(crate) new: Vec<Suspect>,
+    /// Suspects that are known, with the rule that says so.
+    pub(crate) known: Vec<(Suspect, String)>,
+    /// A warning for each rule that fits nothing.
+    pub(crate) unused_rules: Vec<String>,
+}
+
+impl IgnoreFile {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path)
+            .map_err(|e| Failure::usage(format!("--ignore {}: {}", path.display(), plain(&e))))?;
+        let rules = IgnoreRules::parse(&text).map_err(|e| {
+            let message = format!("--ignore {}:{}: {}", path.display(), e.line, e.fault);
+            Failure::usage(message).with_hint(
+                "rules are: holder PATTERN, class PATTERN, frame PATTERN; `*` is any text",
+            )
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            rules,
+        })
+    }
+
+    /// Parts suspects that are known from those that are not.
+    pub(crate) fn sort(&self, suspects: Vec<Suspect>) -> Ignored {
+        let sorted = self.rules.sort(suspects);
+        let path = self.path.display();
+        let said = |rule: &IgnoreRule| format!("{path}:{}: {}", rule.line, rule.text);
+        let unused =
+            |rule: &IgnoreRule| format!("{path}:{}: no suspect fits `{}`", rule.line, rule.text);
+        Ignored {
+            known: sorted
+                .known
+                .into_iter()
+                .map(|(suspect, rule)| (suspect, said(rule)))
+                .collect(),
+            unused_rules: sorted.unused.into_iter().map(unused).collect(),
+            new: sorted.new,
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What is to be done, checked: jobs with valid options, as the command line, or anything else, gives them.
+
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "parsed everywhere, acted upon where JVMs can be reached"
+    )
+)]
+mod capture;
+mod output;
+mod trace;
+
+use std::path::PathBuf;
+
+use clap_complete::Shell;
+use heapdiff_diff::Gates;
+use heapdiff_fleet::Labels;
+use heapdiff_query::Table;
+use heapdiff_report::collapsed::Columns;
+use hprof::{DeepOptions, Selector};
+use regex::Regex;
+
+use crate::failure::{Failure, Result};
+use crate::format::Format;
+use crate::ignore::IgnoreFile;
+use crate::progress::Wanted;
+pub(crate) use capture::{
+    Agent, Capture, Hunt, Hunted, LONGEST_ARGUMENT, Request, Target, What, agent_options,
+};
+pub(crate) use output::{Output, folder_of};
+pub(crate) use trace::{
+    ExportFormat, Expunge, Import, Part, SampleOrder, SamplesJob, TraceExport, TraceJob,
+};
+
+/// What to do, checked.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) setup: Setup,
+    pub(crate) task: Task,
+}
+
+impl Job {
+    /// Refuses formats that the command has no report in.
+    pub(crate) fn checked(self) -> Result<Self> {
+        let format = self.setup.output.format;
+        let fits = match &self.task {
+            Task::Diff { .. } | Task::Hunt { .. } => !format.is_of_rows(),
+            Task::Sites { .. } => format.is_of_stacks(),
+            Task::Query { .. } => format.is_of_rows(),
+            _ => false,
+        };
+        if fits || matches!(format, Format::Text | Format::Json) {
+            return Ok(self);
+        }
+        let name = format.name();
+        let message = format!("this command has no report in the format {name}");
+        Err(Failure::usage(message).with_hint(match format {
+            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` have",
+            _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` have",
+            _ => "`heapdiff BEFORE AFTER` has",
+        }))
+    }
+
+    /// Whether the report goes where the output goes: a hunt keeps it with the dumps, and what is no text
+    /// for people is not shown besides.
+    pub(crate) const fn is_shown(&self) -> bool {
+        let format = self.setup.output.format;
+        !matches!(self.task, Task::Hunt { .. })
+            || matches!(format, Format::Text | Format::Json | Format::Md)
+    }
+}
+
+/// The question, with the dumps that it is asked of.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Diff {
+        /// Two or more, oldest first.
+        dumps: Vec<PathBuf>,
+        /// What the JVM's agent recorded.
+        trace: Option<PathBuf>,
+        question: Question,
+    },
+    /// Dumps of a running JVM, taken and compared.
+    Hunt {
+        hunt: Hunt,
+        question: Question,
+    },
+    Histo {
+        dump: PathBuf,
+        retained: bool,
+    },
+    Top {
+        dump: PathBuf,
+        under: Option<Selector>,
+    },
+    Show {
+        dump: PathBuf,
+        selector: Selector,
+        /// The first element that is shown of arrays and collections.
+        offset: u64,
+    },
+    Paths {
+        dump: PathBuf,
+        selector: Selector,
+    },
+    Sizeof {
+        dump: PathBuf,
+        job: SizeofJob,
+    },
+    Threads {
+        dump: PathBuf,
+    },
+    Waste {
+        /// One, or several to compare, oldest first.
+        dumps: Vec<PathBuf>,
+    },
+    /// One SELECT.
+    Query {
+        dump: PathBuf,
+        sql: String,
+        limits: heapdiff_query::Limits,
+    },
+    /// Tables as files.
+    Export {
+        dump: PathBuf,
+        job: ExportJob,
+    },
+    Sites {
+        dump: PathBuf,
+        /// Only stacks with a frame or a class that this matches.
+        focus: Option<Regex>,
+        /// Of a recording: what was allocated, whatever is alive of it.
+        allocated: bool,
+    },
+    Trace {
+        trace: PathBuf,
+        job: TraceJob,
+    },
+}
+
+/// Which growth a diff speaks of, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Question {
+    pub(crate) classes: ClassFilter,
+    /// What makes the run end with exit code 1.
+    pub(crate) gates: Gates,
+    /// Growth that is known.
+    pub(crate) ignore: Option<IgnoreFile>,
+    /// Where stacks begin.
+    pub(crate) focus: Option<Regex>,
+    /// The figures of collapsed stacks.
+    pub(crate) columns: Columns,
+}
+
+/// Which classes and suspects a diff speaks of.
+#[derive(Debug, Default)]
+pub(crate) struct ClassFilter {
+    pub(crate) include: Vec<Regex>,
+    pub(crate) exclude: Vec<Regex>,
+}
+
+impl ClassFilter {
+    /// Whether what bears these class names is reported: any `--include` matches one of them, no
+    /// `--exclude` does.
+    pub(crate) fn admits(&self, names: &[&str]) -> bool {
+        let any = |list: &[Regex]| list.iter().any(|re| names.iter().any(|n| re.is_match(n)));
+        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
+    }
+}
+
+/// How to work and how to show it: the same for all commands.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) output: Output,
+    /// Rows of each list, where the user says.
+    pub(crate) top: Option<usize>,
+    pub(crate) progress: Wanted,
+    pub(crate) analysis: hprof::Options,
+    pub(crate) threads: Option<usize>,
+    pub(crate) strict: bool,
+    /// Whether indexes are read and written.
+    pub(crate) index: bool,
+}
+
+impl Setup {
+    /// How many rows a list has: what the user says, else `text` where people read the whole report,
+    /// and all elsewhere.
+    pub(crate) fn rows(&self, text: usize) -> usize {
+        let default = match self.output.format.is_read_whole() {
+            true => text,
+            false => usize::MAX,
+        };
+        self.top.unwrap_or(default)
+    }
+}
+
+/// What the arguments ask for: a report, or something that ends in none.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Job(Box<Job>),
+    /// Something that ends in no report.
+    Capture(Box<Capture>),
+    /// Deletes the indexes of dumps and in folders.
+    CleanIndexes(Vec<PathBuf>),
+    ExportTrace(TraceExport),
+    Expunge(Expunge),
+    Import(Import),
+    /// A page, until the user ends it.
+    Ui(UiJob),
+    Fleet(Fleet),
+    Completions(Shell),
+}
+
+/// The objects whose size is asked for, and by which rules.
+#[derive(Debug)]
+pub(crate) struct SizeofJob {
+    pub(crate) selectors: Vec<Selector>,
+    pub(crate) deep: DeepOptions,
+    /// Where class files say which fields are final, if final fields are not to be followed.
+    pub(crate) skip_final: Option<Vec<PathBuf>>,
+    /// Whether text lists classes.
+    pub(crate) by_class: bool,
+    /// How deep the tree is, if one is asked for.
+    pub(crate) tree: Option<u32>,
+}
+
+/// Tables, where to write them, and what they say of themselves.
+#[derive(Debug)]
+pub(crate) struct ExportJob {
+    pub(crate) folder: PathBuf,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) labels: Vec<(String, String)>,
+    /// Parquet or CSV.
+    pub(crate) format: Format,
+}
+
+/// What to show, and how.
+#[derive(Debug)]
+pub(crate) struct UiJob {
+    pub(crate) files: Vec<PathBuf>,
+    /// 0: any.
+    pub(crate) port: u16,
+    pub(crate) open: bool,
+    pub(crate) quiet: bool,
+}
+
+/// What is added, and where.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub(crate) inputs: Vec<PathBuf>,
+    pub(crate) folder: PathBuf,
+    pub(crate) labels: Labels,
+    pub(crate) quiet: bool,
+}

@@ -1,0 +1,109 @@
+//! Where a report goes and in which format, checked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use crate::failure::{Failure, Result};
+use crate::format::Format;
+use crate::style::When;
+
+/// What to write, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) format: Format,
+    /// Standard output when there is none.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) color: When,
+}
+
+impl Output {
+    /// Takes the format from the file's extension where it is not given, and refuses files that
+    /// cannot be meant.
+    pub(crate) fn new(
+        format: Option<Format>,
+        file: Option<PathBuf>,
+        color: When,
+        inputs: &[PathBuf],
+    ) -> Result<Self> {
+        let Some(path) = &file else {
+            return Ok(Self {
+                format: format.unwrap_or_default(),
+                file,
+                color,
+            });
+        };
+        if path.is_dir() {
+            let message = format!("-o {}: is a directory", path.display());
+            return Err(Failure::usage(message).with_hint("name the file to write"));
+        }
+        if let Some(input) = inputs.iter().find(|input| same_file(input, path)) {
+            let message = format!(
+                "-o {} would overwrite the dump {}",
+                path.display(),
+                input.display()
+            );
+            return Err(Failure::usage(message));
+        }
+        if !folder_of(path).is_dir() {
+            let message = format!(
+                "-o {}: there is no folder {}",
+                path.display(),
+                folder_of(path).display()
+            );
+            return Err(Failure::usage(message));
+        }
+        let format = match format {
+            Some(format) => format,
+            None => format_of(path)?,
+        };
+        Ok(Self {
+            format,
+            file,
+            color,
+        })
+    }
+}
+
+/// The format that a file's extension stands for.
+fn format_of(path: &Path) -> Result<Format> {
+    let name = path
+        .file_name()
+        .and_then(|n| n.to_str())
+        .unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    let has = |extension: &str| {
+        let stem = name.strip_suffix(extension);
+        stem.is_some_and(|stem| stem.ends_with('.'))
+    };
+    let mut formats = Format::value_variants().iter().copied();
+    let found = formats.find(|format| format.extensions().iter().any(|e| has(e)));
+    found.ok_or_else(|| {
+        let message = format!("-o {}: the extension names no format", path.display());
+        let names: Vec<&str> = Format::value_variants().iter().map(|f| f.name()).collect();
+        Failure::usage(message).with_hint(format!("give one with --format {}", names.join("|")))
+    })
+}
+
+/// The folder that a file is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) {
+            return (a.dev(), a.ino()) == (b.dev(), b.ino());
+        }
+    }
+    match (fs::canonicalize(a), fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}

@@ -1,0 +1,97 @@
+//! What is asked of traces, checked.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use heapdiff_trace::{By, Which};
+use regex::Regex;
+
+use crate::moment::Moment;
+use crate::span::Span;
+
+/// Which part of which run.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) run: Option<String>,
+    pub(crate) since: Option<Moment>,
+    pub(crate) until: Option<Moment>,
+    pub(crate) window: Option<Span>,
+}
+
+/// Which samples of which run.
+#[derive(Debug)]
+pub(crate) struct SamplesJob {
+    pub(crate) run: Option<String>,
+    pub(crate) which: Which,
+    pub(crate) focus: Option<Regex>,
+    pub(crate) thread: Option<Regex>,
+    pub(crate) by: SampleOrder,
+}
+
+/// A question about a trace that ends in a report.
+#[derive(Debug)]
+pub(crate) enum TraceJob {
+    Info,
+    Top { part: Part, by: By },
+    Samples(SamplesJob),
+}
+
+/// What samples are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SampleOrder {
+    #[default]
+    Age,
+    Bytes,
+}
+
+/// What is exported, and where to.
+#[derive(Debug)]
+pub(crate) struct TraceExport {
+    pub(crate) trace: PathBuf,
+    pub(crate) format: ExportFormat,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) table: Option<String>,
+    pub(crate) slice: Option<Span>,
+    pub(crate) run: Option<String>,
+    pub(crate) quiet: bool,
+}
+
+/// What other programs read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Csv,
+    Json,
+    Parquet,
+    Pprof,
+}
+
+impl ExportFormat {
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Json => "jsonl",
+            Self::Parquet => "parquet",
+            Self::Pprof => "pb.gz",
+        }
+    }
+}
+
+/// What is removed.
+#[derive(Debug)]
+pub(crate) struct Expunge {
+    pub(crate) trace: PathBuf,
+    pub(crate) before: Span,
+    pub(crate) quiet: bool,
+}
+
+/// What is imported, and where to.
+#[derive(Debug)]
+pub(crate) struct Import {
+    pub(crate) recordings: Vec<PathBuf>,
+    pub(crate) output: PathBuf,
+    pub(crate) force: bool,
+    pub(crate) tick: Option<Span>,
+    pub(crate) service: Option<String>,
+    pub(crate) host: Option<String>,
+    pub(crate) quiet: bool,
+}

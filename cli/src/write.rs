@@ -1,0 +1,160 @@
+//! Where a report goes: standard output, or a file that appears whole or not at all.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use clap_complete::Shell;
+use heapdiff_query::Error as QueryError;
+use heapdiff_tables::Error as TableError;
+
+use crate::failure::{Exit, Failure, Result, plain};
+use crate::format::Format;
+use crate::interrupt::Unfinished;
+use crate::job::{Output, folder_of};
+use crate::render;
+use crate::report::{QueryReport, Report};
+use crate::style::{Style, When};
+
+/// Renders the report. A reader that stops reading (`| head`) is no failure.
+pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
+    if let Report::Query(query) = report {
+        return rows(output, query);
+    }
+    put(output, &mut |style, out| {
+        render::render(output.format, report, style, out)
+    })
+}
+
+/// Runs a query and writes its rows as they are found.
+fn rows(output: &Output, query: &QueryReport) -> Result<()> {
+    let mut failure = None;
+    let mut kept = |result: Result<(), QueryError>| {
+        result.map_err(|error| match error {
+            QueryError::Output(TableError::Io(e)) => e,
+            other => {
+                failure = Some(other);
+                io::Error::other("the query failed")
+            }
+        })
+    };
+    let written = match (&output.file, output.format) {
+        (Some(path), Format::Parquet) => {
+            replace(path, |out| kept(render::query::parquet(query, out)))
+                .map_err(|e| failed(&path.display().to_string(), &e))
+        }
+        _ => {
+            let terminal = output.file.is_none() && io::stdout().is_terminal();
+            put(output, &mut |style, out| {
+                kept(render::query::render(
+                    output.format,
+                    query,
+                    style,
+                    terminal,
+                    out,
+                ))
+            })
+        }
+    };
+    match failure {
+        Some(error) => Err(Failure::query(&query.dump, error)),
+        None => written,
+    }
+}
+
+/// Writes to where the output goes.
+fn put(
+    output: &Output,
+    render: &mut dyn FnMut(Style, &mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    match &output.file {
+        None => {
+            let stdout = io::stdout();
+            if output.format == Format::Pprof && stdout.is_terminal() {
+                let message = "a profile is no text, and standard output is a terminal";
+                return Err(Failure::usage(message).with_hint("write it with -o FILE.pb.gz"));
+            }
+            let style = Style::new(output.color, &stdout);
+            let mut out = io::BufWriter::new(stdout.lock());
+            let done = render(style, &mut out).and_then(|()| out.flush());
+            match done {
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                Err(e) => Err(failed("standard output", &e)),
+                Ok(()) => Ok(()),
+            }
+        }
+        Some(path) => {
+            let style = match output.color {
+                When::Always => Style::new(When::Always, &io::stdout()),
+                _ => Style::plain(),
+            };
+            replace(path, |out| render(style, out))
+                .map_err(|e| failed(&path.display().to_string(), &e))
+        }
+    }
+}
+
+pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
+    Failure {
+        exit: Exit::Usage,
+        message: format!("cannot write {what}: {}", plain(error)),
+        hint: None,
+    }
+}
+
+/// Writes beside the file and renames, so that nobody sees half a report. What is no ordinary file
+/// (a pipe, `/dev/null`) is written to as it is.
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        let mut out = io::BufWriter::new(fs::OpenOptions::new().write(true).open(path)?);
+        return write(&mut out).and_then(|()| out.flush());
+    }
+    // A link stays a link: the file that it leads to is replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let (unfinished, mut file) =
+        Unfinished::new(|| temporary(path).map(|file| (file.path().to_path_buf(), file)))?;
+    let mut out = io::BufWriter::new(file.as_file_mut());
+    let written = write(&mut out).and_then(|()| out.flush());
+    drop(out);
+    written?;
+    if let Ok(meta) = fs::metadata(path) {
+        file.as_file().set_permissions(meta.permissions())?;
+    }
+    unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
+    Ok(())
+}
+
+/// A file beside `path`, with the permissions of any new file.
+fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".heapdiff-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder_of(path))
+}
+
+/// Writes a completion script to standard output.
+pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command_line, "heapdiff", &mut script);
+    write_out(&script)?;
+    Ok(Exit::Done)
+}
+
+/// Writes text to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    write_out(text.as_bytes())
+}
+
+fn write_out(bytes: &[u8]) -> Result<()> {
+    match io::stdout().lock().write_all(bytes) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(failed("standard output", &e)),
+        _ => Ok(()),
+    }
+}

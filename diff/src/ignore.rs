@@ -1,0 +1,297 @@
+//! Growth that is known: rules that set suspects aside, so that gates trip for what is new.
+//!
+//! One rule a line, `KIND PATTERN`; `#` begins a comment. `holder` looks at the field that holds, `class` at the
+//! class that accumulates, `frame` at the methods that allocated. A pattern matches a whole name, with `*` for any
+//! text and `?` for any character; between slashes it is a regular expression that matches anywhere.
+
+use regex::Regex;
+use thiserror::Error;
+
+use crate::frame_parts::FrameParts;
+use crate::report::Suspect;
+
+/// Rules, in the order of their lines.
+#[derive(Clone, Debug, Default)]
+pub struct IgnoreRules {
+    rules: Vec<IgnoreRule>,
+}
+
+/// One line's rule.
+#[derive(Clone, Debug)]
+pub struct IgnoreRule {
+    /// Its line, from 1.
+    pub line: usize,
+    /// The line without its comment.
+    pub text: String,
+    kind: Kind,
+    pattern: Regex,
+}
+
+/// What a rule looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The field that holds.
+    Holder,
+    /// The class that accumulates.
+    Class,
+    /// Methods that allocated more than half of the sampled growth.
+    Frame,
+}
+
+/// A line that is not a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {fault}")]
+pub struct IgnoreError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub fault: IgnoreFault,
+}
+
+/// What is wrong with a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum IgnoreFault {
+    /// Its first word is none of `holder`, `class` and `frame`.
+    #[error("`{0}` is not a kind of rule")]
+    Kind(String),
+    /// Nothing follows its first word.
+    #[error("`{0}` has no pattern")]
+    NoPattern(String),
+    /// Its pattern cannot be used.
+    #[error("{pattern}: {why}")]
+    Pattern {
+        /// The pattern as it is written.
+        pattern: String,
+        /// Why, in one line.
+        why: String,
+    },
+}
+
+/// Suspects by what rules say of them.
+#[derive(Debug, Default)]
+pub struct Sorted<'a> {
+    /// Those that no rule fits, ranked from 1.
+    pub new: Vec<Suspect>,
+    /// Those that are known, with the first rule that fits.
+    pub known: Vec<(Suspect, &'a IgnoreRule)>,
+    /// Rules that fit none.
+    pub unused: Vec<&'a IgnoreRule>,
+}
+
+impl IgnoreRules {
+    /// Reads rules.
+    ///
+    /// # Errors
+    /// At the first line that is not a rule.
+    pub fn parse(text: &str) -> Result<Self, IgnoreError> {
+        let mut rules = Vec::new();
+        for (line, text) in (1..).zip(text.lines()) {
+            let text = without_comment(text);
+            if !text.is_empty() {
+                rules.push(rule(line, text).map_err(|fault| IgnoreError { line, fault })?);
+            }
+        }
+        Ok(Self { rules })
+    }
+
+    /// Parts suspects that are known from those that are not. Looks at each suspect with every rule.
+    #[must_use]
+    pub fn sort(&self, suspects: Vec<Suspect>) -> Sorted<'_> {
+        let mut sorted = Sorted::default();
+        let mut used = vec![false; self.rules.len()];
+        for suspect in suspects {
+            let mut first = None;
+            for (rule, used) in self.rules.iter().zip(&mut used) {
+                if rule.fits(&suspect) {
+                    *used = true;
+                    first = first.or(Some(rule));
+                }
+            }
+            match first {
+                Some(rule) => sorted.known.push((suspect, rule)),
+                None => sorted.new.push(suspect),
+            }
+        }
+        let rules = self.rules.iter().zip(used);
+        sorted.unused = rules.filter(|(_, used)| !used).map(|(r, _)| r).collect();
+        for (suspect, rank) in sorted.new.iter_mut().zip(1..) {
+            suspect.rank = rank;
+        }
+        sorted
+    }
+}
+
+/// A `#` begins a comment at the start of a line and after a space.
+fn without_comment(line: &str) -> &str {
+    let comment = line.char_indices().find(|&(at, c)| {
+        c == '#'
+            && line[..at]
+                .chars()
+                .next_back()
+                .is_none_or(char::is_whitespace)
+    });
+    comment.map_or(line, |(at, _)| &line[..at]).trim()
+}
+
+fn rule(line: usize, text: &str) -> Result<IgnoreRule, IgnoreFault> {
+    let (kind, shown) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let kind = match kind {
+        "holder" => Kind::Holder,
+        "class" => Kind::Class,
+        "frame" => Kind::Frame,
+        other => return Err(IgnoreFault::Kind(other.to_owned())),
+    };
+    let shown = shown.trim();
+    if shown.is_empty() {
+        return Err(IgnoreFault::NoPattern(text.to_owned()));
+    }
+    let regex = shown.strip_prefix('/').and_then(|p| p.strip_suffix('/'));
+    let pattern = match regex {
+        Some(regex) => pattern(regex),
+        None => glob(shown),
+    };
+    Ok(IgnoreRule {
+        line,
+        text: text.to_owned(),
+        kind,
+        pattern: pattern.map_err(|why| IgnoreFault::Pattern {
+            pattern: shown.to_owned(),
+            why,
+        })?,
+    })
+}
+
+/// Matches a whole name; `*` is any text, `?` any character.
+fn glob(glob: &str) -> Result<Regex, String> {
+    let mut text = String::from("^(?s:");
+    for c in glob.chars() {
+        match c {
+            '*' => text += ".*",
+            '?' => text.push('.'),
+            c => text += &regex::escape(c.encode_utf8(&mut [0; 4])),
+        }
+    }
+    pattern(&(text + ")$"))
+}
+
+/// A regular expression that a user wrote.
+///
+/// # Errors
+/// In one line why it is not one.
+pub fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|e| {
+        let text = e.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        last.strip_prefix("error: ").unwrap_or(last).to_owned()
+    })
+}
+
+impl IgnoreRule {
+    fn fits(&self, suspect: &Suspect) -> bool {
+        match self.kind {
+            Kind::Holder => self.pattern.is_match(&suspect.holder),
+            Kind::Class => self.pattern.is_match(&suspect.class),
+            Kind::Frame => {
+                let passes =
+                    |frame: &String| self.pattern.is_match(FrameParts::parse(frame).function);
+                let (mut all, mut through) = (0_u128, 0_u128);
+                for stack in &suspect.stacks {
+                    let bytes = u128::from(stack.estimated_bytes);
+                    all += bytes;
+                    if stack.frames.iter().any(passes) {
+                        through += bytes;
+                    }
+                }
+                2 * through > all
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Coverage, Growth, Stack, Verdict};
+
+    fn suspect(holder: &str) -> Suspect {
+        Suspect {
+            rank: 1,
+            verdict: Verdict::Growth,
+            reasons: Vec::new(),
+            root: "static a.Cache".to_owned(),
+            path: Vec::new(),
+            holder: holder.to_owned(),
+            class: "com.acme.Entry".to_owned(),
+            objects: vec![10, 20],
+            shallow_bytes: vec![160, 320],
+            retained_bytes: vec![800, 1600],
+            growth: Growth {
+                objects: 10,
+                shallow_bytes: 160,
+                retained_bytes: 800,
+            },
+            stacks: Vec::new(),
+            coverage: Coverage::default(),
+            detector: None,
+            trend: None,
+            holders: 1,
+            also_held_by: Vec::new(),
+            off_heap_bytes: vec![0, 0],
+            history: None,
+        }
+    }
+
+    /// A stack that begins with the leaf.
+    fn stack(frames: &[&str], bytes: u64) -> Stack {
+        Stack {
+            frames: frames.iter().map(|&f| f.to_owned()).collect(),
+            class: "com.acme.Entry".to_owned(),
+            samples: 10,
+            estimated_bytes: bytes,
+            ci95: [bytes, bytes],
+            estimated_objects: 10,
+            survival_permille: 1000,
+            threads: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rules_fit_whole_names() {
+        let holders = ["a.Cache.map", "a.Cache.mapped", "b.List.all"];
+        let text = "# known\nholder a.Cache.map  # the cache\n\nclass b.*\nholder /^b[.]/\n";
+        let rules = IgnoreRules::parse(text).unwrap();
+        let Sorted { new, known, unused } = rules.sort(holders.map(suspect).to_vec());
+        assert_eq!(new.len(), 1);
+        assert_eq!((new[0].rank, &*new[0].holder), (1, "a.Cache.mapped"));
+        let said: Vec<_> = known.iter().map(|(_, r)| (r.line, &*r.text)).collect();
+        assert_eq!(said, [(2, "holder a.Cache.map"), (5, "holder /^b[.]/")]);
+        let unused: Vec<_> = unused.iter().map(|r| (r.line, &*r.text)).collect();
+        assert_eq!(unused, [(4, "class b.*")]);
+    }
+
+    #[test]
+    fn frames_are_those_of_most_of_the_growth() {
+        let rules = IgnoreRules::parse("frame a.Warm.*").unwrap();
+        let fits = |s: &Suspect| rules.rules[0].fits(s);
+        let mut one = suspect("a.Cache.map");
+        one.stacks = vec![stack(&["a.Warm.up(W.java:3)", "a.Main.main(M.java:1)"], 60)];
+        assert!(fits(&one));
+        one.stacks.push(stack(&["a.Main.main(M.java:1)"], 60));
+        assert!(!fits(&one), "half is not most");
+        one.stacks.clear();
+        assert!(!fits(&one));
+    }
+
+    #[test]
+    fn what_is_not_a_rule_is_named() {
+        for (text, why) in [
+            ("holders a", "line 1: `holders` is not a kind of rule"),
+            ("\nclass", "line 2: `class` has no pattern"),
+            ("class /(/", "line 1: /(/: unclosed group"),
+        ] {
+            let error = IgnoreRules::parse(text).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        assert!(glob("a.$[]*?").unwrap().is_match("a.$[]xyz"));
+    }
+}
