@@ -1,16 +1,15 @@
-//! All live samples by stack, of every dump: what flame graphs and profiles are made of.
+//! All live samples of every dump by stack, for flame graphs and profiles.
 //!
-//! A suspect's stacks say what allocated the growth that it holds; here nothing is chosen and nothing
-//! set off, so that stacks which shrank are seen as well.
+//! A suspect's stacks explain its growth only. Here all samples count, so stacks that shrank are visible too.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::attribution::{Attribution, Estimate, thinned};
 use crate::compare::Comparison;
+use crate::samples::attribution::{Attribution, Estimate, thinned};
 use crate::samples::{Sample, Samples};
 
-/// Lines that are kept; the rest is one line, so that sums stay what they are.
+/// AllocatedBuilder that are kept. The rest is merged into one line, so that sums stay the same.
 const LINES: usize = 1 << 18;
 
 /// Live bytes and objects by allocating stack and class, one figure for each dump.
@@ -31,7 +30,7 @@ pub struct Allocated {
     pub interval_bytes: u64,
 }
 
-/// What one stack allocated of one class, as far as it is alive.
+/// The live objects of one class that one stack allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocatedLine {
     /// Frames among [`Allocated::frames`], the leaf first; empty where the JVM told no stack.
@@ -87,7 +86,7 @@ impl Allocated {
     /// The live samples of one dump.
     #[must_use]
     pub fn of(samples: &Samples) -> Self {
-        let mut lines = Lines::new(1);
+        let mut lines = AllocatedBuilder::new(1);
         lines.add(0, samples, samples.live.iter().copied());
         lines.finish(interval(samples))
     }
@@ -100,16 +99,16 @@ fn interval(samples: &Samples) -> u64 {
 impl Comparison {
     /// Live samples by stack and class in each dump; `None` where the last dump has none.
     ///
-    /// Samples of earlier dumps of the same JVM are weighed as the last dump's are, so what is alive in
-    /// both counts the same in both. A dump whose samples cannot be compared with the last one's has
-    /// none here: if the agent came later than it, all that was sampled since is growth.
+    /// Samples of earlier dumps of the same JVM get the weight that the last dump's sampling gives, so an object
+    /// that is alive in both counts the same in both. Dumps whose samples cannot be compared with the last
+    /// one's count as empty: if the agent came later, all that was sampled since is growth.
     ///
     /// Cost: a look at each sample.
     #[must_use]
     pub fn allocated(&self) -> Option<Allocated> {
         let (last, earlier) = self.summaries().split_last()?;
         let own: &Attribution = last.allocated.as_ref()?;
-        let mut lines = Lines::new(self.summaries().len());
+        let mut lines = AllocatedBuilder::new(self.summaries().len());
         for (dump, summary) in earlier.iter().enumerate() {
             let Some(first) = summary.allocated.as_ref().filter(|a| own.is_like(a)) else {
                 continue;
@@ -132,7 +131,7 @@ impl Comparison {
     }
 }
 
-/// Strings, each once.
+/// Interned strings.
 #[derive(Default)]
 struct Strings {
     texts: Vec<String>,
@@ -151,15 +150,15 @@ impl Strings {
     }
 }
 
-/// Lines of dumps whose sites have numbers of their own.
-struct Lines {
+/// Builds [`Allocated`] from dumps that each number their sites differently.
+struct AllocatedBuilder {
     dumps: usize,
     frames: Strings,
     classes: Strings,
     figures: BTreeMap<(Vec<u32>, u32), Vec<Estimate>>,
 }
 
-impl Lines {
+impl AllocatedBuilder {
     fn new(dumps: usize) -> Self {
         Self {
             dumps,
@@ -211,7 +210,7 @@ impl Lines {
 }
 
 impl Allocated {
-    /// By growth, then by what is said: numbers of strings depend on the order of samples.
+    /// Sorts by growth and then by text, because the numbers of strings depend on the order of samples.
     fn sort(&mut self) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.sort_by(|a, b| {
@@ -224,7 +223,7 @@ impl Allocated {
         self.lines = lines;
     }
 
-    /// Keeps the lines that changed most.
+    /// Keeps the lines that changed most and merges the others.
     fn merge_beyond(&mut self, most: usize, dumps: usize) {
         if self.lines.len() <= most {
             return;

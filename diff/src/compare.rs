@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use hprof::Snapshot;
 
-use crate::attribution::Attribution;
-use crate::case::Case;
+use crate::evidence::context::SuspectContext;
+use crate::evidence::survival::Survival;
 use crate::growth::{Aligned, Candidate, difference};
 use crate::report::{ClassGrowth, Delta, Report, Suspect, Verdict};
+use crate::samples::attribution::Attribution;
 use crate::summary::{ClassFigures, ClassKey, Summary};
-use crate::survival::Survival;
 use crate::suspect;
 
-/// Which classes a report speaks of.
+/// The classes that a report is limited to, and the most suspects in it.
 pub struct Filter<'a> {
-    /// Whether what bears these class names is to be reported: a class has one, a suspect that of
-    /// what accumulates and that of the class that declares the holding field. The classes between
-    /// (collections, mostly) have no say.
+    /// Whether something with these class names is reported. A class has one name. A suspect has two: the class
+    /// that accumulates, and the class that declares the holding field; the classes between the two (mostly
+    /// collections) are not asked about.
     pub classes: &'a dyn Fn(&[&str]) -> bool,
     /// The most suspects to report.
     pub suspects: usize,
@@ -37,7 +37,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Adds a dump, taken later than those before.
+    /// Adds a dump that was taken later than the ones before.
     pub fn add(&mut self, summary: Summary) {
         self.summaries.push(summary);
     }
@@ -90,7 +90,7 @@ impl Comparison {
                 retained_bytes: line.iter().map(|f| f.retained_bytes).collect(),
             })
             .collect();
-        // The map's order, by name, decides between equals.
+        // The sort is stable: ties keep the map's order, by name.
         classes.sort_by_key(|c| {
             std::cmp::Reverse((difference(&c.retained_bytes), difference(&c.shallow_bytes)))
         });
@@ -103,15 +103,15 @@ impl Comparison {
             return Vec::new();
         };
         let candidates = aligned.candidates();
-        // A verdict can put a suspect behind others, so more are looked into than are reported.
+        // Verdicts change the order, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
         let mut suspects: Vec<(Suspect, (bool, u8, i64))> = candidates
             .iter()
             .map(|candidate| {
-                let case = Case::new(last, &self.summaries, &aligned, candidate);
-                let (mut suspect, holder) = suspect::of(&case);
+                let context = SuspectContext::new(last, &self.summaries, &aligned, candidate);
+                let (mut suspect, holder) = suspect::of(&context);
                 let survival = self.attribute(&mut suspect, &aligned, candidate);
-                suspect::judge(&case, &mut suspect, survival);
+                suspect::judge(&context, &mut suspect, survival);
                 (suspect, holder, candidate)
             })
             .filter(|(s, holder, _)| (filter.classes)(&[&s.class, holder]))
@@ -131,7 +131,7 @@ impl Comparison {
         suspects
     }
 
-    /// Adds the stacks that allocated what grew; what their samples say of survival.
+    /// Adds the stacks that allocated the growth; returns what became of the first dump's samples.
     fn attribute(
         &self,
         suspect: &mut Suspect,
@@ -154,8 +154,8 @@ impl Comparison {
     }
 }
 
-/// Leaks and growth before caches and warm-up, what grew at every step before the rest, then by size; a
-/// leak counts for more than what may be none.
+/// The sort key of suspects: leaks and growth before caches and warm-up, growth at every step before the rest,
+/// then by size; a leak counts double.
 fn order(suspect: &Suspect, candidate: &Candidate, weight: i64) -> (bool, u8, i64) {
     let harmless = matches!(suspect.verdict, Verdict::Cache | Verdict::Warmup);
     let factor = match suspect.verdict {

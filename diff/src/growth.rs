@@ -1,31 +1,32 @@
-//! Where it accumulates: the deepest step that stays level in number while what it holds grows.
+//! Finding the places where something accumulates: the deepest steps whose number of objects stays level
+//! while what they hold grows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::OffHeap;
+use crate::names::Label;
 use crate::names::{self, LabelKind, Name};
-use crate::shared::Label;
 use crate::summary::Summary;
+use crate::summary::stats::OffHeap;
 use crate::trie::{Step, StepId, Trie};
 use heapdiff_trend::Trend;
 
-/// Growth smaller than this is noise, whatever the heap's size.
+/// Growth of fewer bytes is noise in a heap of any size.
 const LEAST: u64 = 16 << 10;
-/// Growth smaller than this part of the reachable bytes is noise too.
+/// Growth of less than this part of the reachable bytes is noise.
 const LEAST_PART: u64 = 2_000;
 
-/// Something that grows: where it is held and what it is.
+/// Something that grows: the step that holds it, and what it consists of.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     /// The step that holds what grows, in the last dump.
     pub(crate) at: StepId,
-    /// What grows below it, the most growth first.
+    /// The growing steps directly below it, the most growth first.
     pub(crate) content: Vec<StepId>,
-    /// What grows in other places that the same field holds.
+    /// Growing steps in other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
-    /// The part of the content that a reader wants named.
+    /// The step at or below the content that the report names.
     pub(crate) named: StepId,
-    /// Whether the content is a single object that grew rather than more objects.
+    /// Whether the same objects grew, rather than more objects were added.
     pub(crate) in_place: bool,
     /// Retained bytes of the content in each dump.
     pub(crate) retained: Vec<u64>,
@@ -33,10 +34,10 @@ pub(crate) struct Candidate {
     pub(crate) shallow: Vec<u64>,
     /// Memory outside of the heap that direct buffers in the content own, in each dump.
     pub(crate) off_heap: Vec<OffHeap>,
-    /// Bytes in the heap and outside of it in each dump; where other paths held the content, in
-    /// proportion to the dumps before and after.
+    /// Bytes in the heap and outside of it in each dump; interpolated from the dumps before and after where
+    /// other paths held the content.
     pub(crate) series: Vec<u64>,
-    /// How it went from dump to dump.
+    /// The trend of `series`.
     pub(crate) trend: Trend,
     /// Dumps in the middle in which other paths held the content, so that they have no figures of it.
     pub(crate) elsewhere: Vec<usize>,
@@ -47,7 +48,8 @@ impl Candidate {
         difference(&self.retained)
     }
 
-    /// Takes in what grows in another place that the same field holds; `same`: of the same class.
+    /// Adds a candidate in another place that the same field holds. `same` says whether both are of one
+    /// class, so that their objects can be added up.
     fn take_in(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);
@@ -79,7 +81,7 @@ impl Candidate {
         difference(&self.bytes())
     }
 
-    /// What is to be looked at before the others: what grew at every step, then what still grows.
+    /// The rank of its trend: 0 for growth at every step, 1 for what still grows, 2 for what is over.
     pub(crate) const fn tier(&self) -> u8 {
         match self.trend {
             Trend::Steady => 0,
@@ -89,7 +91,7 @@ impl Candidate {
     }
 }
 
-/// Last less first.
+/// The last figure less the first.
 pub(crate) fn difference(figures: &[u64]) -> i64 {
     match figures {
         [first, .., last] => last.cast_signed() - first.cast_signed(),
@@ -97,21 +99,22 @@ pub(crate) fn difference(figures: &[u64]) -> i64 {
     }
 }
 
-/// The figure so many parts of the way from one to another.
+/// The figure `part / all` of the way from one figure to another.
 fn between(from: u64, to: u64, (part, all): (usize, usize)) -> u64 {
     let (part, all) = (part as u128, (all as u128).max(1));
     let rest = all.saturating_sub(part);
     u64::try_from((u128::from(from) * rest + u128::from(to) * part) / all).unwrap_or(u64::MAX)
 }
 
-/// The tries of all dumps, walked together along the last one's.
+/// The tries of all dumps, aligned with the last one's.
 pub(crate) struct Aligned<'a> {
     summaries: &'a [Summary],
     tries: Vec<&'a Trie>,
-    /// For each step of the last trie the same step in each trie, itself last.
+    /// For each step of the last trie the step with the same labels in each trie; the last is itself.
     same: Vec<Vec<Option<StepId>>>,
-    /// By how much the reachable instances of each class grew in number, wherever they are held.
+    /// The growth in number of each class's reachable instances, wherever they are held.
     instances: BTreeMap<&'a str, i64>,
+    /// Growth of fewer bytes is noise.
     least: i64,
 }
 
@@ -121,8 +124,8 @@ impl<'a> Aligned<'a> {
         let tries: Vec<&Trie> = summaries.iter().map(|s| &s.trie).collect();
         let mut same = vec![Vec::new(); last.trie.len()];
         same[0] = vec![Some(StepId::ROOT); tries.len()];
-        // What dominates a class can change from dump to dump (a loader, a thread, the roots); the
-        // class is the same all the same.
+        // The dominator of a class object can change from dump to dump (a loader, a thread, the roots), so
+        // class objects are found by name.
         let classes: Vec<BTreeMap<&str, StepId>> = tries[..tries.len() - 1]
             .iter()
             .map(|trie| {
@@ -135,7 +138,7 @@ impl<'a> Aligned<'a> {
             .collect();
         let mut work = vec![StepId::ROOT];
         while let Some(step) = work.pop() {
-            // The earlier dumps' steps below, by their labels' texts.
+            // The child steps in the earlier dumps, by the texts of their labels.
             let earlier: Vec<BTreeMap<(&str, &str), StepId>> = tries[..tries.len() - 1]
                 .iter()
                 .zip(&same[step.0 as usize])
@@ -190,21 +193,23 @@ impl<'a> Aligned<'a> {
         *self.same[step.0 as usize].first()?
     }
 
-    /// A figure of a step in each dump, zero where the step is missing or was pooled.
+    /// A figure of a step in each dump; 0 where the step is missing or was too small to be kept.
     pub(crate) fn figures(&self, step: StepId, figure: impl Fn(&Step) -> u64) -> Vec<u64> {
         let row = self.same[step.0 as usize].iter().zip(&self.tries);
         row.map(|(same, trie)| same.map_or(0, |s| figure(&trie[s])))
             .collect()
     }
 
+    /// Growth of the bytes that a step retains.
     fn grown(&self, step: StepId) -> i64 {
         difference(&self.figures(step, |s| s.retained_bytes))
     }
 
-    /// Finds every place where something accumulates, the most growth first.
+    /// Every place where something accumulates, by trend and then by growth, the most first.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
-        // What grows may stand beside what shrinks: the most that grows at a step or below it.
+        // The largest growth at a step or in the sum of its children: a growing child can be hidden beside a
+        // shrinking one.
         let mut growing = vec![0_i64; trie.len()];
         for step in (0..trie.len() as u32).rev().map(StepId) {
             let below: i64 = trie[step]
@@ -228,7 +233,7 @@ impl<'a> Aligned<'a> {
                     work.push(child);
                 }
             }
-            // An array or a buffer that grew itself, rather than by what is in it.
+            // An array or a buffer that grew itself, rather than its content.
             let own = difference(&self.figures(step, |s| s.shallow_bytes));
             if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
@@ -253,9 +258,9 @@ impl<'a> Aligned<'a> {
         kept
     }
 
-    /// What a candidate's growth counts for when candidates are ranked. The runtime's own lists
-    /// (cleaners, finalizers) grow along with what the application keeps: of two that grow alike, the
-    /// application's field is the one that a person can mend.
+    /// The growth by which candidates are ranked: doubled where a field of the application holds it. The
+    /// runtime's own lists (cleaners, finalizers) grow along with what the application keeps, and of two that
+    /// grow alike the application's field is the one that a person can mend.
     pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
         let own = self.labels(candidate).iter().any(|l| is_application(l.1));
         candidate
@@ -263,14 +268,14 @@ impl<'a> Aligned<'a> {
             .saturating_mul(if own { 2 } else { 1 })
     }
 
-    /// Finds out how a candidate went from dump to dump.
+    /// Fills in a candidate's series and trend.
     fn follow(&self, candidate: &mut Candidate) {
         let class = self.last().names.text(self.last()[candidate.named].class);
         let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
         let all = [&candidate.content[..], &candidate.beside].concat();
         let count = self.tries.len();
         let is_missing = |i: usize| all.iter().all(|s| self.same[s.0 as usize][i].is_none());
-        // The objects are there, so they are only held in another way.
+        // Whether about as many instances exist in a dump as around it, so that they are only held otherwise.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -291,14 +296,14 @@ impl<'a> Aligned<'a> {
         candidate.trend = Trend::of(&candidate.series, self.least.cast_unsigned());
     }
 
-    /// Direct buffers that no candidate has, and whose memory outside of the heap grew.
+    /// Candidates for direct buffers that are in no other candidate and whose memory outside of the heap grew.
     fn outside(&self, found: &[Candidate]) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
             return Vec::new();
         };
         let content: BTreeSet<StepId> = found.iter().flat_map(|c| &c.content).copied().collect();
-        let steps = last.facts.off_heap.keys().copied();
+        let steps = last.stats.off_heap.keys().copied();
         steps
             .filter(|&s| s != StepId::ROOT)
             .filter(|&s| trie.above(s).all(|a| !content.contains(&a)))
@@ -310,21 +315,21 @@ impl<'a> Aligned<'a> {
     /// Memory outside of the heap that direct buffers in these steps and below own, in each dump.
     fn off_heap(&self, steps: &[StepId]) -> Vec<OffHeap> {
         let in_dump = |i: usize| {
-            let (facts, trie) = (&self.summaries[i].facts, self.tries[i]);
+            let (stats, trie) = (&self.summaries[i].stats, self.tries[i]);
             let mut sum = OffHeap::default();
-            if facts.off_heap.is_empty() {
+            if stats.off_heap.is_empty() {
                 return sum;
             }
             let row = |s: &StepId| self.same[s.0 as usize][i];
             let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
-            // Where a step was too small to be kept, its buffers were counted for the step above.
+            // Buffers of a step that was too small to be kept count for the step above it.
             let pooled: BTreeSet<StepId> = steps
                 .iter()
                 .filter(|s| row(s).is_none())
                 .filter_map(|&s| self.last().above(s).find_map(|a| row(&a)))
                 .filter(|&a| a != StepId::ROOT)
                 .collect();
-            for (&step, own) in &facts.off_heap {
+            for (&step, own) in &stats.off_heap {
                 if pooled.contains(&step) || trie.above(step).any(|a| inside.contains(&a)) {
                     sum.buffers += own.buffers;
                     sum.bytes = sum.bytes.saturating_add(own.bytes);
@@ -335,15 +340,14 @@ impl<'a> Aligned<'a> {
         (0..self.tries.len()).map(in_dump).collect()
     }
 
-    /// Whether there are not more objects of the candidate's class, but more that several paths
-    /// lead to: what one object dominated before, another refers to now as well. The class as a
-    /// whole then grew by much less than the candidate, apart from what candidates of more growth
-    /// explain.
+    /// Whether the candidate's objects only moved: they existed before, and a second path leads to them now,
+    /// or one of two paths went. The class as a whole then grew by less than half of what the candidate did,
+    /// not counting the growth of the candidates ranked before it.
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
         let class = trie.names.text(trie[candidate.named].class);
-        // Or what several paths led to before is held by one alone now.
+        // New steps may hold objects to which several paths led before.
         let is_new = candidate.objects.first() == Some(&0) && !names::is_runtime_name(class);
         let is_shared = candidate.content.iter().any(shared);
         if candidate.in_place || !(is_shared || is_new) {
@@ -360,7 +364,7 @@ impl<'a> Aligned<'a> {
         (all - explained) * 2 < difference(&candidate.objects)
     }
 
-    /// How many more objects of a class there are in a step and below it.
+    /// The growth in number of a class's objects in a step and below it.
     fn more_below(&self, step: StepId, class: &str) -> i64 {
         let trie = self.last();
         let (mut more, mut work) = (0, vec![step]);
@@ -373,7 +377,7 @@ impl<'a> Aligned<'a> {
         more
     }
 
-    /// Whether a step's growth is that of its number of objects, rather than of what each holds.
+    /// Whether a step grew because it has more objects, rather than because each holds more.
     fn grew_in_number(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
         let retained = self.figures(step, |s| s.retained_bytes);
@@ -386,7 +390,7 @@ impl<'a> Aligned<'a> {
         if first == 0 || before == 0 {
             return true;
         }
-        // The number's rate of growth, against at least half of that of the bytes.
+        // The number must have grown at least half as fast as the bytes.
         let more = u128::from(last - first) * u128::from(before) * 2;
         more >= u128::from(after.saturating_sub(before)) * u128::from(first)
     }
@@ -422,7 +426,7 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// What a reader wants named: below nodes, entries and arrays, what they are there for.
+    /// The step that a report names: nodes, entries and arrays are passed over down to what they hold.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
@@ -433,7 +437,7 @@ impl<'a> Aligned<'a> {
                 .iter()
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
-            // A map's values rather than its keys, when these are the application's.
+            // Of a map's keys and values the one of an application class is preferred.
             let own = |c: StepId| !names::is_runtime_name(trie.names.text(trie[c].class));
             match growing.max_by_key(|&c| (own(c), self.grown(c), std::cmp::Reverse(c))) {
                 Some(c) => {
@@ -446,8 +450,9 @@ impl<'a> Aligned<'a> {
         best
     }
 
-    /// Candidates of one holder that hold one class are one: a table's nodes of two kinds, say. And all of
-    /// one field of the application's (or one static one) at one place are: a map's keys, its values, and its table.
+    /// Merges candidates that a reader would call one: those of one holder and one class (two kinds of nodes
+    /// in a table), and all below one field of the application or one static field of the runtime (the keys,
+    /// values and table of a map).
     fn combine(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
@@ -478,7 +483,7 @@ impl<'a> Aligned<'a> {
         *found = merged;
     }
 
-    /// The innermost step through a field of the application's, down to the head of what grows.
+    /// The innermost step that is held through a field of an application class, down to the head of what grows.
     pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
         self.innermost(candidate, &is_application)
     }
@@ -498,9 +503,10 @@ impl<'a> Aligned<'a> {
     fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
-        // The head of a chain is held by a field of its own.
+        // The field that holds the head of a chain is the label of the first step of the content.
         path.extend(candidate.content.first());
-        // So is a tree's root: what the tree is made of, its own affair, comes again below.
+        // The path ends at the root of a tree of application classes, which are the classes that come again
+        // below the head.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {
@@ -528,7 +534,7 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// The field whose content grows.
+    /// The name of the field whose content grows, or else the class that holds it.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
         holder(&self.labels(candidate))
@@ -536,6 +542,7 @@ impl<'a> Aligned<'a> {
     }
 }
 
+/// Whether a label is a field that an application class declares.
 pub(crate) fn is_application(kind: LabelKind) -> bool {
     matches!(
         kind,
@@ -543,8 +550,9 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
     )
 }
 
-/// Of the references down to what grows, the field whose content grows: the nearest one of the
-/// application's, else the nearest static one, else the nearest that is no collection's own.
+/// The field whose content grows, chosen among the references down to it: the nearest field of an application
+/// class, else the nearest static field, else the nearest field that is not internal to a collection, else the
+/// nearest field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()
@@ -558,6 +566,7 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 
+/// The texts of a step's labels.
 fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {
     (trie.names.text(step.via), trie.names.text(step.class))
 }

@@ -23,13 +23,13 @@ pub struct IgnoreRule {
     pub line: usize,
     /// The line without its comment.
     pub text: String,
-    kind: Kind,
+    kind: RuleSubject,
     pattern: Regex,
 }
 
 /// What a rule looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum RuleSubject {
     /// The field that holds.
     Holder,
     /// The class that accumulates.
@@ -136,9 +136,9 @@ fn without_comment(line: &str) -> &str {
 fn rule(line: usize, text: &str) -> Result<IgnoreRule, IgnoreFault> {
     let (kind, shown) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let kind = match kind {
-        "holder" => Kind::Holder,
-        "class" => Kind::Class,
-        "frame" => Kind::Frame,
+        "holder" => RuleSubject::Holder,
+        "class" => RuleSubject::Class,
+        "frame" => RuleSubject::Frame,
         other => return Err(IgnoreFault::Kind(other.to_owned())),
     };
     let shown = shown.trim();
@@ -189,9 +189,9 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
 impl IgnoreRule {
     fn fits(&self, suspect: &Suspect) -> bool {
         match self.kind {
-            Kind::Holder => self.pattern.is_match(&suspect.holder),
-            Kind::Class => self.pattern.is_match(&suspect.class),
-            Kind::Frame => {
+            RuleSubject::Holder => self.pattern.is_match(&suspect.holder),
+            RuleSubject::Class => self.pattern.is_match(&suspect.class),
+            RuleSubject::Frame => {
                 let passes =
                     |frame: &String| self.pattern.is_match(FrameParts::parse(frame).function);
                 let (mut all, mut through) = (0_u128, 0_u128);

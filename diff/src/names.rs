@@ -1,4 +1,4 @@
-//! Labels as people read them, each stored once.
+//! Labels of steps as people read them, interned.
 
 use std::collections::HashMap;
 
@@ -21,13 +21,16 @@ pub enum LabelKind {
     RuntimeStatic,
     /// An array element.
     Element,
-    /// Held on several paths at once.
+    /// Several paths lead to the object.
     Shared,
-    /// A GC root, or how classes, loaders and threads hang together.
+    /// A GC root, or a link between classes, loaders and threads.
     Structure,
     /// A class's name.
     Class,
 }
+
+/// A label's text and kind, independent of a dump.
+pub(crate) type Label = (String, LabelKind);
 
 /// Interned labels.
 #[derive(Clone, Debug, Default)]
@@ -76,12 +79,13 @@ pub(crate) fn is_runtime(snapshot: &Snapshot, class: ClassIndex) -> bool {
     class.loader.is_null() || is_runtime_name(&class.name)
 }
 
+/// Whether a name is that of a class of the Java runtime.
 pub(crate) fn is_runtime_name(name: &str) -> bool {
     const PREFIXES: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "jakarta."];
     PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
-/// Classes that the runtime or a library makes while a program runs: hidden classes, lambdas, proxies,
+/// Whether the runtime or a library makes a class while a program runs: hidden classes, lambdas, proxies,
 /// accessors.
 pub(crate) fn is_generated(name: &str) -> bool {
     const PARTS: [&str; 5] = [
@@ -94,15 +98,15 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
-/// Classes of the runtime that anything may use: what one of their objects hangs on says nothing of the
-/// others.
+/// Whether a class of the runtime is used for all kinds of things, so that the path to one of its objects says
+/// nothing about the others.
 pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_runtime_name(name) && !special
 }
 
-/// Whether a class is of a library of collections. Its fields are its own affair, as those of
-/// `java.util.HashMap` are: what a reader looks for is the field that holds the collection.
+/// Whether a class belongs to a library of collections. Its fields are internals, as those of
+/// `java.util.HashMap` are: a reader looks for the field that holds the collection.
 fn is_collection_library(name: &str) -> bool {
     const PREFIXES: [&str; 12] = [
         "cern.colt.",
@@ -123,18 +127,18 @@ fn is_collection_library(name: &str) -> bool {
         || name.split('.').any(|part| PACKAGES.contains(&part))
 }
 
-/// Whether objects of a class only keep what others put into them: the runtime's and those of libraries of
+/// Whether objects of a class only keep what others put into them: classes of the runtime and of libraries of
 /// collections.
 pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
-/// A field inside a container, rather than one that a cleaner holds its list by.
+/// Whether a field is internal to a container. The field by which a cleaner holds its list is not.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }
 
-/// Classes that only store what is put into them: not what accumulates, but where.
+/// Whether a class only stores what is put into it: it is where something accumulates, not what.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);
     object_array

@@ -1,11 +1,10 @@
-//! What strings and boxes say.
+//! Texts of strings, and values of boxes and primitives.
 
 use hprof::{Content, ObjectIndex, Snapshot, Value};
 
-/// The text of strings, of at most so many characters, and the values of boxed values; `None` for other
-/// objects.
+/// The texts of strings, cut at `limit` characters, and of boxed primitives; `None` for other objects.
 ///
-/// Cost: that of [`Snapshot::strings`], and of [`Snapshot::read_all`] for what are no strings.
+/// Cost: that of [`Snapshot::strings`], and of [`Snapshot::read_all`] for boxes.
 #[must_use]
 pub fn texts(snapshot: &Snapshot, objects: &[ObjectIndex], limit: usize) -> Vec<Option<String>> {
     let mut texts = snapshot.strings(objects, limit);

@@ -1,5 +1,5 @@
-//! Waste in words: what `hprof` finds, with names that mean the same in every dump of a program, and set
-//! side by side for several dumps.
+//! Waste that `hprof` finds, with names that mean the same in every dump of a program, side by side for
+//! several dumps.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use hprof::{ClassIndex, Progress, Snapshot, WasteHolder, WasteKind, WasteOptions
 use serde::Serialize;
 
 use crate::names::{hold_label, only_keeps};
-use crate::samples::Own;
+use crate::samples::AgentObjects;
 
 /// Characters of a text that is shown.
 const CHARACTERS: usize = 80;
@@ -16,16 +16,16 @@ const CHARACTERS: usize = 80;
 /// A dump's waste, without the dump.
 #[derive(Clone, Debug)]
 pub struct WasteSummary {
-    kinds: Vec<Kind>,
+    kinds: Vec<KindSummary>,
 }
 
 #[derive(Clone, Debug)]
-struct Kind {
+struct KindSummary {
     kind: WasteKind,
     total: WasteTotal,
     groups: u64,
     examples: Vec<WasteExample>,
-    /// By label: objects and bytes to be won.
+    /// Objects and bytes to be won, by the holder's label.
     holders: BTreeMap<String, (u64, u64)>,
 }
 
@@ -43,19 +43,19 @@ pub struct WasteGrowth {
 pub struct WasteRow {
     /// [`WasteKind::name`].
     pub kind: &'static str,
-    /// Objects: of duplicates all that are equal to another.
+    /// The wasteful objects; of duplicates all that are equal to another.
     pub objects: Vec<u64>,
-    /// What they take.
+    /// Their shallow sizes together.
     pub shallow_bytes: Vec<u64>,
-    /// What could be saved of that.
+    /// The part of these bytes that could be saved.
     pub bytes_to_win: Vec<u64>,
-    /// How many different contents, or classes, they are of.
+    /// The number of different contents, or classes.
     pub groups: Vec<u64>,
-    /// Groups of the last dump with most to be won.
+    /// The groups of the last dump with most to be won.
     pub examples: Vec<WasteExample>,
-    /// Who holds what could be spared, in the order of kinds.
+    /// The holders of what could be spared, in the same order.
     pub holders: Vec<WasteHolderRow>,
-    /// Holders that are not listed.
+    /// The number of holders that are not listed.
     #[serde(skip)]
     pub more_holders: u64,
 }
@@ -63,23 +63,23 @@ pub struct WasteRow {
 /// Objects of the same content, or of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WasteExample {
-    /// One of them: the first of equal ones, else the one with most to be won.
+    /// The id of one object: the first of equal ones, else the one with most to be won.
     pub id: String,
     /// Its class.
     pub class: String,
-    /// Of arrays their length.
+    /// The length of an array.
     pub length: Option<u32>,
-    /// Of strings and boxes that are equal, what they say.
+    /// The text or value of equal strings and boxes.
     pub text: Option<String>,
-    /// All of them.
+    /// The number of objects in the group.
     pub objects: u64,
-    /// What they take.
+    /// Their shallow sizes together.
     pub shallow_bytes: u64,
-    /// What could be saved of that.
+    /// The part of these bytes that could be saved.
     pub bytes_to_win: u64,
 }
 
-/// What holds wasted objects.
+/// A field that holds wasteful objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WasteHolderRow {
     /// The field, as `com.acme.Foo.name`.
@@ -92,7 +92,7 @@ pub struct WasteHolderRow {
 
 impl WasteSummary {
     /// Finds a dump's waste and keeps `examples` groups of each kind. The agent's objects are left out.
-    /// Holders are looked for above the runtime's classes and libraries of collections.
+    /// The holders are fields of other classes than the runtime's and those of libraries of collections.
     ///
     /// Cost: that of [`Snapshot::waste`].
     ///
@@ -100,14 +100,14 @@ impl WasteSummary {
     /// When there is no memory for it.
     pub fn new(
         snapshot: &Snapshot,
-        own: &Own,
+        agent_objects: &AgentObjects,
         examples: usize,
         progress: &dyn Progress,
     ) -> hprof::Result<Self> {
         let passes = |class: ClassIndex| only_keeps(snapshot, class);
         let options = WasteOptions {
             groups: examples,
-            except: own.objects(),
+            except: agent_objects.objects(),
             passes: &passes,
         };
         let waste = snapshot.waste(&options, progress)?;
@@ -135,7 +135,7 @@ impl WasteSummary {
                 shallow_bytes: group.total.shallow_bytes,
                 bytes_to_win: group.total.bytes_to_win,
             });
-            Kind {
+            KindSummary {
                 kind,
                 total: of.total,
                 groups: of.groups,
@@ -148,7 +148,7 @@ impl WasteSummary {
         })
     }
 
-    /// Sets the waste of dumps, oldest first, side by side, with so many holders of each kind.
+    /// The waste of several dumps, oldest first, side by side, with up to `holders` holders of each kind.
     #[must_use]
     pub fn compared(all: &[Self], holders: usize) -> WasteGrowth {
         let kinds = WasteKind::ALL.into_iter().enumerate();
@@ -164,7 +164,7 @@ impl WasteSummary {
     }
 }
 
-/// What decides what comes first: growth, then size.
+/// The sort key: growth, then size.
 fn weight(figures: &[u64]) -> (i128, u64) {
     let (first, last) = (figures.first(), figures.last());
     let last = last.copied().unwrap_or(0);
@@ -173,8 +173,8 @@ fn weight(figures: &[u64]) -> (i128, u64) {
 }
 
 fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> WasteRow {
-    let of: Vec<&Kind> = all.iter().map(|summary| &summary.kinds[at]).collect();
-    let list = |figure: fn(&Kind) -> u64| of.iter().map(|k| figure(k)).collect();
+    let of: Vec<&KindSummary> = all.iter().map(|summary| &summary.kinds[at]).collect();
+    let list = |figure: fn(&KindSummary) -> u64| of.iter().map(|k| figure(k)).collect();
     let mut names: Vec<&String> = of.iter().flat_map(|k| k.holders.keys()).collect();
     names.sort_unstable();
     names.dedup();
@@ -210,7 +210,7 @@ fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> WasteR
     }
 }
 
-/// A holder as people know it.
+/// A holder's name as reports show it.
 fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
     use hprof::Hold;
     let Some(class) = holder.class else {
@@ -218,7 +218,7 @@ fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
     };
     let name = &snapshot.classes()[class].name;
     match holder.hold {
-        // A field of a superclass is told as one of the class whose objects have it.
+        // A field of a superclass is named after the class of the holding object.
         Hold::Field(owner, place) => {
             let fields = &snapshot.classes()[owner].fields;
             let field = fields.get(usize::from(place)).map_or("?", |f| &f.name);

@@ -6,7 +6,7 @@ mod common;
 
 use std::ops::RangeInclusive;
 
-use heapdiff_diff::samples::{Own, Samples};
+use heapdiff_diff::samples::{AgentObjects, Samples};
 use heapdiff_diff::{Allocated, AllocatedLine, Comparison, Report, Summary, by_site};
 use heapdiff_sites::{MARK_CLASS, Sampling, statics};
 use hprof::{Options, Silent, Snapshot, Source};
@@ -158,7 +158,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
     agent.totals[1] = (40, 40 * SIZE);
     agent.add_to(&mut heap);
     let snapshot = snapshot(heap.build());
-    let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
+    let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
     assert_eq!(fault, None);
     let (stacks, sum, _) = by_site(&samples.unwrap(), &|_, _| true, u64::MAX);
     let sampling = Sampling {
@@ -209,7 +209,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         agent.allocated = vec![0, 8000 * SIZE];
         agent.add_to(&mut heap);
         let snapshot = snapshot(heap.build());
-        let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
+        let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
         assert_eq!(fault, None);
         by_site(&samples.unwrap(), &|_, _| true, u64::MAX)
             .0
@@ -308,7 +308,7 @@ fn what_is_no_live_sample_is_left_out_and_counted() {
         .push((Sampled::new(None::<Obj>, 7, SIZE, 2), 35));
     agent.add_to(&mut heap);
     let snapshot = snapshot(heap.build());
-    let (samples, fault) = Samples::of(&snapshot, &Own::of(&snapshot));
+    let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
     let samples = samples.unwrap();
     assert_eq!(fault, None);
     let live: Vec<_> = samples

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::of_files;
-use heapdiff_diff::samples::{Own, Samples};
+use heapdiff_diff::samples::{AgentObjects, Samples};
 use heapdiff_diff::{Report, Stack, by_site};
 use heapdiff_sites::Counter;
 use hprof::{Options, Silent, Snapshot};
@@ -319,7 +319,9 @@ fn survival_is_right_after_thinning() {
             let file = dir.path().join("heap.hprof");
             target.dump(&file, DumpOptions::default()).unwrap();
             let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
-            let samples = Samples::of(&snapshot, &Own::of(&snapshot)).0.unwrap();
+            let samples = Samples::of(&snapshot, &AgentObjects::of(&snapshot))
+                .0
+                .unwrap();
             let agent = samples.agent().unwrap();
             assert!(agent.counter(Counter::Thinnings) >= 3, "{agent:?}");
             let is_kept = |frames: &[&str], class: &str| {
@@ -435,7 +437,9 @@ fn names_of_kotlin_and_scala() {
             let file = dir.path().join("heap.hprof");
             target.dump(&file, DumpOptions::default()).unwrap();
             let snapshot = Snapshot::open(&file, &Options::default(), &Silent).unwrap();
-            let samples = Samples::of(&snapshot, &Own::of(&snapshot)).0.unwrap();
+            let samples = Samples::of(&snapshot, &AgentObjects::of(&snapshot))
+                .0
+                .unwrap();
             for (class, frames) in expected {
                 let own = |found: &[&str], kind: &str| {
                     kind == *class && found.first().is_some_and(|f| f.starts_with("com.acme."))

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use heapdiff_diff::samples::{Own, is_agent_class};
+use heapdiff_diff::samples::{AgentObjects, is_agent_class};
 use hprof::{ClassTotal, Classes, Histogram, Progress};
 
 use super::open;
@@ -20,7 +20,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
         let (snapshot, meter) = open(setup, dump)?;
         meter.phase("summing up classes", 0);
         let mut totals = snapshot.histogram();
-        let own = Own::of(&snapshot);
+        let own = AgentObjects::of(&snapshot);
         own.take_from(&snapshot, &mut totals);
         let info = SnapshotInfo::of(&snapshot, &own);
         return Ok(report(setup, info, snapshot.classes(), &totals));

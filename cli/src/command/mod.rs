@@ -21,7 +21,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use heapdiff_diff::samples::Own;
+use heapdiff_diff::samples::AgentObjects;
 use heapdiff_sites::CLASS;
 use hprof::{ObjectIndex, Selector, Snapshot};
 
@@ -148,7 +148,7 @@ fn open_after(previous: Option<Snapshot>, setup: &Setup, dump: &Path) -> Result<
 struct Selection {
     objects: Vec<ObjectIndex>,
     /// The agent's objects, which are no part of the program's heap.
-    own: Own,
+    own: AgentObjects,
     shows_own: bool,
 }
 
@@ -171,7 +171,7 @@ fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selec
     let mut objects = snapshot
         .select(selector)
         .map_err(|e| Failure::usage(format!("{}: {e}", dump.display())))?;
-    let own = Own::of(snapshot);
+    let own = AgentObjects::of(snapshot);
     let package = CLASS.split('.').next().unwrap_or(CLASS);
     let shows_own =
         objects.iter().all(|&o| own.contains(o)) || selector.to_string().contains(package);

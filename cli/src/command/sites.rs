@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heapdiff_diff::samples::{Agent, Own, Samples};
+use heapdiff_diff::samples::{Agent, AgentObjects, Samples};
 use heapdiff_diff::{Allocated, by_site};
 use heapdiff_sites::{Counter, Strategy};
 use hprof::Progress;
@@ -20,7 +20,7 @@ const ROWS: usize = 10;
 pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<SitesReport> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading samples", 0);
-    let own = Own::of(&snapshot);
+    let own = AgentObjects::of(&snapshot);
     let (samples, fault) = Samples::of(&snapshot, &own);
     let Some(samples) = samples else {
         let dump = dump.display();

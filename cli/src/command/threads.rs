@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use heapdiff_diff::samples::Own;
+use heapdiff_diff::samples::AgentObjects;
 use hprof::{Local, Progress, Snapshot, Thread};
 
 use super::describe::Mentions;
@@ -22,7 +22,7 @@ const LOCALS: usize = 5;
 pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading threads", 0);
-    let own = Own::of(&snapshot);
+    let own = AgentObjects::of(&snapshot);
     let mut threads = snapshot.threads();
     threads.retain(|t| t.object.is_none_or(|o| !own.contains(o)));
     let totals = ThreadTotals {
@@ -62,7 +62,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
 }
 
 /// Sorts, and leaves out what a thread that is in the agent's code holds of the agent's.
-fn largest_first(snapshot: &Snapshot, own: &Own, locals: &mut Vec<Local>) {
+fn largest_first(snapshot: &Snapshot, own: &AgentObjects, locals: &mut Vec<Local>) {
     locals.retain(|local| !own.contains(local.object));
     locals.sort_by_key(|local| Reverse(snapshot.retained_bytes(local.object)));
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 
-use heapdiff_diff::samples::Own;
+use heapdiff_diff::samples::AgentObjects;
 use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 
 use super::{Selection, open, select};
@@ -20,7 +20,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
     let limit = setup.top.unwrap_or(ROWS);
     let (biggest, under, own) = match under {
         None => {
-            let own = Own::of(&snapshot);
+            let own = AgentObjects::of(&snapshot);
             (biggest(&snapshot, &own, limit), None, own)
         }
         Some(selector) => {
@@ -64,7 +64,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
 /// directly can come next.
 ///
 /// Cost: visits what the objects found dominate directly, and what the roots do.
-fn biggest(snapshot: &Snapshot, own: &Own, limit: usize) -> Vec<ObjectIndex> {
+fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectIndex> {
     let tree = snapshot.tree();
     let mut candidates: BinaryHeap<(u64, Reverse<u32>)> = BinaryHeap::new();
     let mut found = Vec::new();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use heapdiff_diff::WasteSummary;
-use heapdiff_diff::samples::Own;
+use heapdiff_diff::samples::AgentObjects;
 use hprof::Snapshot;
 
 use super::open_after;
@@ -21,7 +21,7 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf]) -> Result<WasteReport> {
     let mut previous: Option<Snapshot> = None;
     for dump in dumps {
         let (snapshot, meter) = open_after(previous.take(), setup, dump)?;
-        let own = Own::of(&snapshot);
+        let own = AgentObjects::of(&snapshot);
         let summary = WasteSummary::new(&snapshot, &own, rows, &meter);
         summaries.push(summary.map_err(|e| Failure::input(dump, &e))?);
         snapshots.push(SnapshotInfo::of(&snapshot, &own));

@@ -1,6 +1,6 @@
 //! The dump that a report is of.
 
-use heapdiff_diff::samples::{Own, Samples, is_agent_class};
+use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
 use heapdiff_diff::{AgentInfo, LayoutInfo};
 use hprof::{Histogram, Node, Snapshot, Warning};
 use serde::Serialize;
@@ -62,7 +62,7 @@ impl SnapshotInfo {
     /// An analysed dump.
     ///
     /// Cost: one parallel pass over the objects.
-    pub(crate) fn of(snapshot: &Snapshot, own: &Own) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> Self {
         let (samples, fault) = match own.is_empty() {
             true => (None, None),
             false => Samples::of(snapshot, own),
@@ -74,7 +74,7 @@ impl SnapshotInfo {
     }
 
     /// As [`SnapshotInfo::of`], without the agent's figures.
-    pub(crate) fn of_own(snapshot: &Snapshot, own: &Own) -> Self {
+    pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> Self {
         let source = snapshot.source();
         let tree = snapshot.tree();
         let (all, live) = (own.total(snapshot), own.reachable(snapshot));

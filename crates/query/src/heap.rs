@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use heapdiff_diff::samples::{Own, Samples};
+use heapdiff_diff::samples::{AgentObjects, Samples};
 use hprof::{ClassTotal, Ids, Link, Numbers, ObjectId, ObjectIndex, Place, Snapshot, Thread};
 
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ const LINKS: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Heap {
     snapshot: Arc<Snapshot>,
-    own: Own,
+    own: AgentObjects,
     ids: OnceLock<Ids>,
     sorted: OnceLock<Numbers>,
     ranks: OnceLock<Vec<u32>>,
@@ -36,7 +36,7 @@ impl Heap {
     #[must_use]
     pub fn new(snapshot: impl Into<Arc<Snapshot>>) -> Self {
         let snapshot = snapshot.into();
-        let own = Own::of(&snapshot);
+        let own = AgentObjects::of(&snapshot);
         Self {
             snapshot,
             own,
@@ -61,7 +61,7 @@ impl Heap {
 
     /// The agent's objects.
     #[must_use]
-    pub const fn own(&self) -> &Own {
+    pub const fn own(&self) -> &AgentObjects {
         &self.own
     }
 

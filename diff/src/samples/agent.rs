@@ -1,4 +1,4 @@
-//! Reads what the agent left in the heap, as `heapdiff_sites` describes it. The dump is not trusted.
+//! Reading the agent's objects in a dump, which `heapdiff_sites` describes. The dump is not trusted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,9 +8,9 @@ use heapdiff_sites::{
 };
 use hprof::{ClassIndex, Content, ObjectIndex, Snapshot, Value};
 
-use super::own::{Own, agent_class};
 use super::{Agent, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites, exact};
-use crate::frames;
+use crate::agent_objects::{AgentObjects, agent_class};
+use crate::samples::frames;
 
 /// Why samples cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,11 +30,11 @@ pub(super) enum Fault {
 type Result<T> = std::result::Result<T, Fault>;
 
 /// Reads samples; `None` if the agent was not there.
-pub(super) fn read(snapshot: &Snapshot, own: &Own) -> Result<Option<Samples>> {
+pub(super) fn read(snapshot: &Snapshot, agent_objects: &AgentObjects) -> Result<Option<Samples>> {
     let Some(class) = agent_class(snapshot) else {
         return Ok(None);
     };
-    Reader { snapshot, class }.samples(own).map(Some)
+    Reader { snapshot, class }.samples(agent_objects).map(Some)
 }
 
 struct Reader<'a> {
@@ -43,7 +43,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn samples(&self, own: &Own) -> Result<Samples> {
+    fn samples(&self, agent_objects: &AgentObjects) -> Result<Samples> {
         let format = self.integer(statics::FORMAT)?;
         if format != i64::from(FORMAT) {
             return Err(Fault::Format(format));
@@ -60,7 +60,7 @@ impl Reader<'_> {
         };
         let (table, site_bytes) = self.table()?;
         let counters = self.counters()?;
-        let total = own.total(self.snapshot);
+        let total = agent_objects.total(self.snapshot);
         let mut agent = Agent {
             sampling: sampling(statics::INTERVAL, statics::RATE)?,
             first: sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE)?,
@@ -77,7 +77,7 @@ impl Reader<'_> {
                 ..Cost::default()
             },
         };
-        let mut found = Found::new(self.snapshot, &table);
+        let mut found = SampleBuilder::new(self.snapshot, &table);
         let mut references = BTreeSet::new();
         for name in [statics::SAMPLES, statics::CLASSES] {
             for chunk in self.elements(&self.inner(name)?) {
@@ -120,12 +120,12 @@ impl Reader<'_> {
         agent.last_uid = uids.max().unwrap_or(0).max(agent.counter(Counter::Uids));
         let totals = self.by_site::<2>(statics::TOTALS, &found.numbers)?;
         let totals = totals.into_iter().map(|[samples, bytes]| (samples, bytes));
-        // An agent of an earlier version does not tell.
+        // Agents of earlier versions lack this table.
         let allocated = match self.value(statics::ALLOCATED) {
             Ok(_) => self.by_site::<1>(statics::ALLOCATED, &found.numbers)?,
             Err(_) => Vec::new(),
         };
-        let Found {
+        let SampleBuilder {
             names,
             sites,
             unfinished,
@@ -228,7 +228,7 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// What the agent counted at each site that is used.
+    /// The agent's counts at each site that has a number in the model.
     fn by_site<const N: usize>(
         &self,
         name: &'static str,
@@ -262,7 +262,7 @@ impl Reader<'_> {
 
     fn collected(
         &self,
-        found: &mut Found<'_>,
+        found: &mut SampleBuilder<'_>,
         name: &'static str,
         died: &'static str,
     ) -> Result<Vec<Collected>> {
@@ -283,8 +283,8 @@ impl Reader<'_> {
     }
 }
 
-/// Samples on their way from fields to the model.
-struct Found<'a> {
+/// Builds samples of the model from the fields of the agent's objects.
+struct SampleBuilder<'a> {
     snapshot: &'a Snapshot,
     table: &'a SiteTable,
     names: NameTable,
@@ -307,7 +307,7 @@ const FIELDS: [&str; 8] = [
     fields::TIME,
 ];
 
-impl<'a> Found<'a> {
+impl<'a> SampleBuilder<'a> {
     fn new(snapshot: &'a Snapshot, table: &'a SiteTable) -> Self {
         Self {
             snapshot,
@@ -354,7 +354,7 @@ impl<'a> Found<'a> {
             let Some(object) = fields.referent else {
                 continue;
             };
-            // The agent was about to drop it when the dump was taken.
+            // The agent has made its sampling coarser and would have dropped this sample next.
             let is_kept = fields.is_class
                 || *sampling == agent.first
                 || sampling.keeps(&agent.first, fields.uid, fields.size);
@@ -373,7 +373,7 @@ impl<'a> Found<'a> {
                 }
                 _ if fields.is_class => continue,
                 _ => {
-                    // Taken by time, a sample stands for nothing but itself.
+                    // A sample that was taken by time stands for itself only.
                     let weight = sampling.weight(fields.size);
                     let weight = weight.unwrap_or_else(|| exact(1, fields.size));
                     (self.class(fields.kind), fields.size, weight)

@@ -1,17 +1,18 @@
-//! Allocation sites found in a dump: what the agent left there, or the stack traces that some
+//! Allocation sites found in a dump: samples that the agent left there, or the stack traces that some
 //! producers write with each object.
 //!
-//! Both give one model: live [`Sample`]s, each with its object, its site and what it stands for.
+//! Both give one model: live [`Sample`]s, each with its object, its site and its weight.
 
 mod agent;
-mod own;
+pub(crate) mod attribution;
+pub(crate) mod frames;
 mod sites;
 mod traces;
 
 use heapdiff_sites::{Counter, Sampling, Strategy, Weight};
 use hprof::{ObjectIndex, Snapshot};
 
-pub use own::{Own, is_agent_class};
+pub use crate::agent_objects::{AgentObjects, is_agent_class};
 pub use sites::{SiteId, Sites};
 
 const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \
@@ -34,9 +35,9 @@ pub struct Sample {
     pub thread: u32,
     /// When it was allocated, in milliseconds from the agent's start; 0 where that is unknown.
     pub time_ms: u32,
-    /// Whether it is a class, and the site defined it.
+    /// Whether the object is a class, and the site the stack that defined it.
     pub is_definition: bool,
-    /// What it stands for.
+    /// The objects and bytes that it stands for.
     pub weight: Weight,
 }
 
@@ -57,9 +58,9 @@ pub struct Collected {
     pub time_ms: u32,
     /// When the agent found it collected.
     pub died_ms: u32,
-    /// Whether it is of the last ones.
+    /// Whether it is one of the last that were collected.
     pub recent: bool,
-    /// Whether it is of the uniform choice of all.
+    /// Whether it is in the uniform choice of all that were collected.
     pub chosen: bool,
     /// As [`Sample::is_definition`].
     pub is_definition: bool,
@@ -74,12 +75,12 @@ pub enum Origin {
     Traces,
 }
 
-/// What the agent says of itself.
+/// The agent's settings and counters.
 #[derive(Clone, Debug)]
 pub struct Agent {
     /// How samples are chosen.
     pub sampling: Sampling,
-    /// How they were at first: the agent samples less once its table is full.
+    /// How samples were chosen at the start: the agent samples less once its table is full.
     pub first: Sampling,
     /// When it started, in milliseconds since 1970.
     pub started_ms: u64,
@@ -91,12 +92,12 @@ pub struct Agent {
     pub last_uid: u64,
     /// Its counters, each at its index.
     counters: Vec<u64>,
-    /// What its objects take in the heap.
+    /// The heap that its objects take.
     pub cost: Cost,
 }
 
 impl Agent {
-    /// What the agent counted.
+    /// The value of one of the agent's counters.
     #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(counter.index()).copied().unwrap_or(0)
@@ -108,7 +109,7 @@ impl Agent {
         self.counter(Counter::DroppedBytes)
     }
 
-    /// Why bytes by stack are not what they seem.
+    /// The sentence that says why bytes by stack are uncertain; `None` where they are not.
     fn doubts(&self) -> Option<String> {
         let mut doubts = Vec::new();
         if self.sampling.strategy == Strategy::Time {
@@ -142,20 +143,20 @@ impl Agent {
     }
 }
 
-/// What the agent costs the heap.
+/// The agent's objects in the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Its objects.
+    /// All of the agent's objects.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Bytes of the objects that stand for samples.
     pub sample_bytes: u64,
-    /// How many those are, dead ones included.
+    /// The number of those objects, with those whose sample is dead.
     pub samples: u64,
     /// Bytes of the site table.
     pub site_bytes: u64,
-    /// Stacks in it.
+    /// Stacks in the site table.
     pub sites: u64,
 }
 
@@ -166,8 +167,8 @@ pub struct Samples {
     pub origin: Origin,
     /// Samples whose object is reachable, in the order of their uids.
     pub live: Vec<Sample>,
-    /// Remembered samples whose object is gone: the last ones and a uniform choice of all, each
-    /// once, in the order of their uids.
+    /// Samples whose object was collected, as far as the agent remembers them: the last ones and a uniform
+    /// choice of all, each once, in the order of their uids.
     pub collected: Vec<Collected>,
     /// The stacks.
     pub sites: Sites,
@@ -184,13 +185,13 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Finds them; `None` where the dump has none. The second value says what is wrong with them.
+    /// The samples of a dump, `None` where it has none, and a sentence that says what is wrong with them.
     ///
-    /// Cost: a look at the dump's classes where there are none; else a walk over the pieces of the
-    /// file with samples, and some 100 bytes for each.
+    /// Cost: without samples a look at the dump's classes; else a walk over the pieces of the file with
+    /// samples, and some 100 bytes for each sample.
     #[must_use]
-    pub fn of(snapshot: &Snapshot, own: &Own) -> (Option<Self>, Option<String>) {
-        match agent::read(snapshot, own) {
+    pub fn of(snapshot: &Snapshot, agent_objects: &AgentObjects) -> (Option<Self>, Option<String>) {
+        match agent::read(snapshot, agent_objects) {
             Ok(Some(samples)) => {
                 let note = samples.agent().and_then(Agent::doubts);
                 (Some(samples), note)
@@ -203,7 +204,7 @@ impl Samples {
         }
     }
 
-    /// The agent, if samples are its.
+    /// The agent; `None` where the dump itself names the stacks.
     #[must_use]
     pub fn agent(&self) -> Option<&Agent> {
         match &self.origin {
@@ -245,7 +246,7 @@ impl NameTable {
     }
 }
 
-/// What an object that was certainly seen stands for: itself.
+/// The weight of an object that stands for itself only.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 const fn exact(objects: u64, bytes: u64) -> Weight {
     Weight {

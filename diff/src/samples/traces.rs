@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hprof::{ObjectIndex, Snapshot};
 
 use super::{NameTable, Origin, Sample, Samples, SiteId, Sites, exact};
-use crate::frames;
+use crate::samples::frames;
 
 /// Every reachable object with a stack trace is a sample that stands for itself.
 pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {

@@ -1,33 +1,33 @@
-//! What samples say of how long objects live where something accumulates.
+//! How long objects live at the place where something accumulates, as samples show.
 
 use std::collections::BTreeSet;
 
-use crate::attribution::Attribution;
 use crate::report::Stack;
+use crate::samples::attribution::Attribution;
 use crate::trie::{StepId, Trie};
 
-/// Samples that must stand behind a word on survival.
+/// The fewest samples on which a statement about survival is made.
 const ENOUGH: u64 = 50;
-/// Of a thousand, how many must live for "all of them".
+/// The fewest survivors, in thousandths, that count as "nothing goes".
 const ALL: u64 = 980;
 
-/// Samples at one place, in the first dump and in the last one of the same JVM.
+/// Samples at one place in the first dump and in the last dump of the same JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survival {
-    /// Those there in the first dump.
+    /// Samples there in the first dump.
     pub(crate) held: u64,
-    /// Those of them that are still there.
+    /// Samples of the first dump that are still there in the last.
     pub(crate) kept: u64,
-    /// Those there in the last dump.
+    /// Samples there in the last dump.
     pub(crate) live: u64,
-    /// When they were allocated, in quarters of the time up to the last one.
+    /// The last dump's samples by time of allocation, in quarters of the time up to the latest one.
     pub(crate) quarters: [u64; 4],
-    /// Of all samples taken at the stacks that allocated the growth, those alive, in thousandths.
+    /// The part, in thousandths, that is alive of all samples taken at the stacks that allocated the growth.
     pub(crate) permille: u64,
 }
 
 impl Survival {
-    /// Whether nothing that was put there has gone, over all the time that was watched.
+    /// Whether next to nothing that was put there has gone, in any part of the time between the dumps.
     pub(crate) fn is_total(&self) -> bool {
         self.held >= ENOUGH
             && self.live >= 2 * ENOUGH
@@ -36,7 +36,7 @@ impl Survival {
             && self.quarters.iter().all(|&q| q > 0)
     }
 
-    /// In words, where there are samples enough.
+    /// The sentence for a report; `None` where there are too few samples.
     pub(crate) fn sentence(&self) -> Option<String> {
         if self.held < ENOUGH {
             return None;
@@ -56,7 +56,7 @@ impl Survival {
 }
 
 impl Attribution {
-    /// Follows the samples of these steps from the first dump to this, the last one; `None` unless both
+    /// Follows the samples of these steps from the first dump to this one, the last; `None` unless both
     /// are of one JVM.
     pub(crate) fn survival(
         &self,

@@ -1,40 +1,40 @@
-//! Weak maps whose values keep their own keys.
+//! Weak maps whose values keep their own keys alive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hprof::{Content, ObjectIndex, Value};
 
 use super::Finding;
-use crate::case::Case;
+use crate::evidence::context::SuspectContext;
 use crate::size::grouped;
 
 const ENTRIES: usize = 64;
-/// Steps from a value on which its key is looked for, and objects.
+/// References followed from a value in search of its key, and objects visited in all searches.
 const DEPTH: usize = 6;
 const OBJECTS: usize = 1 << 13;
-/// Elements looked at of one array.
+/// Elements of one array that are followed.
 const ELEMENTS: u32 = 64;
 
-pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let table = case.held_via(|v| v == "java.util.WeakHashMap.table")?;
-    let at = case.steps.iter().position(|&s| s == table)?;
-    let is_entry = |&s: &_| case.class(s) == "java.util.WeakHashMap$Entry";
-    let content = case.candidate.content.iter().copied();
-    let entry = case.steps[at + 1..]
+pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
+    let table = context.held_via(|v| v == "java.util.WeakHashMap.table")?;
+    let at = context.steps.iter().position(|&s| s == table)?;
+    let is_entry = |&s: &_| context.class(s) == "java.util.WeakHashMap$Entry";
+    let content = context.candidate.content.iter().copied();
+    let entry = context.steps[at + 1..]
         .iter()
         .copied()
         .chain(content)
         .find(is_entry)?;
-    let entries = case.members(entry, ENTRIES);
-    let keys = case.field(&entries, "referent");
-    let values = case.field(&entries, "value");
-    // Where each value's own key is.
+    let entries = context.members(entry, ENTRIES);
+    let keys = context.field(&entries, "referent");
+    let values = context.field(&entries, "value");
+    // Each value with its key.
     let pairs: BTreeMap<ObjectIndex, ObjectIndex> = values
         .into_iter()
         .zip(keys)
         .filter_map(|(value, key)| Some((value?, key?)))
         .collect();
-    let hold = pairs_that_hold(case, &pairs);
+    let hold = pairs_that_hold(context, &pairs);
     if hold * 2 < pairs.len() || hold == 0 {
         return None;
     }
@@ -47,8 +47,11 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// How many values reach their own key by strong references.
-fn pairs_that_hold(case: &Case<'_>, pairs: &BTreeMap<ObjectIndex, ObjectIndex>) -> usize {
-    // All searches at once, level by level, so that what lies together is read together.
+fn pairs_that_hold(
+    context: &SuspectContext<'_>,
+    pairs: &BTreeMap<ObjectIndex, ObjectIndex>,
+) -> usize {
+    // All searches run level by level at once, so that adjacent objects are read together.
     let mut seen: BTreeSet<(ObjectIndex, ObjectIndex)> = BTreeSet::new();
     let mut level: Vec<(ObjectIndex, ObjectIndex)> = pairs.iter().map(|(&v, _)| (v, v)).collect();
     let mut hold: BTreeSet<ObjectIndex> = BTreeSet::new();
@@ -63,11 +66,11 @@ fn pairs_that_hold(case: &Case<'_>, pairs: &BTreeMap<ObjectIndex, ObjectIndex>) 
             break;
         }
         let objects: Vec<ObjectIndex> = level.iter().map(|l| l.1).collect();
-        let records = case.snapshot.read_all(&objects);
+        let records = context.snapshot.read_all(&objects);
         let mut next: Vec<(ObjectIndex, ObjectIndex)> = Vec::new();
         for (&(value, _), record) in level.iter().zip(records) {
             let Some(record) = record else { continue };
-            next.extend(strong(case, &record.content).map(|target| (value, target)));
+            next.extend(strong(context, &record.content).map(|target| (value, target)));
         }
         next.truncate(OBJECTS);
         level = next;
@@ -77,10 +80,10 @@ fn pairs_that_hold(case: &Case<'_>, pairs: &BTreeMap<ObjectIndex, ObjectIndex>) 
 
 /// What an object refers to strongly, classes excepted.
 fn strong<'a>(
-    case: &'a Case<'_>,
+    context: &'a SuspectContext<'_>,
     content: &'a Content<'_>,
 ) -> impl Iterator<Item = ObjectIndex> + 'a {
-    let classes = case.snapshot.classes();
+    let classes = context.snapshot.classes();
     let (fields, array) = match content {
         Content::Instance(fields) => (Some(fields), None),
         Content::Array(array) => (None, Some(array)),
@@ -96,5 +99,5 @@ fn strong<'a>(
         .filter_map(Value::object);
     fields
         .chain(elements)
-        .filter(|&o| case.snapshot.represents(o).is_none())
+        .filter(|&o| context.snapshot.represents(o).is_none())
 }

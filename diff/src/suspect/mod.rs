@@ -1,22 +1,25 @@
-//! A candidate as a report tells it: its path, its figures, its verdict and why.
+//! Suspects: a candidate as the report shows it, with path, figures, verdict and reasons.
 
-use crate::bounds;
-use crate::case::Case;
-use crate::detect;
-use crate::figures::grown;
+mod resolved_paths;
+mod shared_paths;
+
+use self::resolved_paths::ResolvedPaths;
+use crate::evidence::bounds;
+use crate::evidence::context::SuspectContext;
+use crate::evidence::detect;
+use crate::evidence::phrases::grown;
+use crate::evidence::survival::Survival;
+use crate::evidence::verdict::Evidence;
 use crate::growth::{self, Candidate, difference};
+use crate::names::Label;
 use crate::names::{self, LabelKind};
-use crate::partings::Filled;
 use crate::report::{Coverage, Growth, Suspect, Verdict};
-use crate::shared::Label;
 use crate::size::grouped;
-use crate::survival::Survival;
 use crate::trie::StepId;
-use crate::verdict::Evidence;
 
-/// A candidate's path and figures, and the class that declares its holder; not judged yet.
-pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
-    let (aligned, candidate) = (case.aligned, case.candidate);
+/// A suspect with path and figures but without a verdict, and the class that declares its holder.
+pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
+    let (aligned, candidate) = (context.aligned, context.candidate);
     let trie = aligned.last();
     let text = |name| trie.names.text(name).to_owned();
     let steps = trie.path(candidate.named);
@@ -24,7 +27,7 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
         .iter()
         .map(|&s| (text(trie[s].via), trie.names.kind(trie[s].via)))
         .collect();
-    // What a person wants begins at the nearest class whose static field holds it, or else at the
+    // The reported path begins at the nearest class whose static field holds the content, or else at the
     // root.
     let start = steps
         .iter()
@@ -35,38 +38,39 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
         (None, None) => text(trie[StepId::ROOT].via),
     };
     let mut reasons = vec![structure(candidate)];
-    reasons.extend(spread(case));
-    // How many ways lead to the class whose static field it is does not matter.
-    let mut partings: Vec<usize> = (0..steps.len())
+    reasons.extend(spread(context));
+    // Steps that several paths lead to. Those above the class with the static field do not matter.
+    let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
         .collect();
-    // That a virtual thread is a root tells how it was dumped, not what keeps it.
+    // That a virtual thread is a root is due to how dumps are written; what keeps it is looked up.
     let first = steps.first();
-    if first.is_some_and(|&s| case.is_kind(s, "java.lang.VirtualThread")) && !partings.contains(&0)
+    if first.is_some_and(|&s| context.is_kind(s, "java.lang.VirtualThread"))
+        && !shared_steps.contains(&0)
     {
-        partings.insert(0, 0);
+        shared_steps.insert(0, 0);
     }
-    let filled = Filled::new(case, &steps, &partings);
-    let begin = match (filled.at_static(), start) {
+    let resolved = ResolvedPaths::new(context, &steps, &shared_steps);
+    let begin = match (resolved.at_static(), start) {
         (Some((at, class)), _) => {
             root = format!("static {class}");
             at
         }
         (None, Some(class)) => class + 1,
-        (None, None) if filled.covers_root() => 0,
+        (None, None) if resolved.covers_root() => 0,
         (None, None) => 1.min(labels.len()),
     };
-    let path = filled.path(&labels, begin);
-    let down_to_head = filled.path(&aligned.labels(candidate), 0);
+    let path = resolved.path(&labels, begin);
+    let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    if let Some((parent, found)) = filled.ways() {
-        let ways = ways(case, parent, found);
+    if let Some((parent, found)) = resolved.ways() {
+        let ways = shared_holders(context, parent, found);
         reasons.extend(several(&ways));
         also_held_by = ways.into_iter().map(|w| w.name).collect();
         also_held_by.sort();
         also_held_by.dedup();
-    } else if !partings.is_empty() {
+    } else if !shared_steps.is_empty() {
         reasons.push("no single object holds them; several paths lead to each".to_owned());
     }
     let growth = Growth {
@@ -105,7 +109,7 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
         },
         detector: None,
         trend: (candidate.retained.len() > 2).then(|| candidate.trend.name().into()),
-        holders: holders(case),
+        holders: holders(context),
         also_held_by,
         off_heap_bytes: match off_heap.iter().any(|&b| b > 0) {
             true => off_heap,
@@ -116,22 +120,26 @@ pub(crate) fn of(case: &Case<'_>) -> (Suspect, String) {
     (suspect, holder_class)
 }
 
-/// Gives the verdict, and puts the sentences that say why before what was said of its structure.
-pub(crate) fn judge(case: &Case<'_>, suspect: &mut Suspect, survival: Option<Survival>) {
-    let candidate = case.candidate;
-    let finding = detect::find(case);
+/// Adds the verdict, and the sentences that say why, to a suspect.
+pub(crate) fn judge(
+    context: &SuspectContext<'_>,
+    suspect: &mut Suspect,
+    survival: Option<Survival>,
+) {
+    let candidate = context.candidate;
+    let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
     let evidence = Evidence {
         trend: candidate.trend,
         figures: &candidate.series,
         finding,
-        bound: bounds::of(case),
-        start: start(case),
+        bound: bounds::of(context),
+        start: start(context),
         survival,
     };
     suspect.verdict = evidence.verdict();
     let mut reasons = evidence.reasons();
-    // The cause first, then how it is held, then what speaks for the verdict.
+    // The order of sentences: the cause, how it is held, what speaks for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
     for &i in &candidate.elsewhere {
@@ -143,15 +151,15 @@ pub(crate) fn judge(case: &Case<'_>, suspect: &mut Suspect, survival: Option<Sur
     suspect.reasons = reasons;
 }
 
-/// Takes out suspects that are nothing but the collections (their nodes, keys and tables) through which
-/// several fields hold what a suspect before them says.
+/// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields
+/// hold an earlier suspect's objects; the earlier suspect's reasons mention them.
 pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
     let mut kept: Vec<Suspect> = Vec::new();
     for suspect in suspects.drain(..) {
         let holds = |of: &&mut Suspect| {
             let (own, all) = (suspect.growth, of.growth);
             let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
-            // One node for each, more or less.
+            // There is about one node for each object.
             let as_many = own.objects.abs_diff(all.objects) <= all.objects.unsigned_abs() / 8;
             let is_small = own.retained_bytes <= all.retained_bytes;
             let many = of.growth.objects > 1;
@@ -169,17 +177,17 @@ pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
     *suspects = kept;
 }
 
-/// What a program does when it starts: classes are loaded, and the tables that the runtime keeps of them
-/// grow.
-fn start(case: &Case<'_>) -> Option<String> {
-    let [first, .., last] = case.summaries else {
+/// The sentence for growth of the runtime's own tables while classes are loaded, as at a start; `None` for
+/// other growth.
+fn start(context: &SuspectContext<'_>) -> Option<String> {
+    let [first, .., last] = context.summaries else {
         return None;
     };
-    let (before, after) = (first.facts.classes, last.facts.classes);
-    let labels = case.aligned.labels(case.candidate);
+    let (before, after) = (first.stats.classes, last.stats.classes);
+    let labels = context.aligned.labels(context.candidate);
     let own = labels.iter().any(|l| growth::is_application(l.1));
     let is_table = |step: StepId| {
-        let class = case.class(step);
+        let class = context.class(step);
         let of_runtime = class.strip_prefix("class ").is_some_and(|c| {
             const PLACES: [&str; 8] = [
                 "java.lang.Class",
@@ -193,9 +201,9 @@ fn start(case: &Case<'_>) -> Option<String> {
             ];
             PLACES.iter().any(|p| c.starts_with(p))
         });
-        of_runtime || case.is_kind(step, "java.lang.ClassLoader")
+        of_runtime || context.is_kind(step, "java.lang.ClassLoader")
     };
-    let tables = case.steps.iter().any(|&s| is_table(s));
+    let tables = context.steps.iter().any(|&s| is_table(s));
     (!own && tables && after > before + before / 50).then(|| {
         format!(
             "{} classes were loaded between the dumps, and the runtime's own tables grow with them",
@@ -204,31 +212,35 @@ fn start(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// A way to objects that several paths lead to.
-struct Way {
-    /// The field that stands for it.
+/// One of several fields that hold the same objects.
+struct SharedHolder {
+    /// The field's name.
     name: String,
-    /// Whether what lies on it grew.
+    /// Whether the objects on the path from it grew.
     grew: bool,
 }
 
-/// What leads to shared objects below a step.
-fn ways(case: &Case<'_>, parent: StepId, found: &[Vec<Label>]) -> Vec<Way> {
-    // Ways through nothing but the inside of one collection (both ends of a linked list) are one.
-    let way = |path: &Vec<Label>| {
-        let is_told = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
-        path.iter().find(|l| is_told(l))?;
-        Some(Way {
+/// The fields on the paths that lead to shared objects below a step.
+fn shared_holders(
+    context: &SuspectContext<'_>,
+    parent: StepId,
+    found: &[Vec<Label>],
+) -> Vec<SharedHolder> {
+    // Paths inside one collection (from both ends of a linked list) name no field and are skipped.
+    let holder = |path: &Vec<Label>| {
+        let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
+        path.iter().find(|l| is_named(l))?;
+        Some(SharedHolder {
             name: growth::holder(path)?,
-            grew: grew(case, parent, path),
+            grew: grew(context, parent, path),
         })
     };
-    found.iter().filter_map(way).collect()
+    found.iter().filter_map(holder).collect()
 }
 
-/// Whether there are more or larger objects on a way down from a step.
-fn grew(case: &Case<'_>, parent: StepId, path: &[Label]) -> bool {
-    let trie = case.trie();
+/// Whether the objects on a path down from a step grew in number or size.
+fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
+    let trie = context.trie();
     let is_static = |kind| {
         matches!(
             kind,
@@ -236,12 +248,12 @@ fn grew(case: &Case<'_>, parent: StepId, path: &[Label]) -> bool {
         )
     };
     let larger = |step: StepId| {
-        let shallow = case.aligned.figures(step, |s| s.shallow_bytes);
+        let shallow = context.aligned.figures(step, |s| s.shallow_bytes);
         difference(&shallow) > 0
     };
     let mut level = vec![parent];
     for (i, (text, kind)) in path.iter().enumerate() {
-        let is_this = |s: &StepId| case.via(*s) == text;
+        let is_this = |s: &StepId| context.via(*s) == text;
         // A static field is found wherever its class hangs.
         level = match i == 0 && is_static(*kind) {
             true => (1..trie.len() as u32).map(StepId).filter(is_this).collect(),
@@ -257,7 +269,8 @@ fn grew(case: &Case<'_>, parent: StepId, path: &[Label]) -> bool {
     false
 }
 
-fn several(ways: &[Way]) -> Option<String> {
+/// The sentence that names several holders of the same objects, and which of them grew.
+fn several(ways: &[SharedHolder]) -> Option<String> {
     let mut names: Vec<&str> = ways.iter().map(|w| &*w.name).collect();
     let mut seen: Vec<&str> = Vec::new();
     names.retain(|n| {
@@ -283,48 +296,48 @@ fn several(ways: &[Way]) -> Option<String> {
     })
 }
 
-/// Objects among which the growth is spread.
-fn holders(case: &Case<'_>) -> u64 {
-    let trie = case.trie();
-    let step = spread_over(case);
+/// The number of objects among which the growth is spread.
+fn holders(context: &SuspectContext<'_>) -> u64 {
+    let trie = context.trie();
+    let step = spread_over(context);
     match step {
         StepId::ROOT => 1,
         step => trie[step].objects.max(1),
     }
 }
 
-/// The step whose objects share the growth.
-fn spread_over(case: &Case<'_>) -> StepId {
-    match case.candidate.in_place {
-        true => case.candidate.content[0],
-        false => case.candidate.at,
+/// The step among whose objects the growth is spread.
+fn spread_over(context: &SuspectContext<'_>) -> StepId {
+    match context.candidate.in_place {
+        true => context.candidate.content[0],
+        false => context.candidate.at,
     }
 }
 
-/// How growth is spread over many holders, if it is.
-fn spread(case: &Case<'_>) -> Option<String> {
+/// The sentence that says how growth is spread over many holders; `None` for few.
+fn spread(context: &SuspectContext<'_>) -> Option<String> {
     const MANY: u64 = 8;
     const LOOKED_AT: usize = 1 << 12;
-    let trie = case.trie();
-    let at = spread_over(case);
+    let trie = context.trie();
+    let at = spread_over(context);
     let (before, count) = match at {
         StepId::ROOT => (0, 1),
-        at => case.ends(at),
+        at => context.ends(at),
     };
     if count < MANY {
         return None;
     }
-    // Rather the list than its array.
+    // A list says more than its array.
     let of = trie
         .above(at)
-        .find(|&s| s == StepId::ROOT || !case.class(s).ends_with("[]"))
+        .find(|&s| s == StepId::ROOT || !context.class(s).ends_with("[]"))
         .filter(|&s| s != StepId::ROOT)
         .unwrap_or(at);
-    let class = case.class(of);
-    let members = case.members(at, LOOKED_AT);
+    let class = context.class(of);
+    let members = context.members(at, LOOKED_AT);
     let sizes = members
         .iter()
-        .filter_map(|&m| case.snapshot.retained_bytes(m));
+        .filter_map(|&m| context.snapshot.retained_bytes(m));
     let (all, largest) = sizes.fold((0_u64, 0_u64), |(sum, max), s| (sum + s, max.max(s)));
     if largest > all / 2 {
         return Some(format!(
@@ -332,7 +345,7 @@ fn spread(case: &Case<'_>) -> Option<String> {
             grouped(count)
         ));
     }
-    let [first, .., last] = &case.candidate.retained[..] else {
+    let [first, .., last] = &context.candidate.retained[..] else {
         return None;
     };
     let mean = |bytes: u64, n: u64| bytes.checked_div(n).unwrap_or(0);
@@ -344,7 +357,7 @@ fn spread(case: &Case<'_>) -> Option<String> {
     ))
 }
 
-/// What grew, as to its structure.
+/// The sentence that says whether objects were added or grew in place.
 fn structure(candidate: &Candidate) -> String {
     match candidate.in_place {
         true => "it grew in place: the same number of objects, each larger".to_owned(),

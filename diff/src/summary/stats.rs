@@ -1,44 +1,44 @@
-//! What a summary keeps of a dump besides its trie: small figures that need the dump to be open.
+//! Small figures of a dump that a summary keeps besides the trie, because the dump must be open for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hprof::{ClassIndex, Holders, ObjectIndex, Snapshot};
 
-use crate::locate::Locator;
 use crate::names;
+use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
 /// Objects read in one go.
 const BATCH: usize = 1 << 16;
 
-/// Facts of one dump.
+/// Figures of one dump besides its class totals and its trie.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct DumpStats {
     /// Reachable class objects.
     pub(crate) classes: u64,
-    /// By how many loaders each class is defined, of those that more than one defines. Hidden and
-    /// generated classes, of which one loader may have many, are not counted.
+    /// The number of loaders that define a class, for classes that more than one loader defines. Hidden and
+    /// generated classes are not counted: one loader may have many of them.
     pub(crate) defined_by: BTreeMap<String, u64>,
-    /// Memory outside of the heap that direct buffers own, by the deepest step that the buffer is in.
+    /// Memory outside of the heap that direct buffers own, by the deepest step that holds the buffer.
     pub(crate) off_heap: BTreeMap<StepId, OffHeap>,
 }
 
 /// Direct buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OffHeap {
-    /// How many.
+    /// The number of buffers.
     pub(crate) buffers: u64,
-    /// Their capacities together.
+    /// Their capacities together, in bytes.
     pub(crate) bytes: u64,
 }
 
-impl Facts {
-    /// Collects them.
+impl DumpStats {
+    /// Collects the figures of an open dump.
     ///
     /// Cost: a look at each class; where there are direct buffers, one at each object's class and a
     /// walk over the pieces of the file that hold a buffer.
     pub(crate) fn new(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> Self {
-        let mut facts = Self {
+        let mut stats = Self {
             off_heap: off_heap(snapshot, holders, trie),
             ..Self::default()
         };
@@ -48,7 +48,7 @@ impl Facts {
             if !snapshot.tree().is_reachable(ObjectIndex(i.0)) {
                 continue;
             }
-            facts.classes += 1;
+            stats.classes += 1;
             let counts = !class.loader.is_null() && !names::is_generated(&class.name);
             if counts && class.element.is_none() {
                 loaders
@@ -58,19 +58,19 @@ impl Facts {
             }
         }
         let several = loaders.into_iter().filter(|(_, l)| l.len() > 1);
-        facts.defined_by = several
+        stats.defined_by = several
             .map(|(name, l)| (name.to_owned(), l.len() as u64))
             .collect();
-        facts
+        stats
     }
 
-    /// By how many loaders a class is defined.
+    /// The number of loaders that define a class.
     pub(crate) fn loaders_of(&self, class: &str) -> u64 {
         self.defined_by.get(class).copied().unwrap_or(1)
     }
 }
 
-/// Classes of buffers outside of the heap.
+/// The class of direct buffers and its subclasses.
 pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
     let classes = snapshot.classes();
     let Some(&direct) = classes.by_name("java.nio.DirectByteBuffer").first() else {
@@ -83,7 +83,7 @@ pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
         .collect()
 }
 
-/// Buffers that own their memory have a cleaner; slices and duplicates of them do not.
+/// The direct buffers that own their memory, by step. They have a cleaner; slices and duplicates do not.
 fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
     let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
     let classes = direct_buffer_classes(snapshot);

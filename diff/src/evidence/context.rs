@@ -1,26 +1,26 @@
-//! Something that grows, with what is needed to ask why: the dumps' summaries and the last dump, open.
+//! A candidate with all that evidence is drawn from: the summaries of all dumps, and the last dump, open.
 
 use hprof::{ClassIndex, Node, ObjectIndex, Record, Snapshot, Value};
 
-use crate::facts::OffHeap;
 use crate::growth::{Aligned, Candidate};
 use crate::summary::Summary;
+use crate::summary::stats::OffHeap;
 use crate::trie::{StepId, Trie};
 
-/// Objects gathered on each level on the way down to the members of a step.
-const GATHERED: usize = 1 << 14;
+/// Objects collected on each level on the way down to the members of a step.
+const MEMBERS_PER_LEVEL: usize = 1 << 14;
 
-/// A candidate in its surroundings.
-pub(crate) struct Case<'a> {
+/// A candidate, the dumps that show it growing, and the steps that lead to it.
+pub(crate) struct SuspectContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) summaries: &'a [Summary],
     pub(crate) aligned: &'a Aligned<'a>,
     pub(crate) candidate: &'a Candidate,
-    /// From below the root down to what is named.
+    /// The steps from below the root down to the one that the report names.
     pub(crate) steps: Vec<StepId>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> SuspectContext<'a> {
     pub(crate) fn new(
         snapshot: &'a Snapshot,
         summaries: &'a [Summary],
@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         self.aligned.figures(step, |s| s.objects)
     }
 
-    /// First and last of a step's numbers of objects.
+    /// Objects of a step in the first dump and in the last.
     pub(crate) fn ends(&self, step: StepId) -> (u64, u64) {
         let all = self.objects(step);
         match (all.first(), all.last()) {
@@ -113,20 +113,20 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The innermost step through a field of the application's, counted from the root down to the head
-    /// of what grows.
+    /// The innermost step that is held through a field of an application class, on the way from the root
+    /// down to the head of what grows.
     pub(crate) fn own_field(&self) -> Option<StepId> {
         self.aligned.own_field(self.candidate)
     }
 
-    /// Some objects of a step, those with the smallest numbers of what is found: they were allocated
-    /// together and lie together in the file.
+    /// Up to `limit` objects of a step, those with the lowest numbers among the ones found. Such objects
+    /// were allocated together and are adjacent in the file, so reading them is cheap.
     ///
-    /// Cost: looks at some ten thousand objects of the dominator tree, in memory.
+    /// Cost: visits some ten thousand objects of the dominator tree, in memory.
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
         let trie = self.trie();
         let path = trie.path(step);
-        // Where all objects of a step are known, it goes down from there.
+        // The search starts at the lowest step of which all objects are known.
         let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
         let from = path.iter().rposition(known);
         let mut objects: Vec<ObjectIndex> = match from {
@@ -142,7 +142,7 @@ impl<'a> Case<'a> {
         if objects.is_empty() {
             objects.clone_from(&trie[step].samples);
         }
-        // A chain is one step, of which only the heads were found.
+        // A chain is one step, and so far only its heads were found.
         if objects.len() < limit {
             objects = self.chained(objects, self.class_index(step));
         }
@@ -152,15 +152,15 @@ impl<'a> Case<'a> {
         objects
     }
 
-    /// Objects of a class that these dominate.
+    /// Objects of a class that these objects dominate immediately.
     fn below(&self, objects: &[ObjectIndex], class: Option<ClassIndex>) -> Vec<ObjectIndex> {
         let tree = self.snapshot.tree();
         let nodes = objects.iter().filter_map(|&o| tree.node(o));
         let below = nodes.flat_map(|n| self.children(n));
         let mut found: Vec<ObjectIndex> = below
-            .take(8 * GATHERED)
+            .take(8 * MEMBERS_PER_LEVEL)
             .filter(|&o| self.snapshot.class_of(o) == class)
-            .take(GATHERED)
+            .take(MEMBERS_PER_LEVEL)
             .collect();
         found.sort_unstable();
         found
@@ -178,7 +178,7 @@ impl<'a> Case<'a> {
         class: Option<ClassIndex>,
     ) -> Vec<ObjectIndex> {
         let mut at = 0;
-        while at < objects.len() && objects.len() < GATHERED {
+        while at < objects.len() && objects.len() < MEMBERS_PER_LEVEL {
             let next = self.below(&objects[at..=at], class);
             objects.extend(next);
             at += 1;
@@ -186,7 +186,7 @@ impl<'a> Case<'a> {
         objects
     }
 
-    /// Reads objects.
+    /// Reads objects; those that cannot be read are left out.
     pub(crate) fn read(&self, objects: &[ObjectIndex]) -> Vec<Record<'a>> {
         self.snapshot
             .read_all(objects)

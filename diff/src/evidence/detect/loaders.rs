@@ -1,50 +1,54 @@
 //! Class loaders of former deployments that something keeps.
 
 use super::Finding;
-use crate::case::Case;
-use crate::figures::changed;
+use crate::evidence::context::SuspectContext;
+use crate::evidence::phrases::changed;
 use crate::growth;
-use crate::shared::Label;
+use crate::names::Label;
 
-/// So many more loaders of one class are no coincidence.
+/// From this many additional loaders of one class on, the leak is certain.
 const SEVERAL: u64 = 3;
 
-pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let trie = case.trie();
-    let [before, .., after] = case.summaries else {
+pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
+    let trie = context.trie();
+    let [before, .., after] = context.summaries else {
         return None;
     };
     let more = |class: &str| {
         let (then, now) = (
-            before.facts.loaders_of(class),
-            after.facts.loaders_of(class),
+            before.stats.loaders_of(class),
+            after.stats.loaders_of(class),
         );
         now.saturating_sub(then)
     };
-    let content = case.candidate.content.iter().chain(&case.candidate.beside);
-    let steps = || case.steps.iter().chain(content.clone()).copied();
+    let content = context
+        .candidate
+        .content
+        .iter()
+        .chain(&context.candidate.beside);
+    let steps = || context.steps.iter().chain(content.clone()).copied();
     let grows = |step| {
-        let (first, last) = case.ends(step);
+        let (first, last) = context.ends(step);
         last > first
     };
-    // The loaders themselves, or instances of a class that many of them define.
-    let loader = steps().find(|&s| grows(s) && case.is_kind(s, "java.lang.ClassLoader"));
-    let instance = || steps().find(|&s| grows(s) && more(case.class(s)) >= SEVERAL);
+    // The step of the loaders themselves, or of instances of a class that many loaders define.
+    let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
+    let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;
-    let (first, last) = case.ends(step);
-    let class = case.class(step);
-    let duplicates = after.facts.defined_by.iter();
+    let (first, last) = context.ends(step);
+    let class = context.class(step);
+    let duplicates = after.stats.defined_by.iter();
     let most = match loader {
         Some(_) => duplicates
             .map(|(name, &now)| (more(name), &**name, now))
             .filter(|d| d.0 > 0)
             .max_by_key(|&(grown, name, _)| (grown, std::cmp::Reverse(name))),
-        None => Some((more(class), class, after.facts.loaders_of(class))),
+        None => Some((more(class), class, after.stats.loaders_of(class))),
     };
     let pin: Vec<Label> = trie
         .path(step)
         .into_iter()
-        .map(|s| (case.via(s).to_owned(), trie.names.kind(trie[s].via)))
+        .map(|s| (context.via(s).to_owned(), trie.names.kind(trie[s].via)))
         .collect();
     let pin = growth::holder(&pin).or_else(|| pin.last().map(|l| l.0.clone()));
     let pinned = pin.map(|via| format!("the loaders are pinned by {via}"));

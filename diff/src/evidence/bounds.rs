@@ -1,50 +1,50 @@
-//! What keeps a collection from growing for ever: references that the JVM may clear, and bounds that
+//! Reasons why a collection will not grow for ever: references that the JVM may clear, and bounds that
 //! the objects themselves state.
 
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
-use crate::case::Case;
+use crate::evidence::context::SuspectContext;
 use crate::names;
 use crate::size::grouped;
 use crate::trie::StepId;
 
-/// A bound so many times above what is held is none that matters.
+/// A bound more than this many times above the number of held objects is ignored.
 const FAR: u64 = 64;
-/// Numbers below this are rarely bounds of a collection that grows.
+/// Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
-/// Objects of one holder that are asked for their bound.
+/// Objects of one step whose fields are read for a bound.
 const LOOKED_AT: usize = 4;
 
-/// Why it will not grow for ever, in a sentence.
-pub(crate) fn of(case: &Case<'_>) -> Option<String> {
-    soft(case)
-        .or_else(|| weak(case))
-        .or_else(|| slack(case))
-        .or_else(|| eldest(case))
-        .or_else(|| library(case))
-        .or_else(|| stated(case))
+/// The sentence that says why it will not grow for ever; `None` where nothing bounds it.
+pub(crate) fn of(context: &SuspectContext<'_>) -> Option<String> {
+    soft(context)
+        .or_else(|| weak(context))
+        .or_else(|| slack(context))
+        .or_else(|| eldest(context))
+        .or_else(|| library(context))
+        .or_else(|| stated(context))
 }
 
-fn reference(case: &Case<'_>, step: StepId) -> Option<Reference> {
-    let class = case.class_index(step)?;
-    Some(case.snapshot.classes()[class].reference)
+fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
+    let class = context.class_index(step)?;
+    Some(context.snapshot.classes()[class].reference)
 }
 
-/// Soft references above what is named, whose referents it is.
-fn soft(case: &Case<'_>) -> Option<String> {
-    let step = case.steps.windows(2).find(|w| {
-        reference(case, w[0]) == Some(Reference::Soft)
-            && case.via(w[1]) == "java.lang.ref.Reference.referent"
+/// What is named is the referent of soft references.
+fn soft(context: &SuspectContext<'_>) -> Option<String> {
+    let step = context.steps.windows(2).find(|w| {
+        reference(context, w[0]) == Some(Reference::Soft)
+            && context.via(w[1]) == "java.lang.ref.Reference.referent"
     })?;
     Some(format!(
         "held by soft references only ({}): the JVM clears them before memory runs out",
-        case.class(step[0])
+        context.class(step[0])
     ))
 }
 
-/// Weak maps, and tables of weak references that are not cleared: their objects live elsewhere.
-fn weak(case: &Case<'_>) -> Option<String> {
-    if case
+/// It is the content of a weak map, or weak references whose referents other paths keep alive.
+fn weak(context: &SuspectContext<'_>) -> Option<String> {
+    if context
         .held_via(|v| v == "java.util.WeakHashMap.table")
         .is_some()
     {
@@ -53,34 +53,34 @@ fn weak(case: &Case<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
-    // Not those that hold something besides, as the entries of thread locals do.
-    let step = case.candidate.named;
-    if reference(case, step) != Some(Reference::Weak) {
+    // Subclasses that hold something besides (entries of thread locals) are not named, so they do not match.
+    let step = context.candidate.named;
+    if reference(context, step) != Some(Reference::Weak) {
         return None;
     }
-    let some = case.members(step, 64);
-    let referents = case.field(&some, "referent");
+    let some = context.members(step, 64);
+    let referents = context.field(&some, "referent");
     let alive = referents.iter().flatten().count();
-    // Of cleared ones the tables and entries stay, and those grow.
+    // Where most are cleared, the tables and entries that stay are what grows.
     (alive * 2 > some.len()).then(|| {
         format!(
             "what it holds are weak references ({}), which keep nothing alive",
-            case.class(step)
+            context.class(step)
         )
     })
 }
 
-/// Arrays of references that grew with what they held at one time: they do not shrink.
-fn slack(case: &Case<'_>) -> Option<String> {
-    /// Elements looked at.
+/// It is a mostly empty array of references, which keeps the size that it once needed.
+fn slack(context: &SuspectContext<'_>) -> Option<String> {
+    /// Elements of each array that are read.
     const ELEMENTS: u32 = 1 << 20;
-    let candidate = case.candidate;
-    if !candidate.in_place || !case.class(candidate.named).ends_with("[]") {
+    let candidate = context.candidate;
+    if !candidate.in_place || !context.class(candidate.named).ends_with("[]") {
         return None;
     }
-    let some = case.members(candidate.named, LOOKED_AT);
+    let some = context.members(candidate.named, LOOKED_AT);
     let (mut slots, mut used) = (0_u64, 0_u64);
-    for record in case.read(&some) {
+    for record in context.read(&some) {
         if let Content::Array(array) = &record.content
             && array.kind == Kind::Object
         {
@@ -98,21 +98,21 @@ fn slack(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// Application classes that extend `LinkedHashMap`, as maps do that remove their eldest entry.
-fn eldest(case: &Case<'_>) -> Option<String> {
-    let above = case.trie().path(case.candidate.at);
+/// It is in an application's subclass of `LinkedHashMap`, as maps are that remove their eldest entry.
+fn eldest(context: &SuspectContext<'_>) -> Option<String> {
+    let above = context.trie().path(context.candidate.at);
     let step = above.into_iter().find(|&s| {
-        !names::is_runtime_name(case.class(s)) && case.is_kind(s, "java.util.LinkedHashMap")
+        !names::is_runtime_name(context.class(s)) && context.is_kind(s, "java.util.LinkedHashMap")
     })?;
     Some(format!(
         "{} extends LinkedHashMap, as maps do that remove their eldest entry when they are full",
-        case.class(step)
+        context.class(step)
     ))
 }
 
-/// Caches and pools of well-known libraries, as far as their objects say that they have a bound.
-fn library(case: &Case<'_>) -> Option<String> {
-    // Class and the field that has a bound; where it is negative, there is none.
+/// It is in a cache or pool of a well-known library whose objects say that they are bounded.
+fn library(context: &SuspectContext<'_>) -> Option<String> {
+    // The class, and the field that holds the bound; a negative value means that there is no bound.
     const BOUNDED: [(&str, Option<&str>); 9] = [
         ("com.google.common.cache.LocalCache", Some("maxWeight")),
         ("com.github.benmanes.caffeine.cache.BoundedLocalCache", None),
@@ -130,38 +130,39 @@ fn library(case: &Case<'_>) -> Option<String> {
         ("io.netty.buffer.PoolArena", None),
         ("java.util.concurrent.ArrayBlockingQueue", None),
     ];
-    let classes = case.snapshot.classes();
-    let above = case.trie().path(case.candidate.at);
+    let classes = context.snapshot.classes();
+    let above = context.trie().path(context.candidate.at);
     above.into_iter().rev().find_map(|step| {
-        let class = case.class_index(step)?;
+        let class = context.class_index(step)?;
         let bounded = |name: &str| {
             let known = classes.by_name(name);
             known.iter().any(|&k| classes.is_subclass(class, k))
         };
         let (_, field) = BOUNDED.iter().find(|(name, _)| bounded(name))?;
-        let name = case.class(step);
+        let name = context.class(step);
         let Some(field) = field else {
             return Some(format!("{name} has a bound"));
         };
-        let one = case.trie()[step].samples.first().copied()?;
-        let bound = (*case.number(&[one], field).first()?)?;
+        let one = context.trie()[step].samples.first().copied()?;
+        let bound = (*context.number(&[one], field).first()?)?;
         let bound = u64::try_from(bound).ok().filter(|&b| b < i64::MAX as u64)?;
         Some(format!("{name} has a bound: {field} is {}", grouped(bound)))
     })
 }
 
-/// A bound in a field of the object that has the holding field, of its class, or of the collection.
-fn stated(case: &Case<'_>) -> Option<String> {
-    let trie = case.trie();
-    let path = trie.path(case.candidate.at);
-    let field = case.own_field()?;
-    // From the object above the field down to the collection.
+/// A field states a bound: one of the object that declares the holding field, of its class, or of the
+/// collection.
+fn stated(context: &SuspectContext<'_>) -> Option<String> {
+    let trie = context.trie();
+    let path = trie.path(context.candidate.at);
+    let field = context.own_field()?;
+    // The owner of the field, then the steps down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
-    let holders: u64 = trie[case.candidate.at].objects.max(1);
-    let held = case.ends(case.candidate.content[0]).1 / holders;
-    // What grew by in the last step, while it may be near its bound: `maxActive` can be the most that there
-    // have been so far, which is just what there are now.
-    let late = match case.candidate.objects[..] {
+    let holders: u64 = trie[context.candidate.at].objects.max(1);
+    let held = context.ends(context.candidate.content[0]).1 / holders;
+    // A field such as `maxActive` may be a high-water mark rather than a bound: then it is about equal to
+    // the number held now, although many were added since the dump before.
+    let late = match context.candidate.objects[..] {
         [.., before, last] => last.saturating_sub(before) / holders,
         _ => 0,
     };
@@ -172,9 +173,9 @@ fn stated(case: &Case<'_>) -> Option<String> {
         .chain(path[at..].iter().copied())
         .find_map(|step| {
             let &sample = trie[step].samples.first()?;
-            let (name, bound) = match case.snapshot.represents(sample) {
-                Some(class) => static_bound(case, class, held),
-                None => own_bound(case, step, held),
+            let (name, bound) = match context.snapshot.represents(sample) {
+                Some(class) => static_bound(context, class, held),
+                None => own_bound(context, step, held),
             }
             .filter(|&(_, bound)| !is_mark(bound))?;
             let full = match bound {
@@ -202,38 +203,42 @@ fn fits(value: Option<Value>, held: u64) -> Option<u64> {
     (value >= held && value >= LEAST && value <= held.saturating_mul(FAR)).then_some(value)
 }
 
-/// Of static fields of a class.
-fn static_bound(case: &Case<'_>, class: ClassIndex, held: u64) -> Option<(String, u64)> {
-    let of = &case.snapshot.classes()[class];
-    if names::is_runtime(case.snapshot, class) {
+/// The first static field of a class that states a bound which fits.
+fn static_bound(
+    context: &SuspectContext<'_>,
+    class: ClassIndex,
+    held: u64,
+) -> Option<(String, u64)> {
+    let of = &context.snapshot.classes()[class];
+    if names::is_runtime(context.snapshot, class) {
         return None;
     }
     of.statics
         .iter()
         .filter(|f| is_bound(&f.name))
         .find_map(|f| {
-            let bound = fits(case.snapshot.static_value(class, &f.name), held)?;
+            let bound = fits(context.snapshot.static_value(class, &f.name), held)?;
             Some((format!("{}.{}", of.name, f.name), bound))
         })
 }
 
-/// Of the fields of the objects of a step, and then of their class.
-fn own_bound(case: &Case<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
-    let class = case.class_index(step)?;
-    let classes = case.snapshot.classes();
-    let some: Vec<ObjectIndex> = case.members(step, LOOKED_AT);
+/// A bound in an instance field of a step's objects, or else in a static field of their class.
+fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
+    let class = context.class_index(step)?;
+    let classes = context.snapshot.classes();
+    let some: Vec<ObjectIndex> = context.members(step, LOOKED_AT);
     let fields = classes.chain(class).flat_map(|c| {
-        let runtime = names::is_runtime(case.snapshot, c);
+        let runtime = names::is_runtime(context.snapshot, c);
         let fields = classes[c].fields.iter();
         let own = move |name: &str| match runtime {
-            // Of the runtime's classes only those that refuse what is too much.
+            // Of the runtime's classes only blocking queues have a capacity that they enforce.
             true => name == "capacity" && classes[c].name.contains("Blocking"),
             false => is_bound(name),
         };
         fields.filter(move |f| own(&f.name)).map(move |f| (c, f))
     });
     let own = fields.into_iter().find_map(|(c, field)| {
-        let values = case.number(&some, &field.name);
+        let values = context.number(&some, &field.name);
         let bounds = values
             .into_iter()
             .map(|v| fits(v.map(Value::Long), held))
@@ -241,5 +246,5 @@ fn own_bound(case: &Case<'_>, step: StepId, held: u64) -> Option<(String, u64)> 
         let bound = bounds.into_iter().max()?;
         Some((format!("{}.{}", classes[c].name, field.name), bound))
     });
-    own.or_else(|| static_bound(case, class, held))
+    own.or_else(|| static_bound(context, class, held))
 }

@@ -5,6 +5,8 @@
 //! Chains of one label (linked lists, tree nodes) fold into one step, branches too small to matter
 //! are pooled, and only the steps that are large are looked into.
 
+pub(crate) mod locate;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use hprof::{ClassIndex, Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
@@ -12,7 +14,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::names::{self, LabelKind, Name, Names};
-use crate::samples::Own;
+use crate::samples::AgentObjects;
 
 /// A step's number in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -26,13 +28,13 @@ impl StepId {
 /// Objects of one class that are held in the same way.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// How they are held.
+    /// The label of how they are held.
     pub via: Name,
     /// Their class; `class C` for the class object of `C`.
     pub class: Name,
     /// The step above.
     pub parent: StepId,
-    /// How many.
+    /// The number of objects.
     pub objects: u64,
     /// Their shallow sizes together.
     pub shallow_bytes: u64,
@@ -40,9 +42,9 @@ pub struct Step {
     pub retained_bytes: u64,
     /// The steps below, small ones excepted.
     pub children: Vec<StepId>,
-    /// Some of the objects, those that retain most.
+    /// The objects that retain most, at most four.
     pub samples: Vec<ObjectIndex>,
-    /// The class of the objects; of several classes of one name, one.
+    /// The class of the objects; one of them where several classes have the name.
     of: Option<ClassIndex>,
     /// Whether a longer chain folds back through this step.
     cyclic: bool,
@@ -65,15 +67,15 @@ impl std::ops::Index<StepId> for Trie {
 
 /// Steps that retain less than this part of the reachable bytes are not looked into.
 const EXPAND_PART: u64 = 20_000;
-/// But at least this many bytes.
+/// Steps that retain less than this are not looked into in any heap.
 const EXPAND_BYTES: u64 = 2 << 10;
 /// Steps that retain less than this part of what is looked into are pooled.
 const KEEP_PART: u64 = 8;
-/// Objects kept of each step, to trace their paths later.
+/// Objects kept of each step, whose paths can be traced later.
 const SAMPLES: usize = 4;
-/// How far up a chain of application classes is looked for to fold into.
+/// Steps upwards that are searched for one to fold into: the longest cycle of classes in a chain.
 const LONGEST_PERIOD: usize = 6;
-/// Nodes that one task looks at.
+/// Nodes in one parallel task.
 const CHUNK: usize = 1 << 12;
 
 impl Trie {
@@ -81,13 +83,13 @@ impl Trie {
     ///
     /// Cost: visits the children of every node in a step that is large, in parallel.
     #[must_use]
-    pub fn new(snapshot: &Snapshot, holders: &Holders, own: &Own) -> Self {
+    pub fn new(snapshot: &Snapshot, holders: &Holders, agent_objects: &AgentObjects) -> Self {
         let reachable = snapshot.tree().retained_bytes(Node::ROOT);
-        let reachable = reachable.saturating_sub(own.reachable(snapshot).bytes);
+        let reachable = reachable.saturating_sub(agent_objects.reachable(snapshot).bytes);
         let mut builder = Builder {
             snapshot,
             holders,
-            own,
+            agent_objects,
             trie: Self {
                 steps: Vec::new(),
                 names: Names::default(),
@@ -137,7 +139,7 @@ impl Trie {
 
     /// The step that a label repeats: the one above when it has the same class (a linked list, a
     /// tree), or one a few steps up that is of an application class and held in the same way.
-    /// Without `via`, the label of no step, only the first can be.
+    /// `via` is `None` for a label that no step has; then only the step above can match.
     pub(crate) fn folds_into(
         &self,
         above: StepId,
@@ -189,15 +191,15 @@ impl Trie {
     }
 }
 
-/// Nodes of a step whose children have not been looked at.
+/// Nodes of a step whose children have not been visited yet.
 #[derive(Debug, Default)]
 struct Pending {
     fresh: Vec<Node>,
-    /// Those inside a subtree that the step already has: a chain folded back to it.
+    /// Nodes inside a subtree that the step already counts: a chain folded back to it.
     nested: Vec<Node>,
 }
 
-/// The objects that retain most, and how much; of equals those of the lowest numbers.
+/// The objects that retain most, and how much; ties go to the lowest numbers.
 #[derive(Clone, Debug, Default)]
 struct Largest(Vec<(u64, ObjectIndex)>);
 
@@ -239,22 +241,22 @@ impl Group {
     }
 }
 
-/// Hold key and class, of which class objects have their own.
-type Key = (u32, u32);
+/// How an object is held, and its class; each class object has a number of its own in place of its class.
+type GroupKey = (u32, u32);
 
 /// Groups by key. Neighbours mostly have the same few keys, so the last ones are tried first.
 #[derive(Debug, Default)]
 struct Groups {
-    list: Vec<(Key, Group)>,
-    index: FxHashMap<Key, u32>,
+    list: Vec<(GroupKey, Group)>,
+    index: FxHashMap<GroupKey, u32>,
     recent: [u32; 2],
-    /// Objects of the step itself.
+    /// Objects that belong to the step itself, as links of a chain.
     folded: Group,
 }
 
 impl Groups {
     #[inline]
-    fn of(&mut self, key: Key) -> &mut Group {
+    fn of(&mut self, key: GroupKey) -> &mut Group {
         for at in self.recent {
             if self.list.get(at as usize).is_some_and(|g| g.0 == key) {
                 return &mut self.list[at as usize].1;
@@ -273,7 +275,7 @@ impl Groups {
 struct Builder<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
-    own: &'a Own,
+    agent_objects: &'a AgentObjects,
     trie: Trie,
     pending: Vec<Pending>,
     largest: Vec<Largest>,
@@ -327,18 +329,18 @@ impl Builder<'_> {
     }
 
     /// Groups what the nodes dominate immediately by label, in a fixed order. Objects of the class
-    /// `own` are taken as more of the nodes: a chain of millions is followed here, in one go.
-    fn groups(&self, nodes: &[Node], own: Option<ClassIndex>) -> Groups {
-        let agents = self.own;
+    /// `chained` count as further nodes: a chain of millions is followed here, in one go.
+    fn groups(&self, nodes: &[Node], chained: Option<ClassIndex>) -> Groups {
+        let agent_objects = self.agent_objects;
         let parts: Vec<Groups> = nodes
             .par_chunks(CHUNK)
             .map(|nodes| {
                 let mut groups = Groups::default();
                 self.snapshot.dominated(self.holders, nodes, |child| {
-                    if agents.contains(child.object) {
+                    if agent_objects.contains(child.object) {
                         return false;
                     }
-                    if own.is_some() && child.class == own {
+                    if chained.is_some() && child.class == chained {
                         groups.folded.objects += 1;
                         groups.folded.shallow += child.shallow_bytes;
                         return true;
@@ -366,7 +368,7 @@ impl Builder<'_> {
     }
 
     #[inline]
-    fn key(&self, child: &Dominated) -> Key {
+    fn key(&self, child: &Dominated) -> GroupKey {
         let hold = if child.above == Node::ROOT {
             self.snapshot
                 .tree()
@@ -379,7 +381,7 @@ impl Builder<'_> {
     }
 
     /// Adds a group to the step below that its label names, or folds it into one above.
-    fn place(&mut self, above: StepId, key: Key, group: Group, nested: bool) {
+    fn place(&mut self, above: StepId, key: GroupKey, group: Group, nested: bool) {
         let Some(&(_, sample)) = group.samples.0.first() else {
             return;
         };
@@ -412,7 +414,7 @@ impl Builder<'_> {
         step.of = of;
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
-        // What a folded chain holds by a step of the chain itself, that step has already.
+        // A step of a folded chain already counts what the chain holds through it.
         let inside = nested && step.cyclic;
         if !inside {
             step.retained_bytes += group.retained;
@@ -441,16 +443,16 @@ impl Builder<'_> {
         }
     }
 
-    fn label(&self, above: StepId, key: Key, sample: ObjectIndex) -> (String, LabelKind) {
+    fn label(&self, above: StepId, key: GroupKey, sample: ObjectIndex) -> (String, LabelKind) {
         debug_assert!(
             above == StepId::ROOT || key.0 == u32::from(self.holders.key(sample)),
-            "a group has one hold"
+            "all objects of a group are held alike"
         );
         label(self.snapshot, self.holders, above, sample)
     }
 }
 
-/// How an object is held, below a step.
+/// The label of how an object below a step is held.
 pub(crate) fn label(
     snapshot: &Snapshot,
     holders: &Holders,
@@ -461,7 +463,7 @@ pub(crate) fn label(
     if above == StepId::ROOT {
         return match tree.root_kind(object) {
             None => names::hold_label(snapshot, hprof::Hold::Shared, None),
-            // A class is what it is, whatever kind of root holds it.
+            // A class object has one label, whatever kind of root holds it.
             Some(_) if snapshot.represents(object).is_some() => (
                 RootKind::StickyClass.name().to_owned(),
                 LabelKind::Structure,

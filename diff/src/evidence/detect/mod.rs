@@ -1,8 +1,8 @@
-//! Leaks that have a name. Each detector looks at what grows and at the objects themselves, and says in a
+//! Detectors of well-known leaks. Each one looks at what grows and at the objects themselves, and says in a
 //! sentence what a reader can check in the dump.
 //!
-//! A detector reads a bounded number of objects, those that lie together in the file, so that its cost
-//! does not grow with the heap.
+//! A detector reads a bounded number of objects, adjacent ones in the file, so that its cost does not grow
+//! with the heap.
 
 mod buffers;
 mod hash_key;
@@ -13,16 +13,16 @@ mod threads;
 mod waiting;
 mod weak_map;
 
-use crate::case::Case;
+use crate::evidence::context::SuspectContext;
 
 /// What a detector found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// The detector's name, for programs.
+    /// The detector's name, as programs read it.
     pub(crate) detector: &'static str,
-    /// What it is, first, and then what else it found.
+    /// What it is, in the first sentence; then what else the detector found.
     pub(crate) sentences: Vec<String>,
-    /// Whether what was found says by itself that it will go on.
+    /// Whether the finding alone proves that the growth will go on.
     pub(crate) is_certain: bool,
 }
 
@@ -46,7 +46,7 @@ impl Finding {
     }
 }
 
-type Detector = fn(&Case<'_>) -> Option<Finding>;
+type Detector = fn(&SuspectContext<'_>) -> Option<Finding>;
 
 /// The detectors, the most specific first: the first that finds something names the suspect.
 const ALL: [Detector; 13] = [
@@ -65,7 +65,7 @@ const ALL: [Detector; 13] = [
     waiting::queue,
 ];
 
-/// What is known of a suspect by name.
-pub(crate) fn find(case: &Case<'_>) -> Option<Finding> {
-    ALL.iter().find_map(|detector| detector(case))
+/// The first detector's finding; `None` where no detector knows the suspect.
+pub(crate) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
+    ALL.iter().find_map(|detector| detector(context))
 }

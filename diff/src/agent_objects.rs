@@ -1,4 +1,4 @@
-//! Objects of the agent itself, which no figure of the program's heap should count.
+//! The agent's own objects in a dump, which are left out of all figures of the program's heap.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use hprof::{ClassIndex, ClassTotal, Content, ObjectIndex, RootKind, Snapshot, To
 
 /// The name of the agent's thread.
 const THREAD: &str = "heapdiff agent";
-/// How far up the dominator tree the agent's objects are looked for; they hang on the roots directly.
+/// Dominators visited above one of the agent's objects; few, because the roots hold these directly.
 const DEPTH: usize = 64;
 
-/// The class whose static fields lead to everything of the agent's; `None` in a dump that was taken
-/// without the agent, or before it was set up.
+/// The class whose static fields lead to all of the agent's objects; `None` in a dump that was taken without
+/// the agent or before the agent was set up.
 pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
     let classes = snapshot.classes();
     let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
@@ -26,16 +26,16 @@ pub fn is_agent_class(class: &hprof::Class) -> bool {
     class.loader.is_null() && &*class.name == CLASS
 }
 
-/// The agent's objects in a dump: its class and samples, their tables, its thread.
+/// The agent's objects in a dump: its class, its samples, their tables, its thread.
 #[derive(Clone, Debug, Default)]
-pub struct Own {
+pub struct AgentObjects {
     objects: Vec<ObjectIndex>,
     /// A bit for each object of the dump; empty where there is no agent.
     bits: Vec<u64>,
 }
 
-impl Own {
-    /// Finds them.
+impl AgentObjects {
+    /// Finds the agent's objects.
     ///
     /// Cost: nothing in a dump without the agent; else one look at each object's class and a walk over
     /// the pieces of the file with the agent's tables; a bit for each object of the dump.
@@ -46,12 +46,12 @@ impl Own {
         };
         let known = snapshot.static_value(class, statics::FORMAT);
         if known.and_then(Value::integer) != Some(i64::from(FORMAT)) {
-            // Another version's tables may hold anything.
+            // The tables of another version of the format are not known.
             return Self::new(snapshot, snapshot.instances(&[class]));
         }
         let mut objects: BTreeSet<ObjectIndex> = snapshot.instances(&[class]).into_iter().collect();
         objects.insert(ObjectIndex(class.0));
-        // Arrays, their chunks, and a reference queue with its lock.
+        // The static fields hold arrays of chunks, and a reference queue with its lock.
         let fields = snapshot.classes()[class].statics.iter();
         let mut level: Vec<ObjectIndex> = fields
             .filter_map(|f| snapshot.static_value(class, &f.name)?.object())
@@ -93,7 +93,7 @@ impl Own {
         word.is_some_and(|word| word >> (object.0 % 64) & 1 != 0)
     }
 
-    /// All of them, ascending.
+    /// The agent's objects, ascending.
     #[must_use]
     pub fn objects(&self) -> &[ObjectIndex] {
         &self.objects
@@ -105,13 +105,13 @@ impl Own {
         self.objects.is_empty()
     }
 
-    /// How many there are, and their bytes.
+    /// The number of the agent's objects, and their bytes.
     #[must_use]
     pub fn total(&self, snapshot: &Snapshot) -> Total {
         sum(snapshot, self.objects.iter())
     }
 
-    /// Those that are reachable, and their bytes.
+    /// The number of the agent's reachable objects, and their bytes.
     #[must_use]
     pub fn reachable(&self, snapshot: &Snapshot) -> Total {
         let tree = snapshot.tree();
@@ -121,10 +121,10 @@ impl Own {
         )
     }
 
-    /// Takes them out of a class histogram.
+    /// Subtracts the agent's objects from a class histogram.
     ///
-    /// An object counts for what a class retains if an instance of the class dominates it, so it
-    /// goes from every class on its way to the root.
+    /// An object counts for what a class retains if an instance of the class dominates it, so its bytes are
+    /// subtracted from every class on its way to the root.
     pub fn take_from(&self, snapshot: &Snapshot, totals: &mut [ClassTotal]) {
         let tree = snapshot.tree();
         let class = |object| snapshot.class_of(object).or_else(|| snapshot.class_class());
@@ -181,7 +181,7 @@ fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
     }
 }
 
-/// What the agent's tables consist of, samples apart: those are found by their class.
+/// Whether an object is of a class that the agent's tables consist of. Samples have a class of their own.
 fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     const PARTS: [&str; 7] = [
         "java.lang.Object[]",
@@ -198,7 +198,7 @@ fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
             .is_some_and(|c| PARTS.contains(&&*c.name))
 }
 
-/// The agent's thread, with its name and what newer JDKs keep beside it.
+/// The agent's thread, its name, and the objects that newer JDKs keep beside a thread.
 fn thread(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots();
     let threads: Vec<ObjectIndex> = roots

@@ -1,20 +1,20 @@
-//! From evidence to a verdict, and the sentences that say why.
+//! The verdict on a suspect, made of evidence, and the sentences that say why.
 
-use crate::detect::Finding;
+use crate::evidence::detect::Finding;
+use crate::evidence::survival::Survival;
 use crate::report::Verdict;
-use crate::survival::Survival;
 use heapdiff_trend::Trend;
 
-/// All that speaks for or against a suspect.
+/// All evidence for and against a suspect.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     pub(crate) trend: Trend,
-    /// What it retains in each dump.
+    /// Bytes that it retains in each dump.
     pub(crate) figures: &'a [u64],
     pub(crate) finding: Option<Finding>,
-    /// What keeps it from growing for ever.
+    /// The sentence that says what keeps it from growing for ever.
     pub(crate) bound: Option<String>,
-    /// What a program does once, when it starts.
+    /// The sentence that says that it grows once, while the program starts.
     pub(crate) start: Option<String>,
     pub(crate) survival: Option<Survival>,
 }
@@ -22,8 +22,9 @@ pub(crate) struct Evidence<'a> {
 impl Evidence<'_> {
     /// The verdict.
     ///
-    /// What stopped growing is no leak, whatever it is. A leak is what has a certain cause, what
-    /// grew at each of several steps, or what nothing ever leaves. What has a bound is a cache.
+    /// The rules, the first that applies decides: what stopped growing is not a leak; a certain cause makes a
+    /// leak; a bound makes a cache; start-up makes a warm-up; growth at each of several steps, or samples of
+    /// which none dies, make a leak; the rest is growth.
     pub(crate) fn verdict(&self) -> Verdict {
         let certain = self.finding.as_ref().is_some_and(|f| f.is_certain);
         match self.trend {
@@ -47,7 +48,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Why, the cause first.
+    /// The sentences that say why, the cause first.
     pub(crate) fn reasons(self) -> Vec<String> {
         const UNSURE: &str =
             "two dumps cannot tell a cache that still fills from a leak; a third one can";

@@ -1,9 +1,9 @@
-//! What allocated what grew: samples placed in the trie, added up by stack.
+//! The stacks that allocated what grew: samples placed in the trie and added up by stack.
 //!
-//! A sample counts for the step that it is in and for every step above. Its weight is what it stands
-//! for (Horvitz and Thompson's estimator, see `heapdiff_sites`); variances add up, and the interval is that of
-//! a normal distribution, never below what was certainly seen. Samples that the agent could not keep may have been of
-//! any stack: each interval is wider by as much as they can have stood for.
+//! A sample counts for its step and for every step above. It stands for several objects and bytes, its weight
+//! (Horvitz and Thompson's estimator, see `heapdiff_sites`). Variances add up, and the interval is that of a
+//! normal distribution, but never below the bytes of the samples themselves. Samples that the agent could not
+//! keep may be of any stack, so each interval is wider by all that they can have stood for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use heapdiff_sites::{Counter, Sampling};
 use hprof::{Holders, Snapshot};
 
-use crate::locate::Locator;
 use crate::report::{AgentInfo, Coverage, Stack};
 use crate::samples::{Agent, Origin, Sample, Samples};
+use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
-/// Stacks that are reported of one suspect; coverage tells of all.
+/// Stacks that are reported for one suspect. Its coverage counts all.
 const STACKS: usize = 50;
-/// Threads that are named for one stack.
+/// Threads that are named for one stack, those of most samples.
 const THREADS: usize = 8;
 /// Quantile of the normal distribution for 95 %.
 const Z95: f64 = 1.959_964;
@@ -26,7 +26,7 @@ const Z95: f64 = 1.959_964;
 /// An estimated total.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Samples behind it.
+    /// The number of samples.
     pub samples: u64,
     /// Estimated objects.
     objects: f64,
@@ -65,7 +65,7 @@ impl Estimate {
         self.seen += other.seen;
     }
 
-    /// Takes another estimate off.
+    /// Subtracts another estimate; the variances add up.
     fn take(&mut self, other: &Self) {
         self.bytes -= other.bytes;
         self.objects = (self.objects - other.objects).max(0.0);
@@ -85,7 +85,7 @@ impl Estimate {
         whole(self.bytes)
     }
 
-    /// The interval that covers the true bytes in 95 % of cases.
+    /// The interval in bytes that covers the truth in 95 % of cases.
     #[must_use]
     pub fn ci95(&self, unseen: Unseen) -> [u64; 2] {
         let half = Z95 * self.variance.sqrt();
@@ -97,26 +97,28 @@ impl Estimate {
     }
 }
 
-/// Bytes, at most, of objects whose samples the agent could not keep. Of which stacks they are is not known.
+/// The most bytes that objects without a sample can have, because the agent could not keep it. Their stacks
+/// are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
-    /// Of those that are there.
+    /// Of objects in the last dump.
     pub there: u64,
-    /// Of those that were there in an earlier dump.
+    /// Of objects in the first dump.
     pub gone: u64,
 }
 
-/// Samples of one stack and class.
+/// The samples of one stack and class, added up.
 #[derive(Debug, Default)]
-struct Line {
+struct StackEstimate {
     estimate: Estimate,
     threads: BTreeMap<u32, u64>,
 }
 
-type Key = (crate::samples::SiteId, u32);
+type SiteAndClass = (crate::samples::SiteId, u32);
 
-fn lines<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<Key, Line> {
-    let mut lines: BTreeMap<Key, Line> = BTreeMap::new();
+/// Samples added up by stack and class.
+fn lines<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<SiteAndClass, StackEstimate> {
+    let mut lines: BTreeMap<SiteAndClass, StackEstimate> = BTreeMap::new();
     for sample in samples {
         let line = lines.entry((sample.site, sample.class)).or_default();
         line.estimate.add(sample);
@@ -141,9 +143,9 @@ impl Samples {
         })
     }
 
-    /// What is alive at each site, of all that was allocated there, in thousandths: as bytes that samples stand
-    /// for, since thinning takes away live samples and not those that were counted; where an agent does not
-    /// tell that, as samples.
+    /// The part of each site's allocations that is alive, in thousandths of the bytes that samples stand for.
+    /// The agent counts samples before it thins them, so numbers of samples are compared only where it does not
+    /// tell bytes.
     fn survival(&self) -> Vec<u64> {
         let agent = self.agent();
         let agent = agent.filter(|_| self.allocated.len() >= self.totals.len());
@@ -160,7 +162,7 @@ impl Samples {
                 None => self.totals[site].0,
             };
             match taken as f64 {
-                // The total is copied to the heap later than the sample.
+                // The agent copies totals to the heap later than samples, so they can lag behind.
                 taken if taken <= live => 1000,
                 taken => whole(live * 1000.0 / taken),
             }
@@ -174,7 +176,7 @@ impl Samples {
     }
 
     /// Lines as stacks, the most bytes first.
-    fn stacks(&self, lines: BTreeMap<Key, Line>, unseen: Unseen) -> Vec<Stack> {
+    fn stacks(&self, lines: BTreeMap<SiteAndClass, StackEstimate>, unseen: Unseen) -> Vec<Stack> {
         let survival = self.survival();
         let mut stacks: Vec<Stack> = lines
             .into_iter()
@@ -206,15 +208,18 @@ impl Samples {
     }
 }
 
-/// Live samples by stack and class, the most bytes first, their sum, and what is not among them of the
-/// dump's `reachable_bytes` for want of a place for its sample. Of samples whose frames and class `wanted` takes.
+/// Live samples by stack and class, the most bytes first; their sum; and the bytes of `reachable_bytes` that
+/// may be missing because the agent had no room for their samples. Only samples are counted whose frames, the
+/// leaf first, and class `wanted` accepts.
+///
+/// Cost: a look at each live sample.
 #[must_use]
 pub fn by_site(
     samples: &Samples,
     wanted: &dyn Fn(&[&str], &str) -> bool,
     reachable_bytes: u64,
 ) -> (Vec<Stack>, Estimate, Unseen) {
-    let mut known: BTreeMap<Key, bool> = BTreeMap::new();
+    let mut known: BTreeMap<SiteAndClass, bool> = BTreeMap::new();
     let mut is_wanted = |sample: &&Sample| {
         let known = known.entry((sample.site, sample.class));
         *known.or_insert_with(|| {
@@ -284,20 +289,20 @@ impl Attribution {
             .map(|(sample, _)| sample)
     }
 
-    /// How samples are chosen, if these are of the same JVM as an earlier dump's.
+    /// The sampling of this dump and the agent's first one, if both dumps are of one JVM.
     pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
         same.then_some((own.sampling, own.first))
     }
 
-    /// The stacks that allocated what grew in these steps of the last trie, of which `first` has the first
-    /// dump's.
+    /// The stacks that allocated the growth in these steps of the last trie; `first` is the first dump with
+    /// the same steps in its trie.
     ///
-    /// In dumps of one JVM a sample has one uid: what both have there did not grow, what came adds, what
-    /// went counts against its stack. In dumps of different JVMs all of the last dump's samples add
-    /// and all of the first's count against their stacks. So the sum estimates the growth
-    /// that was measured between the same steps.
+    /// In dumps of one JVM a sample keeps its uid: a sample in both dumps is no growth, one only in the last
+    /// dump adds to its stack, one only in the first subtracts from its stack. In dumps of different JVMs all
+    /// samples of the last dump add and all of the first subtract. Either way the sum estimates the growth
+    /// measured between the same steps.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,
@@ -348,7 +353,7 @@ impl Attribution {
 
     fn reported(
         &self,
-        lines: BTreeMap<Key, Line>,
+        lines: BTreeMap<SiteAndClass, StackEstimate>,
         net: f64,
         (growth_bytes, unseen): (u64, Unseen),
     ) -> (Vec<Stack>, Coverage) {
@@ -363,7 +368,7 @@ impl Attribution {
         (stacks, coverage)
     }
 
-    /// Whether the first dump's samples can be set off against this one's.
+    /// Whether the first dump's samples can be subtracted from this one's.
     pub(crate) fn is_like(&self, first: &Self) -> bool {
         matches!(
             (&first.samples.origin, &self.samples.origin),
@@ -371,15 +376,15 @@ impl Attribution {
         )
     }
 
-    /// The steps of a trie that stand for others': for the first dump, those aligned with the last's.
+    /// The steps of another trie that are aligned with some steps, each once, ascending.
     pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
         steps.into_iter().collect()
     }
 }
 
-/// An earlier dump's sample as it would be under a later, perhaps coarser sampling; `None` if that
-/// would not have it, so that its absence tells nothing.
+/// An earlier dump's sample as a later, perhaps coarser sampling would have it; `None` if that would have
+/// dropped it, so that its absence means nothing.
 pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
     if sample.is_definition {
         return Some(*sample);
@@ -389,15 +394,16 @@ pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Takes from each line what went of its stack; also the sum of all that came less all that went. Where
-/// uids tell which samples are new, all that came stand behind a line.
+/// Subtracts the samples that went from the lines of those that came, stack by stack; also the sum of all
+/// bytes that came less all that went. Where uids tell which samples are new, a line's number of samples is
+/// that of the new ones.
 fn set_off(
-    mut came: BTreeMap<Key, Line>,
+    mut came: BTreeMap<SiteAndClass, StackEstimate>,
     names: &Samples,
     (went, went_names): (&[Sample], &Samples),
     by_uid: bool,
-) -> (BTreeMap<Key, Line>, f64) {
-    let text = |of: &Samples, key: &Key| -> (Vec<String>, String) {
+) -> (BTreeMap<SiteAndClass, StackEstimate>, f64) {
+    let text = |of: &Samples, key: &SiteAndClass| -> (Vec<String>, String) {
         let frames = of.sites.frames(key.0).map(str::to_owned).collect();
         (frames, of.name(key.1).to_owned())
     };

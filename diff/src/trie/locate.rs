@@ -1,4 +1,4 @@
-//! The step of a trie that an object is in.
+//! Finding the step of a trie that an object is in.
 
 use hprof::{Holders, Node, ObjectIndex, Snapshot};
 use rustc_hash::FxHashMap;
@@ -6,24 +6,25 @@ use rustc_hash::FxHashMap;
 use crate::names::Name;
 use crate::trie::{self, StepId, Trie};
 
-/// Finds the steps of objects one after the other, remembering what their dominators are in.
+/// Finds the steps of objects one after the other and remembers the steps of their dominators.
 pub(crate) struct Locator<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
     trie: &'a Trie,
     index: FxHashMap<(StepId, Name, Name), StepId>,
     known: FxHashMap<Node, Place>,
-    /// Steps by the label that leads there, for each class of dominators.
-    labels: FxHashMap<Label, Place>,
+    /// Steps by the label that leads there and the class of the dominator.
+    labels: FxHashMap<PlaceKey, Place>,
 }
 
-/// Step above, class of the dominator, hold, class of the object; class objects have their own.
-type Label = (StepId, u32, u16, u32);
+/// Step above, class of the dominator, how it holds, class of the object; each class object counts as
+/// a class of its own.
+type PlaceKey = (StepId, u32, u16, u32);
 
 #[derive(Clone, Copy)]
 struct Place {
     step: StepId,
-    /// Whether what the object holds is in the same step, because the trie does not go on.
+    /// Whether the trie ends here, so that what the object holds is in the same step.
     ends: bool,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Locator<'a> {
             return end;
         };
         let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
-        // A chain that folds has no step that its own links would name.
+        // A folded chain has no steps named by its own links.
         let via = names.find(&via, kind);
         let step = self.trie.folds_into(above, via, class);
         step.or_else(|| self.index.get(&(above, via?, class)).copied())

@@ -10,39 +10,40 @@ use hprof::{
     ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Value,
 };
 
-use crate::names::{self, LabelKind};
+use crate::names::{self, Label};
 
-/// A labelled reference.
-pub(crate) type Label = (String, LabelKind);
-
-/// Objects read on one level, and levels.
+/// Objects read on one level.
 const WIDTH: usize = 1 << 14;
+/// Levels that are searched.
 const DEPTH: usize = 8;
-/// Levels where one of a few objects is wanted.
+/// Levels that are searched for one of a few objects.
 const DEPTH_TO_FEW: usize = 16;
-/// Elements looked at of one array.
+/// Elements of one array that are followed.
 const ELEMENTS: u32 = 256;
-/// The class that declares a referent.
+/// The class that declares the field `referent`.
 const REFERENCE: &str = "java.lang.ref.Reference";
-/// Paths that are told apart.
+/// Paths that are returned.
 const PATHS: usize = 4;
 
+/// An object that the search came to.
 struct Reached {
     object: ObjectIndex,
-    /// The place of the object before it among those reached, and the reference between.
+    /// The place of its predecessor among the reached objects, and the reference between the two.
     from: Option<(usize, Label)>,
 }
 
-/// Of more objects than these, any will do.
+/// The most objects of a class of which a particular one is looked for.
 pub(crate) const FEW: u64 = 1000;
 
-/// Paths from the samples' dominator to one of them, or else to objects of their class with the same
-/// dominator, one for each reference that leaves the dominator; those found first come first.
+/// Paths from the samples' dominator to one of the samples, or else to another object of their class with the
+/// same dominator; one path for each reference that leaves the dominator, the shortest first.
 ///
-/// The samples are the largest of `of` objects. A few objects of a class differ (a database has a map for
-/// each table), and the path to just any of them would mislead; of very many any will do, and is found
-/// sooner.
-pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec<Vec<Label>> {
+/// The samples are the largest of `of` objects. Where there are few (a database has a map for each table), the
+/// path to a small one would mislead, so a large one is looked for. Where there are many, the path to any of
+/// them will do.
+///
+/// Cost: reads at most some ten thousand objects on each of eight levels, of few objects sixteen.
+pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec<Vec<Label>> {
     let tree = snapshot.tree();
     let Some(&sample) = samples.first() else {
         return Vec::new();
@@ -62,7 +63,7 @@ pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Ve
             .chain(loaded_by(snapshot, object))
             .map(|object| Reached { object, from: None })
             .collect(),
-        // What grows may be a root itself, as virtual threads are; that it refers to itself is no path.
+        // Growing objects may be roots themselves, as virtual threads are. The search does not start there.
         None => starts(snapshot)
             .into_iter()
             .filter(|&o| !wanted(o))
@@ -109,7 +110,7 @@ pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Ve
             break;
         }
     }
-    // One object has no others.
+    // A single object has no others of its kind.
     if found.is_empty() && of > 1 {
         found = to_others;
     }
@@ -117,8 +118,8 @@ pub(crate) fn paths(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Ve
     found
 }
 
-/// Where paths begin when only the GC roots together dominate: classes, other roots, and what the stacks of
-/// threads hold; those of the application first.
+/// The objects at which paths begin where only the GC roots together dominate: classes, other roots, and local
+/// variables; those of application classes first.
 fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots().map(|(object, _)| object);
     let classes = snapshot
@@ -159,7 +160,8 @@ fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
         .is_some_and(|n| n > dominator && n < tree.end(dominator))
 }
 
-/// What an object refers to, with how it is called. A weak or phantom reference keeps nothing alive.
+/// The objects that an object refers to, with labels. The referents of weak and phantom references are left
+/// out.
 fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
     let classes = snapshot.classes();
     let strength = snapshot
@@ -209,11 +211,11 @@ fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Lab
     }
 }
 
-/// The references that lead to a place.
+/// The references that lead to a place of the search, from its start.
 fn trace(reached: &[Reached], mut from: Option<(usize, Label)>) -> Vec<Label> {
     let mut path = Vec::new();
     while let Some((at, label)) = from {
-        // A chain of one reference is one step.
+        // A chain through one field is one step.
         if path.last() != Some(&label) {
             path.push(label);
         }

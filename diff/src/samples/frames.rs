@@ -1,8 +1,8 @@
-//! Frames as people know them.
+//! Frames with the names that were written in the source.
 //!
-//! Compilers give lambdas, companions, operators and inlined functions names of their own, libraries
-//! spin classes at run time, and the JVM adds numbers to hidden classes. What was written in the source
-//! is given back; where it is not certain what that was, the name stays.
+//! Compilers rename lambdas, companions, operators and inlined functions, libraries spin classes at run time,
+//! and the JVM adds numbers to hidden classes. This module restores the source's name; where that is not
+//! certain, the name stays as it is.
 
 use std::borrow::Cow;
 
@@ -34,8 +34,8 @@ pub(crate) fn dumped(frame: &Dumped) -> String {
     text(&frame.class, &frame.method, file, &place)
 }
 
-/// A frame as reports show it, of what the agent or a recording knows of it: class, method, file, and the line, below
-/// 0 for native methods. Recordings know lines and no files: `com.acme.Foo.add(line 42)`.
+/// A frame as reports show it: `com.acme.Foo.add(Foo.java:42)`. `line` is below 0 for native methods. Without
+/// a file, as in recordings, only the line is shown: `com.acme.Foo.add(line 42)`.
 #[must_use]
 pub fn frame_text(class: &str, method: &str, file: Option<&str>, line: Option<i64>) -> String {
     let place = match (file, line) {
@@ -52,7 +52,7 @@ fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
     if class.is_empty() {
         return "(unknown method)".to_owned();
     }
-    // No frame, but a mark: a trace ends stacks that were cut off with one of the class `...`.
+    // A mark rather than a frame: a trace ends a stack that was cut off with one of the class `...`.
     if method.is_empty() {
         return class.to_owned();
     }

@@ -1,8 +1,8 @@
-//! Figures as sentences have them.
+//! Figures worded for sentences.
 
 use crate::size::{Size, grouped};
 
-/// Bytes of a growth, which is positive where it is told.
+/// A growth as a size. Only positive growth is reported; a negative one reads as 0.
 pub(crate) fn grown(bytes: i64) -> Size {
     Size(u64::try_from(bytes).unwrap_or(0))
 }

@@ -3,14 +3,14 @@
 use hprof::{StackFrame, Thread};
 
 use super::Finding;
-use crate::case::Case;
-use crate::figures::changed;
+use crate::evidence::context::SuspectContext;
+use crate::evidence::phrases::changed;
 use crate::names;
 
 /// `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
-pub(super) fn delete_on_exit(case: &Case<'_>) -> Option<Finding> {
-    case.held_via(|v| v == "java.io.DeleteOnExitHook.files")?;
-    let (first, last) = case.ends(case.candidate.named);
+pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
+    context.held_via(|v| v == "java.io.DeleteOnExitHook.files")?;
+    let (first, last) = context.ends(context.candidate.named);
     let sentence = format!(
         "File.deleteOnExit: the JVM keeps the path of each such file until it exits, even when the file is \
          gone ({})",
@@ -20,23 +20,23 @@ pub(super) fn delete_on_exit(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Objects that wait for their finalizer, or that have one.
-pub(super) fn finalizer(case: &Case<'_>) -> Option<Finding> {
-    let step = case
+pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
+    let step = context
         .of_class(|c| c == "java.lang.ref.Finalizer")
-        .or_else(|| case.held_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
-    let (first, last) = case.ends(step);
+        .or_else(|| context.held_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
+    let (first, last) = context.ends(step);
     let sentence = format!(
         "objects wait for their finalizer: java.lang.ref.Finalizer holds each until it has run ({})",
         changed(first, last, "objects")
     );
     Some(
         Finding::new("finalizer", sentence)
-            .and(stuck(case, |t| t.name.as_deref() == Some("Finalizer"))),
+            .and(stuck(context, |t| t.name.as_deref() == Some("Finalizer"))),
     )
 }
 
 /// Cleaning actions that have not run.
-pub(super) fn cleaner(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
     let is_cleaner = |class: &str| {
         class == "jdk.internal.ref.Cleaner"
             || class == "java.lang.ref.Cleaner"
@@ -44,28 +44,28 @@ pub(super) fn cleaner(case: &Case<'_>) -> Option<Finding> {
             || class.starts_with("jdk.internal.ref.CleanerImpl$")
             || class.starts_with("jdk.internal.ref.Phantom") && class.contains("Cleanable")
     };
-    let step = case
+    let step = context
         .of_class(is_cleaner)
         .or_else(|| {
-            let content = case.candidate.content.iter().copied();
-            content.into_iter().find(|&s| is_cleaner(case.class(s)))
+            let content = context.candidate.content.iter().copied();
+            content.into_iter().find(|&s| is_cleaner(context.class(s)))
         })
-        .or_else(|| case.held_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
-    let (first, last) = case.ends(step);
+        .or_else(|| context.held_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
+    let (first, last) = context.ends(step);
     let sentence = format!(
         "cleaning actions pile up: each stays until its object is unreachable and the cleaner's thread has \
          run it ({})",
         changed(first, last, "actions")
     );
-    Some(Finding::new("cleaner", sentence).and(stuck(case, |t| {
+    Some(Finding::new("cleaner", sentence).and(stuck(context, |t| {
         let of_cleaner = |f: &StackFrame| f.frame.class == "jdk.internal.ref.CleanerImpl";
         t.frames.iter().any(of_cleaner)
     })))
 }
 
 /// Where a thread of the runtime is held up in the application's code.
-fn stuck(case: &Case<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<String> {
-    let threads = case.snapshot.threads();
+fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<String> {
+    let threads = context.snapshot.threads();
     let own = |f: &&StackFrame| !names::is_runtime_name(&f.frame.class);
     threads.iter().filter(|t| wanted(t)).find_map(|thread| {
         let frame = &thread.frames.iter().find(own)?.frame;

@@ -1,13 +1,15 @@
 //! One dump reduced to what a comparison needs, so that a diff takes the memory of one dump.
 
+pub(crate) mod stats;
+
 use std::collections::BTreeMap;
 
 use hprof::{Node, Snapshot, Total};
 
-use crate::attribution::Attribution;
-use crate::facts::Facts;
 use crate::report::SnapshotInfo;
-use crate::samples::{Own, Samples};
+use crate::samples::attribution::Attribution;
+use crate::samples::{AgentObjects, Samples};
+use crate::summary::stats::DumpStats;
 use crate::trie::Trie;
 
 /// A class among several dumps: its name and its loader's class (`None` for the boot loader).
@@ -30,7 +32,7 @@ pub struct Summary {
     pub trie: Trie,
     /// Where its samples are in the trie.
     pub(crate) allocated: Option<Attribution>,
-    pub(crate) facts: Facts,
+    pub(crate) stats: DumpStats,
 }
 
 impl Summary {
@@ -44,7 +46,7 @@ impl Summary {
             .sum()
     }
 
-    /// Reduces a dump. `path` is what the report calls it.
+    /// Reduces a dump. `path` is the name that the report gives it.
     ///
     /// Cost: one pass over the file and one over the dominator tree; two bytes an object meanwhile.
     ///
@@ -52,17 +54,17 @@ impl Summary {
     /// When there is no memory for the pass.
     pub fn new(snapshot: &Snapshot, path: String) -> hprof::Result<Self> {
         let holders = snapshot.holders()?;
-        let own = Own::of(snapshot);
-        let trie = Trie::new(snapshot, &holders, &own);
-        let (samples, fault) = Samples::of(snapshot, &own);
+        let agent_objects = AgentObjects::of(snapshot);
+        let trie = Trie::new(snapshot, &holders, &agent_objects);
+        let (samples, fault) = Samples::of(snapshot, &agent_objects);
         let agent = samples.as_ref().and_then(Samples::info);
         let allocated = samples.map(|s| Attribution::new(snapshot, &holders, &trie, s));
-        let facts = Facts::new(snapshot, &holders, &trie);
+        let stats = DumpStats::new(snapshot, &holders, &trie);
         drop(holders);
         let mut classes: BTreeMap<ClassKey, ClassFigures> = BTreeMap::new();
         let mut all = Total::default();
         let mut totals = snapshot.histogram();
-        own.take_from(snapshot, &mut totals);
+        agent_objects.take_from(snapshot, &mut totals);
         for ((_, class), total) in snapshot.classes().iter().zip(totals) {
             all += total.all;
             if total.reachable.objects == 0 {
@@ -73,13 +75,13 @@ impl Summary {
                     .find(class.loader)
                     .map_or_else(|| "(unknown loader)".to_owned(), |l| snapshot.name(l))
             });
-            // Classes of one name by loaders of one class (a web application deployed twice) are one
-            // line; their loaders' ids mean nothing in the next dump.
+            // Classes of one name by loaders of one class (a web application deployed twice) are one line,
+            // because loaders cannot be told apart across dumps: their ids change.
             let line = classes.entry((class.name.to_string(), loader)).or_default();
             line.reachable += total.reachable;
             line.retained_bytes += total.retained_bytes;
         }
-        let reachable = own.reachable(snapshot);
+        let reachable = agent_objects.reachable(snapshot);
         let reachable_objects = snapshot.tree().retained_objects(Node::ROOT);
         let reachable_objects = reachable_objects.saturating_sub(reachable.objects);
         let reachable = snapshot
@@ -93,7 +95,7 @@ impl Summary {
             id_size: snapshot.header().id_size as u32,
             jvm: snapshot.jvm(),
             layout: snapshot.layout().into(),
-            objects: snapshot.object_count() - own.total(snapshot).objects,
+            objects: snapshot.object_count() - agent_objects.total(snapshot).objects,
             reachable_objects,
             reachable_bytes: reachable,
             unreachable_bytes: all.bytes.saturating_sub(reachable),
@@ -112,7 +114,7 @@ impl Summary {
             classes,
             trie,
             allocated,
-            facts,
+            stats,
         })
     }
 }

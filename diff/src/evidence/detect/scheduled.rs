@@ -1,8 +1,8 @@
 //! Tasks of timers and schedulers.
 
 use super::Finding;
-use crate::case::Case;
-use crate::figures::changed;
+use crate::evidence::context::SuspectContext;
+use crate::evidence::phrases::changed;
 use crate::size::grouped;
 
 const LOOKED_AT: usize = 512;
@@ -10,28 +10,29 @@ const LOOKED_AT: usize = 512;
 const CANCELLED_TIMER: i64 = 3;
 const CANCELLED_FUTURE: i64 = 4;
 
-pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let is_queue = |class: &str| {
         class == "java.util.TaskQueue"
             || class == "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue"
     };
-    let queue = case.of_class(is_queue)?;
-    let at = case.steps.iter().position(|&s| s == queue)?;
+    let queue = context.of_class(is_queue)?;
+    let at = context.steps.iter().position(|&s| s == queue)?;
     let is_task = |&&s: &&_| {
-        case.is_kind(s, "java.util.TimerTask") || case.is_kind(s, "java.util.concurrent.FutureTask")
+        context.is_kind(s, "java.util.TimerTask")
+            || context.is_kind(s, "java.util.concurrent.FutureTask")
     };
-    let task = case.steps[at + 1..]
+    let task = context.steps[at + 1..]
         .iter()
         .find(is_task)
-        .or_else(|| case.candidate.content.iter().find(is_task))
+        .or_else(|| context.candidate.content.iter().find(is_task))
         .copied()
-        .unwrap_or(case.candidate.named);
-    let (first, last) = case.ends(task);
+        .unwrap_or(context.candidate.named);
+    let (first, last) = context.ends(task);
     let sentence = format!(
         "tasks pile up in a timer's queue ({})",
         changed(first, last, "tasks")
     );
-    let is_timer = case.is_kind(task, "java.util.TimerTask");
+    let is_timer = context.is_kind(task, "java.util.TimerTask");
     let cancelled = if is_timer {
         CANCELLED_TIMER
     } else {
@@ -41,8 +42,8 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         true => "Timer.purge() removes them",
         false => "setRemoveOnCancelPolicy(true) removes them at once",
     };
-    let some = case.members(task, LOOKED_AT);
-    let states = case.number(&some, "state");
+    let some = context.members(task, LOOKED_AT);
+    let states = context.number(&some, "state");
     let gone = states.iter().filter(|s| **s == Some(cancelled)).count() as u64;
     let told = (gone > 0).then(|| {
         format!(

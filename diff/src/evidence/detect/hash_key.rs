@@ -1,11 +1,11 @@
-//! Keys of hash tables that are equal in all their fields and yet different keys.
+//! Keys of hash tables that agree in all their fields and yet are different keys.
 
 use std::collections::HashMap;
 
 use hprof::{ClassIndex, Content, ObjectIndex, Value};
 
 use super::Finding;
-use crate::case::Case;
+use crate::evidence::context::SuspectContext;
 use crate::names;
 use crate::size::grouped;
 
@@ -13,30 +13,30 @@ const LOOKED_AT: usize = 2048;
 /// Characters of a string that are compared.
 const CHARACTERS: usize = 200;
 
-/// A key's field as it is compared.
+/// The content of a key's field, as it is compared.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Part {
+enum FieldContent {
     Bits(u64),
     Text(String),
-    /// Another object: the same one only.
+    /// Any other object, which equals only itself.
     Object(Option<ObjectIndex>),
 }
 
-pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let is_node = |class: &str| {
         class.starts_with("java.util.HashMap$")
             || class.starts_with("java.util.LinkedHashMap$")
             || class.starts_with("java.util.concurrent.ConcurrentHashMap$")
             || class == "java.util.Hashtable$Entry"
     };
-    let is_entry = |&&s: &&_| is_node(case.class(s)) && !case.class(s).ends_with("[]");
-    let content = case.candidate.content.iter();
-    // The innermost table's.
-    let node = *case.steps.iter().rev().chain(content).find(is_entry)?;
-    let nodes = case.members(node, LOOKED_AT);
-    let (keys, class) = keys(case, &nodes)?;
-    let parts = parts(case, &keys);
-    let mut known: HashMap<&[Part], u64> = HashMap::new();
+    let is_entry = |&&s: &&_| is_node(context.class(s)) && !context.class(s).ends_with("[]");
+    let content = context.candidate.content.iter();
+    // The nodes of the innermost table.
+    let node = *context.steps.iter().rev().chain(content).find(is_entry)?;
+    let nodes = context.members(node, LOOKED_AT);
+    let (keys, class) = keys(context, &nodes)?;
+    let parts = parts(context, &keys);
+    let mut known: HashMap<&[FieldContent], u64> = HashMap::new();
     for part in &parts {
         *known.entry(part).or_default() += 1;
     }
@@ -45,7 +45,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     if all < 16 || alike * 2 < all {
         return None;
     }
-    let name = &case.snapshot.classes()[class].name;
+    let name = &context.snapshot.classes()[class].name;
     let sentence = format!(
         "hash keys without equals: of {} keys of class {name} looked at, {} have the same fields as another",
         grouped(all),
@@ -54,34 +54,37 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new("hash-key", sentence).certain())
 }
 
-/// The keys of these nodes, of the class that most of them have, if it is the application's.
-fn keys(case: &Case<'_>, nodes: &[ObjectIndex]) -> Option<(Vec<ObjectIndex>, ClassIndex)> {
-    let mut keys: Vec<ObjectIndex> = case.field(nodes, "key").into_iter().flatten().collect();
+/// The keys of these nodes that are of their most frequent class, if that is a class of the application.
+fn keys(
+    context: &SuspectContext<'_>,
+    nodes: &[ObjectIndex],
+) -> Option<(Vec<ObjectIndex>, ClassIndex)> {
+    let mut keys: Vec<ObjectIndex> = context.field(nodes, "key").into_iter().flatten().collect();
     keys.sort_unstable();
     keys.dedup();
     let mut classes: HashMap<ClassIndex, u64> = HashMap::new();
     for &key in &keys {
-        if case.snapshot.represents(key).is_none()
-            && let Some(class) = case.snapshot.class_of(key)
+        if context.snapshot.represents(key).is_none()
+            && let Some(class) = context.snapshot.class_of(key)
         {
             *classes.entry(class).or_default() += 1;
         }
     }
     let (&class, _) = classes.iter().max_by_key(|&(&c, &n)| (n, c))?;
-    let fields = case.snapshot.classes().chain(class);
+    let fields = context.snapshot.classes().chain(class);
     let has_fields = fields
         .into_iter()
-        .any(|c| !case.snapshot.classes()[c].fields.is_empty());
-    if names::is_runtime(case.snapshot, class) || !has_fields {
+        .any(|c| !context.snapshot.classes()[c].fields.is_empty());
+    if names::is_runtime(context.snapshot, class) || !has_fields {
         return None;
     }
-    keys.retain(|&k| case.snapshot.class_of(k) == Some(class));
+    keys.retain(|&k| context.snapshot.class_of(k) == Some(class));
     Some((keys, class))
 }
 
-/// What each key is made of.
-fn parts(case: &Case<'_>, keys: &[ObjectIndex]) -> Vec<Vec<Part>> {
-    let records = case.snapshot.read_all(keys);
+/// The contents of each key's fields.
+fn parts(context: &SuspectContext<'_>, keys: &[ObjectIndex]) -> Vec<Vec<FieldContent>> {
+    let records = context.snapshot.read_all(keys);
     let values: Vec<Vec<Option<Value>>> = records
         .into_iter()
         .flatten()
@@ -97,28 +100,28 @@ fn parts(case: &Case<'_>, keys: &[ObjectIndex]) -> Vec<Vec<Part>> {
         .collect();
     objects.sort_unstable();
     objects.dedup();
-    let texts = case.snapshot.strings(&objects, CHARACTERS);
-    let boxed = case.snapshot.field_values(&objects, ["value"]);
-    let known: HashMap<ObjectIndex, Part> = objects
+    let texts = context.snapshot.strings(&objects, CHARACTERS);
+    let boxed = context.snapshot.field_values(&objects, ["value"]);
+    let known: HashMap<ObjectIndex, FieldContent> = objects
         .iter()
         .zip(texts.into_iter().zip(boxed))
         .map(|(&object, (text, boxed))| {
             let number = boxed
                 .and_then(|b| b[0])
-                .filter(|_| is_box(case, object))
+                .filter(|_| is_box(context, object))
                 .and_then(bits);
             let part = match (text, number) {
-                (Some(text), _) => Part::Text(text),
-                (None, Some(bits)) => Part::Bits(bits),
-                (None, None) => Part::Object(Some(object)),
+                (Some(text), _) => FieldContent::Text(text),
+                (None, Some(bits)) => FieldContent::Bits(bits),
+                (None, None) => FieldContent::Object(Some(object)),
             };
             (object, part)
         })
         .collect();
     let part = |value: &Option<Value>| match value {
         Some(Value::Object(_, Some(object))) => known[object].clone(),
-        Some(value) => bits(*value).map_or(Part::Object(None), Part::Bits),
-        None => Part::Object(None),
+        Some(value) => bits(*value).map_or(FieldContent::Object(None), FieldContent::Bits),
+        None => FieldContent::Object(None),
     };
     values
         .iter()
@@ -127,7 +130,7 @@ fn parts(case: &Case<'_>, keys: &[ObjectIndex]) -> Vec<Vec<Part>> {
 }
 
 /// Whether an object is a boxed primitive value.
-fn is_box(case: &Case<'_>, object: ObjectIndex) -> bool {
+fn is_box(context: &SuspectContext<'_>, object: ObjectIndex) -> bool {
     const BOXES: [&str; 8] = [
         "Boolean",
         "Character",
@@ -138,7 +141,7 @@ fn is_box(case: &Case<'_>, object: ObjectIndex) -> bool {
         "Float",
         "Double",
     ];
-    let name = case.snapshot.name(object);
+    let name = context.snapshot.name(object);
     let name = name.strip_prefix("java.lang.");
     name.is_some_and(|n| BOXES.contains(&n))
 }
