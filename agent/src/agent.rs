@@ -3,7 +3,10 @@
 use std::io::Write;
 use std::process;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, FORMAT, attach, statics};
@@ -20,11 +23,11 @@ use crate::heap::{Blobs, LONGS, held};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvmti::java::RefClass;
 use crate::jvmti::sys::{capability, error};
-use crate::jvmti::{Jvmti, Thread, arm, disarm};
+use crate::jvmti::{Environment, Jvmti, Thread, arm};
 use crate::ledger::Ledger;
 use crate::options::{Options, ReaperChoice};
 use crate::pauses::Pauses;
-use crate::reaper::{Bell, Work};
+use crate::reaper::{Bell, NAME, Work};
 use crate::sample_ref::Reaper;
 use crate::sampler::{MAX_CLASSES, Sampler};
 use crate::stacks::Stacks;
@@ -35,7 +38,7 @@ use crate::tracer::Tracing;
 /// How long the end of the JVM waits for the trace's last tick.
 const LAST_TICK: Duration = Duration::from_secs(2);
 /// Faults after which the agent gives up.
-const MAX_FAULTS: u64 = 3;
+pub(crate) const MAX_FAULTS: u64 = 3;
 
 struct Agent {
     jvmti: Jvmti,
@@ -61,7 +64,9 @@ struct Running {
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
+/// Nothing is sampled any more.
 static OFF: AtomicBool = AtomicBool::new(false);
+static GIVING_UP: GivingUp = GivingUp::new();
 
 /// One line on standard error. Where that is closed nobody would read it.
 pub(crate) fn say(text: impl std::fmt::Display) {
@@ -76,13 +81,51 @@ fn say_panics() {
     }));
 }
 
+/// Whether the agent has given up, and whether the JVM's events are still to be turned off for that.
+///
+/// A fault may be met anywhere, in a callback of the collector too, where JVMTI forbids to turn events off. So
+/// whoever meets the last one sets the flags, and the agent's thread turns the events off.
+struct GivingUp {
+    asked: AtomicBool,
+    events_on: AtomicBool,
+}
+
+impl GivingUp {
+    const fn new() -> Self {
+        Self {
+            asked: AtomicBool::new(false),
+            events_on: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives up; `false` if the agent had done so before. Sets flags alone, so that it may be called anywhere.
+    fn ask(&self) -> bool {
+        if self.asked.swap(true, AcqRel) {
+            return false;
+        }
+        self.events_on.store(true, Release);
+        true
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Acquire)
+    }
+
+    /// Whether the caller is to turn the events off, which is told once.
+    fn take_events(&self) -> bool {
+        self.events_on.swap(false, AcqRel)
+    }
+}
+
 /// Something went wrong inside the agent. The JVM goes on; after a few times the agent stops.
+///
+/// May be called in any callback: of JVMTI it uses raw monitors alone.
 pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
-    if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && !OFF.swap(true, Relaxed) {
+    if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
+        OFF.store(true, Relaxed);
         say("stops sampling after repeated faults of its own; please report this");
         if let Some(agent) = AGENT.get() {
-            agent.jvmti.disable();
             agent.bell.stop();
             if let Some(trace) = &agent.trace {
                 trace.bell.stop();
@@ -92,25 +135,21 @@ pub(crate) fn fault() {
 }
 
 /// Reads options and gets what it needs from the JVM. Returns one of [`attach`]'s codes.
-pub(crate) fn load(jvmti: Option<Jvmti>, options: &str) -> i32 {
-    let Some(jvmti) = jvmti else {
+pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
+    let Some(environment) = environment else {
         say("this JVM has no JVMTI of version 11: JDK 11 or later is needed; nothing is sampled");
         return attach::FAILED;
     };
     say_panics();
     if AGENT.get().is_some() {
         say("already loaded in this JVM, with other options perhaps; nothing is changed");
-        disarm(jvmti);
         return attach::ALREADY_LOADED;
     }
-    let result = prepare(jvmti, options);
-    if result != attach::DONE {
-        disarm(jvmti);
-    }
-    result
+    prepare(environment, options)
 }
 
-fn prepare(jvmti: Jvmti, options: &str) -> i32 {
+/// Wherever this ends before the environment is kept, that is given back to the JVM.
+fn prepare(environment: Environment, options: &str) -> i32 {
     let options = match Options::parse(options) {
         Ok(options) => options,
         Err(error) => {
@@ -128,7 +167,7 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
         capability::SOURCE_FILE_NAME,
         capability::LINE_NUMBERS,
     ];
-    match jvmti.add_capabilities(&wanted) {
+    match environment.add_capabilities(&wanted) {
         Ok(()) => {}
         Err(failed) if failed.0 == error::NOT_AVAILABLE => {
             say(
@@ -146,13 +185,13 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
     }
     // As early as can be: a thread draws the distance to its first sample when it is made, and to the
     // next only then.
-    let (bell, trace) = match jvmti
+    let (own, of_trace) = match environment
         .set_interval(options.sampling.interval)
-        .and_then(|()| arm(&jvmti))
-        .and_then(|()| Bell::new(jvmti))
-        .and_then(|bell| Ok((bell, Trace::new(jvmti, &options)?)))
+        .and_then(|()| arm(&environment))
+        .and_then(|()| environment.monitor(NAME))
+        .and_then(|own| Ok((own, environment.monitor(NAME)?)))
     {
-        Ok(both) => both,
+        Ok(monitors) => monitors,
         Err(failed) => {
             say(format_args!(
                 "cannot be set up ({failed}); nothing is sampled"
@@ -160,13 +199,18 @@ fn prepare(jvmti: Jvmti, options: &str) -> i32 {
             return attach::FAILED;
         }
     };
+    let jvmti = environment.keep();
     let agent = Agent {
         jvmti,
+        bell: Bell::new(jvmti, own),
+        trace: options
+            .trace
+            .is_some()
+            .then(|| Trace::new(Bell::new(jvmti, of_trace))),
         options,
-        bell,
-        trace,
         running: OnceLock::new(),
     };
+    // Two at once do not get here: the JVM gives the capability to sample to one environment alone.
     if AGENT.set(agent).is_err() {
         return attach::ALREADY_LOADED;
     }
@@ -196,8 +240,8 @@ pub(crate) fn stop(env: &mut Env<'_>) {
     if let Some(agent) = AGENT.get() {
         agent.jvmti.disable();
         agent.bell.stop();
-        if let Some(work) = agent.work() {
-            work.flush(env);
+        if let Some(running) = agent.running.get() {
+            agent.work(running).flush(env);
         }
         if let Some(trace) = &agent.trace
             && agent.running.get().is_some()
@@ -243,6 +287,9 @@ fn sampler() -> Option<&'static Sampler> {
 
 /// The collector begins.
 pub(crate) fn collecting() {
+    if GIVING_UP.is_asked() {
+        return;
+    }
     if let Some(trace) = AGENT.get().and_then(|agent| agent.trace.as_ref()) {
         trace.pauses.begin();
     }
@@ -250,6 +297,9 @@ pub(crate) fn collecting() {
 
 /// The collector has run.
 pub(crate) fn collected() {
+    if GIVING_UP.is_asked() {
+        return;
+    }
     COUNTERS.count(Counter::Collections);
     if let Some(agent) = AGENT.get() {
         agent.bell.ring();
@@ -260,14 +310,16 @@ pub(crate) fn collected() {
     }
 }
 
-/// The agent's thread.
+/// The agent's thread, until the JVM ends or the agent gives up. After a panic in it the JVM's caller may run
+/// it again.
 pub(crate) fn run(env: &mut Env<'_>) {
-    let Some(agent) = AGENT.get() else {
+    let Some((agent, running)) = AGENT.get().and_then(|a| Some((a, a.running.get()?))) else {
         return;
     };
-    let delay = agent.options.delay;
-    if delay > 0 {
-        if !agent.bell.rest(Duration::from_secs(delay)) {
+    let delay = Duration::from_secs(agent.options.delay);
+    if !delay.is_zero() {
+        let left = delay.saturating_sub(running.sampler.started.elapsed());
+        if !agent.bell.rest(left) {
             return;
         }
         if let Err(failed) = agent.enable() {
@@ -277,11 +329,22 @@ pub(crate) fn run(env: &mut Env<'_>) {
             return;
         }
     }
-    if let Some(work) = agent.work()
-        && work.run(env).is_err()
-    {
+    let work = agent.work(running);
+    while work.run(env).is_err() {
         env.exception_clear();
         fault();
+        if agent.bell.is_stopping() {
+            return;
+        }
+    }
+}
+
+/// The agent's thread has come to its end: it turns the JVM's events off if the agent has given up.
+pub(crate) fn ran() {
+    if let Some(agent) = AGENT.get()
+        && GIVING_UP.take_events()
+    {
+        agent.jvmti.disable();
     }
 }
 
@@ -296,15 +359,12 @@ pub(crate) fn trace(env: &mut Env<'_>) {
 }
 
 impl Trace {
-    fn new(jvmti: Jvmti, options: &Options) -> crate::jvmti::Result<Option<Self>> {
-        if options.trace.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            bell: Bell::new(jvmti)?,
+    fn new(bell: Bell) -> Self {
+        Self {
+            bell,
             pauses: Pauses::new(),
             done: AtomicBool::new(false),
-        }))
+        }
     }
 }
 
@@ -326,16 +386,15 @@ impl Agent {
         })
     }
 
-    fn work(&self) -> Option<Work<'_>> {
-        let running = self.running.get()?;
-        Some(Work {
+    fn work<'a>(&'a self, running: &'a Running) -> Work<'a> {
+        Work {
             jvmti: self.jvmti,
             sampler: &running.sampler,
             garbage: &running.garbage,
             counters: &COUNTERS,
             bell: &self.bell,
             dropped: AtomicU64::new(0),
-        })
+        }
     }
 
     fn enable(&self) -> crate::jvmti::Result<()> {
@@ -489,4 +548,21 @@ fn new_thread<'local>(env: &mut Env<'local>, name: &str) -> Result<JObject<'loca
     )?;
     env.delete_local_ref(name);
     Ok(thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GivingUp;
+
+    /// The last fault is told once, and one thread turns the events off, once; no one before it.
+    #[test]
+    fn events_are_turned_off_once_and_only_when_asked() {
+        let giving_up = GivingUp::new();
+        assert!(!giving_up.is_asked() && !giving_up.take_events());
+        assert!(giving_up.ask());
+        assert!(!giving_up.ask());
+        assert!(giving_up.is_asked() && giving_up.take_events());
+        assert!(!giving_up.take_events() && !giving_up.ask());
+        assert!(giving_up.is_asked() && !giving_up.take_events());
+    }
 }

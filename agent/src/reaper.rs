@@ -19,7 +19,8 @@ use crate::sample_ref::Reaper;
 use crate::sampler::Sampler;
 use crate::table::Table;
 
-const NAME: &CStr = c"heapdiff agent";
+/// What the JVM calls the agent's monitors.
+pub(crate) const NAME: &CStr = c"heapdiff agent";
 /// Without word from the collector the thread looks by itself: some collectors give none.
 const IDLE: Duration = Duration::from_secs(1);
 /// Places that thinning gives back at a time.
@@ -36,13 +37,13 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    pub(crate) fn new(jvmti: Jvmti) -> crate::jvmti::Result<Self> {
-        Ok(Self {
+    pub(crate) fn new(jvmti: Jvmti, monitor: Monitor) -> Self {
+        Self {
             jvmti,
-            monitor: jvmti.monitor(NAME)?,
+            monitor,
             rung: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-        })
+        }
     }
 
     /// There is something to do: the collector has run, or a table is full.

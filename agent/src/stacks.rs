@@ -12,7 +12,7 @@ use crate::counters::Counters;
 use crate::heap::Blobs;
 use crate::intern::{Interner, Pending};
 use crate::jvmti::java::VirtualThreads;
-use crate::jvmti::{Jvmti, RawFrame};
+use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
 use crate::options::Filter;
 
 /// Frames kept on the thread's own stack; deeper walks take memory from the C heap. A thread that is
@@ -102,16 +102,16 @@ impl Stacks {
             deep.resize(self.depth + 1, RawFrame::EMPTY);
             &mut deep[..]
         };
-        let count = match self.jvmti.stack(buffer) {
-            Ok(count) if count > 0 => count,
+        let stack = match self.jvmti.stack(env, buffer) {
+            Ok(stack) if !stack.raw().is_empty() => stack,
             _ => {
                 counters.count(Counter::NoStack);
                 return 0;
             }
         };
-        let cut = count > self.depth;
-        let frames = &buffer[..count.min(self.depth)];
-        let key = hash(frames, cut);
+        let cut = stack.raw().len() > self.depth;
+        let stack = stack.top(self.depth);
+        let key = hash(stack.raw(), cut);
         let shard = &self.stacks[usize::from(key.to_le_bytes()[0]) % SHARDS];
         let known = lock(shard).get(&key).copied();
         if let Some(site) = known {
@@ -120,7 +120,7 @@ impl Stacks {
             }
             return site;
         }
-        let Some(site) = self.new_site(env, frames, cut, counters) else {
+        let Some(site) = self.new_site(env, stack, cut, counters) else {
             counters.count(Counter::SitesFull);
             return 0;
         };
@@ -136,17 +136,19 @@ impl Stacks {
     fn new_site(
         &self,
         env: &mut Env<'_>,
-        frames: &[RawFrame],
+        stack: Stack<'_, '_>,
         cut: bool,
         counters: &Counters,
     ) -> Option<u32> {
-        let methods: Vec<Option<Arc<Method>>> =
-            frames.iter().map(|frame| self.method(env, frame)).collect();
+        let methods: Vec<Option<Arc<Method>>> = stack
+            .frames()
+            .map(|frame| self.method(env, frame))
+            .collect();
         let mut pending = Pending::default();
         let site = {
             let mut interner = lock(&self.interner);
-            let mut ids: Vec<u32> = Vec::with_capacity(frames.len());
-            for (frame, method) in frames.iter().zip(&methods) {
+            let mut ids: Vec<u32> = Vec::with_capacity(methods.len());
+            for (frame, method) in stack.raw().iter().zip(&methods) {
                 let line = match (self.verbosity, method) {
                     (Verbosity::Line, Some(method)) => method.line(frame.location()),
                     _ => 0,
@@ -180,8 +182,8 @@ impl Stacks {
         written
     }
 
-    fn method(&self, env: &Env<'_>, frame: &RawFrame) -> Option<Arc<Method>> {
-        let key = frame.method();
+    fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
+        let key = frame.raw().method();
         if let Some(method) = lock(&self.methods).get(&key) {
             return Some(Arc::clone(method));
         }

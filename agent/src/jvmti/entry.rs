@@ -13,8 +13,8 @@ use jvmti_sys::{
     jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
 };
 
-use super::Jvmti;
 use super::sys::{Callbacks, VERSION_11, event};
+use super::{Environment, Jvmti};
 use crate::agent;
 
 thread_local! {
@@ -108,8 +108,14 @@ unsafe extern "C" fn class_load(
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
-    // No JNI here, and of JVMTI only raw monitors.
-    if catch_unwind(agent::collecting).is_err() {
+    // JVMTI allows no JNI here, and of its own functions raw monitors alone; a fault keeps to that.
+    if catch_unwind(|| {
+        #[cfg(debug_assertions)]
+        provoked::panic(provoked::GC_START);
+        agent::collecting();
+    })
+    .is_err()
+    {
         agent::fault();
     }
 }
@@ -118,8 +124,14 @@ unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
 unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
-    // No JNI here, and of JVMTI only raw monitors.
-    if catch_unwind(agent::collected).is_err() {
+    // JVMTI allows no JNI here, and of its own functions raw monitors alone; a fault keeps to that.
+    if catch_unwind(|| {
+        #[cfg(debug_assertions)]
+        provoked::panic(provoked::GC_FINISH);
+        agent::collected();
+    })
+    .is_err()
+    {
         agent::fault();
     }
 }
@@ -144,16 +156,29 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     });
 }
 
-/// The body of the agent's thread.
+/// The body of the agent's thread. Each turn that ends in a panic is a fault, so that there are no more turns
+/// than faults.
 ///
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
 pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, _: *mut c_void) {
-    alone(|| {
-        // SAFETY: the environment is the one that the JVM gave for this thread.
-        unsafe { with_env(env, agent::run) };
-    });
+    for _ in 0..agent::MAX_FAULTS {
+        let mut ended = false;
+        alone(|| {
+            // SAFETY: the environment is the one that the JVM gave for this thread.
+            unsafe {
+                with_env(env, |env| {
+                    agent::run(env);
+                    ended = true;
+                });
+            }
+        });
+        if ended {
+            break;
+        }
+    }
+    alone(agent::ran);
 }
 
 /// The body of the trace's thread.
@@ -176,8 +201,8 @@ type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
 type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
 
 /// Turns on what is needed before the program runs.
-pub(crate) fn arm(jvmti: &Jvmti) -> super::Result<()> {
-    jvmti.set_callbacks(&Callbacks {
+pub(crate) fn arm(environment: &Environment) -> super::Result<()> {
+    environment.set_callbacks(&Callbacks {
         base: jvmtiEventCallbacks {
             // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys
             // takes from an older jni-sys.
@@ -195,13 +220,8 @@ pub(crate) fn arm(jvmti: &Jvmti) -> super::Result<()> {
         reserved: None,
         sampled_object_alloc: Some(sampled_object_alloc),
     })?;
-    jvmti.set_event(event::VM_DEATH, true)?;
-    jvmti.set_event(event::VM_INIT, true)
-}
-
-/// Undoes what loading did so far.
-pub(crate) fn disarm(jvmti: Jvmti) {
-    jvmti.dispose();
+    environment.0.set_event(event::VM_DEATH, true)?;
+    environment.0.set_event(event::VM_INIT, true)
 }
 
 /// An environment for JVMTI 11.
@@ -209,7 +229,7 @@ pub(crate) fn disarm(jvmti: Jvmti) {
 /// # Safety
 /// `vm` is the JVM that called, or null.
 // SAFETY: what is unsafe in it says so where it stands.
-unsafe fn jvmti_of(vm: *mut JavaVM) -> Option<Jvmti> {
+unsafe fn environment_of(vm: *mut JavaVM) -> Option<Environment> {
     if vm.is_null() {
         return None;
     }
@@ -219,7 +239,8 @@ unsafe fn jvmti_of(vm: *mut JavaVM) -> Option<Jvmti> {
     if result != JNI_OK {
         return None;
     }
-    NonNull::new(env.cast()).map(Jvmti)
+    // The JVM makes a new one with each call, so that this is the only one that refers to it.
+    NonNull::new(env.cast()).map(|env| Environment(Jvmti(env)))
 }
 
 /// The option text; what is not UTF-8 in it is replaced.
@@ -250,9 +271,9 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
     _: *mut c_void,
 ) -> jint {
     // SAFETY: what the JVM hands over.
-    let (jvmti, options) = unsafe { (jvmti_of(vm), text_of(options)) };
+    let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
     // Whatever goes wrong: any other answer ends the JVM.
-    if catch_unwind(|| agent::load(jvmti, &options)).is_err() {
+    if catch_unwind(AssertUnwindSafe(|| agent::load(environment, &options))).is_err() {
         agent::fault();
     }
     JNI_OK
@@ -271,18 +292,18 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     _: *mut c_void,
 ) -> jint {
     // SAFETY: what the JVM hands over.
-    let (jvmti, options) = unsafe { (jvmti_of(vm), text_of(options)) };
+    let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
         let mut env: *mut c_void = null_mut();
-        if jvmti.is_some() {
-            // SAFETY: the JVM that called has a full table; it is not null, for `jvmti` came from it.
+        if environment.is_some() {
+            // SAFETY: the JVM that called has a full table; it is not null, for the environment came from it.
             let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
             if got != JNI_OK {
                 return;
             }
         }
-        result = agent::load(jvmti, &options);
+        result = agent::load(environment, &options);
         if result == heapdiff_sites::attach::DONE {
             // SAFETY: the environment is this thread's.
             unsafe { with_env(env.cast(), |env| result = agent::start(env, false)) };
@@ -299,3 +320,21 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 #[unsafe(no_mangle)]
 // SAFETY: what is unsafe in it says so where it stands.
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
+
+/// Panics that tests ask for, in builds with debug assertions alone.
+#[cfg(debug_assertions)]
+mod provoked {
+    use std::sync::OnceLock;
+
+    /// The environment variable that says where to panic.
+    const VARIABLE: &str = "HEAPDIFF_AGENT_PANIC";
+    pub(super) const GC_START: &str = "gc-start";
+    pub(super) const GC_FINISH: &str = "gc-finish";
+    static WHERE: OnceLock<Option<String>> = OnceLock::new();
+
+    /// Panics if the environment asks for it here.
+    pub(super) fn panic(here: &str) {
+        let asked = WHERE.get_or_init(|| std::env::var(VARIABLE).ok());
+        assert!(asked.as_deref() != Some(here), "provoked in {here}");
+    }
+}

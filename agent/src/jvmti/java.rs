@@ -11,7 +11,7 @@ use crate::sample_ref::{self, Reaper};
 
 /// The class `heapdiff.SampleRef`, defined in the boot loader.
 pub(crate) struct RefClass {
-    pub(crate) class: Global<JClass<'static>>,
+    class: Global<JClass<'static>>,
     constructor: JMethodID,
     sweep: JStaticMethodID,
     reaper: Reaper,
@@ -125,7 +125,7 @@ impl RefClass {
         Ok(usize::try_from(count.i()?).unwrap_or(0))
     }
 
-    /// Sets a static field of this type.
+    /// Sets a static field of this type; a reference to an object of another class is refused.
     pub(crate) fn set_static(
         &self,
         env: &mut Env<'_>,
@@ -139,16 +139,27 @@ impl RefClass {
         let fits = match value {
             JValue::Int(_) => kind == "I",
             JValue::Long(_) => kind == "J",
-            JValue::Object(_) => kind.starts_with(['L', '[']),
+            JValue::Object(object) => kind.starts_with(['L', '[']) && fits(env, object, kind)?,
             _ => false,
         };
         if !fits {
             return Err(Error::WrongJValueType("a static field's", "another"));
         }
-        // SAFETY: the field is this class's; the value is of its type or, if it is a reference, of the
-        // class that the caller names: all are made next to the call.
+        // SAFETY: the field is this class's, and of this type, or the JVM would not have found it; the value's
+        // type has been compared with it.
         unsafe { env.set_static_field_unchecked(&self.class, field, value) }
     }
+}
+
+/// Whether a reference is null or to an object of the type that a signature such as `[J` or `Ljava/lang/Object;` names.
+fn fits(env: &mut Env<'_>, object: &JObject<'_>, signature: &str) -> Result<bool> {
+    let name = signature
+        .strip_prefix('L')
+        .and_then(|s| s.strip_suffix(';'));
+    let class = env.find_class(JNIString::from(name.unwrap_or(signature)))?;
+    let fits = env.is_instance_of(object, &class);
+    env.delete_local_ref(class);
+    fits
 }
 
 /// Whether the thread is a virtual one. JDK 21 and later know.

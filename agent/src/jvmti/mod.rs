@@ -1,15 +1,19 @@
 //! JVMTI and JNI: the one place with raw bindings and with `unsafe`.
 //!
-//! [`Jvmti`] is a safe face of the functions that the agent uses; `java` of those JNI calls whose
-//! types nobody checks; `entry` has what the JVM calls.
+//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI that the agent uses, `java` those JNI calls whose
+//! types nobody checks; `entry` has what the JVM calls. What a call needs to be sound is in the types: a
+//! [`Jvmti`] exists only of an environment that is never disposed of, a [`Frame`] only while it is on the
+//! stack.
 
 mod entry;
 pub(crate) mod java;
 pub(crate) mod perf;
-pub(crate) use entry::{arm, disarm};
+pub(crate) use entry::arm;
 pub(crate) mod sys;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null, null_mut};
 
 use jni::Env;
@@ -19,7 +23,16 @@ use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jv
 
 use sys::{Callbacks, Interface, as_int, capabilities, error, event};
 
+/// A JVMTI environment that is being set up.
+///
+/// It cannot be copied. Dropping it gives it back to the JVM with all its capabilities; [`Self::keep`]
+/// makes it the agent's for as long as the process lives.
+#[derive(Debug)]
+pub(crate) struct Environment(Jvmti);
+
 /// A JVMTI environment, for as long as the process lives: the agent never disposes of it.
+///
+/// Outside of this module it comes from [`Environment::keep`] alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jvmti(NonNull<jvmtiEnv>);
 
@@ -43,8 +56,8 @@ fn check(code: c_int) -> Result<()> {
     }
 }
 
-/// A frame as the JVM gives it. The method is valid while its class is loaded, which is so
-/// while the frame is on the stack.
+/// A frame as the JVM writes it into a buffer: two numbers. The method may be gone since; what asks the JVM
+/// about a method takes a [`Frame`].
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct RawFrame(jvmtiFrameInfo);
@@ -72,6 +85,54 @@ impl RawFrame {
     /// The index of the bytecode; negative for native methods.
     pub(crate) fn location(&self) -> i64 {
         self.0.location
+    }
+}
+
+/// The frames of the current thread's stack, leaf first, as [`Jvmti::stack`] wrote them into a buffer.
+///
+/// `'local` is the lifetime of a native call, as in [`Env`]. Until that call returns its callers stay on the
+/// stack, so that their methods are valid. The raw pointers within keep it on its thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Stack<'buffer, 'local> {
+    frames: &'buffer [RawFrame],
+    call: PhantomData<&'local ()>,
+}
+
+/// A frame that is on the current thread's stack until the native call `'local` returns. Its method is valid:
+/// no class is unloaded while one of its methods is on a stack.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'local> {
+    raw: RawFrame,
+    call: PhantomData<&'local ()>,
+}
+
+impl<'buffer, 'local> Stack<'buffer, 'local> {
+    /// The frames as numbers.
+    pub(crate) fn raw(&self) -> &'buffer [RawFrame] {
+        self.frames
+    }
+
+    /// The first frames, so many at most.
+    pub(crate) fn top(self, most: usize) -> Self {
+        Self {
+            frames: &self.frames[..self.frames.len().min(most)],
+            ..self
+        }
+    }
+
+    /// The frames, leaf first.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'local>> + use<'buffer, 'local> {
+        self.frames.iter().map(|&raw| Frame {
+            raw,
+            call: PhantomData,
+        })
+    }
+}
+
+impl Frame<'_> {
+    /// The frame as numbers.
+    pub(crate) fn raw(&self) -> RawFrame {
+        self.raw
     }
 }
 
@@ -124,24 +185,54 @@ macro_rules! call {
     }};
 }
 
-impl Jvmti {
-    fn table(&self) -> &Interface {
-        // SAFETY: the environment was made for version 11 or later, whose table is as long as
-        // `Interface`; it lives as long as the process.
-        unsafe { &*(*self.0.as_ptr()).cast::<Interface>() }
+impl Environment {
+    /// Keeps the environment for as long as the process lives.
+    pub(crate) fn keep(self) -> Jvmti {
+        ManuallyDrop::new(self).0
     }
 
     pub(crate) fn add_capabilities(&self, bits: &[u32]) -> Result<()> {
         let set = capabilities(bits);
         // SAFETY: the pointer is to a full set.
-        unsafe { call!(self, AddCapabilities, &raw const set) }
+        unsafe { call!(self.0, AddCapabilities, &raw const set) }
     }
 
     fn set_callbacks(&self, callbacks: &Callbacks) -> Result<()> {
         let size = c_int::try_from(size_of::<Callbacks>()).unwrap_or(0);
         let callbacks = (&raw const *callbacks).cast::<jvmtiEventCallbacks>();
         // SAFETY: the JVM copies as many bytes as are told, all of which are there.
-        unsafe { call!(self, SetEventCallbacks, callbacks, size) }
+        unsafe { call!(self.0, SetEventCallbacks, callbacks, size) }
+    }
+
+    /// The mean bytes between samples, for all threads.
+    pub(crate) fn set_interval(&self, bytes: u64) -> Result<()> {
+        self.0.set_interval(bytes)
+    }
+
+    /// Makes a raw monitor. It is never destroyed, not even with the environment.
+    pub(crate) fn monitor(&self, name: &CStr) -> Result<Monitor> {
+        let mut monitor: jrawMonitorID = null_mut();
+        // SAFETY: the name ends with a zero byte, the pointer is to a pointer.
+        unsafe { call!(self.0, CreateRawMonitor, name.as_ptr(), &raw mut monitor)? };
+        NonNull::new(monitor.cast())
+            .map_or(Err(JvmtiError(error::NULL_POINTER)), |m| Ok(Monitor(m)))
+    }
+}
+
+impl Drop for Environment {
+    fn drop(&mut self) {
+        // SAFETY: the environment is valid, and nobody else has it: an `Environment` is neither copied nor
+        // cloned, and its `Jvmti` leaves it in `keep` alone, which drops nothing. Callbacks that may be running
+        // do not use the environment that the JVM hands to them.
+        let _ = unsafe { call!(self.0, DisposeEnvironment) };
+    }
+}
+
+impl Jvmti {
+    fn table(&self) -> &Interface {
+        // SAFETY: the environment was made for version 11 or later, whose table is as long as
+        // `Interface`; it lives as long as the process.
+        unsafe { &*(*self.0.as_ptr()).cast::<Interface>() }
     }
 
     fn set_event(&self, event: c_int, on: bool) -> Result<()> {
@@ -173,7 +264,7 @@ impl Jvmti {
             event::GARBAGE_COLLECTION_START,
             event::GARBAGE_COLLECTION_FINISH,
         ] {
-            // What fails was not on.
+            // An event that fails was not on.
             let _ = self.set_event(event, false);
         }
     }
@@ -188,11 +279,15 @@ impl Jvmti {
         }
     }
 
-    /// The current thread's stack, leaf first; how many frames there are.
-    pub(crate) fn stack(&self, frames: &mut [RawFrame]) -> Result<usize> {
-        let most = c_int::try_from(frames.len()).unwrap_or(c_int::MAX);
+    /// The current thread's stack, as much of it as the buffer has room for.
+    pub(crate) fn stack<'buffer, 'local>(
+        &self,
+        _: &Env<'local>,
+        buffer: &'buffer mut [RawFrame],
+    ) -> Result<Stack<'buffer, 'local>> {
+        let most = c_int::try_from(buffer.len()).unwrap_or(c_int::MAX);
         let mut count = 0;
-        let buffer = frames.as_mut_ptr().cast::<jvmtiFrameInfo>();
+        let start = buffer.as_mut_ptr().cast::<jvmtiFrameInfo>();
         // SAFETY: no thread means the current one; the buffer has room for as many frames as told,
         // and `RawFrame` has their layout.
         unsafe {
@@ -202,18 +297,22 @@ impl Jvmti {
                 null_mut(),
                 0,
                 most,
-                buffer,
+                start,
                 &raw mut count
             )?
         };
-        Ok(usize::try_from(count).unwrap_or(0).min(frames.len()))
+        let count = usize::try_from(count).unwrap_or(0).min(buffer.len());
+        Ok(Stack {
+            frames: &buffer[..count],
+            call: PhantomData,
+        })
     }
 
     /// Names and lines of a frame's method.
-    pub(crate) fn method(&self, env: &Env<'_>, frame: &RawFrame) -> Result<MethodNames> {
-        let method: as_int::Method = frame.0.method.cast();
+    pub(crate) fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Result<MethodNames> {
+        let method: as_int::Method = frame.raw.0.method.cast();
         let mut class = null_mut();
-        // SAFETY: the frame is on the current thread's stack, so its method is valid.
+        // SAFETY: the frame is on the current thread's stack, as its type says, so its method is valid.
         unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class)? };
         // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else.
         let class = unsafe { JClass::from_raw(env, class) };
@@ -221,7 +320,8 @@ impl Jvmti {
         let mut file = null_mut();
         // SAFETY: the class is valid, the pointer is to a pointer.
         let has_file = unsafe { call!(self, GetSourceFileName, class.as_raw(), &raw mut file) };
-        let file = has_file.ok().and_then(|()| self.text(file));
+        // SAFETY: what the JVM has just given; null where it gave nothing.
+        let file = has_file.ok().and_then(|()| unsafe { self.text(file) });
         env.delete_local_ref(class);
         let mut name = null_mut();
         // SAFETY: the method is valid; signature and generic signature are not asked for.
@@ -235,17 +335,23 @@ impl Jvmti {
                 null_mut()
             )?
         };
+        // SAFETY: what the JVM has just given.
+        let name = unsafe { self.text(name) };
         Ok(MethodNames {
             class_signature: class_signature?,
-            name: self.text(name).unwrap_or_default(),
+            name: name.unwrap_or_default(),
             file,
-            lines: self.lines(method),
+            // SAFETY: as above, the method is valid.
+            lines: unsafe { self.lines(method) },
         })
     }
 
-    fn lines(&self, method: as_int::Method) -> Box<[(i64, i32)]> {
+    /// # Safety
+    /// The method's class is loaded.
+    // SAFETY: what is unsafe in it says so where it stands.
+    unsafe fn lines(&self, method: as_int::Method) -> Box<[(i64, i32)]> {
         let (mut count, mut entries) = (0, null_mut());
-        // SAFETY: the method is valid; the pointers are to an int and a pointer.
+        // SAFETY: the method is valid by the caller's promise; the pointers are to an int and a pointer.
         let result = unsafe {
             call!(
                 self,
@@ -266,7 +372,8 @@ impl Jvmti {
             .iter()
             .map(|entry| (entry.start_location, entry.line_number))
             .collect();
-        self.deallocate(entries.cast());
+        // SAFETY: the JVM allocated the table for us; nothing refers to it any more.
+        unsafe { self.deallocate(entries.cast()) };
         lines.sort_unstable();
         lines.into()
     }
@@ -284,7 +391,8 @@ impl Jvmti {
                 null_mut()
             )?
         };
-        Ok(self.text(text).unwrap_or_default())
+        // SAFETY: what the JVM has just given.
+        Ok(unsafe { self.text(text) }.unwrap_or_default())
     }
 
     /// Whether the boot loader defined a class.
@@ -313,22 +421,33 @@ impl Jvmti {
             // SAFETY: local references, fresh from the JVM and owned by nobody else, or null.
             env.delete_local_ref(unsafe { JObject::from_raw(env, reference) });
         }
-        self.text(info.name)
+        // SAFETY: what the JVM has just given.
+        unsafe { self.text(info.name) }
     }
 
     /// Takes over a text that the JVM allocated.
-    fn text(&self, text: *mut c_char) -> Option<String> {
+    ///
+    /// # Safety
+    /// The text is null, or the JVM has given it to the caller, who uses it no more.
+    // SAFETY: what is unsafe in it says so where it stands.
+    unsafe fn text(&self, text: *mut c_char) -> Option<String> {
         if text.is_null() {
             return None;
         }
-        // SAFETY: the JVM ends its texts, which are modified UTF-8, with a zero byte.
+        // SAFETY: by the caller's promise the JVM's; it ends its texts, which are modified UTF-8, with a zero byte.
         let owned = unsafe { JNIStr::from_ptr(text) }.to_str().into_owned();
-        self.deallocate(text.cast());
+        // SAFETY: by the caller's promise.
+        unsafe { self.deallocate(text.cast()) };
         Some(owned)
     }
 
-    fn deallocate(&self, memory: *mut u8) {
-        // SAFETY: the JVM allocated it for us, and it is given back once. It cannot fail then.
+    /// Gives back memory that the JVM allocated.
+    ///
+    /// # Safety
+    /// The JVM has given the memory to the caller, who uses it no more.
+    // SAFETY: what is unsafe in it says so where it stands.
+    unsafe fn deallocate(&self, memory: *mut u8) {
+        // SAFETY: by the caller's promise. It cannot fail then.
         let _ = unsafe { call!(self, Deallocate, memory) };
     }
 
@@ -336,21 +455,6 @@ impl Jvmti {
     pub(crate) fn collect_garbage(&self) -> Result<()> {
         // SAFETY: it takes no arguments; the environment is valid.
         unsafe { call!(self, ForceGarbageCollection) }
-    }
-
-    /// Gives the environment back, with its capabilities. Whoever calls this uses it no more, and no event
-    /// may have been turned on.
-    fn dispose(self) {
-        // SAFETY: the environment is valid; no copy of it is in use yet.
-        let _ = unsafe { call!(self, DisposeEnvironment) };
-    }
-
-    pub(crate) fn monitor(&self, name: &CStr) -> Result<Monitor> {
-        let mut monitor: jrawMonitorID = null_mut();
-        // SAFETY: the name ends with a zero byte, the pointer is to a pointer.
-        unsafe { call!(self, CreateRawMonitor, name.as_ptr(), &raw mut monitor)? };
-        NonNull::new(monitor.cast())
-            .map_or(Err(JvmtiError(error::NULL_POINTER)), |m| Ok(Monitor(m)))
     }
 
     /// Wakes who waits at the monitor, after `change` has been made.

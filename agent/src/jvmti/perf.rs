@@ -134,15 +134,16 @@ impl Perf {
     /// A number's value.
     pub(crate) fn number(&self, counter: Counter) -> u64 {
         let at = counter.offset;
-        if counter.len != 8 || !at.is_multiple_of(8) || at + 8 > self.len {
+        if counter.len != 8 || at + 8 > self.len {
             return 0;
         }
-        #[allow(clippy::cast_ptr_alignment, reason = "checked above")]
-        // SAFETY: within the memory and aligned, for the JVM aligns the start to a page and the offset is a
-        // multiple of 8; else as in `byte`.
-        unsafe {
-            self.start.as_ptr().add(at).cast::<u64>().read_volatile()
+        #[allow(clippy::cast_ptr_alignment, reason = "checked below")]
+        let place = self.start.as_ptr().wrapping_add(at).cast::<u64>();
+        if !place.is_aligned() {
+            return 0;
         }
+        // SAFETY: within the memory and aligned; else as in `byte`.
+        unsafe { place.read_volatile() }
     }
 
     /// A text's value, zeros after it.

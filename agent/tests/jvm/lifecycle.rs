@@ -182,3 +182,43 @@ fn a_delay_before_the_first_sample() {
         assert!(target.finish().unwrap());
     }
 }
+
+/// Panics in the collector's callbacks, where JVMTI forbids to turn events off: the agent's thread does that, and
+/// no further collection calls the agent. If the callback tried it itself, the JVM would refuse, and each
+/// collection would panic.
+#[cfg(debug_assertions)]
+#[test]
+fn panics_in_a_collection_turn_the_agent_off() {
+    const COLLECTIONS_AFTER: u32 = 6;
+    for jdk in jdks() {
+        for callback in ["gc-start", "gc-finish"] {
+            let folder = tempfile::tempdir().unwrap();
+            let trace = folder.path().join("t.db");
+            let mut target = launch(&jdk, "Steady", &format!("trace={}", trace.display()))
+                .flag("-XX:+UseSerialGC")
+                .env("HEAPDIFF_AGENT_PANIC", callback)
+                .arg("100")
+                .start()
+                .unwrap();
+            // Each phase has one collection and a fifth of a second after it.
+            target.wait_ready(1).unwrap();
+            for phase in 2..=3 + COLLECTIONS_AFTER {
+                target.advance(phase).unwrap();
+            }
+            let (well, errors) = target.finish_with_errors().unwrap();
+            let lines = |part: &str| errors.lines().filter(|l| l.contains(part)).count();
+            let version = jdk.version();
+            assert!(well, "JDK {version}, {callback}: {errors}");
+            assert_eq!(
+                (
+                    lines("a fault of its own"),
+                    lines("stops sampling after repeated faults")
+                ),
+                (3, 1),
+                "JDK {version}, {callback}: {errors}"
+            );
+            assert_eq!(errors.lines().count(), 4, "{errors}");
+            assert!(trace.is_file());
+        }
+    }
+}
