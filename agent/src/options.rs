@@ -6,6 +6,7 @@ use std::time::Duration;
 pub use heapdiff_sites::attach::KEYS;
 use heapdiff_sites::{Sampling, Strategy, Verbosity};
 use heapdiff_trace::Limits;
+use heapdiff_units::{Size, SizeError, Span, SpanError};
 use regex::Regex;
 
 /// The largest interval: the JVM takes a signed 32-bit number.
@@ -400,41 +401,28 @@ impl Given<'_> {
     }
 
     fn size(&self, most: u64) -> Result<u64, OptionsError> {
-        let lower = self.value.to_ascii_lowercase();
-        let digits = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = match &lower[digits.len()..] {
-            "" | "b" => 1,
-            "k" | "kb" | "kib" => 1 << 10,
-            "m" | "mb" | "mib" => 1 << 20,
-            "g" | "gb" | "gib" => 1 << 30,
-            _ => return Err(self.wrong("not a size such as 65536, 512k or 1m")),
-        };
-        let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-        match bytes {
-            Some(bytes) if bytes <= most => Ok(bytes),
-            Some(_) => Err(self.wrong(format!("more than {most} bytes"))),
-            None => Err(self.wrong("not a size such as 65536, 512k or 1m")),
+        match self.value.parse() {
+            Ok(Size(bytes)) if bytes <= most => Ok(bytes),
+            Ok(_) | Err(SizeError::TooLarge(_)) => {
+                Err(self.wrong(format!("more than {most} bytes")))
+            }
+            Err(SizeError::NotASize(_)) => {
+                Err(self.wrong("not a size such as 65536, 512k, 1m or 1MB"))
+            }
         }
     }
 
-    /// A number with one of `ms`, `s`, `m`, `h` and `d`; seconds without.
+    /// A span of time; a number alone is in seconds.
     fn duration(&self, least: Duration, most: Duration) -> Result<Duration, OptionsError> {
-        let unknown = || self.wrong("not a duration such as 500ms, 1s, 10m, 24h or 7d");
-        let digits = self.value.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = match &self.value[digits.len()..] {
-            "ms" => 1,
-            "" | "s" => 1000,
-            "m" | "min" => 60_000,
-            "h" => 3_600_000,
-            "d" => DAY * 1000,
-            _ => return Err(unknown()),
-        };
-        let millis = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-        let duration = Duration::from_millis(millis.ok_or_else(unknown)?);
-        if (least..=most).contains(&duration) {
-            Ok(duration)
-        } else {
-            Err(self.wrong(format!("not from {least:?} to {most:?}")))
+        match self.value.parse() {
+            Ok(Span(duration)) if (least..=most).contains(&duration) => Ok(duration),
+            Ok(_) | Err(SpanError::TooLong(_)) => {
+                let (least, most) = (Span(least), Span(most));
+                Err(self.wrong(format!("not from {least} to {most}")))
+            }
+            Err(SpanError::NotASpan(_)) => {
+                Err(self.wrong("not a duration such as 500ms, 1s, 10m, 24h or 7d"))
+            }
         }
     }
 
@@ -488,12 +476,32 @@ mod tests {
         assert_eq!(options.verbosity, Verbosity::Method);
         assert!(!options.embed && !options.classes);
         assert_eq!(options.reaper, ReaperChoice::Queue);
-        let sampling = |text| Options::parse(text).unwrap().sampling;
+        let sampling = |text: &str| Options::parse(text).unwrap().sampling;
         assert_eq!(sampling("rate=7,strategy=count").rate, 7);
         assert_eq!(sampling("strategy=class").rate, 1000);
         assert_eq!(sampling("strategy=time,ms=20,interval=0").rate, 20);
         assert_eq!(sampling("interval=0").interval, 0);
-        assert_eq!(sampling("interval=1MiB").interval, 1 << 20);
+        // As on the command line: with a B a power of 1000, unless it is an iB.
+        for (text, bytes) in [
+            ("1MB", 1_000_000),
+            ("1mb", 1_000_000),
+            ("1MiB", 1 << 20),
+            ("1m", 1 << 20),
+            ("1M", 1 << 20),
+            ("64kB", 64_000),
+            ("64k", 65_536),
+            ("1.5k", 1536),
+            ("4096b", 4096),
+        ] {
+            let given = format!("interval={text}");
+            let read = sampling(&given).interval;
+            assert_eq!(read, bytes, "{text}");
+        }
+        let trace = |text| Options::parse(text).unwrap().trace.unwrap();
+        let kept = trace("trace=t.db,trace_max=2GB,retain=1h30m,tick=5");
+        assert_eq!(kept.limits.max_bytes, 2_000_000_000);
+        assert_eq!(kept.limits.retain, Duration::from_secs(5400));
+        assert_eq!(kept.tick, Duration::from_secs(5));
     }
 
     #[test]
@@ -502,11 +510,13 @@ mod tests {
         assert!(text.contains("\"intervall\"") && text.contains("interval, depth, include"));
         assert!(error("tick=1s").contains("\"tick\" goes with trace=FILE"));
         assert!(error("trace=x.db,tick=1y").contains("not a duration such as 500ms"));
-        assert!(error("trace=x.db,tick=1ms").contains("not from 100ms to 3600s"));
+        assert!(error("trace=x.db,tick=1ms").contains("not from 100ms to 1h"));
         assert!(error("trace=x.db,trace_max=1k").contains("less than 1m"));
         assert!(error("interval").contains("needs a value: interval=..."));
         assert!(error("interval=5x").contains("not a size such as"));
         assert!(error("interval=3g").contains("more than 2147483647 bytes"));
+        assert!(error("interval=99999999P").contains("more than 2147483647 bytes"));
+        assert!(error("trace=x.db,retain=99999d").contains("not from 1m to 3660d"));
         assert!(error("depth=0").contains("not from 1 to 1024"));
         assert!(error("depth=-1").contains("not a whole number"));
         assert!(error("strategy=random").contains("not one of bytes, count, time, class"));

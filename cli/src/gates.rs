@@ -2,9 +2,9 @@
 
 use heapdiff_diff::{Grave, Grown, TooMuch};
 use heapdiff_report::junit::Gate;
+use heapdiff_units::{Size, grouped};
 
 use crate::report::DiffReport;
-use crate::size::{Size, grouped};
 
 /// Each gate that was asked for, and why it tripped if it did. Gates look at all suspects, listed or not, but those
 /// that are known.

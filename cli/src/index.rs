@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use heapdiff_report::size::Size;
+use heapdiff_units::Size;
 use hprof::{IndexFault, Options, Progress, Refs, Snapshot};
 use twox_hash::XxHash3_64;
 

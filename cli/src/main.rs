@@ -25,7 +25,6 @@ mod progress;
 mod recorded;
 mod render;
 mod report;
-mod span;
 mod style;
 mod trace;
 mod ui;
@@ -34,7 +33,6 @@ mod write;
 use std::process::ExitCode;
 
 use failure::{Exit, Failure, Result};
-use heapdiff_report::size;
 use job::{Action, Job};
 use report::Report;
 

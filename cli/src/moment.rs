@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::span::Span;
+use heapdiff_units::{Span, SpanError};
 
 /// A moment. Parses `10m` (that long before the end), `+5m` (that long after the start), and a time of
 /// day in UTC such as `2026-11-21T22:05:00Z`.
@@ -20,7 +20,8 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if let Some(span) = text.strip_prefix('+') {
-            return span.parse().map(Self::AfterStart);
+            let after = span.parse().map(Self::AfterStart);
+            return after.map_err(|e: SpanError| e.to_string());
         }
         if let Ok(time) = humantime::parse_rfc3339_weak(text) {
             let since = time.duration_since(UNIX_EPOCH);

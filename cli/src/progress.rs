@@ -6,11 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use heapdiff_units::{Size, Span};
 use hprof::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::size::Size;
-use crate::span::Span;
 use crate::style::When;
 
 /// What the user wants to see of the work.

@@ -6,9 +6,9 @@ use std::path::Path;
 use heapdiff_diff::frame_text;
 use heapdiff_jfr::{Event, Frame, JfrError, Recording, Sample, StackId};
 use heapdiff_sites::{Sampling, Strategy, Weight};
+use heapdiff_units::counted;
 
 use crate::failure::{Exit, Failure, Result, plain};
-use crate::size::counted;
 
 /// Whether a file is a flight recording. What cannot be read is none: who reads it as what it should be tells why.
 pub(crate) fn is_recording(path: &Path) -> bool {

@@ -20,7 +20,6 @@ mod ignore;
 mod names;
 mod report;
 pub mod samples;
-pub mod size;
 mod summary;
 mod suspect;
 mod trie;

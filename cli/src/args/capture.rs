@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heapdiff_sites::attach::KEYS;
+use heapdiff_units::{Size, Span};
 
 use super::common::{ProgressArgs, ReportArgs};
 use super::diff::GrowthArgs;
 use crate::failure::Result;
 use crate::job::{Agent, Capture, Hunt, Job, Request, Target, Task, What, agent_options};
-use crate::size::Size;
-use crate::span::Span;
 
 /// Which JVM.
 #[derive(Debug, Args)]

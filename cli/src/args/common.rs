@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
+use heapdiff_units::Size;
 
 use crate::failure::Result;
 use crate::format::Format;
 use crate::job::{Output, Setup};
 use crate::progress::Wanted;
-use crate::size::Size;
 use crate::style::When;
 
 #[derive(Debug, Args)]

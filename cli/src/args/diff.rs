@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use heapdiff_diff::{Gates, pattern};
 use heapdiff_report::collapsed::Columns;
+use heapdiff_units::Size;
 use regex::Regex;
 
 use super::common::CommonArgs;
 use crate::failure::{Failure, Result};
 use crate::ignore::IgnoreFile;
 use crate::job::{ClassFilter, Job, Question, Task};
-
-use crate::size::Size;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {

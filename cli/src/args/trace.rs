@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use heapdiff_diff::pattern;
 use heapdiff_trace::{By, Which};
+use heapdiff_units::Span;
 use regex::Regex;
 
 use super::common::ViewArgs;
@@ -14,7 +15,6 @@ use crate::job::{
     TraceExport, TraceJob,
 };
 use crate::moment::Moment;
-use crate::span::Span;
 
 const TOP_HELP: &str = "\
 Objects that have not been collected yet look alive, so what is compared is what is alive after each

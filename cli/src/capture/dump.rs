@@ -170,7 +170,7 @@ fn failed(jvm: &Jvm<'_>, part: &Part, place: &Place, answer: &Answer) -> Failure
         };
         return refused(format!(
             "{process}: no space for the dump in {shown}: the JVM gave up after {}",
-            crate::size::Size(part.size())
+            heapdiff_units::Size(part.size())
         ))
         .with_hint("--gz 1 makes dumps several times smaller; nothing was left behind");
     }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use heapdiff_units::{Size, Span};
+
 use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::Process;
@@ -15,8 +17,6 @@ use crate::interrupt::Wait;
 use crate::job::{Hunt, Hunted};
 use crate::messages;
 use crate::progress::{Meter, Wanted};
-use crate::size::Size;
-use crate::span::Span;
 
 /// Takes both dumps. `reports` are the names that must be free in the folder, too.
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {

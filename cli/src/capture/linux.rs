@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use heapdiff_units::Size;
+
 use super::agent::{self, Loaded};
 use super::dump::{self, Place};
 use super::process::{Process, refused};
@@ -11,7 +13,6 @@ use super::trace_notes::TraceNotes;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::{Agent, Capture, Request, What};
-use crate::size::Size;
 
 /// Does it and says so.
 pub(crate) fn run(capture: &Capture) -> Result<Exit> {

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use heapdiff_diff::frame_text;
 use heapdiff_trace::{By, Candidate, Timeline, Trace, TraceError, Window, rank};
+use heapdiff_units::{Size, counted};
 
 use super::folder::Folder;
 use super::protocol::Jvm;
 use crate::job::LONGEST_ARGUMENT;
-use crate::size::{Size, counted};
 
 /// The trace's name in the hunt's folder.
 pub(super) const NAME: &str = "trace.db";

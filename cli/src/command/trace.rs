@@ -99,7 +99,7 @@ fn file(trace: &Trace) -> TraceFile {
     ahead.push("-wal");
     let mut warnings = Vec::new();
     if trace.odd() > 0 {
-        let odd = crate::size::counted(trace.odd(), "figure");
+        let odd = heapdiff_units::counted(trace.odd(), "figure");
         warnings.push(format!(
             "{odd} make no sense and count as 0: the file is damaged"
         ));

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use heapdiff_units::Span;
+
 use crate::progress::Wanted;
-use crate::span::Span;
 
 /// The JVM copies each argument of a command to a buffer of this size.
 pub(crate) const LONGEST_ARGUMENT: usize = 1024;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use heapdiff_trace::{By, Which};
+use heapdiff_units::Span;
 use regex::Regex;
 
 use crate::moment::Moment;
-use crate::span::Span;
 
 /// Which part of which run.
 #[derive(Debug, Default)]

@@ -6,12 +6,12 @@ use heapdiff_query::{Error, Outcome, ResultColumn, Sink, run};
 use heapdiff_tables::{
     Cell, CsvWriter, Error as TableError, JsonRows, Kind, ParquetOptions, ParquetWriter, RowWriter,
 };
+use heapdiff_units::counted;
 use serde_json::json;
 
 use super::text::table::{Align, Table, printable, shortened};
 use crate::format::Format;
 use crate::report::QueryReport;
-use crate::size::counted;
 use crate::style::Style;
 
 /// Columns that a cell takes in text, but for the last.

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use heapdiff_tables::{Cell, Column, CsvWriter, Kind, ParquetOptions, ParquetWriter, RowWriter};
 use heapdiff_trace::{ColumnType, Table, Trace, TraceError, ValueRef};
+use heapdiff_units::counted;
 
 use super::slices;
 use crate::command::trace::{chosen, open};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::job::{ExportFormat, TraceExport};
-use crate::size::counted;
 use crate::write::{failed, replace};
 use crate::{interrupt, messages};
 

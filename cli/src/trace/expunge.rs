@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use heapdiff_trace::{Database, Trace};
+use heapdiff_units::{Size, counted};
 
 use crate::command::trace::open;
 use crate::failure::{Exit, Failure, Result};
 use crate::job::Expunge;
 use crate::messages;
 use crate::moment::utc;
-use crate::size::{Size, counted};
 
 /// Removes it and says what.
 pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {

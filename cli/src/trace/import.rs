@@ -12,6 +12,7 @@ use heapdiff_trace::{
     Activity, Amount, Collection, FrameName, Limits, Names, RECORDING, Run, Tick, TraceError,
     Writer, Written,
 };
+use heapdiff_units::{Span, counted};
 
 use crate::command::recording::MANY_OLD;
 use crate::failure::{Exit, Failure, Result, plain};
@@ -19,8 +20,6 @@ use crate::interrupt::{self, Unfinished};
 use crate::job::Import;
 use crate::messages;
 use crate::recorded;
-use crate::size::counted;
-use crate::span::Span;
 use crate::write::failed;
 
 const NS_PER_MS: i64 = 1_000_000;

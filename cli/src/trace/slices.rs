@@ -7,10 +7,10 @@ use std::time::Duration;
 use heapdiff_report::pprof::{About, HeapSample, render_heap};
 use heapdiff_trace::Trace;
 use heapdiff_trace::read::{Amount, Run, Tick};
+use heapdiff_units::Span;
 
 use crate::command::trace::frames;
 use crate::failure::{Failure, Result};
-use crate::span::Span;
 use crate::write::{failed, replace};
 
 const DEFAULT: Span = Span(Duration::from_secs(60));

@@ -15,11 +15,11 @@ use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use heapdiff_diff::{Allocated, FrameParts, Report, Suspect};
+use heapdiff_units::{counted, grouped, signed, signed_size};
 use regex::Regex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::size::{counted, grouped, signed, signed_size};
 use crate::stacks::{Names, Stacks};
 use crate::text::printable;
 
@@ -165,11 +165,11 @@ fn dumps(report: &Report) -> Vec<Dump> {
     let each = report.snapshots.iter().map(|s| Dump {
         path: printable(&s.path).into_owned(),
         objects: grouped(s.objects),
-        reachable: crate::size::Size(s.reachable_bytes).to_string(),
-        garbage: crate::size::Size(s.unreachable_bytes).to_string(),
+        reachable: heapdiff_units::Size(s.reachable_bytes).to_string(),
+        garbage: heapdiff_units::Size(s.unreachable_bytes).to_string(),
         taken: match s.taken_ms.checked_sub(first) {
             Some(0) | None => String::new(),
-            Some(ms) => crate::size::later(i64::try_from(ms).unwrap_or(i64::MAX)),
+            Some(ms) => heapdiff_units::later(i64::try_from(ms).unwrap_or(i64::MAX)),
         },
         partial: s.partial,
     });
@@ -283,7 +283,7 @@ fn flame_data(allocated: &Allocated, stacks: &Stacks, cut: &mut Vec<String>) -> 
              their callers only.",
             grouped(FRAMES as u64),
             grouped(rest.frames),
-            crate::size::Size(rest.grown),
+            heapdiff_units::Size(rest.grown),
         ));
     }
     if allocated.merged > 0 {

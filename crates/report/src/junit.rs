@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use heapdiff_diff::{Report, Suspect};
+use heapdiff_units::{Size, grouped, signed_size};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
-use crate::size::{Size, grouped, signed_size};
 use crate::text::printable;
 use crate::verdict;
 

@@ -20,7 +20,6 @@ pub mod text;
 
 use heapdiff_diff::{Report, Suspect, Verdict};
 
-pub use heapdiff_diff::size;
 pub use stacks::{Line, Live, Names, Stacks, focused};
 
 /// What a suspect is taken for, as people read it.

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use heapdiff_diff::{ClassGrowth, Report, Shown, Suspect, folded};
+use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
-use crate::size::{Size, counted, grouped, signed, signed_size};
 use crate::stacks::less;
 use crate::text::{printable, shortened};
 use crate::verdict;

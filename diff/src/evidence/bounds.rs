@@ -1,11 +1,11 @@
 //! Reasons why a collection will not grow for ever: references that the JVM may clear, and bounds that
 //! the objects themselves state.
 
+use heapdiff_units::grouped;
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
 
 use crate::evidence::context::SuspectContext;
 use crate::names;
-use crate::size::grouped;
 use crate::trie::StepId;
 
 /// A bound more than this many times above the number of held objects is ignored.

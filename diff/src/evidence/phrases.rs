@@ -1,6 +1,6 @@
 //! Figures worded for sentences.
 
-use crate::size::{Size, grouped};
+use heapdiff_units::{Size, grouped};
 
 /// A growth as a size. Only positive growth is reported; a negative one reads as 0.
 pub(crate) fn grown(bytes: i64) -> Size {

@@ -3,6 +3,8 @@
 mod resolved_paths;
 mod shared_paths;
 
+use heapdiff_units::grouped;
+
 use self::resolved_paths::ResolvedPaths;
 use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
@@ -14,7 +16,6 @@ use crate::growth::{self, Candidate, difference};
 use crate::names::Label;
 use crate::names::{self, LabelKind};
 use crate::report::{Coverage, Growth, Suspect, Verdict};
-use crate::size::grouped;
 use crate::trie::StepId;
 
 /// A suspect with path and figures but without a verdict, and the class that declares its holder.

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::{ClassGrowth, History, SnapshotInfo, Suspect};
+use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
 use super::trace::{hourly, since, sparkline};
 use crate::command::diff::growth;
 use crate::report::DiffReport;
-use crate::size::{Size, counted, grouped, later, signed, signed_size};
 use crate::style::Style;
 
 pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, grouped};
+
 use super::snapshot;
 use super::table::{Align, Table};
 use crate::report::ExportReport;
-use crate::size::{Size, grouped};
 use crate::style::Style;
 
 pub(super) fn render(report: &ExportReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

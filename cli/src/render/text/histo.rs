@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped};
+
 use super::snapshot;
 use super::table::{Align, Table};
 use crate::report::HistoReport;
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped};
+
 use super::WIDTH;
 use super::snapshot;
 use super::table::{printable, shortened};
 use crate::report::{Hidden, PathLine, PathsReport};
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 /// Columns for the number of selected objects, and the space after it.

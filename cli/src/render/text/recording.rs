@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped};
+
 use super::{WIDTH, stacks, table};
 use crate::moment::{span, utc};
 use crate::report::{RecordedStack, RecordingReport};
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 const INDENT: usize = 5;

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped};
+
 use super::trace::{heading, line, run, stack};
 use super::{WIDTH, table};
 use crate::moment::{span, utc};
 use crate::report::{SampleReportRow, TraceSamplesReport};
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 /// Lines of one stack, unless all are asked for.

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped};
+
 use super::WIDTH;
 use super::snapshot;
 use super::table::{printable, shortened};
 use crate::report::{ObjectRef, ShowReport, ShownObject, ShownValue};
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

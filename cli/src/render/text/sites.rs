@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped};
+
 use super::{WIDTH, snapshot, stacks, table};
 use crate::report::{AgentReport, SitesReport};
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 const INDENT: usize = 5;

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped, percent};
+
 use super::WIDTH;
 use super::snapshot;
 use super::table::{Align, Table, printable, shortened};
 use crate::report::{SizeofLine, SizeofReport, SizeofSet};
-use crate::size::{Size, counted, grouped, percent};
 use crate::style::Style;
 
 pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

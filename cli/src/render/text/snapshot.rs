@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, grouped};
+
 use super::WIDTH;
 use super::table::{printable, shortened};
 use crate::report::SnapshotInfo;
-use crate::size::{Size, grouped};
 use crate::style::Style;
 
 /// Two lines: the file and its totals, then the layout that sizes rest on.

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::{Shown, Stack, folded};
+use heapdiff_units::{Size, counted, grouped};
 
 use super::WIDTH;
 use super::table::{printable, shortened};
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 /// Frames shown of one stack, unless all are asked for.

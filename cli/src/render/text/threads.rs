@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped};
+
 use super::WIDTH;
 use super::show::mention;
 use super::snapshot;
 use super::table::{printable, shortened};
 use crate::report::{FrameRow, Locals, ThreadRow, ThreadsReport};
-use crate::size::{Size, counted, grouped};
 use crate::style::Style;
 
 /// Frames that are shown of a stack whatever they hold.

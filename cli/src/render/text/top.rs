@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_units::{Size, counted, grouped, percent};
+
 use super::snapshot;
 use super::table::{Align, Table, printable};
 use crate::report::TopReport;
-use crate::size::{Size, counted, grouped, percent};
 use crate::style::Style;
 
 pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

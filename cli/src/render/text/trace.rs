@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::{Shown, folded};
+use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use super::WIDTH;
 use super::stacks::interval;
 use super::table::{printable, shortened};
 use crate::moment::{span, utc};
 use crate::report::{CandidateRow, NoteRow, RunInfo, SlopeRow, TraceInfoReport, TraceTopReport};
-use crate::size::{Size, counted, grouped, signed, signed_size};
 use crate::style::Style;
 
 const INDENT: usize = 13;

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::{WasteExample, WasteRow};
+use heapdiff_units::{Size, counted, grouped, percent};
 
 use super::snapshot;
 use super::table::{Align, Table, printable, shortened};
 use crate::report::WasteReport;
-use crate::size::{Size, counted, grouped, percent};
 use crate::style::Style;
 
 /// Columns for a string's text.

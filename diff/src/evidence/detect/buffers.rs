@@ -1,12 +1,12 @@
 //! Buffers: memory outside of the heap, and small views of large arrays.
 
+use heapdiff_units::{Size, grouped};
 use hprof::{Content, FieldValue, Kind, ObjectIndex, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
 use crate::names;
-use crate::size::{Size, grouped};
 use crate::trie::StepId;
 
 const LOOKED_AT: usize = 256;

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use heapdiff_units::grouped;
 use hprof::{ClassIndex, Content, ObjectIndex, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::names;
-use crate::size::grouped;
 
 const LOOKED_AT: usize = 2048;
 /// Characters of a string that are compared.

@@ -1,9 +1,10 @@
 //! Tasks of timers and schedulers.
 
+use heapdiff_units::grouped;
+
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
-use crate::size::grouped;
 
 const LOOKED_AT: usize = 512;
 /// `java.util.TimerTask.state` and `java.util.concurrent.FutureTask.state` of a cancelled task.

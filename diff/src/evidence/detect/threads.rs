@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use heapdiff_units::grouped;
 use hprof::ObjectIndex;
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
-use crate::size::grouped;
 use crate::trie::StepId;
 
 /// Threads that a sentence names.

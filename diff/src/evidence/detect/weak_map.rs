@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heapdiff_units::grouped;
 use hprof::{Content, ObjectIndex, Value};
 
 use super::Finding;
 use crate::evidence::context::SuspectContext;
-use crate::size::grouped;
 
 const ENTRIES: usize = 64;
 /// References followed from a value in search of its key, and objects visited in all searches.

@@ -1,15 +1,24 @@
-//! Spans of time as a user writes and reads them.
+//! Spans of time.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A span of time. Parses `90s`, `5m`, `1h30m`, and a plain number as seconds; prints alike.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Span(pub(crate) Duration);
+/// A span of time, to the millisecond. Parses `90s`, `5m`, `1h30m`, `250ms`, and a plain number as seconds;
+/// prints alike.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use heapdiff_units::Span;
+/// assert_eq!("1h30m".parse(), Ok(Span(Duration::from_secs(5400))));
+/// assert_eq!("90".parse(), Ok(Span(Duration::from_secs(90))));
+/// assert_eq!(Span(Duration::from_secs(90)).to_string(), "1m30s");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Span(pub Duration);
 
-/// Long enough for anybody, and no sum of clock readings overflows.
-const LONGEST: u64 = 365 * 86_400_000;
+/// The most milliseconds that are read: ten years. No sum of such spans and clock readings overflows.
+const LONGEST: u64 = 3660 * 86_400_000;
 
 /// In milliseconds, largest first.
 const UNITS: [(&str, u64); 5] = [
@@ -20,11 +29,22 @@ const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-impl FromStr for Span {
-    type Err = String;
+/// A text that is not a span of time.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SpanError {
+    /// Not numbers with their units.
+    #[error("`{0}` is not a time such as 90s, 5m or 1h30m")]
+    NotASpan(String),
+    /// Longer than anybody waits.
+    #[error("`{0}` is more than ten years")]
+    TooLong(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is not a time such as 90s, 5m or 1h30m");
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let bad = || SpanError::NotASpan(text.to_owned());
         let mut rest = text.trim();
         if rest.is_empty() {
             return Err(bad());
@@ -37,6 +57,7 @@ impl FromStr for Span {
             let (unit, after) = after.split_at(letters);
             let scale = match unit {
                 "" if digits == text.trim().len() => Some(1000),
+                "min" => Some(60_000),
                 _ => UNITS.iter().find(|(name, _)| *name == unit).map(|u| u.1),
             };
             let part = number.parse::<u64>().ok().zip(scale);
@@ -45,7 +66,7 @@ impl FromStr for Span {
                 .checked_mul(scale)
                 .and_then(|ms| total.checked_add(ms))
                 .filter(|&ms| ms <= LONGEST)
-                .ok_or_else(|| format!("`{text}` is more than a year"))?;
+                .ok_or_else(|| SpanError::TooLong(text.to_owned()))?;
             rest = after;
         }
         Ok(Self(Duration::from_millis(total)))
@@ -68,6 +89,19 @@ impl fmt::Display for Span {
     }
 }
 
+/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
+#[must_use]
+pub fn later(ms: i64) -> String {
+    let sign = if ms < 0 { '-' } else { '+' };
+    let ms = ms.unsigned_abs();
+    match ms {
+        0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
+        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
+        _ => format!("{sign}{} d", ms / 86_400_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +116,8 @@ mod tests {
             ("250ms", 250, "250ms"),
             ("1d", 86_400_000, "1d"),
             ("0", 0, "0s"),
+            ("10min", 600_000, "10m"),
+            ("3660d", 316_224_000_000, "3660d"),
         ] {
             let span: Span = text.parse().unwrap();
             assert_eq!(span.0.as_millis(), ms, "{text}");
@@ -96,10 +132,19 @@ mod tests {
             "5x",
             "1h30",
             "99999999999d",
+            "3661d",
+            "3660d1ms",
             "1e3",
             "ü",
         ] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(later(12_345), "+12.3 s");
+        assert_eq!(later(-61_000), "-1 min");
+        assert_eq!(later(86_400_000 * 3), "+3 d");
     }
 }

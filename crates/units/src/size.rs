@@ -1,20 +1,39 @@
-//! Sizes as a user writes and reads them.
+//! Sizes in bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A number of bytes. Parses `10MB`, `1.5GiB`, `512k`; prints `9.5 MiB`.
 ///
-/// `kB`, `MB`, ... are powers of 1000 and `KiB`, `MiB`, ... of 1024, as are `k`, `m`, `g` alone,
-/// which is how the JVM reads them in `-Xmx512m`.
+/// `kB`, `MB`, ... are powers of 1000 and `KiB`, `MiB`, ... powers of 1024. `k`, `m`, `g` alone are powers of
+/// 1024 too, which is how the JVM reads them in `-Xmx512m`. Capitals and small letters mean the same.
+///
+/// ```
+/// # use heapdiff_units::Size;
+/// assert_eq!("1MB".parse(), Ok(Size(1_000_000)));
+/// assert_eq!("1MiB".parse(), Ok(Size(1 << 20)));
+/// assert_eq!("1m".parse(), Ok(Size(1 << 20)));
+/// assert_eq!(Size(9_961_472).to_string(), "9.5 MiB");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Size(pub u64);
 
-impl FromStr for Size {
-    type Err = String;
+/// A text that is not a size.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SizeError {
+    /// Not a number with one of the units.
+    #[error("`{0}` is not a size such as 512, 10MB or 1.5GiB")]
+    NotASize(String),
+    /// Too many bytes for 64 bits.
+    #[error("`{0}` is more than 2^64 bytes")]
+    TooLarge(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is not a size such as 512, 10MB or 1.5GiB");
+impl FromStr for Size {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        let bad = || SizeError::NotASize(text.to_owned());
         let trimmed = text.trim();
         let digits = trimmed
             .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -39,7 +58,7 @@ impl FromStr for Size {
             .ok_or_else(bad)?;
         u64::try_from(bytes)
             .map(Self)
-            .map_err(|_| format!("`{text}` is more than 2^64 bytes"))
+            .map_err(|_| SizeError::TooLarge(text.to_owned()))
     }
 }
 
@@ -74,36 +93,8 @@ impl fmt::Display for Size {
     }
 }
 
-/// A number with thousands separators: `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// So many of something: `1 object`, `1,234 objects`.
-pub fn counted(number: u64, one: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", grouped(number))
-}
-
-/// A change with its sign: `+1,234`, `-5`, `0`.
-pub fn signed(change: i64) -> String {
-    let sign = match change {
-        0 => "",
-        1.. => "+",
-        _ => "-",
-    };
-    format!("{sign}{}", grouped(change.unsigned_abs()))
-}
-
 /// A change of bytes with its sign: `+9.5 MiB`.
+#[must_use]
 pub fn signed_size(change: i64) -> String {
     let sign = match change {
         0 => "",
@@ -111,28 +102,6 @@ pub fn signed_size(change: i64) -> String {
         _ => "-",
     };
     format!("{sign}{}", Size(change.unsigned_abs()))
-}
-
-/// A share in percent with one digit, in integers: `12.3%`.
-pub fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".to_owned();
-    }
-    let permille = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole);
-    format!("{}.{}%", permille / 10, permille % 10)
-}
-
-/// A time after the first dump: `+12.3 s`, `+5 min`, `-3 h`.
-#[must_use]
-pub fn later(ms: i64) -> String {
-    let sign = if ms < 0 { '-' } else { '+' };
-    let ms = ms.unsigned_abs();
-    match ms {
-        0..60_000 => format!("{sign}{}.{} s", ms / 1000, ms % 1000 / 100),
-        60_000..7_200_000 => format!("{sign}{} min", ms / 60_000),
-        7_200_000..172_800_000 => format!("{sign}{} h", ms / 3_600_000),
-        _ => format!("{sign}{} d", ms / 86_400_000),
-    }
 }
 
 #[cfg(test)]
@@ -151,6 +120,11 @@ mod tests {
         assert_eq!(parsed("1.5GiB"), Some(3 << 29));
         assert_eq!(parsed("1.5 kb"), Some(1500));
         assert_eq!(parsed("512m"), Some(512 << 20));
+        for (text, bytes) in [("1MB", 1_000_000), ("1MiB", 1 << 20), ("1m", 1 << 20)] {
+            assert_eq!(parsed(text), Some(bytes));
+            assert_eq!(parsed(&text.to_lowercase()), Some(bytes));
+            assert_eq!(parsed(&text.to_uppercase()), Some(bytes));
+        }
         assert_eq!(parsed("2Ki"), Some(2048));
         assert_eq!(parsed("0.1KB"), Some(100));
         for bad in [
@@ -178,23 +152,5 @@ mod tests {
         assert_eq!(shown(1536), "1.5 KiB");
         assert_eq!(shown((1 << 20) - 1), "1.0 MiB");
         assert_eq!(shown(u64::MAX), "16.0 EiB");
-    }
-
-    #[test]
-    fn numbers_are_shown() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(signed(-1234), "-1,234");
-        assert_eq!(signed(7), "+7");
-        assert_eq!(percent(1, 3), "33.3%");
-        assert_eq!(percent(1, 0), "-");
-    }
-
-    #[test]
-    fn times_are_short() {
-        assert_eq!(later(12_345), "+12.3 s");
-        assert_eq!(later(-61_000), "-1 min");
-        assert_eq!(later(86_400_000 * 3), "+3 d");
     }
 }

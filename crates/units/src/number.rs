@@ -1,0 +1,59 @@
+//! Whole numbers.
+
+/// A number with thousands separators: `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// So many of something: `1 object`, `1,234 objects`.
+#[must_use]
+pub fn counted(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(number))
+}
+
+/// A change with its sign: `+1,234`, `-5`, `0`.
+#[must_use]
+pub fn signed(change: i64) -> String {
+    let sign = match change {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", grouped(change.unsigned_abs()))
+}
+
+/// A share in percent with one digit, in integers: `12.3%`.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    let permille = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole);
+    format!("{}.{}%", permille / 10, permille % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(signed(-1234), "-1,234");
+        assert_eq!(signed(7), "+7");
+        assert_eq!(percent(1, 3), "33.3%");
+        assert_eq!(percent(1, 0), "-");
+    }
+}
