@@ -22,6 +22,16 @@ pub struct Filter<'a> {
     pub suspects: usize,
 }
 
+impl Default for Filter<'_> {
+    /// All classes, and at most ten suspects.
+    fn default() -> Self {
+        Self {
+            classes: &|_| true,
+            suspects: 10,
+        }
+    }
+}
+
 impl std::fmt::Debug for Filter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Filter")
@@ -30,7 +40,7 @@ impl std::fmt::Debug for Filter<'_> {
     }
 }
 
-/// Summaries of dumps, oldest first.
+/// A comparison of two or more dumps: their summaries, oldest first.
 #[derive(Debug, Default)]
 pub struct Comparison {
     summaries: Vec<Summary>,
@@ -48,7 +58,13 @@ impl Comparison {
         &self.summaries
     }
 
-    /// Compares the dumps. `last` is the last dump, still open, in which paths are looked up.
+    /// Compares the dumps. `last` is the dump that was added last, still open: paths, bounds and the detectors'
+    /// evidence are read from it.
+    ///
+    /// With fewer than two dumps there are no suspects.
+    ///
+    /// Cost: a walk over the folded tries, which have some thousand steps; then, for each candidate that is
+    /// judged, up to some ten thousand objects are read from the file.
     ///
     /// # Errors
     /// None at present; kept for what will need to read the dump again.

@@ -1,10 +1,77 @@
-//! What grew between heap dumps, and what holds it.
+//! What grew between heap dumps of a JVM, and what holds it.
 //!
-//! Objects have no identity across dumps: the collector moves them, so their addresses mean
-//! nothing in the next dump. What can be compared is structure. Each dump is reduced to a
-//! [`Summary`]: its class totals, and its dominator tree folded into a trie of labels. The tries
-//! are compared, and where the deepest step stays level in number while what it holds grows, there
-//! it accumulates.
+//! Objects have no identity across dumps: the collector moves them, so their addresses mean nothing in the next
+//! dump. What can be compared is structure. Each dump is reduced to a [`Summary`]: its class totals, and its
+//! dominator tree folded into a trie of labels. A [`Comparison`] aligns the tries and looks for the deepest steps
+//! whose number of objects stays level while what they hold grows. There something accumulates, and the
+//! [`Report`] names the field: a [`Suspect`] with its path, its figures, a [`Verdict`], and sentences that say why.
+//!
+//! # A tour
+//!
+//! Dumps are opened with [`hprof`], one after the other, the oldest first. Only the last one has to stay open.
+//!
+//! ```
+//! use heapdiff_diff::{Comparison, Filter, Summary, Verdict};
+//! use hprof::{Options, Silent, Snapshot};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let open = |name: &str| {
+//!     let path = std::path::Path::new("../testdata").join(name);
+//!     Snapshot::open(&path, &Options::default(), &Silent)
+//! };
+//! let mut comparison = Comparison::default();
+//! comparison.add(Summary::new(&open("sampled-before.hprof.gz")?, "before".to_owned())?);
+//! let last = open("sampled-after.hprof.gz")?;
+//! comparison.add(Summary::new(&last, "after".to_owned())?);
+//!
+//! let report = comparison.report(&last, &Filter::default())?;
+//! let suspect = &report.suspects[0];
+//! assert_eq!(suspect.holder, "Orders.open");
+//! assert_eq!(suspect.class, "Orders$Order");
+//! assert_eq!(suspect.verdict, Verdict::Growth);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Where the agent was loaded, its samples are in the dumps, and each suspect has the stacks that allocated its
+//! growth. [`Comparison::allocated`] has all live samples by stack, for profiles and flame graphs. [`Gates`] decide
+//! whether growth is too much, and [`IgnoreRules`] set known growth aside first:
+//!
+//! ```
+//! # use heapdiff_diff::{Comparison, Filter, Gates, IgnoreRules, Summary};
+//! # use hprof::{Options, Silent, Snapshot};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let open = |name: &str| {
+//! #     let path = std::path::Path::new("../testdata").join(name);
+//! #     Snapshot::open(&path, &Options::default(), &Silent)
+//! # };
+//! # let mut comparison = Comparison::default();
+//! # comparison.add(Summary::new(&open("sampled-before.hprof.gz")?, "before".to_owned())?);
+//! # let last = open("sampled-after.hprof.gz")?;
+//! # comparison.add(Summary::new(&last, "after".to_owned())?);
+//! let mut report = comparison.report(&last, &Filter::default())?;
+//! let stack = &report.suspects[0].stacks[0];
+//! assert_eq!(stack.frames[0], "Orders$Order.<init>(Orders.java:22)");
+//!
+//! let gates = Gates { growth: Some(1 << 20), suspect: true };
+//! assert!(gates.grave(&report, &[]).is_some());
+//! let rules = IgnoreRules::parse("holder Orders.open  # the orders of a day are meant to stay")?;
+//! let sorted = rules.sort(std::mem::take(&mut report.suspects));
+//! assert_eq!(sorted.known.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Memory and time
+//!
+//! A comparison takes the memory of one open dump besides its summaries, which take a few megabytes each for usual
+//! heaps. Making a summary is one pass over the file and one over the dominator tree. Comparing summaries needs no
+//! such pass: it reads a bounded number of objects of the last dump.
+//!
+//! # What is stable
+//!
+//! The items listed below. Items that are hidden from this page serve heapdiff's own programs and can change in
+//! any version.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent_objects;
@@ -19,24 +86,36 @@ mod growth;
 mod ignore;
 mod names;
 mod report;
+#[doc(hidden)]
 pub mod samples;
 mod summary;
 mod suspect;
 mod trie;
+#[doc(hidden)]
 pub mod values;
 mod waste;
 
 pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
-pub use frame_parts::FrameParts;
 pub use gates::{Gates, Grave, Grown, TooMuch};
-pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted, pattern};
+pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use report::{
     AgentInfo, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth, HistorySeries,
     HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Verdict,
 };
-pub use samples::attribution::{Estimate, Unseen, by_site};
-pub use samples::frames::{Shown, folded, frame_text, is_runtime_frame};
 pub use summary::Summary;
-pub use trie::{Step, StepId, Trie};
-pub use waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary};
+
+// What only heapdiff's own crates use.
+#[doc(hidden)]
+pub use self::{
+    frame_parts::FrameParts,
+    ignore::pattern,
+    samples::attribution::{Estimate, Unseen, by_site},
+    samples::frames::{Shown, folded, frame_text, is_runtime_frame},
+    waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
+};
+
+/// The examples of the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

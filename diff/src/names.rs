@@ -6,11 +6,11 @@ use hprof::{ClassIndex, Hold, ObjectIndex, Snapshot};
 
 /// A label's number among its dump's labels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Name(pub(crate) u32);
+pub(crate) struct Name(pub(crate) u32);
 
 /// What kind of step a label stands for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum LabelKind {
+pub(crate) enum LabelKind {
     /// A field that an application class declares.
     ApplicationField,
     /// A field of the runtime's own classes.
@@ -34,7 +34,7 @@ pub(crate) type Label = (String, LabelKind);
 
 /// Interned labels.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     list: Vec<(Box<str>, LabelKind)>,
     index: HashMap<(Box<str>, LabelKind), Name>,
 }
@@ -62,13 +62,13 @@ impl Names {
 
     /// The label's text.
     #[must_use]
-    pub fn text(&self, name: Name) -> &str {
+    pub(crate) fn text(&self, name: Name) -> &str {
         &self.list[name.0 as usize].0
     }
 
     /// What kind of step the label stands for.
     #[must_use]
-    pub fn kind(&self, name: Name) -> LabelKind {
+    pub(crate) fn kind(&self, name: Name) -> LabelKind {
         self.list[name.0 as usize].1
     }
 }

@@ -22,14 +22,16 @@ pub(crate) struct ClassFigures {
     pub(crate) retained_bytes: u64,
 }
 
-/// One dump's part in a comparison.
+/// One dump reduced to what a comparison needs of it: class totals, the folded dominator tree, samples.
+///
+/// It takes a few megabytes for usual heaps, of any size, and does not need the dump any more.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The dump.
     pub info: SnapshotInfo,
     pub(crate) classes: BTreeMap<ClassKey, ClassFigures>,
     /// Its dominator tree, folded.
-    pub trie: Trie,
+    pub(crate) trie: Trie,
     /// Where its samples are in the trie.
     pub(crate) allocated: Option<Attribution>,
     pub(crate) stats: DumpStats,

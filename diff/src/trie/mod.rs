@@ -18,32 +18,32 @@ use crate::samples::AgentObjects;
 
 /// A step's number in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct StepId(pub u32);
+pub(crate) struct StepId(pub(crate) u32);
 
 impl StepId {
     /// The super-root: all GC roots.
-    pub const ROOT: Self = Self(0);
+    pub(crate) const ROOT: Self = Self(0);
 }
 
 /// Objects of one class that are held in the same way.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub(crate) struct Step {
     /// The label of how they are held.
-    pub via: Name,
+    pub(crate) via: Name,
     /// Their class; `class C` for the class object of `C`.
-    pub class: Name,
+    pub(crate) class: Name,
     /// The step above.
-    pub parent: StepId,
+    pub(crate) parent: StepId,
     /// The number of objects.
-    pub objects: u64,
+    pub(crate) objects: u64,
     /// Their shallow sizes together.
-    pub shallow_bytes: u64,
+    pub(crate) shallow_bytes: u64,
     /// What they retain as a set.
-    pub retained_bytes: u64,
+    pub(crate) retained_bytes: u64,
     /// The steps below, small ones excepted.
-    pub children: Vec<StepId>,
+    pub(crate) children: Vec<StepId>,
     /// The objects that retain most, at most four.
-    pub samples: Vec<ObjectIndex>,
+    pub(crate) samples: Vec<ObjectIndex>,
     /// The class of the objects; one of them where several classes have the name.
     of: Option<ClassIndex>,
     /// Whether a longer chain folds back through this step.
@@ -52,10 +52,10 @@ pub struct Step {
 
 /// A folded dominator tree.
 #[derive(Clone, Debug)]
-pub struct Trie {
+pub(crate) struct Trie {
     steps: Vec<Step>,
     /// The labels' texts.
-    pub names: Names,
+    pub(crate) names: Names,
 }
 
 impl std::ops::Index<StepId> for Trie {
@@ -83,7 +83,11 @@ impl Trie {
     ///
     /// Cost: visits the children of every node in a step that is large, in parallel.
     #[must_use]
-    pub fn new(snapshot: &Snapshot, holders: &Holders, agent_objects: &AgentObjects) -> Self {
+    pub(crate) fn new(
+        snapshot: &Snapshot,
+        holders: &Holders,
+        agent_objects: &AgentObjects,
+    ) -> Self {
         let reachable = snapshot.tree().retained_bytes(Node::ROOT);
         let reachable = reachable.saturating_sub(agent_objects.reachable(snapshot).bytes);
         let mut builder = Builder {
@@ -127,14 +131,8 @@ impl Trie {
 
     /// Number of steps.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.steps.len()
-    }
-
-    /// Whether there is nothing but the root.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.steps.len() < 2
     }
 
     /// The step that a label repeats: the one above when it has the same class (a linked list, a
@@ -182,7 +180,7 @@ impl Trie {
 
     /// The steps from below the root down to this one.
     #[must_use]
-    pub fn path(&self, step: StepId) -> Vec<StepId> {
+    pub(crate) fn path(&self, step: StepId) -> Vec<StepId> {
         let mut path: Vec<StepId> = std::iter::successors(Some(step), |&s| Some(self[s].parent))
             .take_while(|&s| s != StepId::ROOT)
             .collect();
