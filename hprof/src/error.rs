@@ -45,10 +45,10 @@ pub enum Error {
     },
     /// Nothing in the dump is at this address.
     #[error("no object at {0} in this dump")]
-    NoSuchObject(crate::ObjectId),
+    NoSuchObject(crate::ids::ObjectId),
     /// No object has this number.
     #[error("no object has the number {} in this dump", .0.0)]
-    NoSuchNumber(crate::ObjectIndex),
+    NoSuchNumber(crate::ids::ObjectIndex),
 }
 
 /// The crate's result type.

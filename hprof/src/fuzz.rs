@@ -182,5 +182,5 @@ fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
 
 /// Gives an index whose content was changed the checksums that go with it.
 pub fn seal_index(bytes: &mut [u8]) {
-    crate::index::seal(bytes);
+    crate::index::format::seal(bytes);
 }

@@ -16,6 +16,7 @@ pub mod fuzz;
 mod graph;
 mod ids;
 mod index;
+mod options;
 mod progress;
 mod records;
 mod sizes;
@@ -30,8 +31,9 @@ pub use answers::histogram::Histogram;
 pub use answers::objects::object::{ArrayView, ClassObject, Content, FieldValue, Record, Value};
 pub use answers::objects::reference::Via;
 pub use answers::objects::selector::{ParseSelectorError, SelectError, Selected, Selector};
+pub use answers::paths::forest::Step;
 pub use answers::paths::merged::{Merge, PathNode, PathTree};
-pub use answers::paths::{Path, PathOptions, Paths, Step};
+pub use answers::paths::{Path, PathOptions, Paths};
 pub use answers::stream::{Ids, Link, Links, Numbers, Place};
 pub use answers::threads::{Frame, Line, Local, StackFrame, Thread, Traces};
 pub use answers::waste::{
@@ -46,6 +48,7 @@ pub use graph::petgraph_impl::{AllEdges, Edges, GraphEdge, GraphNode, Neighbors,
 pub use graph::referrers::{Referrer, Referrers};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
 pub use index::{IndexFault, has_room, is_index};
+pub use options::{Options, Refs};
 pub use progress::{Progress, Silent};
 pub use records::classes::{Class, Classes, Field, Reference, Static};
 pub use records::record::{Header, Kind};
@@ -53,25 +56,3 @@ pub use records::walk::{Root, RootKind};
 pub use sizes::layout::{Layout, LayoutSource};
 pub use sizes::totals::{ClassTotal, Total};
 pub use snapshot::Snapshot;
-
-/// Which reference objects (`java.lang.ref`) retain their referent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Refs {
-    /// None of them.
-    Strong,
-    /// Soft references, then finalizers, for what no stronger path reaches; weak and phantom
-    /// references never.
-    #[default]
-    Soft,
-    /// All of them, like ordinary fields.
-    All,
-}
-
-/// How to analyse a dump.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Which reference objects retain their referent.
-    pub refs: Refs,
-    /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
-    pub max_memory: Option<u64>,
-}

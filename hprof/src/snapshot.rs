@@ -5,18 +5,18 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use crate::Options;
 use crate::bytes::mem::{Column, Store};
 use crate::bytes::source::Source;
 use crate::dominators::core::Sampling;
 use crate::dominators::tree::DominatorTree;
 use crate::error::{Result, Warning};
 use crate::graph::address::AddressMap;
-use crate::graph::build::{self, Built, Learnt, Plan};
+use crate::graph::build::{self, Built, LateClasses, Plan};
 use crate::graph::scan::Piece;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::index::inbound::Inbound;
 use crate::index::positions::Positions;
+use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::classes::{Class, Classes};
 use crate::records::outline::Outline;
@@ -103,7 +103,7 @@ pub struct Snapshot {
     /// All objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
     /// What else is known of the dump.
-    pub(crate) known: Known,
+    pub(crate) derived: Derived,
     /// Where records are, and who refers to what: only of a snapshot from an index.
     pub(crate) positions: Option<Positions>,
     pub(crate) inbound: Option<Inbound>,
@@ -111,8 +111,8 @@ pub struct Snapshot {
 
 /// What an index keeps besides the arrays.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    pub(crate) learnt: Learnt,
+pub(crate) struct Derived {
+    pub(crate) late_classes: LateClasses,
     /// The warnings that only linking the objects gave.
     pub(crate) of_graph: Vec<Warning>,
     /// Whether sizes rest on the address map, because neighbours in the file are none in the heap.
@@ -249,11 +249,11 @@ impl Snapshot {
             store,
             tree,
             totals,
-            known: Known {
-                learnt: plan.learnt,
+            derived: Derived {
+                late_classes: plan.late_classes,
                 of_graph,
                 out_of_order: stats.out_of_order > 0,
-                ..Known::default()
+                ..Derived::default()
             },
             positions: None,
             inbound: None,
@@ -274,7 +274,7 @@ impl Snapshot {
 
     /// Which reference objects retain their referent.
     #[must_use]
-    pub const fn refs(&self) -> crate::Refs {
+    pub const fn refs(&self) -> crate::options::Refs {
         self.options.refs
     }
 
@@ -350,7 +350,7 @@ impl Snapshot {
     /// Cost: one parallel pass over the objects, the first time.
     #[must_use]
     pub fn unreachable_bytes(&self) -> u64 {
-        *self.known.unreachable.get_or_init(|| self.unreachable())
+        *self.derived.unreachable.get_or_init(|| self.unreachable())
     }
 
     fn unreachable(&self) -> u64 {

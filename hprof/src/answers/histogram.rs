@@ -4,13 +4,13 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::Options;
 use crate::bytes::mem::Store;
 use crate::bytes::source::Source;
 use crate::dominators::tree::Node;
 use crate::error::{Result, Warning};
 use crate::graph::build::{self, Plan};
 use crate::ids::NONE;
+use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::classes::Classes;
 use crate::records::outline::Outline;
@@ -132,7 +132,7 @@ impl Snapshot {
     /// Cost: one pass over the dominator tree, the first time.
     #[must_use]
     pub fn histogram(&self) -> Vec<ClassTotal> {
-        let known = self.known.histogram.get_or_init(|| self.summed());
+        let known = self.derived.histogram.get_or_init(|| self.summed());
         known.clone()
     }
 
@@ -152,8 +152,9 @@ impl Snapshot {
     ///
     /// Cost: one pass over the dominator tree.
     #[must_use]
-    pub fn loaders(&self) -> Vec<(crate::ObjectId, ClassTotal)> {
-        let mut ids: Vec<crate::ObjectId> = self.classes().iter().map(|(_, c)| c.loader).collect();
+    pub fn loaders(&self) -> Vec<(crate::ids::ObjectId, ClassTotal)> {
+        let mut ids: Vec<crate::ids::ObjectId> =
+            self.classes().iter().map(|(_, c)| c.loader).collect();
         ids.sort_unstable();
         ids.dedup();
         let group: Vec<u32> = self

@@ -20,7 +20,7 @@ impl Snapshot {
     #[must_use]
     pub fn jvm(&self) -> Option<String> {
         let read = || self.system_property("java.vm.version");
-        self.known.jvm.get_or_init(read).clone()
+        self.derived.jvm.get_or_init(read).clone()
     }
 
     /// A system property, from `java.lang.System.props`; see [`Snapshot::system_properties`].
@@ -86,7 +86,7 @@ impl Snapshot {
     /// Cost: as [`Snapshot::system_properties`].
     #[must_use]
     pub fn layout_doubt(&self) -> Option<Warning> {
-        self.known.doubt.get_or_init(|| self.doubt()).clone()
+        self.derived.doubt.get_or_init(|| self.doubt()).clone()
     }
 
     fn doubt(&self) -> Option<Warning> {

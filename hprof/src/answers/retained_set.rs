@@ -6,10 +6,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::answers::paths::Bits;
-use crate::answers::paths::bidirectional::{BothEnds, Led};
+use crate::answers::paths::bidirectional::{Bidirectional, PathSearch};
 use crate::dominators::tree::Node;
 use crate::error::Result;
+use crate::graph::bits::Bits;
 use crate::graph::heap_graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
 use crate::progress::Progress;
@@ -125,7 +125,7 @@ impl Snapshot {
         }
         let mut set = Bits::new(self.object_count() as usize);
         members.iter().for_each(|o| set.set(o.0));
-        let mut ends = BothEnds::new(self, self.options.refs, &set)?;
+        let mut ends = Bidirectional::new(self, self.options.refs, &set)?;
         let mut forward = ends.forward(None);
         let below_tops = tops.iter().flat_map(|top| top.0..tree.end(*top).0);
         let mut level: Vec<u32> = below_tops
@@ -150,11 +150,11 @@ impl Snapshot {
                 let is_kept = match known.get(&target) {
                     Some(&is_kept) => is_kept,
                     None => match ends.path(&mut forward, target, None)? {
-                        Led::By(path) => {
+                        PathSearch::Found(path) => {
                             known.extend(path.into_iter().map(|o| (o, true)));
                             true
                         }
-                        Led::Nowhere(all) => {
+                        PathSearch::Nowhere(all) => {
                             for &object in &all {
                                 if ends.rows.is_weakly_held(object).ok()? {
                                     return None;
@@ -186,8 +186,8 @@ impl Snapshot {
 /// The objects that roots reach, and those that they reach without going through the set.
 fn reached(graph: &HeapGraph, set: &Bits) -> (Bits, Bits) {
     let count = graph.object_count();
-    let mut all = Search::new(count);
-    let mut kept = Search::new(count);
+    let mut all = DepthFirst::new(count);
+    let mut kept = DepthFirst::new(count);
     for level in 0..=graph.weaker.len() {
         // What a stronger path reaches belongs to that path: weaker ones do not keep it.
         let before = match level {
@@ -204,12 +204,12 @@ fn reached(graph: &HeapGraph, set: &Bits) -> (Bits, Bits) {
 }
 
 /// A search under way.
-struct Search {
+struct DepthFirst {
     seen: Bits,
     stack: Vec<u32>,
 }
 
-impl Search {
+impl DepthFirst {
     fn new(objects: usize) -> Self {
         Self {
             seen: Bits::new(objects),

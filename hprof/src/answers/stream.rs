@@ -6,7 +6,7 @@ use std::ops::Deref;
 use rayon::prelude::*;
 
 use crate::answers::objects::object::{Bodies, Body, Numbering, Raw, Record};
-use crate::answers::objects::reference::{Via, Way};
+use crate::answers::objects::reference::{RawVia, Via};
 use crate::bytes::mem::Array;
 use crate::error::Result;
 use crate::graph::scan::Piece;
@@ -53,7 +53,7 @@ pub struct Link {
     pub id: ObjectId,
     /// The object of that id; `None` where the dump has none (a dangling reference).
     pub to: Option<ObjectIndex>,
-    way: Way,
+    way: RawVia,
 }
 
 /// Where an object's record is, as [`Snapshot::places_in`] finds it.
@@ -187,8 +187,8 @@ impl Snapshot {
         let mut links = Links::default();
         let mut passed = 0_u64;
         // `false` when there is no room for more.
-        let mut add = |from: u32, from_id: u64, id: u64, way: Way| {
-            if id == 0 || matches!(way, Way::Class) {
+        let mut add = |from: u32, from_id: u64, id: u64, way: RawVia| {
+            if id == 0 || matches!(way, RawVia::Class) {
                 return true;
             }
             passed += 1;
@@ -316,11 +316,11 @@ impl Snapshot {
     }
 
     fn raw_of(&self, place: Place) -> Option<Raw<'_>> {
-        struct One<'a> {
+        struct OneRecord<'a> {
             snapshot: &'a Snapshot,
             raw: Option<Raw<'a>>,
         }
-        impl Visitor for One<'_> {
+        impl Visitor for OneRecord<'_> {
             fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
                 self.raw = Some(self.snapshot.raw_at(object, Body::Instance(class, body)));
             }
@@ -336,7 +336,7 @@ impl Snapshot {
             }
         }
         let (source, id_size) = (self.source(), self.header().id_size);
-        let mut one = One {
+        let mut one = OneRecord {
             snapshot: self,
             raw: None,
         };
@@ -355,12 +355,12 @@ impl Snapshot {
 
     /// Hands each record of a piece to `f` with its number, until it returns `false`.
     fn walk_piece(&self, piece: &Piece, f: impl FnMut(Object, u32, Body<'_>) -> bool) {
-        struct Each<'a, F> {
+        struct EachRecord<'a, F> {
             numbering: Numbering<'a>,
             f: F,
             done: bool,
         }
-        impl<F: FnMut(Object, u32, Body<'_>) -> bool> Bodies for Each<'_, F> {
+        impl<F: FnMut(Object, u32, Body<'_>) -> bool> Bodies for EachRecord<'_, F> {
             #[inline(always)]
             fn object(&mut self, object: Object, body: Body<'_>) {
                 let number = self.numbering.of(object.id, body);
@@ -371,7 +371,7 @@ impl Snapshot {
                 self.done
             }
         }
-        let mut each = Each {
+        let mut each = EachRecord {
             numbering: Numbering::new(self, piece),
             f,
             done: false,

@@ -117,7 +117,7 @@ impl Traces<'_> {
             .collect()
     }
 
-    fn frame(&self, frame: &record::Frame) -> Frame {
+    fn frame(&self, frame: &record::FrameRecord) -> Frame {
         let dump = &self.snapshot.dump;
         let text = |id: u64| dump.outline.name(&dump.source, id);
         let class = self.classes.get(&frame.class_serial).and_then(|&n| text(n));

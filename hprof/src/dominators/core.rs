@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use super::links::{Bits, CHUNK, Cells, Links, each_bit};
+use super::annotated::{AnnotatedGraph, CHUNK, Cells, MappedBits, each_bit};
 use crate::bytes::mem::{self, Store};
 use crate::error::Result;
 use crate::ids::NONE;
@@ -52,11 +52,11 @@ impl Default for Sampling {
 /// [`NONE`] where nothing refers to them.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) members: Bits,
+    pub(crate) members: MappedBits,
     /// Members with several referrers, and those that roots or weaker references hold.
-    pub(crate) joins: Bits,
+    pub(crate) joins: MappedBits,
     /// Members whose references to class objects take part.
-    pub(crate) witnesses: Bits,
+    pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
     /// Members with long rows.
     pub(crate) long: Vec<u32>,
@@ -64,10 +64,10 @@ pub(crate) struct Core {
 
 impl Core {
     /// Everything: nothing is left out of the computation.
-    pub(crate) fn all(links: &mut Links, store: &Store) -> Result<Self> {
-        let inner = links.split.inner;
-        let all = || -> Result<Bits> {
-            let mut bits = Bits::new(inner as usize, store)?;
+    pub(crate) fn all(graph: &mut AnnotatedGraph, store: &Store) -> Result<Self> {
+        let inner = graph.split.inner;
+        let all = || -> Result<MappedBits> {
+            let mut bits = MappedBits::new(inner as usize, store)?;
             bits.words_mut().fill(u64::MAX);
             if let Some(last) = bits.words_mut().last_mut() {
                 *last = (1 << (inner % 64)) - 1;
@@ -81,7 +81,7 @@ impl Core {
             count: inner,
             long: Vec::new(),
         };
-        let (cells, _) = links.shared();
+        let (cells, _) = graph.shared();
         (0..inner)
             .into_par_iter()
             .for_each(|o| cells.note(o).store(0, Ordering::Relaxed));
@@ -92,28 +92,28 @@ impl Core {
     ///
     /// Cost: two passes over all references.
     pub(crate) fn find(
-        links: &mut Links,
+        graph: &mut AnnotatedGraph,
         class_of: &(impl Fn(u32) -> u32 + Sync),
         also: &[u32],
         sampling: Sampling,
         store: &Store,
     ) -> Result<Self> {
-        let inner = links.split.inner as usize;
-        let classes = links.split.classes;
-        let class_referrers = only_referrers(links, class_of);
-        let mut witnesses = Bits::new(inner, store)?;
-        near_roots(links, sampling.near, &mut witnesses);
+        let inner = graph.split.inner as usize;
+        let classes = graph.split.classes;
+        let class_referrers = only_referrers(graph, class_of);
+        let mut witnesses = MappedBits::new(inner, store)?;
+        near_roots(graph, sampling.near, &mut witnesses);
         also.iter().for_each(|&object| witnesses.insert(object));
-        let weaker = links.weaker.clone();
-        let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
-        let (cells, targets) = links.shared();
+        let weaker = graph.weaker.clone();
+        let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
+        let (cells, targets) = graph.shared();
         let held = roots
             .into_iter()
             .chain(weaker.iter().flatten().map(|e| e.1))
             .filter(|&o| (o as usize) < inner);
         held.chain(0..classes)
             .for_each(|o| cells.note(o).store(SEVERAL, Ordering::Relaxed));
-        let mut joins = Bits::new(inner, store)?;
+        let mut joins = MappedBits::new(inner, store)?;
         joins
             .words_mut()
             .par_iter_mut()
@@ -125,7 +125,7 @@ impl Core {
                     *word |= u64::from(several) << (object % 64);
                 }
             });
-        let mut members = Bits::new(inner, store)?;
+        let mut members = MappedBits::new(inner, store)?;
         let choice = Choice {
             class_of,
             class_referrers: &class_referrers,
@@ -159,12 +159,12 @@ impl Core {
 
 /// Notes for each object its only referrer, or [`SEVERAL`]. Returns how many references lead to each
 /// class object.
-fn only_referrers(links: &mut Links, class_of: &(impl Fn(u32) -> u32 + Sync)) -> Vec<u32> {
+fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + Sync)) -> Vec<u32> {
     /// References ahead of the pass whose targets are fetched.
     const AHEAD: usize = 32;
-    links.clear_notes();
-    let (inner, classes) = (links.split.inner, links.split.classes);
-    let (cells, targets) = links.shared();
+    graph.clear_notes();
+    let (inner, classes) = (graph.split.inner, graph.split.classes);
+    let (cells, targets) = graph.shared();
     let note = |from: u32, to: u32| {
         let note = cells.note(to);
         let old = note.load(Ordering::Relaxed);
@@ -224,9 +224,9 @@ fn only_referrers(links: &mut Links, class_of: &(impl Fn(u32) -> u32 + Sync)) ->
 }
 
 /// Makes the objects nearest to roots that are no classes witnesses, up to a limit.
-fn near_roots(links: &Links, limit: usize, witnesses: &mut Bits) {
-    let (inner, classes) = (links.split.inner, links.split.classes);
-    let roots = links.roots.iter().map(|r| r.0);
+fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
+    let (inner, classes) = (graph.split.inner, graph.split.classes);
+    let roots = graph.roots.iter().map(|r| r.0);
     let mut found: Vec<u32> = Vec::new();
     let mut add = |object: u32, found: &mut Vec<u32>| {
         if object >= classes && object < inner && found.len() < limit && !witnesses.contains(object)
@@ -238,7 +238,7 @@ fn near_roots(links: &Links, limit: usize, witnesses: &mut Bits) {
     roots.for_each(|root| add(root, &mut found));
     let mut at = 0;
     while at < found.len() && found.len() < limit {
-        for &target in links.row(found[at]) {
+        for &target in graph.row(found[at]) {
             add(target, &mut found);
         }
         at += 1;
@@ -259,9 +259,9 @@ fn mark(
     cells: Cells<'_>,
     targets: &[u32],
     choice: &Choice<'_, impl Fn(u32) -> u32 + Sync>,
-    joins: &Bits,
-    members: &mut Bits,
-    witnesses: &mut Bits,
+    joins: &MappedBits,
+    members: &mut MappedBits,
+    witnesses: &mut MappedBits,
 ) -> Vec<u32> {
     let rows = cells.rows();
     let Choice {
@@ -327,7 +327,7 @@ fn mark(
 }
 
 /// Adds what lies above the members by single referrers.
-fn close_upwards(cells: Cells<'_>, joins: &Bits, members: &mut Bits) {
+fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let shared = mem::as_atomic_u64(members.words_mut());
     shared.par_iter().enumerate().for_each(|(at, word)| {
         each_bit(at, word.load(Ordering::Relaxed), |object| {

@@ -8,7 +8,7 @@ use crate::bytes::mem::{self, Array};
 use crate::dominators::tree::Node;
 use crate::error::Result;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
-use crate::records::classes::{Layout, Reference};
+use crate::records::classes::{RecordLayout, Reference};
 use crate::records::outline::Segment;
 use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
@@ -78,7 +78,7 @@ impl Snapshot {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
             .iter()
-            .filter(|r| r.kind == crate::RootKind::Thread)
+            .filter(|r| r.kind == crate::records::walk::RootKind::Thread)
             .filter_map(|r| Some((r.thread, self.find(r.id)?)))
             .collect();
         for root in self.roots.iter().filter(|r| r.kind.is_of_thread()) {
@@ -109,7 +109,7 @@ impl Snapshot {
     /// Does [`Snapshot::hold`] for many references. Each needs four look-ups at places that have
     /// nothing to do with each other, so they are done one stage after the other for the whole
     /// batch, fetching what the next stage needs.
-    fn hold_batch(&self, slots: &[AtomicU16], batch: &mut Vec<Found>) {
+    fn hold_batch(&self, slots: &[AtomicU16], batch: &mut Vec<FoundReference>) {
         for found in &mut *batch {
             let number = self.number(found.id);
             found.id = u64::from(number);
@@ -234,7 +234,7 @@ const BATCH: usize = 256;
 
 /// A reference found in a record: which node has it, and how it is coded.
 #[derive(Clone, Copy)]
-struct Found {
+struct FoundReference {
     from: Node,
     /// The target's id, then its number.
     id: u64,
@@ -244,7 +244,7 @@ struct Found {
 struct HoldVisitor<'a, const ID: usize> {
     snapshot: &'a Snapshot,
     slots: &'a [AtomicU16],
-    batch: Vec<Found>,
+    batch: Vec<FoundReference>,
 }
 
 impl<const ID: usize> HoldVisitor<'_, ID> {
@@ -264,7 +264,7 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
             return;
         }
         self.snapshot.map.fetch(id);
-        self.batch.push(Found { from, id, code });
+        self.batch.push(FoundReference { from, id, code });
         if self.batch.len() == BATCH {
             self.snapshot.hold_batch(self.slots, &mut self.batch);
         }
@@ -295,13 +295,13 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
             }
         }
         let at = layout.referent as usize;
-        if layout.referent != Layout::NO_REFERENT && at + ID <= body.len() {
+        if layout.referent != RecordLayout::NO_REFERENT && at + ID <= body.len() {
             let retains = match s.options.refs {
-                crate::Refs::All => true,
-                crate::Refs::Soft => {
+                crate::options::Refs::All => true,
+                crate::options::Refs::Soft => {
                     !matches!(layout.reference, Reference::Weak | Reference::Phantom)
                 }
-                crate::Refs::Strong => layout.reference == Reference::No,
+                crate::options::Refs::Strong => layout.reference == Reference::No,
             };
             if retains {
                 self.found(node, read_id::<ID>(body, at), code::REFERENT);

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use crate::bytes::mem::{self, Array, Store};
+use crate::dominators::annotated::{AnnotatedGraph, each_bit};
 use crate::dominators::core::Core;
-use crate::dominators::links::{Links, each_bit};
-use crate::dominators::search::{self, Search};
+use crate::dominators::search::{self, SpanningTree};
 use crate::error::Result;
 use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
@@ -32,20 +32,20 @@ pub(crate) struct Dominators {
 ///
 /// Cost: O(m log n) time in the core; four 32-bit numbers for each of its objects.
 pub(crate) fn dominators(
-    links: &mut Links,
+    graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
     core: Core,
     store: &Store,
     progress: &dyn Progress,
 ) -> Result<Dominators> {
-    let Search {
+    let SpanningTree {
         parent,
         reached: strong,
-    } = store.preparing(later_bytes(links, &core), || {
-        search::search(links, class_of, &core, store)
+    } = store.preparing(later_bytes(graph, &core), || {
+        search::search(graph, class_of, &core, store)
     })?;
     progress.phase("finding dominators", 0);
-    let predecessors = Predecessors::new(links, class_of, &core, strong, store)?;
+    let predecessors = Predecessors::new(graph, class_of, &core, strong, store)?;
     mem::trim_heap();
     let idom = immediate(predecessors, parent, strong, store)?;
     let mut all = Dominators {
@@ -54,7 +54,7 @@ pub(crate) fn dominators(
         core,
     };
     for level in 1..=2 {
-        extend(links, class_of, &mut all, level, store)?;
+        extend(graph, class_of, &mut all, level, store)?;
         all.levels[level..].fill(all.idom.len() as u32 - 1);
     }
     Ok(all)
@@ -62,8 +62,8 @@ pub(crate) fn dominators(
 
 /// Memory that is sure to be needed after the search: for the vertices of the core, or for the
 /// tree.
-fn later_bytes(links: &Links, core: &Core) -> u64 {
-    (u64::from(core.count) * 20).max(u64::from(links.split.inner) * 12)
+fn later_bytes(graph: &AnnotatedGraph, core: &Core) -> u64 {
+    (u64::from(core.count) * 20).max(u64::from(graph.split.inner) * 12)
 }
 
 /// References to joins among reached members, by target.
@@ -74,7 +74,7 @@ struct Predecessors {
 
 impl Predecessors {
     fn new(
-        links: &mut Links,
+        graph: &mut AnnotatedGraph,
         class_of: &(impl Fn(u32) -> u32 + Sync),
         core: &Core,
         reached: u32,
@@ -83,7 +83,7 @@ impl Predecessors {
         let mut offsets: Array<u32> = store.zeroed(reached as usize + 2)?;
         {
             let counts = mem::as_atomic_u32(&mut offsets);
-            for_each_edge(links, class_of, core, counts, |_, to| {
+            for_each_edge(graph, class_of, core, counts, |_, to| {
                 counts[to as usize].fetch_add(1, Ordering::Relaxed);
             });
         }
@@ -97,7 +97,7 @@ impl Predecessors {
             // Filled from each row's end, so that afterwards the offsets are the rows' beginnings.
             let cursors = mem::as_atomic_u32(&mut offsets);
             let out = mem::as_atomic_u32(&mut sources);
-            for_each_edge(links, class_of, core, cursors, |from, to| {
+            for_each_edge(graph, class_of, core, cursors, |from, to| {
                 let at = cursors[to as usize].fetch_sub(1, Ordering::Relaxed) - 1;
                 out[at as usize].store(from, Ordering::Relaxed);
             });
@@ -115,7 +115,7 @@ impl Predecessors {
 /// the target's number. Objects are fetched some references ahead, and later what is written to: an
 /// atomic operation that misses the cache holds up all that follow it.
 fn for_each_edge<T: Sync>(
-    links: &mut Links,
+    graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
     core: &Core,
     out: &[T],
@@ -124,9 +124,9 @@ fn for_each_edge<T: Sync>(
     const AHEAD: usize = 32;
     /// Words of the core's bitmap handled by one task.
     const WORDS: usize = 1 << 8;
-    let (inner, classes) = (links.split.inner, links.split.classes);
-    let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
-    let (cells, targets) = links.shared();
+    let (inner, classes) = (graph.split.inner, graph.split.classes);
+    let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
+    let (cells, targets) = graph.shared();
     core.members
         .words()
         .par_chunks(WORDS)
@@ -213,7 +213,7 @@ fn immediate(
     let vertices: &mut [Vertex] = bytemuck::cast_slice_mut(&mut vertices);
     {
         let sources = &predecessors.sources[..];
-        let mut forest = Forest {
+        let mut forest = LinkEvalForest {
             vertices,
             path: Vec::new(),
         };
@@ -284,12 +284,12 @@ struct Vertex {
 }
 
 /// The link-eval forest. A vertex is linked once it is larger than a limit that moves down.
-struct Forest<'a> {
+struct LinkEvalForest<'a> {
     vertices: &'a mut [Vertex],
     path: Vec<u32>,
 }
 
-impl Forest<'_> {
+impl LinkEvalForest<'_> {
     /// The smallest semidominator on the path from `v` up to its tree's root, where vertices above
     /// `limit` are linked.
     #[inline]
@@ -336,20 +336,20 @@ impl Forest<'_> {
 /// is in its dominator tree. So a small graph has the same answer: the dominator tree's part above
 /// the reference objects, and the newly reached objects.
 fn extend(
-    links: &mut Links,
+    graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,
     all: &mut Dominators,
     level: usize,
     store: &Store,
 ) -> Result<()> {
-    let (inner, classes) = (links.split.inner, links.split.classes);
+    let (inner, classes) = (graph.split.inner, graph.split.classes);
     let core = &all.core;
     let is_member = |object: u32| object < inner && core.members.contains(object);
     let base = all.idom.len() as u32 - 1;
-    let seeds: Vec<(u32, u32)> = links.weaker[level - 1]
+    let seeds: Vec<(u32, u32)> = graph.weaker[level - 1]
         .iter()
         .copied()
-        .filter(|&(from, to)| links.note(from) != 0 && is_member(to) && links.note(to) == 0)
+        .filter(|&(from, to)| graph.note(from) != 0 && is_member(to) && graph.note(to) == 0)
         .collect();
     if seeds.is_empty() {
         return Ok(());
@@ -357,12 +357,12 @@ fn extend(
     // What the new objects are and what they refer to among each other.
     let mut found: Vec<u32> = Vec::new();
     for &(_, to) in &seeds {
-        if links.note(to) == 0 {
+        if graph.note(to) == 0 {
             found.push(to);
-            links.set_note(to, base + found.len() as u32);
+            graph.set_note(to, base + found.len() as u32);
         }
     }
-    let mut weaker: Vec<(u32, u32)> = links.weaker[..level].concat();
+    let mut weaker: Vec<(u32, u32)> = graph.weaker[..level].concat();
     weaker.sort_unstable();
     let mut edges: Vec<(u32, u32)> = Vec::new();
     let mut at = 0;
@@ -375,7 +375,7 @@ fn extend(
             .take_while(|e| e.0 == object)
             .map(|e| e.1);
         let is_witness = core.witnesses.contains(object);
-        let held: Vec<u32> = links
+        let held: Vec<u32> = graph
             .row(object)
             .iter()
             .copied()
@@ -384,11 +384,11 @@ fn extend(
             .filter(|&target| is_member(target))
             .collect();
         for target in held {
-            let mut to = links.note(target);
+            let mut to = graph.note(target);
             if to == 0 {
                 found.push(target);
                 to = base + found.len() as u32;
-                links.set_note(target, to);
+                graph.set_note(target, to);
             } else if target < classes && !is_witness {
                 continue;
             }
@@ -401,9 +401,9 @@ fn extend(
     // The part of the dominator tree above the references.
     let mut above: Vec<u32> = Vec::new();
     for &(from, to) in &seeds {
-        let from = links.note(from);
+        let from = graph.note(from);
         above.push(from);
-        edges.push((from, links.note(to)));
+        edges.push((from, graph.note(to)));
     }
     above.sort_unstable();
     above.dedup();
@@ -439,7 +439,8 @@ fn extend(
     rows.dedup();
     roots.sort_unstable();
     let nodes = above.len() + found.len();
-    let mut little = Links::new(HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?)?;
+    let mut little =
+        AnnotatedGraph::new(HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?)?;
     let whole = Core::all(&mut little, store)?;
     let search = search::search(&mut little, &|_| NONE, &whole, store)?;
     let reached = search.reached;
@@ -462,7 +463,7 @@ fn extend(
             Some(&a) => a,
             None => {
                 next += 1;
-                links.set_note(found[node - above.len()], next);
+                graph.set_note(found[node - above.len()], next);
                 all.idom[next as usize] = outer[idom[n] as usize];
                 next
             }
@@ -498,7 +499,7 @@ impl HeapGraph {
         };
         let roots = roots
             .iter()
-            .map(|&r| (r, crate::RootKind::Unknown))
+            .map(|&r| (r, crate::records::walk::RootKind::Unknown))
             .collect();
         Ok(Self {
             offsets,

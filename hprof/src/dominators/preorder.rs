@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use crate::bytes::mem::{self, Array, Store};
+use crate::dominators::annotated::{AnnotatedGraph, CHUNK, Cells, PrefetchQueue, each_bit};
 use crate::dominators::core::{Core, LONG_ROW};
 use crate::dominators::lengauer_tarjan::Dominators;
-use crate::dominators::links::{CHUNK, Cells, Links, Soon, each_bit};
 use crate::dominators::search::AHEAD;
 use crate::error::Result;
 use crate::ids::NONE;
 
 /// Objects with references that only soft references reach, and those that only finalizers do.
-pub(super) type Weak = [Vec<u32>; 2];
+pub(super) type WeaklyReached = [Vec<u32>; 2];
 
 /// The tree's nodes; the first is the super-root.
 pub(super) struct Preorder {
@@ -26,7 +26,7 @@ pub(super) struct Preorder {
     pub(super) object: Array<u32>,
     /// The place above.
     pub(super) parent: Array<u32>,
-    pub(super) weak: Weak,
+    pub(super) weak: WeaklyReached,
 }
 
 /// What laying out gives.
@@ -41,7 +41,7 @@ pub(super) enum Outcome {
 ///
 /// Cost: one visit of each reference.
 pub(super) fn lay_out(
-    links: &mut Links,
+    graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
     dominators: Dominators,
     store: &Store,
@@ -51,21 +51,21 @@ pub(super) fn lay_out(
     let mut members = members(&idom, store)?;
     drop(idom);
     let level_of = |number: u32| levels.iter().position(|&last| number <= last).unwrap_or(2);
-    let checks = Checks::new(links, &members, level_of);
+    let checks = Checks::new(graph, &members, level_of);
     let mut long: Vec<u32> = core
         .long
         .iter()
-        .map(|&object| links.note(object))
+        .map(|&object| graph.note(object))
         .filter(|&number| number != 0)
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
     // First each member's object, and once it has been laid out its place.
-    let mut place = objects(links, &core, &members.place, store)?;
+    let mut place = objects(graph, &core, &members.place, store)?;
     (members.place, members.end) = (store.zeroed(0)?, store.zeroed(0)?);
     let weak_from = |q: usize| match levels[0] == levels[2] {
         true => 0,
-        false => level_of(links.note(place[q])),
+        false => level_of(graph.note(place[q])),
     };
     let mut level: Vec<u8> = Vec::new();
     if levels[0] != levels[2] {
@@ -76,8 +76,8 @@ pub(super) fn lay_out(
             .skip(1)
             .for_each(|(q, level)| *level = weak_from(q) as u8);
     }
-    let tasks = tasks(links, nodes as u32, &long, &place);
-    let total = links.split.inner as usize + 1;
+    let tasks = tasks(graph, nodes as u32, &long, &place);
+    let total = graph.split.inner as usize + 1;
     let mut object: Array<u32> = store.zeroed(total)?;
     let mut parent: Array<u32> = store.zeroed(total)?;
     object[0] = NONE;
@@ -85,10 +85,10 @@ pub(super) fn lay_out(
     let mut missing: Vec<u32> = Vec::new();
     let mut len = 1;
     {
-        let inner = links.split.inner;
-        let classes = links.split.classes;
-        let (cells, targets) = links.shared();
-        let mut parts: Vec<Part> = (0..BATCH).map(|_| Part::default()).collect();
+        let inner = graph.split.inner;
+        let classes = graph.split.classes;
+        let (cells, targets) = graph.shared();
+        let mut parts: Vec<TaskOutput> = (0..BATCH).map(|_| TaskOutput::default()).collect();
         for batch in tasks.chunks(BATCH) {
             let walk = Walk {
                 cells,
@@ -155,18 +155,18 @@ pub(super) fn lay_out(
         objects
     });
     drop((members, place, core));
-    links.clear_notes();
-    let (cells, _) = links.shared();
+    graph.clear_notes();
+    let (cells, _) = graph.shared();
     object
         .par_chunks(1 << 14)
         .enumerate()
         .for_each(|(chunk, objects)| {
-            const SOON: usize = 32;
+            const AHEAD: usize = 32;
             for (i, &o) in objects.iter().enumerate() {
-                if let Some(&soon) = objects.get(i + SOON)
-                    && soon != NONE
+                if let Some(&later) = objects.get(i + AHEAD)
+                    && later != NONE
                 {
-                    cells.fetch(soon);
+                    cells.fetch(later);
                 }
                 if o != NONE {
                     let at = (chunk << 14) + i;
@@ -179,7 +179,7 @@ pub(super) fn lay_out(
         parent,
         weak,
     };
-    let missing = misplaced_classes(links, class_of, &dominated, &preorder.weak);
+    let missing = misplaced_classes(graph, class_of, &dominated, &preorder.weak);
     if missing.is_empty() {
         Ok(Outcome::Done(preorder))
     } else {
@@ -191,12 +191,12 @@ pub(super) fn lay_out(
 /// class. `dominated` are the levels of the class objects and the places of what their dominators
 /// dominate.
 fn misplaced_classes(
-    links: &Links,
+    graph: &AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
     dominated: &[(usize, Range<u32>)],
-    weak: &Weak,
+    weak: &WeaklyReached,
 ) -> Vec<u32> {
-    let (inner, classes) = (links.split.inner, links.split.classes);
+    let (inner, classes) = (graph.split.inner, graph.split.classes);
     let level_of = |object: u32| {
         let is_in = |list: &[u32]| list.binary_search(&object).is_ok();
         match weak {
@@ -213,7 +213,7 @@ fn misplaced_classes(
             let last = first.saturating_add(CHUNK as u32).min(inner);
             let mut found: Vec<(u32, u32)> = Vec::new();
             for object in first.max(classes)..last {
-                let (place, class) = (links.note(object), class_of(object));
+                let (place, class) = (graph.note(object), class_of(object));
                 if place == NONE || class == NONE {
                     continue;
                 }
@@ -275,10 +275,15 @@ fn members(idom: &[u32], store: &Store) -> Result<Members> {
 }
 
 /// The member at each place.
-fn objects(links: &mut Links, core: &Core, place: &[u32], store: &Store) -> Result<Array<u32>> {
+fn objects(
+    graph: &mut AnnotatedGraph,
+    core: &Core,
+    place: &[u32],
+    store: &Store,
+) -> Result<Array<u32>> {
     const WORDS: usize = 1 << 8;
     let mut object: Array<u32> = store.zeroed(place.len())?;
-    let (cells, _) = links.shared();
+    let (cells, _) = graph.shared();
     let out = mem::as_atomic_u32(&mut object);
     let words = core.members.words();
     words
@@ -319,9 +324,9 @@ struct Checks {
 }
 
 impl Checks {
-    fn new(links: &Links, members: &Members, level_of: impl Fn(u32) -> usize) -> Self {
-        let of_class: Vec<(usize, Range<u32>)> = (0..links.split.classes)
-            .map(|class| match links.note(class) {
+    fn new(graph: &AnnotatedGraph, members: &Members, level_of: impl Fn(u32) -> usize) -> Self {
+        let of_class: Vec<(usize, Range<u32>)> = (0..graph.split.classes)
+            .map(|class| match graph.note(class) {
                 0 => (usize::MAX, 0..0),
                 number => {
                     let dominator = members.parent[members.place[number as usize] as usize];
@@ -376,7 +381,7 @@ fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     long.iter().copied().chain(rest)
 }
 
-fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
+fn tasks(graph: &AnnotatedGraph, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
     let mut tasks = Vec::new();
     let mut first = 1;
     for last in ends(long, nodes) {
@@ -385,9 +390,9 @@ fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task
         }
         first = last + 1;
         let object = object_at[last as usize];
-        if object != NONE && links.row(object).len() >= LONG_ROW {
-            let end = links.begin(object + 1);
-            for begin in (links.begin(object)..end).step_by(SHARE) {
+        if object != NONE && graph.row(object).len() >= LONG_ROW {
+            let end = graph.begin(object + 1);
+            for begin in (graph.begin(object)..end).step_by(SHARE) {
                 tasks.push(Task::Row {
                     member: last,
                     object,
@@ -401,7 +406,7 @@ fn tasks(links: &Links, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task
 
 /// A task's result; places count from its beginning. Used again by later tasks.
 #[derive(Default)]
-struct Part {
+struct TaskOutput {
     object: Vec<u32>,
     /// [`NONE`] for what hangs on the member that the task is about.
     parent: Vec<u32>,
@@ -410,7 +415,7 @@ struct Part {
     missing: Vec<u32>,
 }
 
-impl Part {
+impl TaskOutput {
     fn clear(&mut self) {
         self.object.clear();
         self.parent.clear();
@@ -432,17 +437,17 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn fill(&self, part: &mut Part, task: &Task) {
-        const SOON: u32 = 8;
+    fn fill(&self, part: &mut TaskOutput, task: &Task) {
+        const AHEAD: u32 = 8;
         part.clear();
         let mut stack = Vec::new();
         match task {
             Task::Members(range) => {
                 for q in range.clone() {
-                    if q + 2 * SOON < range.end {
-                        self.cells.fetch(self.object_at[(q + 2 * SOON) as usize]);
-                        let soon = self.object_at[(q + SOON) as usize];
-                        mem::prefetch(self.targets, self.cells.begin(soon) as usize);
+                    if q + 2 * AHEAD < range.end {
+                        self.cells.fetch(self.object_at[(q + 2 * AHEAD) as usize]);
+                        let later = self.object_at[(q + AHEAD) as usize];
+                        mem::prefetch(self.targets, self.cells.begin(later) as usize);
                     }
                     let object = self.object_at[q as usize];
                     let at = part.object.len() as u32;
@@ -472,13 +477,13 @@ impl Walk<'_> {
         above: u32,
         row: Range<usize>,
         stack: &mut Vec<(Range<usize>, u32, u32)>,
-        part: &mut Part,
+        part: &mut TaskOutput,
     ) {
         // What hangs on a part of a long row has no place above it yet.
         let is_row = above == NONE;
         let level = self.level.get(q as usize).copied().unwrap_or(0);
         let checks = &self.checks.of_level[usize::from(level)];
-        let mut soon = Soon::new(self.cells, self.targets);
+        let mut queue = PrefetchQueue::new(self.cells, self.targets);
         let hangs = |target: u32| {
             target >= self.classes && target < self.inner && !self.core.members.contains(target)
         };
@@ -487,18 +492,18 @@ impl Walk<'_> {
             q.wrapping_sub(low) >= len
         };
         // Fetching what comes next anyway does not help.
-        let fetch_first = |soon: &mut Soon<'_>, row: &Range<usize>| {
+        let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<usize>| {
             if row.len() > 2 {
                 for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {
                     if hangs(next) {
-                        soon.fetch(next);
+                        queue.fetch(next);
                     }
                 }
             }
         };
         let (mut object, mut above) = (object, above);
         let mut row = row;
-        fetch_first(&mut soon, &row);
+        fetch_first(&mut queue, &row);
         loop {
             let Some(at) = row.next() else {
                 let Some(up) = stack.pop() else { break };
@@ -509,7 +514,7 @@ impl Walk<'_> {
             if row.len() >= AHEAD {
                 let next = self.targets[at + AHEAD];
                 if hangs(next) {
-                    soon.fetch(next);
+                    queue.fetch(next);
                 }
             }
             if target < self.classes {
@@ -534,7 +539,7 @@ impl Walk<'_> {
                     self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
                 // Boxed values refer to nothing but their class.
                 if !below.is_empty() {
-                    fetch_first(&mut soon, &below);
+                    fetch_first(&mut queue, &below);
                     stack.push((row, object, above));
                     (row, object, above) = (below, target, place);
                 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::bytes::mem::{Array, Store};
+use crate::dominators::annotated::{AnnotatedGraph, PrefetchQueue};
 use crate::dominators::core::Core;
-use crate::dominators::links::{Links, Soon};
 use crate::error::Result;
 use crate::ids::NONE;
 
@@ -14,7 +14,7 @@ pub(crate) const AHEAD: usize = 16;
 /// A depth-first spanning tree of the core. Members are numbered in preorder from 1, which becomes
 /// their note; 0 is the super-root that refers to every root, and the note of what is unreached.
 #[derive(Debug)]
-pub(crate) struct Search {
+pub(crate) struct SpanningTree {
     /// For each number the parent's number.
     pub(crate) parent: Array<u32>,
     /// Nodes reached, the super-root excluded.
@@ -25,14 +25,14 @@ pub(crate) struct Search {
 ///
 /// Cost: one visit of each reference of a member.
 pub(crate) fn search(
-    links: &mut Links,
+    graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,
     core: &Core,
     store: &Store,
-) -> Result<Search> {
-    let inner = links.split.inner;
-    let roots: Vec<u32> = links.roots.iter().map(|r| r.0).collect();
-    let (cells, targets) = links.shared();
+) -> Result<SpanningTree> {
+    let inner = graph.split.inner;
+    let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
+    let (cells, targets) = graph.shared();
     let is_member = |object: u32| object < inner && core.members.contains(object);
     let mut parent: Array<u32> = store.zeroed(core.count as usize + 1)?;
     let mut reached = 0_u32;
@@ -40,7 +40,7 @@ pub(crate) fn search(
         let parent = &mut parent[..];
         // Cursor and end of the rows between the root and the current node.
         let mut stack: Vec<(u32, u32)> = Vec::new();
-        let mut soon = Soon::new(cells, targets);
+        let mut queue = PrefetchQueue::new(cells, targets);
         for root in roots {
             if !is_member(root) || cells.number(root) != 0 {
                 continue;
@@ -63,7 +63,7 @@ pub(crate) fn search(
                         .filter(|&class| class != NONE && cells.number(class) == 0);
                     for &next in targets[cursor as usize..end as usize].iter().take(AHEAD) {
                         if is_member(next) {
-                            soon.fetch(next);
+                            queue.fetch(next);
                         }
                     }
                 }
@@ -82,7 +82,7 @@ pub(crate) fn search(
                 } else if end - cursor > AHEAD as u32 {
                     let next = targets[cursor as usize + AHEAD];
                     if is_member(next) {
-                        soon.fetch(next);
+                        queue.fetch(next);
                     }
                 }
                 cursor += 1;
@@ -90,5 +90,5 @@ pub(crate) fn search(
         }
     }
     parent.cut(reached as usize + 1)?;
-    Ok(Search { parent, reached })
+    Ok(SpanningTree { parent, reached })
 }

@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use crate::bytes::mem::{self, Array, Column, Store};
+use crate::dominators::annotated::AnnotatedGraph;
 use crate::dominators::core::{Core, Sampling};
 use crate::dominators::lengauer_tarjan;
-use crate::dominators::links::Links;
-use crate::dominators::preorder::{self, Outcome, Preorder, Weak};
+use crate::dominators::preorder::{self, Outcome, Preorder, WeaklyReached};
 use crate::dominators::ranges::{Minima, Sums};
 use crate::error::Result;
 use crate::graph::heap_graph::HeapGraph;
@@ -80,20 +80,20 @@ impl DominatorTree {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let (inner, objects) = (graph.split.inner, graph.objects);
-        let mut links = Links::new(graph)?;
+        let mut graph = AnnotatedGraph::new(graph)?;
         // What reading the dump left behind.
         mem::trim_heap();
         let Preorder {
             object,
             parent,
             weak,
-        } = preorder_of(&mut links, &class_of, sampling, store, progress)?;
+        } = preorder_of(&mut graph, &class_of, sampling, store, progress)?;
         let nodes = parent.len();
         let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
-        spans(&links, &weak, &mut span);
-        links.targets = store.zeroed(0)?;
-        let roots = std::mem::take(&mut links.roots);
-        let node_of = links.into_notes()?;
+        spans(&graph, &weak, &mut span);
+        graph.targets = store.zeroed(0)?;
+        let roots = std::mem::take(&mut graph.roots);
+        let node_of = graph.into_notes()?;
         let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
         let (end, leaves_done) = rayon::join(
             || ends(&parent, store),
@@ -272,7 +272,7 @@ impl DominatorTree {
 /// Finds dominators and lays them out, with more witnesses when the first turn out not to be enough
 /// (see [`Core`]), and if need be with everything.
 fn preorder_of(
-    links: &mut Links,
+    graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
     sampling: Sampling,
     store: &Store,
@@ -283,13 +283,13 @@ fn preorder_of(
     for attempt in 0.. {
         progress.phase("searching", 0);
         let core = if attempt < ATTEMPTS {
-            Core::find(links, class_of, &witnesses, sampling, store)?
+            Core::find(graph, class_of, &witnesses, sampling, store)?
         } else {
-            Core::all(links, store)?
+            Core::all(graph, store)?
         };
-        let dominators = lengauer_tarjan::dominators(links, class_of, core, store, progress)?;
+        let dominators = lengauer_tarjan::dominators(graph, class_of, core, store, progress)?;
         progress.phase("retained sizes", 0);
-        match preorder::lay_out(links, class_of, dominators, store)? {
+        match preorder::lay_out(graph, class_of, dominators, store)? {
             Outcome::Done(preorder) => return Ok(preorder),
             Outcome::Missing(more) => witnesses.extend(more),
         }
@@ -298,12 +298,12 @@ fn preorder_of(
 }
 
 /// For each leaf the smallest and the largest node that refers to it, by its strongest referrers.
-fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
-    let (inner, leaves) = (links.split.inner, span.len() as u32);
+fn spans(graph: &AnnotatedGraph, weak: &WeaklyReached, span: &mut [u64]) {
+    let (inner, leaves) = (graph.split.inner, span.len() as u32);
     let slot =
         |target: u32| (target.wrapping_sub(inner) < leaves).then(|| (target - inner) as usize);
     span.par_iter_mut().for_each(|s| *s = UNSEEN);
-    for root in links.roots.iter().filter_map(|&(root, _)| slot(root)) {
+    for root in graph.roots.iter().filter_map(|&(root, _)| slot(root)) {
         span[root] = 0;
     }
     let mut is_weak = vec![
@@ -340,16 +340,16 @@ fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
         .into_par_iter()
         .for_each(|chunk| {
             let first = chunk * CHUNK;
-            let mut begin = links.begin(first);
+            let mut begin = graph.begin(first);
             // Slots are fetched some references ahead: an atomic operation that misses the cache
             // holds up all that follow it.
             let mut ring = [(usize::MAX, 0_u32); AHEAD];
             let mut at = 0;
             for object in first..(first.saturating_add(CHUNK)).min(inner) {
-                let end = links.begin(object + 1);
-                let node = links.note(object);
+                let end = graph.begin(object + 1);
+                let node = graph.note(object);
                 if begin < end && node != NONE && is_strong(object) {
-                    for slot in links.targets[begin..end].iter().filter_map(|&t| slot(t)) {
+                    for slot in graph.targets[begin..end].iter().filter_map(|&t| slot(t)) {
                         mem::prefetch(shared, slot);
                         let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
                         at = (at + 1) % AHEAD;
@@ -371,15 +371,15 @@ fn spans(links: &Links, weak: &Weak, span: &mut [u64]) {
     last.sort_unstable();
     let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
-        let softly = links.weaker[0].iter().filter(|e| is_last(e.0) == level);
-        let finally = links.weaker[1].iter().filter(|_| level == 1);
+        let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
+        let finally = graph.weaker[1].iter().filter(|_| level == 1);
         let of_referents = softly.chain(finally).copied();
         let of_rows = of_level
             .iter()
-            .flat_map(|&from| links.row(from).iter().map(move |&target| (from, target)));
+            .flat_map(|&from| graph.row(from).iter().map(move |&target| (from, target)));
         let late: Vec<(usize, u32)> = of_referents
             .chain(of_rows)
-            .filter_map(|(from, target)| Some((slot(target)?, links.note(from))))
+            .filter_map(|(from, target)| Some((slot(target)?, graph.note(from))))
             .filter(|&(slot, node)| node != NONE && shared[slot].load(Ordering::Relaxed) == UNSEEN)
             .collect();
         for (slot, node) in late {

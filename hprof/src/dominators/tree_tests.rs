@@ -121,13 +121,13 @@ impl Case {
     /// Whether the first witnesses are not enough.
     fn needs_more(&self, sampling: Sampling) -> bool {
         let store = Store::new(None);
-        let mut links = Links::new(self.graph(&store)).unwrap();
+        let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
         let class_of = |object: u32| self.class_of[object as usize];
-        let core = Core::find(&mut links, &class_of, &[], sampling, &store).unwrap();
+        let core = Core::find(&mut graph, &class_of, &[], sampling, &store).unwrap();
         let found =
-            lengauer_tarjan::dominators(&mut links, &class_of, core, &store, &Silent).unwrap();
+            lengauer_tarjan::dominators(&mut graph, &class_of, core, &store, &Silent).unwrap();
         matches!(
-            preorder::lay_out(&mut links, &class_of, found, &store).unwrap(),
+            preorder::lay_out(&mut graph, &class_of, found, &store).unwrap(),
             Outcome::Missing(_)
         )
     }

@@ -3,22 +3,22 @@
 //!
 //! The usual dump has its classes first, its objects in address order and its ids within a compact
 //! range; then one pass over the objects is enough. Whatever turns out otherwise (a class defined
-//! late, an id out of range) is learnt by that pass, which is then run again knowing it.
+//! late, an id out of range) is found by that pass, which then runs again with it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
-use crate::Options;
 use crate::bytes::mem::{self, Array, Store};
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
 use crate::graph::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};
 use crate::graph::heap_graph::{self, HeapGraph};
 use crate::graph::implicit_refs;
-use crate::graph::scan::{self, Job, NoTargets, Numbers, Scanned, Slots, Targets};
+use crate::graph::scan::{self, Job, NoTargets, NumberTargets, Scanned, SlotTargets, Targets};
 use crate::ids::{NONE, ObjectId};
+use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::classes::{self, Classes};
 use crate::records::outline::{Outline, Segment};
@@ -41,13 +41,13 @@ pub(crate) struct Plan {
     /// Whether the graph shall have references from objects to their classes: to those that are not
     /// certainly GC roots.
     pub(crate) class_references: bool,
-    pub(crate) learnt: Learnt,
+    pub(crate) late_classes: LateClasses,
     range: Option<Range>,
 }
 
 /// Classes that only the pass over the objects came upon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Learnt {
+pub(crate) struct LateClasses {
     /// Offsets of class records that come after objects.
     pub(crate) late: Vec<usize>,
     /// Ids of classes that have no record, and those of them that arrays name.
@@ -81,7 +81,7 @@ impl Plan {
             classes_end,
             alignment: 8,
             class_references: false,
-            learnt: Learnt::default(),
+            late_classes: LateClasses::default(),
             range: None,
         };
         plan.sample(source, id_size);
@@ -167,11 +167,11 @@ fn leading_classes(
     id_size: usize,
     segments: &[Segment],
 ) -> (Vec<ClassDump>, usize) {
-    struct Leading {
+    struct LeadingClassVisitor {
         dumps: Vec<ClassDump>,
         stopped: bool,
     }
-    impl Visitor for Leading {
+    impl Visitor for LeadingClassVisitor {
         fn class_dump(&mut self, _: usize, class: ClassDump) {
             self.dumps.push(class);
         }
@@ -183,7 +183,7 @@ fn leading_classes(
             self.stopped
         }
     }
-    let mut leading = Leading {
+    let mut leading = LeadingClassVisitor {
         dumps: Vec::new(),
         stopped: false,
     };
@@ -280,7 +280,7 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
     let late = scanned.late_classes.len();
     if late > 0 {
         // The records are read again rather than moved: they are few, and `scanned` is dropped.
-        let mut again = Late {
+        let mut again = LateClassVisitor {
             dumps: Vec::new(),
             places: Vec::new(),
             from: plan.classes_end,
@@ -295,7 +295,7 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
             );
         }
         plan.dumps.append(&mut again.dumps);
-        plan.learnt.late.append(&mut again.places);
+        plan.late_classes.late.append(&mut again.places);
         plan.classes_end = usize::MAX;
         plan.classes = Classes::new(
             context.source,
@@ -315,21 +315,21 @@ fn learn_classes(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> b
     if late > 0 {
         plan.cover_classes(context.source.len());
     }
-    plan.learnt.unknown.extend(&unknown);
-    plan.learnt.arrays.extend(&arrays);
-    plan.learnt.arrays.sort_unstable();
-    plan.learnt.arrays.dedup();
+    plan.late_classes.unknown.extend(&unknown);
+    plan.late_classes.arrays.extend(&arrays);
+    plan.late_classes.arrays.sort_unstable();
+    plan.late_classes.arrays.dedup();
     plan.classes.with_unknown(unknown, &arrays);
     found
 }
 
-struct Late {
+struct LateClassVisitor {
     dumps: Vec<ClassDump>,
     places: Vec<usize>,
     from: usize,
 }
 
-impl Visitor for Late {
+impl Visitor for LateClassVisitor {
     fn class_dump(&mut self, at: usize, class: ClassDump) {
         if at >= self.from {
             self.dumps.push(class);
@@ -338,7 +338,7 @@ impl Visitor for Late {
     }
 }
 
-/// The classes of a dump of which it is known what a pass over the objects learnt of them; `None` when that
+/// The classes of a dump, those included that an earlier pass over the objects found late; `None` when that
 /// cannot be of this dump.
 ///
 /// Cost: reads the class records.
@@ -346,17 +346,17 @@ pub(crate) fn classes_with(
     source: &Source,
     header: &Header,
     outline: &Outline,
-    learnt: &Learnt,
+    late_classes: &LateClasses,
 ) -> Option<Classes> {
     let id_size = header.id_size;
     let (mut dumps, _) = leading_classes(source, id_size, &outline.segments);
-    for &at in &learnt.late {
+    for &at in &late_classes.late {
         let rest = source.get(at..)?.strip_prefix(&[sub::CLASS_DUMP])?;
         dumps.push(record::class_dump(rest, id_size)?.0);
     }
     let mut classes = Classes::new(source, id_size, outline, &dumps);
-    let arrays = learnt.arrays.iter().copied().collect();
-    classes.with_unknown(learnt.unknown.iter().copied(), &arrays);
+    let arrays = late_classes.arrays.iter().copied().collect();
+    classes.with_unknown(late_classes.unknown.iter().copied(), &arrays);
     Some(classes)
 }
 
@@ -451,7 +451,7 @@ fn first_pass(
         scan::scan(
             &Job {
                 marks: writer,
-                ..context.job(plan, pinned, Slots(range))
+                ..context.job(plan, pinned, SlotTargets(range))
             },
             &plan.pieces,
         )?
@@ -517,7 +517,7 @@ fn finish(
             if class < split.classes { class } else { NONE }
         });
     } else {
-        let numbers = Numbers {
+        let numbers = NumberTargets {
             map: &map,
             classes,
             split,
@@ -529,7 +529,7 @@ fn finish(
     let roots = std::mem::take(&mut scanned.roots);
     warnings.extend(implicit_refs::without_roots(&roots));
     let resolve = |id: u64| {
-        Numbers {
+        NumberTargets {
             map: &map,
             classes,
             split,
@@ -562,13 +562,13 @@ fn permute(
     ranks: Ranks,
     split: Split,
 ) -> Result<AddressMap> {
-    struct Place<'a> {
+    struct RankVisitor<'a> {
         ranks: &'a Ranks,
         /// Numbers by rank, of objects with references and of leaves.
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }
-    impl Place<'_> {
+    impl RankVisitor<'_> {
         #[inline(always)]
         fn object(&mut self, id: u64) {
             let rank = self
@@ -583,7 +583,7 @@ fn permute(
             }
         }
     }
-    impl Visitor for Place<'_> {
+    impl Visitor for RankVisitor<'_> {
         fn instance(&mut self, object: Object, _: u64, _: &[u8]) {
             self.object(object.id);
         }
@@ -605,7 +605,7 @@ fn permute(
             split.classes + piece.first_inner,
             split.inner + piece.first_leaf,
         ];
-        let mut place = Place {
+        let mut place = RankVisitor {
             ranks: &ranks,
             numbers,
             next,

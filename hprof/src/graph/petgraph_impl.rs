@@ -88,7 +88,7 @@ impl Iterator for Neighbors<'_> {
 pub struct Edges<'a> {
     source: GraphNode,
     row: std::slice::Iter<'a, u32>,
-    roots: std::slice::Iter<'a, (u32, crate::RootKind)>,
+    roots: std::slice::Iter<'a, (u32, crate::records::walk::RootKind)>,
     place: u32,
 }
 

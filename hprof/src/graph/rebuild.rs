@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::answers::objects::object::{Body, Numbering};
-use crate::answers::objects::reference::Way;
+use crate::answers::objects::reference::RawVia;
 use crate::error::Result;
 use crate::graph::build::{self, Plan};
 use crate::graph::heap_graph::HeapGraph;
@@ -42,7 +42,7 @@ impl Snapshot {
     /// Cost: a pass over the file; twelve bytes for each reference object.
     pub(crate) fn referents(&self) -> Vec<(u32, u32, Reference)> {
         let parts = self.pieces.par_iter().map(|piece| {
-            let mut visitor = Referents {
+            let mut visitor = ReferentVisitor {
                 snapshot: self,
                 numbering: Numbering::new(self, piece),
                 found: Vec::new(),
@@ -72,13 +72,13 @@ impl Snapshot {
     }
 }
 
-struct Referents<'a> {
+struct ReferentVisitor<'a> {
     snapshot: &'a Snapshot,
     numbering: Numbering<'a>,
     found: Vec<(u32, u32, Reference)>,
 }
 
-impl Visitor for Referents<'_> {
+impl Visitor for ReferentVisitor<'_> {
     #[inline(always)]
     fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
         let (classes, body) = (self.snapshot.classes(), Body::Instance(class, body));
@@ -90,7 +90,7 @@ impl Visitor for Referents<'_> {
         }
         let source = self.numbering.of(object.id, body);
         self.snapshot.each_in_record(body, |id, way| {
-            if let Way::Referent = way
+            if let RawVia::Referent = way
                 && id != 0
             {
                 let target = self.snapshot.number_of(id);
@@ -104,7 +104,13 @@ impl Visitor for Referents<'_> {
         self.numbering
             .counted(object.id, Body::Objects(class, elements));
     }
-    fn primitive_array(&mut self, object: Object, kind: crate::Kind, len: u32, bytes: &[u8]) {
+    fn primitive_array(
+        &mut self,
+        object: Object,
+        kind: crate::records::record::Kind,
+        len: u32,
+        bytes: &[u8],
+    ) {
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, bytes));
     }

@@ -4,8 +4,8 @@ use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::answers::objects::object::{Bodies, Body, Numbering};
-use crate::answers::objects::reference::{Via, Way};
-use crate::answers::paths::Bits;
+use crate::answers::objects::reference::{RawVia, Via};
+use crate::graph::bits::Bits;
 use crate::graph::scan::Piece;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::records::classes::Reference;
@@ -65,7 +65,7 @@ impl Snapshot {
         sorted.sort_unstable();
         sorted.dedup();
         sorted.iter().for_each(|&target| wanted.set(target));
-        let nothing = || Found::new(&sorted, limit, &passed);
+        let nothing = || FoundReferrers::new(&sorted, limit, &passed);
         let mut all = match self.listed(&sorted, nothing()) {
             Some(found) => found,
             None => self.searched(&sorted, &wanted, nothing),
@@ -91,7 +91,7 @@ impl Snapshot {
             };
             let from = all.list.partition_point(|r| r.0 < target.0);
             let own = all.list[from..].iter().take_while(|r| r.0 == target.0);
-            let referrer = |&(_, source, way): &(u32, u32, Way)| {
+            let referrer = |&(_, source, way): &(u32, u32, RawVia)| {
                 let (via, strength) = self.via(ObjectIndex(source), way);
                 Referrer {
                     target: *target,
@@ -109,7 +109,11 @@ impl Snapshot {
     }
 
     /// References to a few objects by records, from the index's lists.
-    fn listed<'a>(&self, targets: &[u32], mut found: Found<'a>) -> Option<Found<'a>> {
+    fn listed<'a>(
+        &self,
+        targets: &[u32],
+        mut found: FoundReferrers<'a>,
+    ) -> Option<FoundReferrers<'a>> {
         let inbound = self.inbound.as_ref()?;
         if targets.len() > LISTED {
             return None;
@@ -146,8 +150,8 @@ impl Snapshot {
         &'a self,
         targets: &[u32],
         wanted: &'a Bits,
-        nothing: impl Fn() -> Found<'a> + Sync + Send,
-    ) -> Found<'a> {
+        nothing: impl Fn() -> FoundReferrers<'a> + Sync + Send,
+    ) -> FoundReferrers<'a> {
         let ids = self.plain_ids(targets);
         let needles: Vec<memmem::Finder<'_>> = ids.iter().flatten().map(Needle::finder).collect();
         let found = self.pieces.par_iter().map(|piece| {
@@ -157,13 +161,13 @@ impl Snapshot {
             if ids.is_some() && needles.iter().all(|needle| needle.find(bytes).is_none()) {
                 return nothing();
             }
-            let mut finder = Finder::new(self, wanted, piece, nothing());
+            let mut finder = ReferrerFinder::new(self, wanted, piece, nothing());
             // Damage was reported when the dump was opened.
             let id_size = self.dump.header.id_size;
             let _ = walk::walk(&self.dump.source, start, end, id_size, &mut finder);
             finder.found
         });
-        found.reduce(&nothing, Found::merged)
+        found.reduce(&nothing, FoundReferrers::merged)
     }
 
     /// The ids of these objects, when they are few and every reference to them is by an id in a record:
@@ -204,20 +208,20 @@ impl Needle {
     }
 }
 
-struct Found<'a> {
+struct FoundReferrers<'a> {
     /// What is looked for, sorted.
     targets: &'a [u32],
     /// References kept of each target.
     limit: usize,
     /// Target, source, way.
-    list: Vec<(u32, u32, Way)>,
+    list: Vec<(u32, u32, RawVia)>,
     /// For each target, how many references lead to it.
     counts: Vec<u64>,
     /// Sources that do not count.
     passed: &'a Bits,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundReferrers<'a> {
     fn new(targets: &'a [u32], limit: usize, passed: &'a Bits) -> Self {
         Self {
             targets,
@@ -228,7 +232,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn add(&mut self, target: u32, source: u32, way: Way) {
+    fn add(&mut self, target: u32, source: u32, way: RawVia) {
         if let Ok(place) = self.targets.binary_search(&target)
             && !self.passed.has(source)
         {
@@ -269,15 +273,20 @@ impl<'a> Found<'a> {
     }
 }
 
-struct Finder<'a> {
+struct ReferrerFinder<'a> {
     snapshot: &'a Snapshot,
     wanted: &'a Bits,
     numbering: Numbering<'a>,
-    found: Found<'a>,
+    found: FoundReferrers<'a>,
 }
 
-impl<'a> Finder<'a> {
-    fn new(snapshot: &'a Snapshot, wanted: &'a Bits, piece: &Piece, found: Found<'a>) -> Self {
+impl<'a> ReferrerFinder<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        wanted: &'a Bits,
+        piece: &Piece,
+        found: FoundReferrers<'a>,
+    ) -> Self {
         Self {
             snapshot,
             wanted,
@@ -287,7 +296,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-impl Bodies for Finder<'_> {
+impl Bodies for ReferrerFinder<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
         // The number is needed only where something is found, but must be counted everywhere.

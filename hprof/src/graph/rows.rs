@@ -3,12 +3,12 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::Refs;
 use crate::answers::objects::object::Raw;
-use crate::answers::objects::reference::Way;
+use crate::answers::objects::reference::RawVia;
 use crate::graph::implicit_refs;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::index::inbound::{Damaged, Inbound};
+use crate::options::Refs;
 use crate::records::classes::Reference;
 use crate::snapshot::Snapshot;
 
@@ -88,11 +88,11 @@ impl<'a> Rows<'a> {
                 return;
             }
             let follows = match way {
-                Way::Class => {
-                    let class = classes.by_id(crate::ObjectId(id));
+                RawVia::Class => {
+                    let class = classes.by_id(crate::ids::ObjectId(id));
                     class.is_some_and(|c| !self.pinned[c.index()])
                 }
-                Way::Referent => {
+                RawVia::Referent => {
                     let class = raw.class().and_then(|id| classes.by_id(id));
                     class.is_some_and(|c| self.follows_referents(c))
                 }

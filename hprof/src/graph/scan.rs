@@ -8,15 +8,15 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use crate::Refs;
 use crate::bytes::mem::{Array, Store};
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
 use crate::graph::address::{AddressMap, MarkWriter, Pending, Range, Split};
 use crate::graph::implicit_refs;
 use crate::ids::NONE;
+use crate::options::Refs;
 use crate::progress::Progress;
-use crate::records::classes::{Classes, Layout, Reference};
+use crate::records::classes::{Classes, RecordLayout, Reference};
 use crate::records::outline::Segment;
 use crate::records::record::{ClassDump, Kind};
 use crate::records::walk::read_id;
@@ -44,9 +44,9 @@ impl Targets for NoTargets {
 
 /// As grains from the base of the address range, to be translated when all starts are known.
 #[derive(Clone, Copy)]
-pub(crate) struct Slots(pub(crate) Range);
+pub(crate) struct SlotTargets(pub(crate) Range);
 
-impl Targets for Slots {
+impl Targets for SlotTargets {
     const COLLECT: bool = true;
     #[inline(always)]
     fn encode(&self, id: u64) -> u32 {
@@ -56,19 +56,19 @@ impl Targets for Slots {
 
 /// As object numbers.
 #[derive(Clone, Copy)]
-pub(crate) struct Numbers<'a> {
+pub(crate) struct NumberTargets<'a> {
     pub(crate) map: &'a AddressMap,
     pub(crate) classes: &'a Classes,
     pub(crate) split: Split,
 }
 
-impl Targets for Numbers<'_> {
+impl Targets for NumberTargets<'_> {
     const COLLECT: bool = true;
     #[inline]
     fn encode(&self, id: u64) -> u32 {
         match self.map.by_id(id, self.split) {
             // A class without a record has no class object.
-            NONE => match self.classes.by_id(crate::ObjectId(id)) {
+            NONE => match self.classes.by_id(crate::ids::ObjectId(id)) {
                 Some(class) if class.0 < self.split.classes => class.0,
                 _ => NONE,
             },
@@ -147,7 +147,7 @@ pub(crate) struct Job<'a, T: Targets> {
 
 /// One piece's results, with numbers relative to the piece.
 #[derive(Default)]
-struct Part {
+struct ScannedPiece {
     ends: Vec<u32>,
     targets: Vec<u32>,
     inner_shapes: Vec<u32>,
@@ -163,7 +163,7 @@ struct Part {
     span: Option<(u64, u64)>,
 }
 
-impl Part {
+impl ScannedPiece {
     fn clear(&mut self) {
         self.ends.clear();
         self.targets.clear();
@@ -229,8 +229,8 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
         job.class_rows(&mut out)?;
     }
     let mut last_id = 0;
-    let mut parts: Vec<Part> = Vec::new();
-    parts.resize_with(rayon::current_num_threads() * 8, Part::default);
+    let mut parts: Vec<ScannedPiece> = Vec::new();
+    parts.resize_with(rayon::current_num_threads() * 8, ScannedPiece::default);
     for batch in pieces.chunks(parts.len()) {
         let shapes = &out.shapes;
         parts.par_iter_mut().zip(batch).for_each(|(part, &piece)| {
@@ -279,7 +279,13 @@ impl<T: Targets> Job<'_, T> {
         Ok(())
     }
 
-    fn scan_piece(&self, piece: Segment, part: &mut Part, worker: &mut Worker, shapes: &Shapes) {
+    fn scan_piece(
+        &self,
+        piece: Segment,
+        part: &mut ScannedPiece,
+        worker: &mut Worker,
+        shapes: &Shapes,
+    ) {
         self.source.will_read(piece.start, piece.len());
         let result = match self.id_size {
             8 => self.visit::<8>(piece, part, worker, shapes),
@@ -291,7 +297,7 @@ impl<T: Targets> Job<'_, T> {
     fn visit<const ID: usize>(
         &self,
         piece: Segment,
-        part: &mut Part,
+        part: &mut ScannedPiece,
         worker: &mut Worker,
         shapes: &Shapes,
     ) -> Result<usize, Damage> {
@@ -319,7 +325,7 @@ impl<T: Targets> Job<'_, T> {
 
 struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     job: &'a Job<'j, T>,
-    part: &'a mut Part,
+    part: &'a mut ScannedPiece,
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
@@ -397,7 +403,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     fn class_of(&mut self, id: u64) -> u32 {
         if id != self.class_id || self.class == NONE {
             self.class_id = id;
-            self.class = match self.job.classes.by_id(crate::ObjectId(id)) {
+            self.class = match self.job.classes.by_id(crate::ids::ObjectId(id)) {
                 Some(class) => class.0,
                 None => {
                     self.worker.unknown_classes.insert(id);
@@ -430,13 +436,13 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             // The object is none of those that hold no reference, all the same.
             *count += 1;
         } else {
-            let id = self.job.classes[crate::ClassIndex(class)].id.0;
+            let id = self.job.classes[crate::ids::ClassIndex(class)].id.0;
             self.reference(id, count);
         }
     }
 
     /// The referent of a `java.lang.ref` object, by the strength that it keeps it with.
-    fn referent(&mut self, layout: &Layout, body: &[u8], count: &mut u32) -> bool {
+    fn referent(&mut self, layout: &RecordLayout, body: &[u8], count: &mut u32) -> bool {
         let at = layout.referent as usize;
         if body.len() < at + ID {
             return false;
@@ -468,7 +474,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     #[cold]
     fn odd_instance(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
         let classes = self.job.classes;
-        let Some(words) = classes.stack_words(crate::ClassIndex(class), body) else {
+        let Some(words) = classes.stack_words(crate::ids::ClassIndex(class), body) else {
             self.worker.stats.classes[class as usize].instances += 1;
             return self.shapes.instance(class);
         };
@@ -500,7 +506,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         };
         let (classes, mut count, mut special) = (self.job.classes, 0, false);
         let layout = classes.layout(class);
-        let shape = if layout.array == Layout::NO_ARRAY {
+        let shape = if layout.array == RecordLayout::NO_ARRAY {
             self.worker.stats.classes[class as usize].instances += 1;
             self.shapes.instance(class)
         } else {
@@ -520,7 +526,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             for &at in offsets {
                 self.reference(read_id::<ID>(body, at as usize), &mut count);
             }
-            if layout.referent != Layout::NO_REFERENT {
+            if layout.referent != RecordLayout::NO_REFERENT {
                 special = self.referent(layout, body, &mut count);
             }
             self.class_reference(class, &mut count);
@@ -544,7 +550,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             len,
         };
         let array = self.job.classes.layout(class).array;
-        let (mut count, shape) = if array == Layout::NO_ARRAY {
+        let (mut count, shape) = if array == RecordLayout::NO_ARRAY {
             // A damaged dump: the class of an array is no array class. Count it as an instance.
             self.worker.stats.classes[class as usize].instances += 1;
             (0, self.shapes.instance(class))
@@ -593,7 +599,7 @@ impl Scanned {
         &mut self,
         job: &Job<'_, T>,
         batch: &[Segment],
-        parts: &mut [Part],
+        parts: &mut [ScannedPiece],
         last_id: &mut u64,
     ) -> Result<()> {
         let parts = &mut parts[..batch.len()];
@@ -674,8 +680,8 @@ impl Scanned {
 
 fn append_all<V: bytemuck::Pod + Send + Sync>(
     array: &mut Array<V>,
-    parts: &[Part],
-    field: impl Fn(&Part) -> &[V] + Sync,
+    parts: &[ScannedPiece],
+    field: impl Fn(&ScannedPiece) -> &[V] + Sync,
 ) -> Result<()> {
     let at = array.len();
     array.resize(at + parts.iter().map(|p| field(p).len()).sum::<usize>())?;

@@ -10,10 +10,10 @@ use bytemuck::Pod;
 use memmap2::Mmap;
 use rayon::prelude::*;
 
-use super::IndexFault;
-use crate::Refs;
+use super::fault::IndexFault;
 use crate::bytes::mem::{self, Column, Store};
 use crate::bytes::stamp::{Stamp, hash};
+use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// Goes up with every change of what sections hold or mean.
@@ -89,7 +89,7 @@ pub(super) fn block_sums(bytes: &[u8]) -> Vec<u64> {
 
 /// Where a section is, and its checksum.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct SectionEntry {
     offset: u64,
     bytes: u64,
     sum: u64,
@@ -186,7 +186,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
 /// An index whose header and table are in order.
 pub(super) struct Sections {
     map: Arc<Mmap>,
-    table: [Entry; SECTIONS],
+    table: [SectionEntry; SECTIONS],
     store: Store,
 }
 
@@ -234,10 +234,10 @@ impl Sections {
         if head[..HEADER - 8] != expected[..] {
             return Err(IndexFault::Stale);
         }
-        let mut table = [Entry::default(); SECTIONS];
+        let mut table = [SectionEntry::default(); SECTIONS];
         for (i, entry) in table.iter_mut().enumerate() {
             let at = HEADER + i * ENTRY;
-            *entry = Entry {
+            *entry = SectionEntry {
                 offset: word(at),
                 bytes: word(at + 8),
                 sum: word(at + 16),

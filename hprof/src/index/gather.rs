@@ -3,11 +3,11 @@
 use rayon::prelude::*;
 
 use crate::answers::objects::object::{Bodies, Body};
-use crate::answers::objects::reference::Way;
+use crate::answers::objects::reference::RawVia;
 use crate::graph::address::AddressMap;
 use crate::graph::scan::Piece;
 use crate::ids::NONE;
-use crate::index::inbound::{Buckets, LikelyReferrers, Lists};
+use crate::index::inbound::{Buckets, InboundSections, LikelyReferrers};
 use crate::index::positions::{self, EVERY};
 use crate::records::outline::Segment;
 use crate::records::walk::{self, Object};
@@ -22,7 +22,7 @@ const AHEAD: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) positions: [Vec<u32>; 2],
-    pub(super) lists: Lists,
+    pub(super) lists: InboundSections,
 }
 
 impl Snapshot {
@@ -38,14 +38,14 @@ impl Snapshot {
         let counts = self.counts();
         let sizes: Vec<[usize; 2]> = positions::sizes(&self.pieces, counts).collect();
         let pieces: Vec<(&Piece, [usize; 2])> = self.pieces.iter().zip(sizes).collect();
-        let mut walked: Vec<Walked<'_>> = Vec::new();
+        let mut walked: Vec<WalkedPiece<'_>> = Vec::new();
         for batch in pieces.chunks(BATCH).map(Some).chain([None]) {
             // While one batch is walked, the one before is sorted.
             let (next, ()) = rayon::join(
                 || {
                     let batch = batch.unwrap_or_default().par_iter();
                     batch
-                        .map(|&(piece, sizes)| Walked::new(self, piece, sizes))
+                        .map(|&(piece, sizes)| WalkedPiece::new(self, piece, sizes))
                         .collect()
                 },
                 || walked.iter().for_each(|w| buckets.add(&w.found)),
@@ -81,7 +81,7 @@ impl Snapshot {
 }
 
 /// What a piece of the file has.
-struct Walked<'a> {
+struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
     /// The numbers of its first objects of both kinds.
@@ -93,7 +93,7 @@ struct Walked<'a> {
     found: Vec<(u32, u32)>,
 }
 
-impl<'a> Walked<'a> {
+impl<'a> WalkedPiece<'a> {
     fn new(snapshot: &'a Snapshot, piece: &Piece, sizes: [usize; 2]) -> Self {
         let Segment { start, end } = piece.segment;
         let mut walked = Self {
@@ -129,7 +129,7 @@ fn look_up(snapshot: &Snapshot, pending: &mut Vec<(u64, u32)>, found: &mut Vec<(
     }
 }
 
-impl Bodies for Walked<'_> {
+impl Bodies for WalkedPiece<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
         let number = self.snapshot.map.by_id(object.id, self.snapshot.split);
@@ -145,7 +145,7 @@ impl Bodies for Walked<'_> {
             return;
         }
         self.snapshot.each_in_record(body, |id, way| {
-            if id == 0 || matches!(way, Way::Class) {
+            if id == 0 || matches!(way, RawVia::Class) {
                 return;
             }
             self.snapshot.map.fetch(id);

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::bytes::mem::Column;
 use crate::graph::scan::Piece;
-use crate::index::Lazy;
+use crate::index::format::Lazy;
 
 /// Objects of a group.
 pub(crate) const GROUP: usize = 64;
@@ -206,7 +206,7 @@ pub(crate) struct Buckets {
 
 /// The bytes of an index's sections.
 #[derive(Debug, Default)]
-pub(crate) struct Lists {
+pub(crate) struct InboundSections {
     pub(crate) groups: Vec<u64>,
     pub(crate) bases: Vec<u64>,
     pub(crate) near: Vec<u8>,
@@ -214,7 +214,7 @@ pub(crate) struct Lists {
 }
 
 /// The lists of one bucket.
-struct Part {
+struct BucketLists {
     groups: Vec<usize>,
     near: Vec<u8>,
     far: Vec<u8>,
@@ -245,10 +245,10 @@ impl Buckets {
     /// Makes lists of them.
     ///
     /// Cost: linear, in parallel; each bucket's references go when its lists are there.
-    pub(crate) fn into_lists(self, likely: &LikelyReferrers<'_>) -> Lists {
+    pub(crate) fn into_lists(self, likely: &LikelyReferrers<'_>) -> InboundSections {
         use rayon::prelude::*;
         let objects = likely.objects() as usize;
-        let mut lists = Lists::default();
+        let mut lists = InboundSections::default();
         let mut parts = self.parts.into_iter().enumerate();
         loop {
             let batch: Vec<_> = parts
@@ -258,11 +258,11 @@ impl Buckets {
             if batch.is_empty() {
                 break;
             }
-            let made: Vec<Part> = batch
+            let made: Vec<BucketLists> = batch
                 .into_par_iter()
                 .map(|(bucket, part)| {
                     let first = bucket * BUCKET;
-                    Part::new(likely, first..objects.min(first + BUCKET), &part)
+                    BucketLists::new(likely, first..objects.min(first + BUCKET), &part)
                 })
                 .collect();
             for part in made {
@@ -280,7 +280,7 @@ impl Buckets {
     }
 }
 
-impl Part {
+impl BucketLists {
     fn new(likely: &LikelyReferrers<'_>, objects: Range<usize>, references: &[u8]) -> Self {
         let mut starts = vec![0_u32; objects.len() + 1];
         each(references, |low, _| {

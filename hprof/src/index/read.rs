@@ -5,47 +5,35 @@ use std::path::Path;
 
 use bytemuck::Pod;
 
+use super::check;
+use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, SORTED, class_hash};
 use super::encode::Decoder;
+use super::fault::IndexFault;
 use super::format::{Section, Sections};
-use super::write::{ORDERED, PERMUTED, ROOT_KINDS, SORTED};
-use super::{IndexFault, check};
 use crate::answers::histogram::Histogram;
 use crate::bytes::mem::{Column, Store};
 use crate::bytes::source::Source;
-use crate::bytes::stamp::hash;
 use crate::dominators::ranges::Sums;
 use crate::dominators::tree::DominatorTree;
 use crate::error::{Error, Warning};
 use crate::graph::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Split};
-use crate::graph::build::{self, Learnt};
+use crate::graph::build::{self, LateClasses};
 use crate::graph::scan::Piece;
 use crate::ids::{NONE, ObjectId};
 use crate::index::inbound::Inbound;
 use crate::index::positions::Positions;
-use crate::records::classes::Classes;
+use crate::options::{Options, Refs};
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, Header};
 use crate::records::walk::{Root, RootKind};
 use crate::sizes::layout::{Layout, LayoutSource, Sizes};
 use crate::sizes::shape::{ShapeSizes, Shapes};
 use crate::sizes::totals::{ClassTotal, Total};
-use crate::snapshot::{Dump, Known, Snapshot};
-use crate::{Options, Refs};
+use crate::snapshot::{Derived, Dump, Snapshot};
 
 type Checked<T> = std::result::Result<T, IndexFault>;
 
 const MISFIT: IndexFault = IndexFault::Damaged("its parts do not fit together");
-
-/// What tells one class table from another.
-pub(super) fn class_hash(classes: &Classes) -> u64 {
-    let each = classes
-        .iter()
-        .map(|(_, c)| c.id.0 ^ hash(c.name.as_bytes()));
-    let mut words: Vec<u64> = each.collect();
-    words.push(classes.dumped() as u64);
-    words.push(classes.arrays().len() as u64);
-    hash(bytemuck::cast_slice(&words))
-}
 
 impl Snapshot {
     /// A snapshot as [`Snapshot::open`] makes it, from the index that [`Snapshot::write_index`] wrote.
@@ -60,19 +48,19 @@ impl Snapshot {
         let store = Store::new(options.max_memory);
         // Nothing that is dropped from now on is for another array.
         store.stop_keeping();
-        let parts = Parts::open(path, index, options.refs, &store)?;
-        let Parts {
+        let parts = OpenedIndex::open(path, index, options.refs, &store)?;
+        let OpenedIndex {
             sections,
             small,
             dump,
         } = parts;
-        let Small {
+        let SmallSection {
             split,
             pieces,
             roots,
             holders,
             map,
-            known,
+            derived,
             totals,
             ..
         } = small;
@@ -128,7 +116,7 @@ impl Snapshot {
             store,
             tree,
             totals,
-            known,
+            derived,
             positions,
             inbound,
         })
@@ -151,11 +139,11 @@ impl Histogram {
     /// As [`Snapshot::from_index`].
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
-        let Parts {
+        let OpenedIndex {
             small, mut dump, ..
-        } = Parts::open(path, index, options.refs, &store)?;
-        if !small.known.out_of_order {
-            let of_graph = &small.known.of_graph;
+        } = OpenedIndex::open(path, index, options.refs, &store)?;
+        if !small.derived.out_of_order {
+            let of_graph = &small.derived.of_graph;
             dump.warnings.retain(|w| !of_graph.contains(w));
         }
         Ok(Self {
@@ -166,13 +154,13 @@ impl Histogram {
 }
 
 /// What both begin with.
-struct Parts {
+struct OpenedIndex {
     sections: Sections,
-    small: Small,
+    small: SmallSection,
     dump: Dump,
 }
 
-impl Parts {
+impl OpenedIndex {
     fn open(path: &Path, index: &Path, refs: Refs, store: &Store) -> Checked<Self> {
         let unreadable = |e: Error| match e {
             Error::Io { source, .. } => IndexFault::Unreadable(source),
@@ -183,7 +171,7 @@ impl Parts {
         let sections = Sections::open(index, stamp, refs, store)?;
         let bytes: Column<u8> = sections.column(Section::Small, |_, _| true)?;
         let mut decoder = Decoder(&bytes);
-        let small = Small::decode(&mut decoder, source.len());
+        let small = SmallSection::decode(&mut decoder, source.len());
         let mut small = small.filter(|_| decoder.0.is_empty()).ok_or(MISFIT)?;
         let header = record::header(&source).map_err(unreadable)?;
         let outline = Outline::read(&source, &header);
@@ -197,7 +185,7 @@ impl Parts {
 }
 
 /// The section of what is small.
-struct Small {
+struct SmallSection {
     class_hash: u64,
     warnings: Vec<Warning>,
     sizes: Option<Sizes>,
@@ -208,14 +196,14 @@ struct Small {
     /// Objects that roots hold.
     holders: Vec<(u32, RootKind)>,
     map: MapKind,
-    known: Known,
+    derived: Derived,
 }
 
-impl Small {
+impl SmallSection {
     /// [`Snapshot::small`] backwards.
     fn decode(d: &mut Decoder<'_>, file: usize) -> Option<Self> {
         let class_hash = d.u64()?;
-        let learnt = Learnt {
+        let late_classes = LateClasses {
             late: d.list(Decoder::usize)?,
             unknown: d.list(Decoder::u64)?,
             arrays: d.list(Decoder::u64)?,
@@ -254,8 +242,8 @@ impl Small {
                 retained_bytes: size(d)?,
             })
         })?;
-        let known = Known {
-            learnt,
+        let derived = Derived {
+            late_classes,
             of_graph,
             out_of_order,
             unreachable: size(d)?.into(),
@@ -302,20 +290,20 @@ impl Small {
             roots,
             holders,
             map,
-            known,
+            derived,
         })
     }
 
     /// The dump with its classes, which have to be those that the index was made with.
     fn dump(&mut self, source: Source, header: Header, mut outline: Outline) -> Checked<Dump> {
-        let learnt = &self.known.learnt;
+        let late_classes = &self.derived.late_classes;
         // More than are in the file would be no dump's.
-        let unknown: HashSet<u64> = learnt.unknown.iter().copied().collect();
-        let sane = unknown.len() == learnt.unknown.len() && learnt.late.is_sorted();
-        let classes = build::classes_with(&source, &header, &outline, learnt);
+        let unknown: HashSet<u64> = late_classes.unknown.iter().copied().collect();
+        let sane = unknown.len() == late_classes.unknown.len() && late_classes.late.is_sorted();
+        let classes = build::classes_with(&source, &header, &outline, late_classes);
         let classes = classes.filter(|c| sane && class_hash(c) == self.class_hash);
         let (classes, sizes) = classes.zip(self.sizes.take()).ok_or(MISFIT)?;
-        let known = self.known.histogram.get().map_or(0, Vec::len);
+        let known = self.derived.histogram.get().map_or(0, Vec::len);
         let lens = [
             sizes.instance.len(),
             sizes.class_object.len(),

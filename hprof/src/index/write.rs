@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, SORTED, class_hash};
 use super::encode::Encoder;
 use super::format::{self, ALIGN, SECTIONS, Section};
 use super::gather::Gathered;
@@ -11,30 +12,6 @@ use crate::records::walk::RootKind;
 use crate::sizes::layout::LayoutSource;
 use crate::sizes::totals::{ClassTotal, Total};
 use crate::snapshot::Snapshot;
-
-/// Which kind of map the sections are of.
-pub(super) const ORDERED: u32 = 0;
-pub(super) const PERMUTED: u32 = 1;
-pub(super) const SORTED: u32 = 2;
-
-/// Kinds of roots by the numbers that stand for them.
-pub(super) const ROOT_KINDS: [RootKind; 15] = [
-    RootKind::StickyClass,
-    RootKind::Thread,
-    RootKind::JavaFrame,
-    RootKind::JniLocal,
-    RootKind::JniGlobal,
-    RootKind::NativeStack,
-    RootKind::ThreadBlock,
-    RootKind::Monitor,
-    RootKind::InternedString,
-    RootKind::Finalizing,
-    RootKind::Debugger,
-    RootKind::ReferenceCleanup,
-    RootKind::VmInternal,
-    RootKind::JniMonitor,
-    RootKind::Unknown,
-];
 
 fn kind(encoder: &mut Encoder, kind: RootKind) {
     let at = ROOT_KINDS.iter().position(|&k| k == kind);
@@ -176,14 +153,14 @@ impl Snapshot {
     /// What is small: [`super::read`] has the same fields in the same order.
     fn small(&self) -> Vec<u8> {
         let mut e = Encoder::default();
-        let (known, sizes) = (&self.known, &self.dump.sizes);
-        e.u64(super::read::class_hash(self.classes()));
-        e.list(&known.learnt.late, |e, &at| e.u64(at as u64));
-        e.list(&known.learnt.unknown, |e, &id| e.u64(id));
-        e.list(&known.learnt.arrays, |e, &id| e.u64(id));
+        let (derived, sizes) = (&self.derived, &self.dump.sizes);
+        e.u64(class_hash(self.classes()));
+        e.list(&derived.late_classes.late, |e, &at| e.u64(at as u64));
+        e.list(&derived.late_classes.unknown, |e, &id| e.u64(id));
+        e.list(&derived.late_classes.arrays, |e, &id| e.u64(id));
         e.list(&self.dump.warnings, warning);
-        e.list(&known.of_graph, warning);
-        e.flag(known.out_of_order);
+        e.list(&derived.of_graph, warning);
+        e.flag(derived.out_of_order);
         let layout = &sizes.layout;
         for value in [
             layout.reference,

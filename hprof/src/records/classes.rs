@@ -78,11 +78,11 @@ pub struct Class {
 
 /// What the object passes need of a class, small enough that the table stays in the cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct RecordLayout {
     /// Where the offsets of its reference fields begin in [`Classes::ref_offsets`].
     first_ref: u32,
     refs: u32,
-    /// Offset of `java.lang.ref.Reference.referent`, or [`Layout::NO_REFERENT`].
+    /// Offset of `java.lang.ref.Reference.referent`, or [`RecordLayout::NO_REFERENT`].
     pub(crate) referent: u32,
     /// For an array class, its number among them. The class of stack chunks has one too: their
     /// size varies like an array's.
@@ -93,7 +93,7 @@ pub(crate) struct Layout {
     pub(crate) never_leaf: bool,
 }
 
-impl Layout {
+impl RecordLayout {
     pub(crate) const NO_REFERENT: u32 = u32::MAX;
     pub(crate) const NO_ARRAY: u32 = u32::MAX;
 }
@@ -105,7 +105,7 @@ pub struct Classes {
     by_id: IdTable,
     /// Classes of one name, one for each loader that defined it.
     by_name: HashMap<Arc<str>, Vec<ClassIndex>>,
-    layouts: Vec<Layout>,
+    layouts: Vec<RecordLayout>,
     /// Offsets of reference fields in an instance's body, class after class.
     ref_offsets: Vec<u32>,
     /// The class of each array number.
@@ -315,11 +315,11 @@ impl Classes {
 
     fn add_layout(&mut self, index: usize, id_size: usize) {
         let mut refs = std::mem::take(&mut self.ref_offsets);
-        let mut layout = Layout {
+        let mut layout = RecordLayout {
             first_ref: refs.len() as u32,
             refs: 0,
-            referent: Layout::NO_REFERENT,
-            array: Layout::NO_ARRAY,
+            referent: RecordLayout::NO_REFERENT,
+            array: RecordLayout::NO_ARRAY,
             reference: self.list[index].reference,
             never_leaf: false,
         };
@@ -375,14 +375,14 @@ impl Classes {
     }
 
     #[inline]
-    pub(crate) fn layout(&self, class: u32) -> &Layout {
+    pub(crate) fn layout(&self, class: u32) -> &RecordLayout {
         &self.layouts[class as usize]
     }
 
     /// Where an instance's references lie in its body; the referent of `java.lang.ref` classes is
     /// not among them.
     #[inline]
-    pub(crate) fn ref_offsets(&self, layout: &Layout) -> &[u32] {
+    pub(crate) fn ref_offsets(&self, layout: &RecordLayout) -> &[u32] {
         &self.ref_offsets[layout.first_ref as usize..][..layout.refs as usize]
     }
 

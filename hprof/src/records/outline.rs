@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::Warning;
-use crate::records::record::{self, Frame, Header, LoadClass, tag};
+use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 
 /// A record of another length than its bytes is damage; a heap dump record's length may have
 /// overflowed its 32 bits in dumps of very old JVMs.
@@ -37,7 +37,7 @@ pub(crate) struct Outline {
     /// Name id to the string's place.
     names: HashMap<u64, (usize, u32)>,
     pub(crate) loads: Vec<LoadClass>,
-    pub(crate) frames: HashMap<u64, Frame>,
+    pub(crate) frames: HashMap<u64, FrameRecord>,
     pub(crate) traces: HashMap<u32, TraceAt>,
     pub(crate) warnings: Vec<Warning>,
     /// Whether a HEAP_DUMP_END or an old-style HEAP_DUMP closed the heap.

@@ -164,8 +164,8 @@ pub struct Header {
 /// # Errors
 /// When the bytes do not begin with `JAVA PROFILE`, or the id size is not 4 or 8.
 pub(crate) fn header(input: &[u8]) -> Result<Header> {
-    type Parts<'a> = (&'a [u8], &'a [u8], u32, u64);
-    let result: IResult<&[u8], Parts<'_>> =
+    type RawHeader<'a> = (&'a [u8], &'a [u8], u32, u64);
+    let result: IResult<&[u8], RawHeader<'_>> =
         (take_until("\0"), tag("\0"), be_u32, be_u64).parse(&input[..input.len().min(128)]);
     let magic = b"JAVA PROFILE 1.0";
     let Ok((rest, (version, _, id_size, taken_ms))) = result else {
@@ -252,7 +252,7 @@ pub(crate) fn load_class(input: &[u8], id_size: usize) -> Option<LoadClass> {
 
 /// STACK_FRAME.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct FrameRecord {
     pub(crate) id: u64,
     pub(crate) method: u64,
     pub(crate) source: u64,
@@ -260,7 +260,7 @@ pub(crate) struct Frame {
     pub(crate) line: i32,
 }
 
-pub(crate) fn frame(input: &[u8], id_size: usize) -> Option<Frame> {
+pub(crate) fn frame(input: &[u8], id_size: usize) -> Option<FrameRecord> {
     let word = || id(id_size);
     let (_, (id, method, _signature, source, class_serial, line)) = (
         word(),
@@ -272,7 +272,7 @@ pub(crate) fn frame(input: &[u8], id_size: usize) -> Option<Frame> {
     )
         .parse(input)
         .ok()?;
-    Some(Frame {
+    Some(FrameRecord {
         id,
         method,
         source,

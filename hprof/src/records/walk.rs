@@ -46,7 +46,7 @@ pub struct Root {
     /// What kind of root.
     pub kind: RootKind,
     /// The object.
-    pub id: crate::ObjectId,
+    pub id: crate::ids::ObjectId,
     /// For roots of a thread, its serial.
     pub thread: u32,
     /// For frame locals, the frame's number in the thread's trace, -1 if none; for thread objects,
@@ -296,7 +296,7 @@ fn rare<V: Visitor, const ID: usize>(
     };
     visitor.root(Root {
         kind,
-        id: crate::ObjectId(read_id::<ID>(rest, 0)),
+        id: crate::ids::ObjectId(read_id::<ID>(rest, 0)),
         thread,
         frame,
     });

@@ -28,24 +28,24 @@ pub(crate) struct Model {
 
 /// A class's fields laid out: where they end and which holes they leave.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Laid {
+pub(crate) struct LaidOut {
     pub(crate) end: u32,
     /// Offset and length.
     holes: Vec<(u32, u32)>,
     /// Where the last field ends, where some of them stand apart: those of subclasses are kept apart
     /// from it too, and fill no holes.
-    apart: Option<u32>,
+    contended_end: Option<u32>,
 }
 
 impl Model {
-    pub(crate) fn object(&self) -> Laid {
-        Laid {
+    pub(crate) fn object(&self) -> LaidOut {
+        LaidOut {
             end: self.header,
-            ..Laid::default()
+            ..LaidOut::default()
         }
     }
 
-    pub(crate) fn size(&self, laid: &Laid) -> u64 {
+    pub(crate) fn size(&self, laid: &LaidOut) -> u64 {
         let align = u64::from(self.align);
         (u64::from(laid.end.max(self.header)) + align - 1) & !(align - 1)
     }
@@ -63,10 +63,10 @@ impl Model {
     }
 
     /// The class's own fields placed below those of its superclass.
-    pub(crate) fn lay_out(&self, above: Laid, class: &Class, variant: &Variant) -> Laid {
-        let apart = |name: &str| match variant.apart {
-            Apart::Nothing => false,
-            Apart::Fields(names) | Apart::Class(names) => names.contains(&name),
+    pub(crate) fn lay_out(&self, above: LaidOut, class: &Class, variant: &Variant) -> LaidOut {
+        let apart = |name: &str| match variant.contended {
+            Contended::Nothing => false,
+            Contended::Fields(names) | Contended::Class(names) => names.contains(&name),
         };
         let (mut own, mut group) = (Sorted::default(), Sorted::default());
         for field in &class.fields {
@@ -78,27 +78,27 @@ impl Model {
         }
         variant.injected.iter().for_each(|&kind| own.add(kind));
         let mut laid = above;
-        if let Some(fields_end) = laid.apart.filter(|_| own.any() || group.any()) {
+        if let Some(fields_end) = laid.contended_end.filter(|_| own.any() || group.any()) {
             laid.end = fields_end.saturating_add(CONTENDED);
         }
-        if matches!(variant.apart, Apart::Class(_)) {
+        if matches!(variant.contended, Contended::Class(_)) {
             laid.append(CONTENDED);
-            laid.apart = Some(laid.end);
+            laid.contended_end = Some(laid.end);
         }
         laid = match self.order {
             Order::Packed => own.packed(laid, self.reference),
             Order::Classic => own.classic(laid, self.reference),
         };
-        if variant.apart != Apart::Nothing {
+        if variant.contended != Contended::Nothing {
             if group.any() {
                 laid.append(CONTENDED);
-                laid.apart = Some(laid.end);
+                laid.contended_end = Some(laid.end);
                 laid = group.packed(laid, self.reference);
             }
-            laid.apart = Some(laid.end);
+            laid.contended_end = Some(laid.end);
             laid.append(CONTENDED);
-        } else if laid.apart.is_some() && own.any() {
-            laid.apart = Some(laid.end);
+        } else if laid.contended_end.is_some() && own.any() {
+            laid.contended_end = Some(laid.end);
         }
         laid
     }
@@ -140,7 +140,7 @@ impl Sorted {
 
     /// HotSpot's field layout since JDK 15: primitives from the largest to the smallest, then
     /// references, each into the smallest hole that takes it, else at the end.
-    fn packed(&self, mut laid: Laid, reference: u32) -> Laid {
+    fn packed(&self, mut laid: LaidOut, reference: u32) -> LaidOut {
         for size in [8_u32, 4, 2, 1] {
             laid.place(size, self.counts[size as usize]);
         }
@@ -150,7 +150,7 @@ impl Sorted {
 
     /// HotSpot's field layout up to JDK 14: longs, ints, shorts, bytes, references, with smaller
     /// ones moved before the longs when these would leave a hole.
-    fn classic(&self, laid: Laid, reference: u32) -> Laid {
+    fn classic(&self, laid: LaidOut, reference: u32) -> LaidOut {
         let (mut counts, mut references) = (self.counts, self.references);
         let mut at = laid.end;
         if counts[8] > 0 {
@@ -179,14 +179,14 @@ impl Sorted {
         } else {
             at.next_multiple_of(reference)
         };
-        Laid {
+        LaidOut {
             end,
-            ..Laid::default()
+            ..LaidOut::default()
         }
     }
 }
 
-impl Laid {
+impl LaidOut {
     /// Places fields of one size: each in the smallest hole that takes it, the last of several of
     /// that length, as HotSpot searches them, else at the end.
     fn place(&mut self, size: u32, count: u32) {
@@ -199,7 +199,7 @@ impl Laid {
             let Some(i) = hole else {
                 // The others fit nowhere either.
                 let at = self.end.next_multiple_of(size);
-                if at > self.end && self.apart.is_none() {
+                if at > self.end && self.contended_end.is_none() {
                     self.holes.push((self.end, at - self.end));
                 }
                 self.end = at.saturating_add(size.saturating_mul(count - done));
@@ -225,7 +225,7 @@ impl Laid {
 
 /// Which fields of a class stand apart from the others (`@Contended`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Apart {
+enum Contended {
     Nothing,
     /// The named fields, as one group.
     Fields(&'static [&'static str]),
@@ -243,7 +243,7 @@ pub(crate) struct Variant {
     lacks: Option<&'static str>,
     /// Fields that the JVM adds; no dump shows them.
     injected: &'static [Kind],
-    apart: Apart,
+    contended: Contended,
 }
 
 /// An ordinary class.
@@ -252,7 +252,7 @@ pub(crate) const PLAIN: Variant = Variant {
     has: None,
     lacks: None,
     injected: &[],
-    apart: Apart::Nothing,
+    contended: Contended::Nothing,
 };
 
 const fn injected(
@@ -268,16 +268,20 @@ const fn injected(
     }
 }
 
-const fn contended(class: &'static str, has: Option<&'static str>, apart: Apart) -> Variant {
+const fn contended(
+    class: &'static str,
+    has: Option<&'static str>,
+    contended: Contended,
+) -> Variant {
     Variant {
         class,
         has,
-        apart,
+        contended,
         ..PLAIN
     }
 }
 
-const THREAD_LOCAL_RANDOM: Apart = Apart::Fields(&[
+const THREAD_LOCAL_RANDOM: Contended = Contended::Fields(&[
     "threadLocalRandomSeed",
     "threadLocalRandomProbe",
     "threadLocalRandomSecondarySeed",
@@ -317,7 +321,7 @@ const VARIANTS: &[Variant] = &[
     ),
     contended("java.lang.Thread", None, THREAD_LOCAL_RANDOM),
     Variant {
-        apart: THREAD_LOCAL_RANDOM,
+        contended: THREAD_LOCAL_RANDOM,
         ..injected(
             "java.lang.Thread",
             Some("holder"),
@@ -325,7 +329,7 @@ const VARIANTS: &[Variant] = &[
         )
     },
     Variant {
-        apart: THREAD_LOCAL_RANDOM,
+        contended: THREAD_LOCAL_RANDOM,
         ..injected("java.lang.Thread", Some("holder"), &[Long, Boolean, Short])
     },
     injected("java.lang.VirtualThread", Some("onWaitingList"), &[Long]),
@@ -349,48 +353,52 @@ const VARIANTS: &[Variant] = &[
     contended(
         "java.util.concurrent.ConcurrentHashMap$CounterCell",
         None,
-        Apart::Class(&[]),
+        Contended::Class(&[]),
     ),
     contended(
         "java.util.concurrent.Exchanger$Node",
         None,
-        Apart::Class(&[]),
+        Contended::Class(&[]),
     ),
     contended(
         "java.util.concurrent.Exchanger$Slot",
         None,
-        Apart::Class(&[]),
+        Contended::Class(&[]),
     ),
     contended(
         "java.util.concurrent.ForkJoinPool",
         Some("ctl"),
-        Apart::Fields(&["ctl", "parallelism"]),
+        Contended::Fields(&["ctl", "parallelism"]),
     ),
-    contended("java.util.concurrent.ForkJoinPool", None, Apart::Class(&[])),
+    contended(
+        "java.util.concurrent.ForkJoinPool",
+        None,
+        Contended::Class(&[]),
+    ),
     contended(
         "java.util.concurrent.ForkJoinPool$WorkQueue",
         Some("parking"),
-        Apart::Fields(&["phase", "top", "nsteals", "source", "parking", "stackPred"]),
+        Contended::Fields(&["phase", "top", "nsteals", "source", "parking", "stackPred"]),
     ),
     contended(
         "java.util.concurrent.ForkJoinPool$WorkQueue",
         None,
-        Apart::Fields(&["top", "nsteals", "source"]),
+        Contended::Fields(&["top", "nsteals", "source"]),
     ),
     contended(
         "java.util.concurrent.ForkJoinPool$WorkQueue",
         None,
-        Apart::Class(&[]),
+        Contended::Class(&[]),
     ),
     contended(
         "java.util.concurrent.SubmissionPublisher$BufferedSubscription",
         None,
-        Apart::Class(&["demand", "waiting"]),
+        Contended::Class(&["demand", "waiting"]),
     ),
     contended(
         "java.util.concurrent.atomic.Striped64$Cell",
         None,
-        Apart::Class(&[]),
+        Contended::Class(&[]),
     ),
     // The continuation, a native address, the thawing size, flags and lock stack size.
     injected(
@@ -497,7 +505,7 @@ mod tests {
     #[test]
     fn another_loaders_class_is_plain() {
         let mut own = class("java.lang.Module", &[]);
-        own.loader = crate::ObjectId(8);
+        own.loader = crate::ids::ObjectId(8);
         assert_eq!(variants(&own).count(), 1);
     }
 }

@@ -8,7 +8,7 @@
 use crate::ids::ClassIndex;
 use crate::records::classes::{Class, Classes};
 use crate::records::record::Kind;
-use crate::sizes::fields::{self, Laid, Model, Order, Variant};
+use crate::sizes::fields::{self, LaidOut, Model, Order, Variant};
 use crate::sizes::stats::Stats;
 
 /// The JVM's object layout, as inferred from the dump.
@@ -456,7 +456,7 @@ struct Layouts<'a> {
     /// Whether what a class is larger than the model says is passed on to its subclasses: fields
     /// that the JVM adds, padding.
     surplus: bool,
-    done: Vec<Option<Laid>>,
+    done: Vec<Option<LaidOut>>,
 }
 
 impl<'a> Layouts<'a> {
@@ -470,13 +470,13 @@ impl<'a> Layouts<'a> {
         }
     }
 
-    fn all(mut self) -> Vec<Laid> {
+    fn all(mut self) -> Vec<LaidOut> {
         (0..self.classes.len())
             .map(|i| self.of(ClassIndex(i as u32)))
             .collect()
     }
 
-    fn of(&mut self, class: ClassIndex) -> Laid {
+    fn of(&mut self, class: ClassIndex) -> LaidOut {
         // Superclass chains are short (limited when the table is built).
         let chain: Vec<ClassIndex> = self
             .classes
@@ -493,7 +493,7 @@ impl<'a> Layouts<'a> {
     }
 
     /// The class's layout in the likeliest of its variants that agrees with what was measured.
-    fn lay_out(&self, above: Laid, class: &Class, gap: &Gap) -> Laid {
+    fn lay_out(&self, above: LaidOut, class: &Class, gap: &Gap) -> LaidOut {
         let model = self.model;
         let laid = |v: &Variant| model.lay_out(above.clone(), class, v);
         let mut first = None;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::links::{Found, Names};
+use super::nodes::{FollowedNodes, Names};
 use super::{Bounds, Contents, ContentsKind, Entry, Fields, narrow};
 use crate::answers::objects::object::{ArrayView, Value};
 use crate::ids::{ObjectId, ObjectIndex};
@@ -231,8 +231,8 @@ fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option
 }
 
 /// Entries at hand, of which the range is taken.
-fn listed(entries: impl Iterator<Item = Entry>, range: &Range<u64>) -> Found {
-    let mut found = Found::all();
+fn listed(entries: impl Iterator<Item = Entry>, range: &Range<u64>) -> FollowedNodes {
+    let mut found = FollowedNodes::all();
     for entry in entries {
         found.take(entry, range);
     }

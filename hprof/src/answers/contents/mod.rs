@@ -4,7 +4,7 @@
 //! Nothing of the structure is trusted: sizes may be wrong, chains may be cyclic or lead anywhere.
 
 mod forms;
-mod links;
+mod nodes;
 
 use std::ops::Range;
 
@@ -129,7 +129,7 @@ impl Contents {
     }
 
     /// Takes entries that were found, all of them where `complete`.
-    fn found(mut self, found: links::Found, range: &Range<u64>) -> Self {
+    fn found(mut self, found: nodes::FollowedNodes, range: &Range<u64>) -> Self {
         self.whole &= found.whole;
         if let (true, Some(size)) = (found.complete, self.size) {
             self.whole &= size == found.total;

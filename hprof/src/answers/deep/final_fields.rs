@@ -71,7 +71,7 @@ impl FinalFields {
     }
 
     /// For each class and each reference field of its instances, in the order of
-    /// [`Way::Field`](crate::answers::objects::reference::Way), whether it is known to be final; empty where none is.
+    /// [`RawVia::Field`](crate::answers::objects::reference::RawVia), whether it is known to be final; empty where none is.
     pub(crate) fn by_reference(&self, classes: &Classes) -> Vec<Box<[bool]>> {
         let all = classes.iter().map(|(index, _)| {
             let known = |c: &ClassIndex| self.own.get(c.index()).is_some_and(|o| o[0].is_some());

@@ -15,15 +15,15 @@ use rayon::prelude::*;
 use regex::Regex;
 use rustc_hash::FxHashMap;
 
-use crate::Refs;
 use crate::answers::deep::final_fields::FinalFields;
 use crate::answers::deep::flyweights::Flyweights;
 use crate::answers::objects::object::{Body, Numbering, Raw};
-use crate::answers::objects::reference::Way;
-use crate::answers::paths::Bits;
+use crate::answers::objects::reference::RawVia;
 use crate::bytes::mem::{self, Array};
 use crate::error::{Error, Result};
+use crate::graph::bits::Bits;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::options::Refs;
 use crate::progress::Progress;
 use crate::records::classes::Reference;
 use crate::records::outline::Segment;
@@ -70,7 +70,7 @@ impl DeepOptions {
 pub struct Deep<'a> {
     pub(crate) snapshot: &'a Snapshot,
     rules: Rules,
-    rows: Rows,
+    rows: RowIndex,
     /// What rows refer to, without what is never followed.
     targets: Array<u32>,
     /// Objects that the walk under way has come upon; none between walks.
@@ -79,7 +79,7 @@ pub struct Deep<'a> {
 
 /// Where each object's references are in the list of all.
 #[derive(Debug)]
-enum Rows {
+enum RowIndex {
     /// For each object with references, where its row begins; one more for the end of the last.
     All(Array<u32>),
     /// Begin and end of the rows of some objects.
@@ -160,7 +160,7 @@ impl Rules {
         snapshot: &Snapshot,
         class: ClassIndex,
         body: Body<'_>,
-        mut f: impl FnMut(u32, Way),
+        mut f: impl FnMut(u32, RawVia),
     ) {
         let reference = snapshot.classes()[class].reference;
         let follows_referent = match snapshot.options.refs {
@@ -171,9 +171,9 @@ impl Rules {
         let finals = self.final_refs.get(class.index()).map_or(&[][..], |f| f);
         snapshot.each_in_record(body, |id, way| {
             let follows = match way {
-                Way::Class => false,
-                Way::Referent => follows_referent,
-                Way::Field(n) => !finals.get(n as usize).is_some_and(|&is_final| is_final),
+                RawVia::Class => false,
+                RawVia::Referent => follows_referent,
+                RawVia::Field(n) => !finals.get(n as usize).is_some_and(|&is_final| is_final),
                 _ => true,
             };
             if id == 0 || !follows {
@@ -219,7 +219,7 @@ impl Snapshot {
         let mut deep = Deep {
             snapshot: self,
             rules,
-            rows: Rows::Some(FxHashMap::default()),
+            rows: RowIndex::Some(FxHashMap::default()),
             targets: self.store.zeroed(0)?,
             seen: Bits::new(self.object_count() as usize),
         };
@@ -280,7 +280,7 @@ impl Snapshot {
         Ok(Deep {
             snapshot: self,
             rules,
-            rows: Rows::All(offsets),
+            rows: RowIndex::All(offsets),
             targets,
             seen: Bits::new(self.object_count() as usize),
         })
@@ -441,7 +441,7 @@ impl Deep<'_> {
                 }
                 left -= 1;
                 if let Some(&soon) = stack.len().checked_sub(4).and_then(|at| stack.get(at))
-                    && let Rows::All(offsets) = &self.rows
+                    && let RowIndex::All(offsets) = &self.rows
                 {
                     mem::prefetch(offsets, soon.wrapping_sub(classes) as usize);
                 }
@@ -494,11 +494,11 @@ impl Deep<'_> {
     #[inline(always)]
     fn row(&self, object: u32) -> Range<usize> {
         match &self.rows {
-            Rows::All(offsets) => {
+            RowIndex::All(offsets) => {
                 let at = (object - self.snapshot.split.classes) as usize;
                 offsets[at] as usize..offsets[at + 1] as usize
             }
-            Rows::Some(rows) => {
+            RowIndex::Some(rows) => {
                 let (begin, end) = rows.get(&object).copied().unwrap_or_default();
                 begin as usize..end as usize
             }
@@ -559,7 +559,7 @@ impl Deep<'_> {
             }
             level = found;
         }
-        self.rows = Rows::Some(rows);
+        self.rows = RowIndex::Some(rows);
         self.forget();
         Ok(true)
     }
@@ -569,7 +569,7 @@ impl Deep<'_> {
         &mut self,
         object: u32,
         raw: Option<&Raw<'_>>,
-        mut f: impl FnMut(&mut Self, u32, Way),
+        mut f: impl FnMut(&mut Self, u32, RawVia),
     ) {
         let snapshot = self.snapshot;
         if object < snapshot.split.classes {
@@ -589,7 +589,7 @@ impl Deep<'_> {
     }
 
     /// What a class object's static fields refer to, if they are followed.
-    fn each_static(&mut self, object: u32, mut f: impl FnMut(&mut Self, u32, Way)) {
+    fn each_static(&mut self, object: u32, mut f: impl FnMut(&mut Self, u32, RawVia)) {
         let snapshot = self.snapshot;
         let ends = |c: ClassIndex| self.rules.ends[c.index()];
         if !self.rules.follow_static || snapshot.class_class().is_some_and(ends) {
@@ -605,7 +605,7 @@ impl Deep<'_> {
             }
             let target = snapshot.map.by_id(field.value, snapshot.split);
             if target != NONE && !self.rules.left_out.has(target) {
-                f(self, target, Way::Static(place));
+                f(self, target, RawVia::Static(place));
             }
         }
     }

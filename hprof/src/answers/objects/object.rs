@@ -7,12 +7,12 @@
 
 use rayon::prelude::*;
 
-use crate::Refs;
 use crate::error::{Error, Result};
 use crate::graph::address::AddressMap;
 use crate::graph::scan::Piece;
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
-use crate::records::classes::{Layout, Reference};
+use crate::options::Refs;
+use crate::records::classes::{RecordLayout, Reference};
 use crate::records::record::{Kind, sub};
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
@@ -292,7 +292,7 @@ impl<'a> Numbering<'a> {
     }
 }
 
-struct Finder<'a, 'w> {
+struct RecordFinder<'a, 'w> {
     snapshot: &'a Snapshot,
     numbering: Numbering<'a>,
     /// Sorted numbers.
@@ -300,7 +300,7 @@ struct Finder<'a, 'w> {
     found: Vec<(u32, Raw<'a>)>,
 }
 
-impl Bodies for Finder<'_, '_> {
+impl Bodies for RecordFinder<'_, '_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
         let number = self.numbering.of(object.id, body);
@@ -453,7 +453,7 @@ impl Snapshot {
 
     /// Records of a piece, from a place in it on; where ids do not tell numbers, that is its begin.
     fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
-        let mut finder = Finder {
+        let mut finder = RecordFinder {
             snapshot: self,
             numbering: Numbering::new(self, piece),
             wanted,
@@ -524,7 +524,7 @@ impl Snapshot {
                     Refs::Soft => !matches!(layout.reference, Reference::Weak | Reference::Phantom),
                     Refs::Strong => layout.reference == Reference::No,
                 };
-                let referent = layout.referent != Layout::NO_REFERENT && followed;
+                let referent = layout.referent != RecordLayout::NO_REFERENT && followed;
                 let refers = layout.never_leaf
                     || fields.iter().any(|&at| set(body, at as usize))
                     || referent && set(body, layout.referent as usize);

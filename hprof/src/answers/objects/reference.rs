@@ -2,7 +2,7 @@
 
 use crate::answers::objects::object::Body;
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
-use crate::records::classes::{Layout, Reference};
+use crate::records::classes::{RecordLayout, Reference};
 use crate::records::record::Kind;
 use crate::records::walk::{RootKind, read_id};
 use crate::snapshot::Snapshot;
@@ -46,7 +46,7 @@ impl Via {
 
 /// A reference within a record, cheap to make: its [`Via`] is looked up when it is wanted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
+pub(crate) enum RawVia {
     /// The n-th reference field that is no referent, from the object's class upwards.
     Field(u32),
     Referent,
@@ -62,25 +62,25 @@ pub(crate) enum Way {
 
 /// References that no record shows: source, target, way; sorted.
 #[derive(Debug, Default)]
-pub(crate) struct Unwritten {
-    list: Vec<(u32, u32, Way)>,
+pub(crate) struct ImplicitRefs {
+    list: Vec<(u32, u32, RawVia)>,
 }
 
-impl Unwritten {
-    pub(crate) fn of(&self, source: u32) -> impl Iterator<Item = (u32, Way)> + '_ {
+impl ImplicitRefs {
+    pub(crate) fn of(&self, source: u32) -> impl Iterator<Item = (u32, RawVia)> + '_ {
         let first = self.list.partition_point(|e| e.0 < source);
         let own = self.list[first..].iter().take_while(move |e| e.0 == source);
         own.map(|&(_, target, way)| (target, way))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, Way)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, RawVia)> + '_ {
         self.list.iter().copied()
     }
 }
 
 impl Snapshot {
     /// From threads to what their stacks hold, and from loaders to their classes.
-    pub(crate) fn unwritten(&self) -> Unwritten {
+    pub(crate) fn unwritten(&self) -> ImplicitRefs {
         let threads: std::collections::BTreeMap<u32, u32> = self
             .roots
             .iter()
@@ -90,22 +90,22 @@ impl Snapshot {
         let locals = self.roots.iter().filter(|r| r.kind.is_of_thread());
         let locals = locals.filter_map(|r| {
             let thread = *threads.get(&r.thread)?;
-            Some((thread, self.find(r.id)?.0, Way::Local(r.frame)))
+            Some((thread, self.find(r.id)?.0, RawVia::Local(r.frame)))
         });
         let classes = self.classes().iter().take(self.split.classes as usize);
         let loads = classes.filter_map(|(i, class)| {
             let loader = Some(class.loader).filter(|l| !l.is_null())?;
-            Some((self.find(loader)?.0, i.0, Way::Loads))
+            Some((self.find(loader)?.0, i.0, RawVia::Loads))
         });
-        let mut list: Vec<(u32, u32, Way)> = locals.chain(loads).collect();
+        let mut list: Vec<(u32, u32, RawVia)> = locals.chain(loads).collect();
         list.sort_by_key(|e| (e.0, e.1));
-        Unwritten { list }
+        ImplicitRefs { list }
     }
 
     /// Each reference of an instance or an array, null or not: fields first, the referent of a
     /// `java.lang.ref` object after them, the class last.
     #[inline(always)]
-    pub(crate) fn each_in_record(&self, body: Body<'_>, f: impl FnMut(u64, Way)) {
+    pub(crate) fn each_in_record(&self, body: Body<'_>, f: impl FnMut(u64, RawVia)) {
         match self.header().id_size {
             8 => self.each_sized::<8>(body, f),
             _ => self.each_sized::<4>(body, f),
@@ -113,7 +113,7 @@ impl Snapshot {
     }
 
     #[inline(always)]
-    fn each_sized<const ID: usize>(&self, body: Body<'_>, mut f: impl FnMut(u64, Way)) {
+    fn each_sized<const ID: usize>(&self, body: Body<'_>, mut f: impl FnMut(u64, RawVia)) {
         match body {
             Body::Instance(class, bytes) => {
                 let Some(index) = self.classes().by_id(ObjectId(class)) else {
@@ -123,64 +123,64 @@ impl Snapshot {
                 let offsets = self.classes().ref_offsets(layout).iter();
                 for (&at, field) in offsets.zip(0..) {
                     if at as usize + ID <= bytes.len() {
-                        f(read_id::<ID>(bytes, at as usize), Way::Field(field));
+                        f(read_id::<ID>(bytes, at as usize), RawVia::Field(field));
                     }
                 }
                 let at = layout.referent as usize;
-                if layout.referent != Layout::NO_REFERENT && at + ID <= bytes.len() {
-                    f(read_id::<ID>(bytes, at), Way::Referent);
+                if layout.referent != RecordLayout::NO_REFERENT && at + ID <= bytes.len() {
+                    f(read_id::<ID>(bytes, at), RawVia::Referent);
                 }
-                f(class, Way::Class);
+                f(class, RawVia::Class);
             }
             Body::Objects(class, bytes) => {
                 for (element, i) in bytes.chunks_exact(ID).zip(0..) {
-                    f(read_id::<ID>(element, 0), Way::Element(i));
+                    f(read_id::<ID>(element, 0), RawVia::Element(i));
                 }
-                f(class, Way::Class);
+                f(class, RawVia::Class);
             }
             Body::Primitives(kind, ..) => {
                 let class = self.classes().primitive_array(kind);
-                f(self.classes()[ClassIndex(class)].id.0, Way::Class);
+                f(self.classes()[ClassIndex(class)].id.0, RawVia::Class);
             }
         }
     }
 
     /// Each reference of a class object, statics first.
-    pub(crate) fn each_of_class(&self, class: ClassIndex, mut f: impl FnMut(u64, Way)) {
+    pub(crate) fn each_of_class(&self, class: ClassIndex, mut f: impl FnMut(u64, RawVia)) {
         let class = &self.classes()[class];
         for (field, i) in class.statics.iter().zip(0..) {
             if field.kind == Kind::Object {
-                f(field.value, Way::Static(i));
+                f(field.value, RawVia::Static(i));
             }
         }
         if let Some(superclass) = class.superclass {
-            f(self.classes()[superclass].id.0, Way::Superclass);
+            f(self.classes()[superclass].id.0, RawVia::Superclass);
         }
-        f(class.loader.0, Way::Loader);
+        f(class.loader.0, RawVia::Loader);
         for &part in &class.others {
-            f(part, Way::ClassPart);
+            f(part, RawVia::ClassPart);
         }
     }
 
     /// What a way out of an object is, and how strong.
-    pub(crate) fn via(&self, source: ObjectIndex, way: Way) -> (Via, Reference) {
+    pub(crate) fn via(&self, source: ObjectIndex, way: RawVia) -> (Via, Reference) {
         let via = match way {
-            Way::Field(n) => self.field_at(source, Some(n)),
-            Way::Referent => self.field_at(source, None),
-            Way::Element(i) => Via::Element(i),
-            Way::Static(i) => {
+            RawVia::Field(n) => self.field_at(source, Some(n)),
+            RawVia::Referent => self.field_at(source, None),
+            RawVia::Element(i) => Via::Element(i),
+            RawVia::Static(i) => {
                 let class = self.represents(source);
                 class.map_or(Via::ClassPart, |c| Via::Static(c, i))
             }
-            Way::Class => Via::Class,
-            Way::Superclass => Via::Superclass,
-            Way::Loader => Via::Loader,
-            Way::ClassPart => Via::ClassPart,
-            Way::Loads => Via::Loads,
-            Way::Local(frame) => Via::Local(u32::try_from(frame).ok()),
+            RawVia::Class => Via::Class,
+            RawVia::Superclass => Via::Superclass,
+            RawVia::Loader => Via::Loader,
+            RawVia::ClassPart => Via::ClassPart,
+            RawVia::Loads => Via::Loads,
+            RawVia::Local(frame) => Via::Local(u32::try_from(frame).ok()),
         };
         let strength = match way {
-            Way::Referent => self
+            RawVia::Referent => self
                 .class_of(source)
                 .map_or(Reference::No, |c| self.classes()[c].reference),
             _ => Reference::No,

@@ -441,21 +441,21 @@ impl Snapshot {
 
     fn no_object(&self, id: ObjectId) -> SelectError {
         let near = |ids: &mut dyn Iterator<Item = u64>| {
-            let mut near = Near::new(id.0);
+            let mut near = NeighbourIds::new(id.0);
             ids.for_each(|other| near.see(other));
             near
         };
         let classes = self.classes().iter().take(self.classes().dumped());
         let classes = near(&mut classes.map(|(_, c)| c.id.0));
         let objects = self.pieces.par_iter().map(|piece| {
-            let mut near = Near::new(id.0);
+            let mut near = NeighbourIds::new(id.0);
             let Segment { start, end } = piece.segment;
             // Damage was reported when the dump was opened.
             let _ = walk::walk(self.source(), start, end, self.header().id_size, &mut near);
             near
         });
         let all = objects
-            .reduce(|| Near::new(id.0), Near::merge)
+            .reduce(|| NeighbourIds::new(id.0), NeighbourIds::merge)
             .merge(classes);
         SelectError::NoObject {
             id,
@@ -519,13 +519,13 @@ impl Snapshot {
 }
 
 /// The ids on either side of one.
-struct Near {
+struct NeighbourIds {
     id: u64,
     before: Option<u64>,
     after: Option<u64>,
 }
 
-impl Near {
+impl NeighbourIds {
     const fn new(id: u64) -> Self {
         Self {
             id,
@@ -553,7 +553,7 @@ impl Near {
     }
 }
 
-impl Visitor for Near {
+impl Visitor for NeighbourIds {
     #[inline(always)]
     fn instance(&mut self, object: Object, _: u64, _: &[u8]) {
         self.see(object.id);

@@ -9,11 +9,12 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::Refs;
-use crate::answers::paths::{Bits, Forest, Searched, Statics};
+use crate::answers::paths::forest::{PathForest, Searched, Statics};
+use crate::graph::bits::Bits;
 use crate::graph::rows::Rows;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::index::inbound::Damaged;
+use crate::options::Refs;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
@@ -31,7 +32,7 @@ const SOURCE: u64 = 5;
 const CHUNK: usize = 1 << 12;
 
 /// Searches from both ends of paths.
-pub(crate) struct BothEnds<'a> {
+pub(crate) struct Bidirectional<'a> {
     snapshot: &'a Snapshot,
     pub(crate) rows: Rows<'a>,
     follow: Refs,
@@ -40,9 +41,9 @@ pub(crate) struct BothEnds<'a> {
 }
 
 /// What leads to an object.
-pub(crate) enum Led {
+pub(crate) enum PathSearch {
     /// A path.
-    By(Vec<u32>),
+    Found(Vec<u32>),
     /// Nothing. Of nothing that leads to it is any the beginning of a path: these objects, itself included.
     Nowhere(Vec<u32>),
 }
@@ -84,7 +85,7 @@ impl Forward {
     }
 }
 
-impl<'a> BothEnds<'a> {
+impl<'a> Bidirectional<'a> {
     /// `None` when there are no lists of who refers to what, or the graph follows weak references like others.
     pub(crate) fn new(snapshot: &'a Snapshot, follow: Refs, except: &'a Bits) -> Option<Self> {
         if snapshot.options.refs == Refs::All {
@@ -117,14 +118,14 @@ impl<'a> BothEnds<'a> {
         let (unfound, sought): (Vec<ObjectIndex>, Vec<ObjectIndex>) =
             targets.iter().partition(lost);
         if sought.is_empty() {
-            return Some((Forest::default(), unfound));
+            return Some((PathForest::default(), unfound));
         }
         let mut forward = self.forward(statics);
         let mut paths = Vec::with_capacity(sought.len());
         for &target in &sought {
             match self.path(&mut forward, target.0, statics)? {
-                Led::By(path) => paths.push(path),
-                Led::Nowhere(_) => return None,
+                PathSearch::Found(path) => paths.push(path),
+                PathSearch::Nowhere(_) => return None,
             }
         }
         Some((self.forest(&forward, &paths, statics), unfound))
@@ -190,12 +191,12 @@ impl<'a> BothEnds<'a> {
         forward: &mut Forward,
         target: u32,
         statics: Statics<'_>,
-    ) -> Option<Led> {
+    ) -> Option<PathSearch> {
         if self.except.has(target) {
-            return Some(Led::Nowhere(Vec::new()));
+            return Some(PathSearch::Nowhere(Vec::new()));
         }
         if let Some(&place) = forward.places.get(&target) {
-            return Some(Led::By(forward.path(place)));
+            return Some(PathSearch::Found(forward.path(place)));
         }
         let mut distance: FxHashMap<u32, u32> = FxHashMap::default();
         distance.insert(target, 0);
@@ -212,7 +213,7 @@ impl<'a> BothEnds<'a> {
                 levels += 1;
                 level = self.before(&level, statics, &mut distance, levels).ok()?;
                 if level.is_empty() {
-                    return Some(Led::Nowhere(distance.into_keys().collect()));
+                    return Some(PathSearch::Nowhere(distance.into_keys().collect()));
                 }
                 let met = level.iter().filter_map(|o| forward.places.get(o));
                 if let Some(&place) = met.min() {
@@ -240,7 +241,7 @@ impl<'a> BothEnds<'a> {
             at = row.into_iter().find(|o| distance.get(o) == Some(&left))?;
             path.push(at);
         }
-        Some(Led::By(path))
+        Some(PathSearch::Found(path))
     }
 
     /// One level more of the forward search.
@@ -282,8 +283,8 @@ impl<'a> BothEnds<'a> {
     }
 
     /// The paths together, in the order of a breadth-first search.
-    fn forest(&self, forward: &Forward, paths: &[Vec<u32>], statics: Statics<'_>) -> Forest {
-        let mut forest = Forest::default();
+    fn forest(&self, forward: &Forward, paths: &[Vec<u32>], statics: Statics<'_>) -> PathForest {
+        let mut forest = PathForest::default();
         let mut places: FxHashMap<u32, u32> = FxHashMap::default();
         let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
         for depth in 0..deepest {

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::answers::objects::reference::Via;
-use crate::answers::paths::{Forest, Paths};
+use crate::answers::paths::Paths;
+use crate::answers::paths::forest::PathForest;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::records::classes::Reference;
 use crate::records::walk::RootKind;
@@ -74,7 +75,7 @@ struct Group {
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct LineKey {
     parent: u32,
     /// The class; class objects each have their own.
     class: (bool, u32),
@@ -87,8 +88,8 @@ impl Paths {
     #[must_use]
     pub fn merged(&self, snapshot: &Snapshot, merge: Merge, limit: usize) -> PathTree {
         let mut groups: Vec<Group> = Vec::new();
-        let mut keys: HashMap<Key, u32> = HashMap::new();
-        let mut add = |forest: &Forest, targets: &[(u32, u32)]| {
+        let mut keys: HashMap<LineKey, u32> = HashMap::new();
+        let mut add = |forest: &PathForest, targets: &[(u32, u32)]| {
             let on_way = forest.leading_to(targets);
             let mut own = vec![false; forest.objects.len()];
             targets.iter().for_each(|t| own[t.1 as usize] = true);
@@ -128,9 +129,9 @@ impl Paths {
                     };
                     match merge {
                         Merge::Object => push(),
-                        Merge::Class => {
-                            *keys.entry(Key { parent, class, via }).or_insert_with(push)
-                        }
+                        Merge::Class => *keys
+                            .entry(LineKey { parent, class, via })
+                            .or_insert_with(push),
                     }
                 });
                 let line = &mut groups[group as usize];
@@ -177,7 +178,7 @@ impl Paths {
     }
 }
 
-impl Forest {
+impl PathForest {
     /// Which objects lead to one of these targets.
     fn leading_to(&self, targets: &[(u32, u32)]) -> Vec<bool> {
         let mut leading = vec![false; self.objects.len()];

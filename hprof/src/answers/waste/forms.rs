@@ -8,7 +8,7 @@ use crate::records::record::Kind;
 
 /// How an array is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Use {
+pub(super) enum ArrayUse {
     /// From the first place on.
     List,
     /// A table of buckets, as many as a power of two, with three elements to four buckets at most.
@@ -36,7 +36,7 @@ pub(super) enum Form {
     Sized {
         size: u32,
         array: u32,
-        usage: Use,
+        usage: ArrayUse,
         coder: Option<u32>,
     },
     /// A map that counts in several places; then its count is not taken.
@@ -52,7 +52,7 @@ pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
             .chain(index)
             .filter(|&c| classes[c].loader.is_null() && classes[c].name.starts_with("java."));
         known.find_map(|c| {
-            Place {
+            Subclass {
                 classes,
                 id_size,
                 index,
@@ -65,14 +65,14 @@ pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
 }
 
 /// A class as one of those above it.
-struct Place<'a> {
+struct Subclass<'a> {
     classes: &'a Classes,
     id_size: usize,
     index: ClassIndex,
     known: ClassIndex,
 }
 
-impl Place<'_> {
+impl Subclass<'_> {
     /// Where the fields of the known class and those above it begin, by name: a class below may have its own
     /// of the same name.
     fn field(&self, name: &str) -> Option<(u32, Kind)> {
@@ -94,7 +94,7 @@ impl Place<'_> {
         self.field(name).filter(|f| f.1 == kind).map(|f| f.0)
     }
 
-    fn sized(&self, size: &str, array: &str, usage: Use) -> Option<Form> {
+    fn sized(&self, size: &str, array: &str, usage: ArrayUse) -> Option<Form> {
         Some(Form::Sized {
             size: self.of(size, Kind::Int)?,
             array: self.of(array, Kind::Object)?,
@@ -107,7 +107,7 @@ impl Place<'_> {
         Some(Form::Sized {
             size: self.of("size", Kind::Int)?,
             array: 0,
-            usage: Use::Nothing,
+            usage: ArrayUse::Nothing,
             coder: None,
         })
     }
@@ -138,19 +138,19 @@ impl Place<'_> {
             "java.lang.AbstractStringBuilder" => Some(Form::Sized {
                 size: self.of("count", Kind::Int)?,
                 array: self.of("value", Kind::Object)?,
-                usage: Use::Text,
+                usage: ArrayUse::Text,
                 coder: self.of("coder", Kind::Byte),
             }),
-            "java.util.ArrayList" => self.sized("size", "elementData", Use::List),
-            "java.util.Vector" => self.sized("elementCount", "elementData", Use::List),
+            "java.util.ArrayList" => self.sized("size", "elementData", ArrayUse::List),
+            "java.util.Vector" => self.sized("elementCount", "elementData", ArrayUse::List),
             "java.util.PriorityQueue" | "java.util.concurrent.PriorityBlockingQueue" => {
-                self.sized("size", "queue", Use::List)
+                self.sized("size", "queue", ArrayUse::List)
             }
-            "java.util.HashMap" => self.sized("size", "table", Use::Table),
+            "java.util.HashMap" => self.sized("size", "table", ArrayUse::Table),
             // So up to JDK 20.
-            "java.util.WeakHashMap" => self.sized("size", "table", Use::EarlyTable),
-            "java.util.Hashtable" => self.sized("count", "table", Use::AnyTable),
-            "java.util.IdentityHashMap" => self.sized("size", "table", Use::Pairs),
+            "java.util.WeakHashMap" => self.sized("size", "table", ArrayUse::EarlyTable),
+            "java.util.Hashtable" => self.sized("count", "table", ArrayUse::AnyTable),
+            "java.util.IdentityHashMap" => self.sized("size", "table", ArrayUse::Pairs),
             "java.util.LinkedList" | "java.util.TreeMap" => self.chained(),
             "java.util.concurrent.ConcurrentHashMap" => Some(Form::Counted {
                 size: self.of("baseCount", Kind::Long)?,
@@ -167,7 +167,7 @@ impl Place<'_> {
     }
 }
 
-impl Use {
+impl ArrayUse {
     /// The length of the array that so many elements need; `wide` characters take two places.
     pub(super) fn need(self, size: u64, wide: bool) -> u64 {
         match self {

@@ -15,14 +15,14 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::answers::paths::Bits;
 use crate::bytes::mem::Array;
 use crate::dominators::holders::{Hold, Holders};
 use crate::error::Result;
+use crate::graph::bits::Bits;
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
-use scan::{Collection, Scanned};
+use scan::{Collection, WasteScan};
 
 /// Arrays with less unused room than this are not worth a word.
 const LEAST_ROOM: u64 = 32;
@@ -200,7 +200,7 @@ impl Snapshot {
         progress.phase("looking for waste", self.source().len() as u64);
         let scanned = scan::scan(self, options.except, progress)?;
         progress.phase("comparing contents", 0);
-        let mut finder = Finder::new(self, options)?;
+        let mut finder = WasteFinder::new(self, options)?;
         finder.collections(&scanned)?;
         finder.strings(&scanned)?;
         finder.boxes(scanned.boxes)?;
@@ -220,7 +220,7 @@ struct Cost {
 }
 
 /// Takes what is found, kind by kind.
-struct Finder<'a> {
+struct WasteFinder<'a> {
     snapshot: &'a Snapshot,
     options: &'a WasteOptions<'a>,
     waste: Waste,
@@ -230,7 +230,7 @@ struct Finder<'a> {
     owned: Bits,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> WasteFinder<'a> {
     fn new(snapshot: &'a Snapshot, options: &'a WasteOptions<'a>) -> Result<Self> {
         let empty = || snapshot.store.zeroed(0);
         Ok(Self {
@@ -293,7 +293,7 @@ impl<'a> Finder<'a> {
         self.spare[kind as usize].extend(&[[u64::from(object), cost.win]])
     }
 
-    fn collections(&mut self, scanned: &Scanned) -> Result<()> {
+    fn collections(&mut self, scanned: &WasteScan) -> Result<()> {
         let (mut empty, mut sparse) = (ByClass::default(), ByClass::default());
         for &Collection {
             object,
@@ -343,7 +343,7 @@ impl<'a> Finder<'a> {
         of.largest = groups;
     }
 
-    fn strings(&mut self, scanned: &Scanned) -> Result<()> {
+    fn strings(&mut self, scanned: &WasteScan) -> Result<()> {
         let first = self.snapshot.split.inner;
         let strings = &scanned.strings;
         let mut keys: Array<[u64; 2]> = self.snapshot.store.zeroed(strings.len())?;
@@ -555,7 +555,7 @@ impl<'a> Finder<'a> {
             .iter()
             .map(|(i, class)| class.element.is_some() || (self.options.passes)(i))
             .collect();
-        let look = Look {
+        let look = HolderLookup {
             snapshot: self.snapshot,
             holders,
             passes,
@@ -623,7 +623,7 @@ impl Largest {
 }
 
 /// Looks up who holds objects.
-struct Look<'a> {
+struct HolderLookup<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
     /// Classes whose objects say nothing.
@@ -631,12 +631,12 @@ struct Look<'a> {
 }
 
 /// A holder's class, whether by a static field, and [`Holders::key`].
-type Key = (u32, bool, u16);
+type HolderKey = (u32, bool, u16);
 
-impl Look<'_> {
+impl HolderLookup<'_> {
     fn holders_of(&self, spare: &[[u64; 2]]) -> Vec<WasteHolder> {
         let parts = spare.par_chunks(CHUNK).map(|chunk| {
-            let mut found: FxHashMap<Key, (u64, u64, u32)> = FxHashMap::default();
+            let mut found: FxHashMap<HolderKey, (u64, u64, u32)> = FxHashMap::default();
             for &[object, win] in chunk {
                 let (key, held) = self.holder(object as u32);
                 let row = found.entry(key).or_insert((0, 0, held));
@@ -651,19 +651,21 @@ impl Look<'_> {
             }
             all
         });
-        let holder = |(key, (objects, bytes_to_win, held)): (Key, (u64, u64, u32))| WasteHolder {
-            class: (key.0 != NONE).then_some(ClassIndex(key.0)),
-            hold: self.snapshot.hold_of(self.holders, ObjectIndex(held)),
-            objects,
-            bytes_to_win,
-        };
-        let mut all: Vec<(Key, WasteHolder)> = all.into_iter().map(|e| (e.0, holder(e))).collect();
+        let holder =
+            |(key, (objects, bytes_to_win, held)): (HolderKey, (u64, u64, u32))| WasteHolder {
+                class: (key.0 != NONE).then_some(ClassIndex(key.0)),
+                hold: self.snapshot.hold_of(self.holders, ObjectIndex(held)),
+                objects,
+                bytes_to_win,
+            };
+        let mut all: Vec<(HolderKey, WasteHolder)> =
+            all.into_iter().map(|e| (e.0, holder(e))).collect();
         all.sort_unstable_by_key(|(key, holder)| (Reverse(holder.bytes_to_win), *key));
         all.into_iter().map(|(_, holder)| holder).collect()
     }
 
     /// The nearest holder that says something, or the nearest; and what it holds.
-    fn holder(&self, object: u32) -> (Key, u32) {
+    fn holder(&self, object: u32) -> (HolderKey, u32) {
         let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
         let mut at = ObjectIndex(object);
         let mut nearest = None;

@@ -6,11 +6,11 @@ use rayon::prelude::*;
 use rustc_hash::FxHasher;
 
 use super::LEAST_ROOM;
-use super::forms::{self, Form, Use};
+use super::forms::{self, ArrayUse, Form};
 use crate::answers::objects::object::{Body, Numbering};
-use crate::answers::paths::Bits;
 use crate::bytes::mem::Array;
 use crate::error::Result;
+use crate::graph::bits::Bits;
 use crate::ids::{NONE, ObjectId, ObjectIndex};
 use crate::progress::Progress;
 use crate::records::outline::Segment;
@@ -34,7 +34,7 @@ pub(super) struct Collection {
 }
 
 /// What the pass finds, each list in the order of the file.
-pub(super) struct Scanned {
+pub(super) struct WasteScan {
     /// For each object without references: if it is an array of primitives, the hash of its type, length and
     /// content, else 0.
     pub(super) hashes: Array<u64>,
@@ -51,9 +51,9 @@ pub(super) fn scan(
     snapshot: &Snapshot,
     except: &[ObjectIndex],
     progress: &dyn Progress,
-) -> Result<Scanned> {
+) -> Result<WasteScan> {
     let leaves = snapshot.leaf_shapes.len();
-    let mut all = Scanned {
+    let mut all = WasteScan {
         hashes: snapshot.store.zeroed(leaves)?,
         strings: snapshot.store.zeroed(0)?,
         boxes: snapshot.store.zeroed(0)?,
@@ -72,11 +72,15 @@ pub(super) fn scan(
     let hidden = hidden.filter_map(|s| snapshot.find(ObjectId(s.value)));
     hidden.for_each(|o| left_out.set(o.0));
     for pieces in snapshot.pieces.chunks(BATCH) {
-        let parts: Vec<Part<'_>> = pieces
+        let parts: Vec<PieceContents<'_>> = pieces
             .par_iter()
             .map(|piece| {
-                let mut part =
-                    Part::new(snapshot, &forms, &left_out, Numbering::new(snapshot, piece));
+                let mut part = PieceContents::new(
+                    snapshot,
+                    &forms,
+                    &left_out,
+                    Numbering::new(snapshot, piece),
+                );
                 let Segment { start, end } = piece.segment;
                 snapshot.source().will_read(start, end - start);
                 // Damage was reported when the dump was opened.
@@ -99,7 +103,7 @@ pub(super) fn scan(
 }
 
 /// What is found in a piece.
-struct Part<'a> {
+struct PieceContents<'a> {
     snapshot: &'a Snapshot,
     forms: &'a [Option<Form>],
     left_out: &'a Bits,
@@ -113,7 +117,7 @@ struct Part<'a> {
     room: Vec<[u32; 2]>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> PieceContents<'a> {
     fn new(
         snapshot: &'a Snapshot,
         forms: &'a [Option<Form>],
@@ -184,7 +188,7 @@ impl<'a> Part<'a> {
             } => {
                 let used = u64::try_from(int(size)?).ok()?;
                 let array = match usage {
-                    Use::Nothing => NONE,
+                    ArrayUse::Nothing => NONE,
                     _ => object(array)?,
                 };
                 // Up to JDK 8 text is in `char[]`, where each takes one place.
@@ -203,7 +207,7 @@ impl<'a> Part<'a> {
                 let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
                 // No table has more buckets than an array has places.
                 let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
-                let (array, need) = (object(array)?, Use::EarlyTable.need(used, false));
+                let (array, need) = (object(array)?, ArrayUse::EarlyTable.need(used, false));
                 self.collections.push(Collection {
                     object: number,
                     array,
@@ -270,7 +274,7 @@ fn hash(kind: Kind, len: u32, elements: &[u8]) -> u64 {
     hasher.finish().max(1)
 }
 
-impl Visitor for Part<'_> {
+impl Visitor for PieceContents<'_> {
     #[inline(always)]
     fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
         let content = Body::Instance(class, body);

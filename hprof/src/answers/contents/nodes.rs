@@ -16,7 +16,7 @@ const NODES: u64 = 10_000;
 
 /// What was found in a structure of nodes.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FollowedNodes {
     /// Those of the range.
     pub(super) entries: Vec<Entry>,
     /// How many were passed, those before the range included.
@@ -27,7 +27,7 @@ pub(super) struct Found {
     pub(super) whole: bool,
 }
 
-impl Found {
+impl FollowedNodes {
     fn new() -> Self {
         Self {
             whole: true,
@@ -86,12 +86,12 @@ impl Names {
 
 /// Reads nodes one after the other. Those made together mostly lie together: of each piece of the file
 /// that has been walked over, all objects are known. No piece is where an index tells where objects are.
-struct Nodes<'a> {
+struct NodeReader<'a> {
     snapshot: &'a Snapshot,
     pieces: Vec<(u32, Vec<(u32, Raw<'a>)>)>,
 }
 
-impl<'a> Nodes<'a> {
+impl<'a> NodeReader<'a> {
     const fn new(snapshot: &'a Snapshot) -> Self {
         Self {
             snapshot,
@@ -132,9 +132,14 @@ impl<'a> Nodes<'a> {
 
 impl Snapshot {
     /// The nodes of a chain, until one refers to none or to itself.
-    pub(super) fn chain(&self, first: Option<Value>, names: Names, range: &Range<u64>) -> Found {
-        let mut found = Found::new();
-        let mut nodes = Nodes::new(self);
+    pub(super) fn chain(
+        &self,
+        first: Option<Value>,
+        names: Names,
+        range: &Range<u64>,
+    ) -> FollowedNodes {
+        let mut found = FollowedNodes::new();
+        let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
         let mut at = first;
         for _ in 0..NODES {
@@ -171,9 +176,9 @@ impl Snapshot {
         names: Names,
         range: &Range<u64>,
         head: impl Fn(&[ObjectIndex]) -> Vec<Option<ObjectIndex>>,
-    ) -> Found {
+    ) -> FollowedNodes {
         let wanted = usize::try_from(range.end).unwrap_or(usize::MAX);
-        let mut found = Found::new();
+        let mut found = FollowedNodes::new();
         let mut heads = Vec::new();
         let mut more = false;
         for element in table.elements(0..u32::MAX) {
@@ -235,10 +240,10 @@ impl Snapshot {
     }
 
     /// The entries of a binary tree in order.
-    pub(super) fn tree_entries(&self, root: Option<Value>, range: &Range<u64>) -> Found {
+    pub(super) fn tree_entries(&self, root: Option<Value>, range: &Range<u64>) -> FollowedNodes {
         let names = ["key", "value", "left", "right"];
-        let mut found = Found::new();
-        let mut nodes = Nodes::new(self);
+        let mut found = FollowedNodes::new();
+        let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
         // Nodes whose left part is done or being done, with their entry and right part.
         let mut above: Vec<(Entry, Value)> = Vec::new();

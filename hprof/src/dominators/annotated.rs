@@ -14,7 +14,7 @@ use crate::records::walk::RootKind;
 /// A [`HeapGraph`] whose objects have a note each, beside the place where their row begins: one
 /// cache miss brings both.
 #[derive(Debug)]
-pub(crate) struct Links {
+pub(crate) struct AnnotatedGraph {
     /// For each object with references where its row begins, and its note; one more for the end of
     /// the last row.
     cells: Array<u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Links {
 /// Objects handled by one task.
 pub(crate) const CHUNK: usize = 1 << 14;
 
-impl Links {
+impl AnnotatedGraph {
     /// Takes a graph's arrays. The notes are [`NONE`].
     ///
     /// Cost: one pass over the rows' beginnings, in place.
@@ -101,7 +101,7 @@ impl Links {
     }
 }
 
-/// The rows and notes of [`Links`].
+/// The rows and notes of [`AnnotatedGraph`].
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a>(&'a [AtomicU32]);
 
@@ -135,14 +135,14 @@ impl<'a> Cells<'a> {
 /// Objects that a traversal will come to. It would be one long chain of cache misses unless they
 /// were fetched before: first where an object's row begins, and some objects later, when that has
 /// arrived, the row itself.
-pub(crate) struct Soon<'a> {
+pub(crate) struct PrefetchQueue<'a> {
     cells: Cells<'a>,
     targets: &'a [u32],
-    ring: [u32; Soon::DELAY],
+    ring: [u32; PrefetchQueue::DELAY],
     at: usize,
 }
 
-impl<'a> Soon<'a> {
+impl<'a> PrefetchQueue<'a> {
     const DELAY: usize = 4;
 
     pub(crate) fn new(cells: Cells<'a>, targets: &'a [u32]) -> Self {
@@ -165,9 +165,9 @@ impl<'a> Soon<'a> {
 
 /// One bit for each object.
 #[derive(Debug)]
-pub(crate) struct Bits(Array<u64>);
+pub(crate) struct MappedBits(Array<u64>);
 
-impl Bits {
+impl MappedBits {
     pub(crate) fn new(objects: usize, store: &Store) -> Result<Self> {
         Ok(Self(store.zeroed(objects / 64 + 1)?))
     }

@@ -1,0 +1,230 @@
+//! Shortest paths by a breadth-first search through the whole heap graph.
+
+use crate::answers::paths::forest::{PathForest, Searched, Statics};
+use crate::bytes::mem::{self, Array};
+use crate::error::Result;
+use crate::graph::bits::Bits;
+use crate::graph::heap_graph::HeapGraph;
+use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
+use crate::options::Refs;
+use crate::records::classes::Reference;
+use crate::records::record::Kind;
+use crate::snapshot::Snapshot;
+
+/// The heap graph with what a search passes by and what it follows besides strong references.
+pub(super) struct WholeGraph<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) except: Bits,
+    pub(super) graph: &'a HeapGraph,
+    pub(super) referents: Referents,
+    pub(super) follow: Refs,
+}
+
+/// The referents of reference objects, apart from all other references.
+pub(super) struct Referents {
+    list: Vec<(u32, u32, Reference)>,
+    sources: Bits,
+}
+
+impl Referents {
+    pub(super) fn new(list: Vec<(u32, u32, Reference)>, objects: usize) -> Self {
+        let mut sources = Bits::new(if list.is_empty() { 0 } else { objects });
+        list.iter().for_each(|r| sources.set(r.0));
+        Self { list, sources }
+    }
+
+    #[inline(always)]
+    fn of(&self, source: u32) -> Option<(u32, Reference)> {
+        if !self.sources.has(source) {
+            return None;
+        }
+        let at = self.list.binary_search_by_key(&source, |r| r.0).ok()?;
+        Some((self.list[at].1, self.list[at].2))
+    }
+}
+
+/// How weak a reference is: stronger ones are followed to the end before weaker ones.
+const fn weakness(kind: Reference) -> u8 {
+    match kind {
+        Reference::No => 0,
+        Reference::Soft => 1,
+        Reference::Final => 2,
+        Reference::Weak => 3,
+        Reference::Phantom => 4,
+    }
+}
+
+/// The parent of an object that a search starts from; others are stored plus [`OFFSET`].
+const SEED: u32 = 1;
+/// The parent of an object that is passed by.
+const EXCEPT: u32 = 2;
+const OFFSET: u32 = 3;
+
+/// A search under way.
+struct BreadthFirst {
+    /// For each object 0 when unseen, [`SEED`], [`EXCEPT`], or the object that it was reached from.
+    parent: Array<u32>,
+    /// Objects in the order they were reached.
+    queue: Array<u32>,
+    tail: usize,
+    /// How many of them strong references reached.
+    strong: usize,
+    wanted: Bits,
+    left: usize,
+}
+
+impl BreadthFirst {
+    #[inline(always)]
+    fn visit(&mut self, object: u32, from: u32) {
+        if self.parent[object as usize] == 0 {
+            self.parent[object as usize] = from;
+            self.queue[self.tail] = object;
+            self.tail += 1;
+            if self.wanted.take(object) {
+                self.left -= 1;
+            }
+        }
+    }
+}
+
+impl WholeGraph<'_> {
+    /// Searches until all targets are found. Returns their paths, and those that have none.
+    /// `statics` are the classes whose static fields are no start, `None` when none are.
+    pub(super) fn search(&self, targets: &[ObjectIndex], statics: Statics<'_>) -> Result<Searched> {
+        if targets.is_empty() {
+            return Ok((PathForest::default(), Vec::new()));
+        }
+        let store = &self.snapshot.store;
+        let objects = self.graph.object_count();
+        let mut search = BreadthFirst {
+            parent: store.zeroed(objects)?,
+            queue: store.zeroed(objects)?,
+            tail: 0,
+            strong: 0,
+            wanted: Bits::new(objects),
+            left: targets.len(),
+        };
+        targets.iter().for_each(|t| search.wanted.set(t.0));
+        for object in self.except.iter() {
+            search.parent[object as usize] = EXCEPT;
+        }
+        for seed in self.snapshot.seeds(statics) {
+            search.visit(seed, SEED);
+        }
+        // What only weaker references lead to is left to the search from the true roots, so that a
+        // strong path always comes first.
+        let levels: u8 = match self.follow {
+            _ if statics.is_some() => 0,
+            Refs::Strong => 0,
+            Refs::Soft => 2,
+            Refs::All => 4,
+        };
+        let mut head = 0;
+        for level in 0..=levels {
+            if level > 0 {
+                for &(source, target, kind) in &self.referents.list {
+                    if weakness(kind) == level && search.parent[source as usize] != 0 {
+                        search.visit(target, source + OFFSET);
+                    }
+                }
+            }
+            while head < search.tail && search.left > 0 {
+                self.expand(&mut search, head, level, statics.is_some());
+                head += 1;
+            }
+            if level == 0 {
+                search.strong = search.tail;
+            }
+        }
+        Ok(forest(search, targets))
+    }
+
+    #[inline(always)]
+    fn expand(&self, search: &mut BreadthFirst, at: usize, level: u8, statics: bool) {
+        let (graph, inner) = (self.graph, self.graph.split.inner);
+        // Where this will be needed soon: first where its row begins, then the row.
+        if let Some(&soon) = search.queue[..search.tail].get(at + 16) {
+            mem::prefetch(&graph.offsets, soon as usize);
+        }
+        if let Some(&soon) = search.queue[..search.tail].get(at + 8)
+            && soon < inner
+        {
+            mem::prefetch(&graph.targets, graph.offsets[soon as usize] as usize);
+        }
+        let object = search.queue[at];
+        let referent = self.referents.of(object);
+        if statics && self.snapshot.is_application_class(object) {
+            let class = &self.snapshot.classes()[ClassIndex(object)];
+            for field in class.statics.iter().filter(|f| f.kind == Kind::Object) {
+                let target = self.snapshot.find(ObjectId(field.value));
+                if let Some(target) = target {
+                    search.visit(target.0, object + OFFSET);
+                }
+            }
+        } else if object < inner {
+            // A graph that follows all references has the referent among the others, once.
+            let mut skip = match (self.snapshot.options.refs, referent) {
+                (Refs::All, Some((target, _))) => target,
+                _ => NONE,
+            };
+            for &target in graph.row(object) {
+                if target == NONE {
+                    continue;
+                }
+                if target == skip {
+                    skip = NONE;
+                    continue;
+                }
+                search.visit(target, object + OFFSET);
+            }
+        }
+        if let Some((target, kind)) = referent
+            && weakness(kind) <= level
+        {
+            search.visit(target, object + OFFSET);
+        }
+    }
+}
+
+/// Keeps what leads to the targets.
+fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
+    let BreadthFirst {
+        mut parent,
+        queue,
+        tail,
+        strong,
+        ..
+    } = search;
+    let (found, unfound): (Vec<ObjectIndex>, Vec<ObjectIndex>) = targets
+        .iter()
+        .partition(|t| !matches!(parent[t.index()], 0 | EXCEPT));
+    let mut on_path = Bits::new(parent.len());
+    found.iter().for_each(|t| on_path.set(t.0));
+    for &object in queue[..tail].iter().rev() {
+        let from = parent[object as usize];
+        if from >= OFFSET && on_path.has(object) {
+            on_path.set(from - OFFSET);
+        }
+    }
+    let mut forest = PathForest::default();
+    for (at, &object) in queue[..tail].iter().enumerate() {
+        if !on_path.has(object) {
+            continue;
+        }
+        forest.strong += usize::from(at < strong);
+        let from = parent[object as usize];
+        // The array is used anew for the places of those that are done.
+        parent[object as usize] = forest.objects.len() as u32;
+        let up = if from < OFFSET {
+            NONE
+        } else {
+            parent[(from - OFFSET) as usize]
+        };
+        forest.objects.push(object);
+        forest.parents.push(up);
+    }
+    let place = |t: ObjectIndex| (t.0, parent[t.index()]);
+    forest.targets = found.into_iter().map(place).collect();
+    forest.targets.sort_unstable();
+    (forest, unfound)
+}

@@ -1,0 +1,41 @@
+//! What an index's writer and reader agree on: the numbers that stand for kinds, and the hash that tells
+//! class tables apart.
+
+use crate::bytes::stamp::hash;
+use crate::records::classes::Classes;
+use crate::records::walk::RootKind;
+
+/// Which kind of map the sections are of.
+pub(super) const ORDERED: u32 = 0;
+pub(super) const PERMUTED: u32 = 1;
+pub(super) const SORTED: u32 = 2;
+
+/// Kinds of roots by the numbers that stand for them.
+pub(super) const ROOT_KINDS: [RootKind; 15] = [
+    RootKind::StickyClass,
+    RootKind::Thread,
+    RootKind::JavaFrame,
+    RootKind::JniLocal,
+    RootKind::JniGlobal,
+    RootKind::NativeStack,
+    RootKind::ThreadBlock,
+    RootKind::Monitor,
+    RootKind::InternedString,
+    RootKind::Finalizing,
+    RootKind::Debugger,
+    RootKind::ReferenceCleanup,
+    RootKind::VmInternal,
+    RootKind::JniMonitor,
+    RootKind::Unknown,
+];
+
+/// What tells one class table from another.
+pub(super) fn class_hash(classes: &Classes) -> u64 {
+    let each = classes
+        .iter()
+        .map(|(_, c)| c.id.0 ^ hash(c.name.as_bytes()));
+    let mut words: Vec<u64> = each.collect();
+    words.push(classes.dumped() as u64);
+    words.push(classes.arrays().len() as u64);
+    hash(bytemuck::cast_slice(&words))
+}

@@ -1,0 +1,23 @@
+//! What an analysis is told.
+
+/// Which reference objects (`java.lang.ref`) retain their referent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Refs {
+    /// None of them.
+    Strong,
+    /// Soft references, then finalizers, for what no stronger path reaches; weak and phantom
+    /// references never.
+    #[default]
+    Soft,
+    /// All of them, like ordinary fields.
+    All,
+}
+
+/// How to analyse a dump.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which reference objects retain their referent.
+    pub refs: Refs,
+    /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
+    pub max_memory: Option<u64>,
+}
