@@ -79,6 +79,7 @@ mod allocated;
 mod compare;
 mod evidence;
 mod frame_parts;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzz;
 mod gates;

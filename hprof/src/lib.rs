@@ -11,6 +11,7 @@ mod answers;
 mod bytes;
 mod dominators;
 mod error;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzz;
 mod graph;
@@ -44,6 +45,7 @@ pub use dominators::holders::{Dominated, Hold, Holders};
 pub use dominators::tree::{DominatorTree, Node};
 pub use error::{Error, Result, Warning};
 pub use graph::heap_graph::HeapGraph;
+#[cfg(feature = "petgraph")]
 pub use graph::petgraph_impl::{AllEdges, Edges, GraphEdge, GraphNode, Neighbors, Nodes, Visited};
 pub use graph::referrers::{Referrer, Referrers};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};

@@ -39,6 +39,7 @@ pub use names::{Frame, NameId, Names, Stack, StackId};
 pub use recording::{Collection, Event, HeapSummary, Jvm, Recording, Sample, State};
 
 /// Fuzzing: a recording with these bytes.
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
     if let Ok(recording) = Recording::from_bytes(bytes.to_vec()) {

@@ -14,6 +14,7 @@ pub mod markdown;
 pub mod pprof;
 mod stacks;
 pub mod svg;
+#[cfg(feature = "synthetic")]
 #[doc(hidden)]
 pub mod synthetic;
 pub mod text;

@@ -26,6 +26,7 @@ pub mod read;
 mod read_samples;
 mod read_stacks;
 mod rollup;
+#[cfg(feature = "synthetic")]
 #[doc(hidden)]
 pub mod synthetic;
 mod write;

@@ -5,6 +5,7 @@ pub(crate) mod bits;
 pub(crate) mod build;
 pub(crate) mod heap_graph;
 pub(crate) mod implicit_refs;
+#[cfg(feature = "petgraph")]
 pub(crate) mod petgraph_impl;
 pub(crate) mod rebuild;
 pub(crate) mod referrers;

@@ -146,6 +146,7 @@ fn head_sum(head: &[u8]) -> u64 {
 }
 
 /// Makes the checksums of an index right, for tests of what hangs on its content.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn seal(bytes: &mut [u8]) {
     let part = |bytes: &[u8], section: Section| {
         let at = HEADER + section as usize * ENTRY;
