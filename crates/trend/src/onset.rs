@@ -81,10 +81,38 @@ mod tests {
     }
 
     #[test]
+    fn three_points_are_enough_and_times_may_begin_at_zero() {
+        assert_eq!(onset(&[(0.0, 0.0), (1.0, 0.0), (2.0, 1.0)]), Some(1));
+        assert_eq!(onset(&[(0.0, 0.0), (1.0, 1.0)]), None);
+    }
+
+    #[test]
+    fn units_do_not_matter() {
+        // Times of a tenth of a microsecond, figures near the largest and large ones that differ by little.
+        assert_eq!(onset(&[(0.0, 0.0), (1e-7, 0.0), (2e-7, 1.0)]), Some(1));
+        assert_eq!(
+            onset(&[(0.0, 1e308), (1.0, 1e308), (2.0, 1.5e308)]),
+            Some(1)
+        );
+        let found = onset(&series(100, |i| 1e15 + f64::from((i - 50).max(0))));
+        assert_eq!(found, Some(50));
+    }
+
+    #[test]
     fn what_does_not_grow_has_none() {
         assert_eq!(onset(&series(50, |_| 7.0)), None);
         assert_eq!(onset(&series(50, |i| f64::from(-i))), None);
         assert_eq!(onset(&[]), None);
+        // Up and down again.
+        assert_eq!(onset(&[(0.0, 0.0), (1.0, 1.0), (2.0, 0.0)]), None);
+        let no_time = [
+            (0.0, 0.0),
+            (f64::NAN, 0.0),
+            (2.0, 0.0),
+            (3.0, 1.0),
+            (4.0, 2.0),
+        ];
+        assert_eq!(onset(&no_time), None);
         assert_eq!(onset(&[(0.0, f64::NAN), (1.0, 1.0), (2.0, 2.0)]), None);
         assert_eq!(onset(&[(0.0, 0.0), (0.0, 1.0), (0.0, 2.0)]), None);
         let far = [(0.0, -f64::MAX), (1.0, 0.0), (2.0, f64::MAX)];

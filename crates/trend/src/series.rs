@@ -251,6 +251,83 @@ mod tests {
     }
 
     #[test]
+    fn a_step_of_one_twentieth_of_the_largest_is_level() {
+        assert_eq!(trend(&[0, 1000, 1050, 1050]), Trend::WarmUp);
+        assert_eq!(trend(&[0, 1000, 1051, 1051]), Trend::Plateau);
+    }
+
+    #[test]
+    fn noise_is_shared_out_among_the_steps() {
+        // A quarter of the noise in each of four steps.
+        assert_eq!(Trend::of(&[0, 25, 50, 75, 200], 100), Trend::Late);
+        assert_eq!(Trend::of(&[0, 20, 40, 60, 200], 100), Trend::Late);
+        assert_eq!(Trend::of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
+    }
+
+    #[test]
+    fn a_fall_counts_above_the_noise_and_a_tenth_of_the_range() {
+        assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
+        assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
+        assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
+        // The range is what counts, not how large the figures are.
+        assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
+        assert_eq!(Trend::of(&[0, 100, 50, 200], 50), Trend::Uneven);
+        assert_eq!(Trend::of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
+        assert_eq!(Trend::of(&[0, 90, 0, 150], 100), Trend::Uneven);
+    }
+
+    #[test]
+    fn a_sawtooth_rises_only_by_more_than_the_noise() {
+        assert_eq!(trend(&[100, 600, 300, 610]), Trend::Sawtooth);
+        assert_eq!(trend(&[100, 600, 300, 611]), Trend::RisingSawtooth);
+        assert_eq!(trend(&[100, 600, 110]), Trend::Level);
+        assert_eq!(trend(&[100, 600, 111]), Trend::Sawtooth);
+    }
+
+    #[test]
+    fn slowing_down_ends_below_a_tenth_of_the_growth() {
+        // Each step is at most three quarters of the one before.
+        assert_eq!(trend(&[0, 400, 700]), Trend::Slowing);
+        assert_eq!(trend(&[0, 400, 701]), Trend::Steady);
+        assert_eq!(trend(&[0, 600, 900, 1000]), Trend::Slowing);
+        assert_eq!(trend(&[0, 601, 901, 1000]), Trend::Plateau);
+        // More than four fifths of it at once is how programs start.
+        assert_eq!(trend(&[0, 800, 950, 1000]), Trend::Plateau);
+        assert_eq!(trend(&[0, 801, 951, 1000]), Trend::WarmUp);
+    }
+
+    #[test]
+    fn names_and_sentences_say_what_it_does() {
+        let figures = [0, 5, 5, 9];
+        for (trend, name, is_over, sentence) in [
+            (Trend::Level, "level", true, "it is about what it was"),
+            (Trend::Steady, "steady", false, "it grew in 2 of 3 steps"),
+            (Trend::Uneven, "uneven", false, "not evenly"),
+            (Trend::Slowing, "slowing", false, "each time by less"),
+            (Trend::Late, "late", false, "only before the last dump"),
+            (Trend::Plateau, "plateau", true, "a plateau"),
+            (Trend::WarmUp, "warm-up", true, "as at a start"),
+            (Trend::Jump, "jump", true, "grew once"),
+            (Trend::Sawtooth, "sawtooth", true, "as large before"),
+            (
+                Trend::RisingSawtooth,
+                "rising-sawtooth",
+                false,
+                "larger than in every dump before",
+            ),
+        ] {
+            assert_eq!(trend.name(), name);
+            assert_eq!(trend.is_over(), is_over, "{name}");
+            assert_eq!(trend.is_steady(), trend == Trend::Steady);
+            let told = trend.sentence(&figures).unwrap();
+            assert!(told.contains(sentence), "{told}");
+            // Two dumps have one step, of which there is nothing to tell.
+            assert_eq!(trend.sentence(&figures[..2]), None);
+            assert!(trend.sentence(&figures[..3]).is_some());
+        }
+    }
+
+    #[test]
     fn extremes_do_not_overflow() {
         assert_eq!(Trend::of(&[0, u64::MAX], u64::MAX - 1), Trend::Steady);
         assert_eq!(Trend::of(&[u64::MAX, 0, u64::MAX], 0), Trend::Level);

@@ -40,7 +40,7 @@ impl Slope {
         let last = all.len().checked_sub(1)?;
         let chosen: Vec<(f64, f64)> = match taken == all.len() {
             true => all,
-            false => (0..taken).map(|i| all[i * last / (taken - 1)]).collect(),
+            false => (0..taken).map(|i| all[evenly(i, taken, last)]).collect(),
         };
         let mut slopes = Vec::with_capacity(taken * taken.saturating_sub(1) / 2);
         for (i, a) in chosen.iter().enumerate() {
@@ -62,6 +62,11 @@ impl Slope {
             points: taken,
         })
     }
+}
+
+/// The place of the `i`th of `taken` points that are spread evenly over places 0 to `last`.
+const fn evenly(i: usize, taken: usize, last: usize) -> usize {
+    i * last / (taken - 1)
 }
 
 fn median(sorted: &[f64]) -> f64 {
@@ -167,6 +172,48 @@ mod tests {
         assert_eq!(exact(5), Some(8.0));
         assert_eq!(exact(6), Some(11.0));
         assert_eq!(exact(10), Some(21.0));
+    }
+
+    #[test]
+    fn points_are_taken_evenly() {
+        let places: Vec<usize> = (0..5).map(|i| evenly(i, 5, 10)).collect();
+        assert_eq!(places, [0, 2, 5, 7, 10]);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between() {
+        assert_eq!(median(&[4.0]), 4.0);
+        assert_eq!(median(&[1.0, 3.0]), 2.0);
+        assert_eq!(median(&[0.0, 1.0, 3.0, 9.0]), 2.0);
+        assert_eq!(median(&[0.0, 1.0, 2.0, 9.0, 9.0]), 2.0);
+    }
+
+    #[test]
+    fn figures_that_are_equal_narrow_the_variance() {
+        let of = |figures: &[f64]| {
+            let points: Vec<_> = figures.iter().map(|&f| (0.0, f)).collect();
+            variance(&points) * 18.0
+        };
+        assert!((of(&[1.0, 2.0, 3.0, 4.0]) - 156.0).abs() < 1e-9);
+        assert!((of(&[1.0, 3.0, 2.0, 1.0]) - 138.0).abs() < 1e-9);
+        assert!(of(&[1.0, 1.0, 1.0]).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_interval_leaves_out_what_chance_has_on_either_side() {
+        let of = |slopes: u32, points: usize| {
+            let slopes: Vec<f64> = (0..slopes).map(f64::from).collect();
+            interval(&slopes, &line(points, |x| x))
+        };
+        // Hollander and Wolfe's tables for 5, 6 and 12 points, the normal distribution for 13.
+        assert_eq!(of(10, 5), Some([0.0, 9.0]));
+        assert_eq!(of(15, 6), Some([1.0, 13.0]));
+        assert_eq!(of(66, 12), Some([18.0, 47.0]));
+        assert_eq!(of(78, 13), Some([21.0, 56.0]));
+        // Some pairs have no slope, as they are of one time.
+        assert_eq!(of(9, 5), Some([0.0, 8.0]));
+        assert_eq!(of(3, 5), Some([0.0, 2.0]));
+        assert_eq!(of(0, 5), None);
     }
 
     #[test]
