@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{Column, Store};
+use crate::bytes::array::{Column, Store};
 use crate::bytes::source::Source;
 use crate::dominators::core::Sampling;
 use crate::dominators::tree::DominatorTree;

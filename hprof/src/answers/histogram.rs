@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::Store;
+use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::dominators::tree::Node;
 use crate::error::{Result, Warning};

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::answers::objects::object::{Bodies, Body, Numbering, Raw, Record};
 use crate::answers::objects::reference::{RawVia, Via};
-use crate::bytes::mem::Array;
+use crate::bytes::array::Array;
 use crate::error::Result;
 use crate::graph::scan::Piece;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};

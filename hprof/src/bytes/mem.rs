@@ -1,21 +1,19 @@
-//! Mapped memory: the dump's bytes and the analysis' flat arrays.
+//! Mapped memory: files, scratch files and anonymous pages, slices viewed as atomics, prefetches.
 //!
 //! This is the one module of the crate with `unsafe` code. Everything it hands out is safe to use,
-//! with one stated exception that no program can rule out: a dump file that another process
-//! truncates while it is mapped ends this process with SIGBUS.
+//! with stated exceptions that no program can rule out: a dump file that another process
+//! truncates while it is mapped ends this process with SIGBUS, and so does a disk that fills up under a
+//! scratch file.
 
 use std::fs::File;
-use std::ops::{Deref, DerefMut, Range};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
-use bytemuck::Pod;
 use memmap2::{Mmap, MmapMut};
-use rayon::prelude::*;
 
-use self::pages::Pages;
-use crate::error::{Error, Result};
+pub(crate) use self::pages::Pages;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use self::pages::refusals;
 
 /// Maps a whole file for reading.
 pub(crate) fn map_file(file: &File) -> std::io::Result<Mmap> {
@@ -23,6 +21,16 @@ pub(crate) fn map_file(file: &File) -> std::io::Result<Mmap> {
     // beneath us is assumed, as by every tool that maps its input; a change can garble what is
     // read (which the parser must survive anyway) or, on truncation, raise SIGBUS.
     unsafe { Mmap::map(file) }
+}
+
+/// Maps so many zeroes in a new file without a name, in a folder. The file takes room on its disk as it is
+/// written to.
+pub(crate) fn scratch(dir: &Path, bytes: usize) -> std::io::Result<MmapMut> {
+    let file = tempfile::tempfile_in(dir)?;
+    file.set_len(bytes.max(1) as u64)?;
+    // SAFETY: the file was made just now and has no name, so no other process changes it; it is mapped
+    // only here.
+    unsafe { MmapMut::map_mut(&file) }
 }
 
 /// Asks the kernel to map a range of the dump at once instead of by one fault for each few pages.
@@ -47,20 +55,24 @@ pub(crate) fn trim_heap() {
 
 /// Views a slice as atomics, for passes in which several threads write to scattered places.
 pub(crate) fn as_atomic_u32(slice: &mut [u32]) -> &[AtomicU32] {
-    // SAFETY: AtomicU32 has the size and alignment of u32, and the exclusive borrow guarantees
-    // that for its duration every access goes through the returned view.
+    const { assert!(align_of::<AtomicU32>() == align_of::<u32>()) }
+    // SAFETY: AtomicU32 has the size and the bits of u32, and its alignment, as asserted. The exclusive borrow
+    // guarantees that for its duration every access goes through the returned view.
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU32]) }
 }
 
 /// As [`as_atomic_u32`], for `u16`.
 pub(crate) fn as_atomic_u16(slice: &mut [u16]) -> &[AtomicU16] {
+    const { assert!(align_of::<AtomicU16>() == align_of::<u16>()) }
     // SAFETY: as for u32.
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU16]) }
 }
 
-/// As [`as_atomic_u32`], for `u64`.
+/// As [`as_atomic_u32`], for `u64`. On 32-bit x86, where `u64` is aligned to less than `AtomicU64`, this does
+/// not compile.
 pub(crate) fn as_atomic_u64(slice: &mut [u64]) -> &[AtomicU64] {
-    // SAFETY: as for u32; on the targets this builds for, u64 in a mapping is 8-byte aligned.
+    const { assert!(align_of::<AtomicU64>() == align_of::<u64>()) }
+    // SAFETY: as for u32.
     unsafe { &*(std::ptr::from_mut(slice) as *const [AtomicU64]) }
 }
 
@@ -79,342 +91,17 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
-/// Where the analysis' arrays live: anonymous memory up to a limit, unlinked temporary files
-/// beyond it.
-///
-/// Memory that an array no longer needs is kept for the next one: taking a page from the system
-/// for the first time costs several times what clearing it costs. Kept memory is always used up
-/// before new memory is taken, so it never raises the peak.
-#[derive(Clone, Debug)]
-pub(crate) struct Store(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    limit: u64,
-    used: AtomicU64,
-    /// `None` when the analysis is over and nothing is kept any more.
-    kept: Mutex<Option<Vec<Pages>>>,
-    dir: PathBuf,
-}
-
-impl Store {
-    pub(crate) fn new(limit: Option<u64>) -> Self {
-        Self(Arc::new(Shared {
-            limit: limit.unwrap_or(u64::MAX),
-            used: AtomicU64::new(0),
-            kept: Mutex::new(Some(Vec::new())),
-            dir: std::env::temp_dir(),
-        }))
-    }
-
-    /// An array of zeroes. Fresh pages are taken from the system only when first written.
-    pub(crate) fn zeroed<T: Pod>(&self, len: usize) -> Result<Array<T>> {
-        let bytes = byte_len::<T>(len)?;
-        Ok(Array {
-            memory: self.take(bytes)?,
-            len,
-            store: self.clone(),
-            charged: bytes as u64,
-            _of: std::marker::PhantomData,
-        })
-    }
-
-    /// Does `work`, which keeps one core busy, and meanwhile takes up to `bytes` of memory from the
-    /// system for the arrays that come next: a page's first touch takes longer than its use.
-    pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
-        let used = self.0.used.load(Ordering::Relaxed);
-        if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
-            return work();
-        }
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // Without memory to prepare the arrays will say so themselves.
-                if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
-                    self.keep(pages.touched(&done));
-                }
-            });
-            let result = work();
-            done.store(true, Ordering::Relaxed);
-            result
-        })
-    }
-
-    /// From now on keeps what is dropped, for another analysis.
-    pub(crate) fn keep_again(&self) {
-        self.kept().get_or_insert_default();
-    }
-
-    /// Gives kept memory back to the system, and from now on what is dropped, too.
-    pub(crate) fn stop_keeping(&self) {
-        *self.kept() = None;
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Vec<Pages>>> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn keep(&self, pages: Pages) {
-        if let Some(pages) = pages.large_part()
-            && let Some(kept) = &mut *self.kept()
-        {
-            kept.push(pages);
-        }
-    }
-
-    /// Memory of zeroes.
-    fn take(&self, bytes: usize) -> Result<Memory> {
-        let before = self.0.used.fetch_add(bytes as u64, Ordering::Relaxed);
-        let spill = before.saturating_add(bytes as u64) > self.0.limit;
-        let taken = if spill {
-            self.spilled(bytes).map(Memory::File)
-        } else {
-            Pages::new(bytes).map(|mut pages| {
-                self.fill_from_kept(&mut pages, 0);
-                Memory::Pages(pages)
-            })
-        };
-        taken.map_err(|source| {
-            self.0.used.fetch_sub(bytes as u64, Ordering::Relaxed);
-            Error::Memory {
-                bytes: bytes as u64,
-                source,
-            }
-        })
-    }
-
-    /// Puts kept pages, cleared, in the place of those from an offset on, which are fresh.
-    fn fill_from_kept(&self, pages: &mut Pages, from: usize) {
-        let mut filled = from;
-        while pages.is_large() && filled < pages.len() {
-            let Some(mut piece) = self.kept().as_mut().and_then(Vec::pop) else {
-                break;
-            };
-            let left = pages.len() - filled;
-            if piece.len() > left {
-                let rest = piece.split_off(left);
-                self.keep(rest);
-            }
-            let moved = piece.len();
-            if pages.adopt(filled, piece).is_err() {
-                break;
-            }
-            filled += moved;
-        }
-        pages.bytes_mut()[from..filled]
-            .par_chunks_mut(1 << 20)
-            .for_each(|part| part.fill(0));
-    }
-
-    fn spilled(&self, bytes: usize) -> std::io::Result<MmapMut> {
-        let file = tempfile::tempfile_in(&self.0.dir)?;
-        file.set_len(bytes.max(1) as u64)?;
-        // SAFETY: the file was made just now and has no name, so no other process can change it.
-        unsafe { MmapMut::map_mut(&file) }
-    }
-}
-
-fn byte_len<T>(len: usize) -> Result<usize> {
-    len.checked_mul(size_of::<T>())
-        .filter(|&b| b <= isize::MAX as usize / 2)
-        .ok_or(Error::Limit {
-            what: "array elements",
-            count: len as u64,
-            limit: isize::MAX as u64 / 2,
-        })
-}
-
-/// What an array's elements are in.
-#[derive(Debug)]
-enum Memory {
-    Pages(Pages),
-    File(MmapMut),
-    /// Part of a file that is only read, of a [`Column`].
-    Part(Arc<Mmap>, Range<usize>),
-}
-
-impl Memory {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Pages(pages) => pages.bytes(),
-            Self::File(map) => map,
-            Self::Part(map, range) => &map[range.start..range.end],
-        }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::Pages(pages) => pages.bytes_mut(),
-            Self::File(map) => map,
-            // A column is never written to.
-            Self::Part(..) => &mut [],
-        }
-    }
-}
-
-/// A flat array in mapped memory. It grows without a copy where the system can move pages.
-#[derive(Debug)]
-pub(crate) struct Array<T: Pod> {
-    memory: Memory,
-    len: usize,
-    store: Store,
-    charged: u64,
-    _of: std::marker::PhantomData<T>,
-}
-
-impl<T: Pod> Array<T> {
-    /// Changes the length; new elements are zero.
-    pub(crate) fn resize(&mut self, len: usize) -> Result<()> {
-        let bytes = byte_len::<T>(len)?;
-        let capacity = self.memory.bytes().len();
-        if bytes > capacity {
-            // Half as much again: reserved addresses, not memory, until it is written.
-            self.grow(bytes.max(capacity + capacity / 2).max(1 << 16))?;
-        } else if len < self.len {
-            let old = self.len * size_of::<T>();
-            self.memory.bytes_mut()[bytes..old].fill(0);
-        }
-        self.len = len;
-        Ok(())
-    }
-
-    /// Gives the memory beyond the length back.
-    pub(crate) fn shrink_to_fit(&mut self) -> Result<()> {
-        self.cut(self.len)
-    }
-
-    /// Cuts the array and gives the memory back, without clearing it first.
-    pub(crate) fn cut(&mut self, len: usize) -> Result<()> {
-        let old = byte_len::<T>(self.len)?;
-        self.len = self.len.min(len);
-        let bytes = byte_len::<T>(self.len)?;
-        match &mut self.memory {
-            Memory::Pages(pages) => {
-                // What lies beyond the old length was never written, so it is no memory to keep.
-                drop(pages.split_off(old));
-                let rest = pages.split_off(bytes);
-                // What shares the last page with the elements may become elements again.
-                let shared = old.min(pages.len());
-                pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
-                self.recharge(bytes as u64);
-                self.store.keep(rest);
-                Ok(())
-            }
-            Memory::File(_) | Memory::Part(..) => self.copy_to(bytes),
-        }
-    }
-
-    /// Appends the elements of `more`.
-    pub(crate) fn extend(&mut self, more: &[T]) -> Result<()> {
-        let at = self.len;
-        self.resize(at + more.len())?;
-        self[at..].copy_from_slice(more);
-        Ok(())
-    }
-
-    fn grow(&mut self, bytes: usize) -> Result<()> {
-        let used = self.store.0.used.load(Ordering::Relaxed) - self.charged;
-        let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
-        if fits
-            && let Memory::Pages(pages) = &mut self.memory
-            && let old = pages.len()
-            && pages.grow(bytes).is_ok()
-        {
-            // Only what large pages hold is kept, so nothing is where the old pages end within one.
-            if old.is_multiple_of(Pages::LARGE) {
-                self.store.fill_from_kept(pages, old);
-            }
-            self.recharge(bytes as u64);
-            return Ok(());
-        }
-        self.copy_to(bytes)
-    }
-
-    fn copy_to(&mut self, bytes: usize) -> Result<()> {
-        let mut memory = self.store.take(bytes)?;
-        let keep = (self.len * size_of::<T>()).min(bytes);
-        memory.bytes_mut()[..keep].copy_from_slice(&self.memory.bytes()[..keep]);
-        self.memory = memory;
-        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
-        self.charged = bytes as u64;
-        Ok(())
-    }
-
-    fn recharge(&mut self, bytes: u64) {
-        self.store.0.used.fetch_add(bytes, Ordering::Relaxed);
-        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
-        self.charged = bytes;
-    }
-}
-
-impl<T: Pod> Drop for Array<T> {
-    fn drop(&mut self) {
-        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
-        let written = self.len * size_of::<T>();
-        if let Memory::Pages(pages) = &mut self.memory {
-            drop(pages.split_off(written));
-            let all = pages.split_off(0);
-            self.store.keep(all);
-        }
-    }
-}
-
-impl<T: Pod> Deref for Array<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
-        bytemuck::cast_slice(&self.memory.bytes()[..self.len * size_of::<T>()])
-    }
-}
-
-impl<T: Pod> DerefMut for Array<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        let bytes = self.len * size_of::<T>();
-        bytemuck::cast_slice_mut(&mut self.memory.bytes_mut()[..bytes])
-    }
-}
-
-/// An array that is finished: read, and no longer changed. Its elements may be part of a mapped file.
-#[derive(Debug)]
-pub(crate) struct Column<T: Pod>(Array<T>);
-
-impl<T: Pod> Column<T> {
-    /// Elements that are part of a mapped file; `None` when the range is not within it, or not of whole
-    /// and aligned elements.
-    pub(crate) fn part(map: &Arc<Mmap>, range: Range<usize>, store: &Store) -> Option<Self> {
-        let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
-        Some(Self(Array {
-            len: elements.len(),
-            memory: Memory::Part(map.clone(), range),
-            store: store.clone(),
-            charged: 0,
-            _of: std::marker::PhantomData,
-        }))
-    }
-}
-
-impl<T: Pod> From<Array<T>> for Column<T> {
-    fn from(array: Array<T>) -> Self {
-        Self(array)
-    }
-}
-
-impl<T: Pod> Deref for Column<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
-        &self.0
-    }
-}
-
 #[cfg(target_os = "linux")]
 mod pages {
-    use std::io::{Error, Result};
+    use std::io::{Error, ErrorKind, Result};
+    use std::ops::Range;
     use std::ptr::NonNull;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Anonymous memory, mapped. It can be cut apart and put together, since the system moves
     /// pages between addresses without touching them.
     #[derive(Debug)]
-    pub(super) struct Pages {
+    pub(crate) struct Pages {
         at: NonNull<u8>,
         /// Bytes mapped, a multiple of [`Pages::SMALL`]; nothing is mapped when zero.
         len: usize,
@@ -431,13 +118,20 @@ mod pages {
     impl Pages {
         /// Large mappings are of and aligned to large pages: random access over gigabytes then
         /// spares most address look-ups.
-        pub(super) const LARGE: usize = 2 << 20;
+        pub(crate) const LARGE: usize = 2 << 20;
         const SMALL: usize = 4096;
 
-        pub(super) fn new(bytes: usize) -> Result<Self> {
+        pub(crate) fn new(bytes: usize) -> Result<Self> {
             let large = bytes >= Self::LARGE * 2;
             let unit = if large { Self::LARGE } else { Self::page() };
-            let len = bytes.max(1).next_multiple_of(unit);
+            // No slice is longer than `isize::MAX` bytes.
+            let len = bytes
+                .max(1)
+                .checked_next_multiple_of(unit)
+                .filter(|&len| len <= isize::MAX as usize - Self::LARGE)
+                .ok_or(ErrorKind::OutOfMemory)?;
+            #[cfg(test)]
+            refusals::memory()?;
             let whole = if large { len + Self::LARGE } else { len };
             // SAFETY: a new anonymous mapping at an address of the system's choice.
             let at = unsafe {
@@ -472,7 +166,7 @@ mod pages {
         }
 
         /// Touches the pages one after the other, until told to stop; gives the rest back.
-        pub(super) fn touched(mut self, stop: &AtomicBool) -> Self {
+        pub(crate) fn touched(mut self, stop: &AtomicBool) -> Self {
             let mut touched = 0;
             for large in self.bytes_mut().chunks_mut(Self::LARGE) {
                 if stop.load(Ordering::Relaxed) {
@@ -495,33 +189,38 @@ mod pages {
                 .max(Self::SMALL)
         }
 
-        pub(super) fn len(&self) -> usize {
+        pub(crate) fn len(&self) -> usize {
             self.len
         }
 
-        pub(super) fn bytes(&self) -> &[u8] {
+        pub(crate) fn bytes(&self) -> &[u8] {
             // SAFETY: `len` bytes are mapped and readable, and zero or written since; when nothing
             // is mapped the pointer is at least not null.
             unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
         }
 
-        pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
             // SAFETY: as above, and the exclusive borrow keeps all others away.
             unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
         }
 
         /// Cuts the pages off that lie wholly beyond `bytes`.
-        pub(super) fn split_off(&mut self, bytes: usize) -> Self {
+        pub(crate) fn split_off(&mut self, bytes: usize) -> Self {
             let unit = if bytes >= Self::LARGE && self.is_aligned() {
                 Self::LARGE
             } else {
                 Self::page()
             };
-            let keep = bytes.next_multiple_of(unit).min(self.len);
+            self.split_at(bytes.next_multiple_of(unit).min(self.len))
+        }
+
+        /// Cuts the pages off beyond `keep` bytes, which are whole pages and no more than there are.
+        fn split_at(&mut self, keep: usize) -> Self {
+            assert!(keep <= self.len && keep.is_multiple_of(Self::page()));
             let index = self.seams.partition_point(|&s| s < keep);
             let seams = self.seams.split_off(index);
             let rest = Self {
-                // SAFETY: `keep` is within the mapping or its end.
+                // SAFETY: `keep` is within the mapping or its end, as asserted.
                 at: unsafe { self.at.add(keep) },
                 len: self.len - keep,
                 seams: seams
@@ -539,22 +238,31 @@ mod pages {
         }
 
         /// Whether this is made of large pages.
-        pub(super) fn is_large(&self) -> bool {
+        pub(crate) fn is_large(&self) -> bool {
             self.len >= Self::LARGE * 2 && self.len.is_multiple_of(Self::LARGE) && self.is_aligned()
         }
 
         /// The part that is made of large pages; the rest is given back.
-        pub(super) fn large_part(mut self) -> Option<Self> {
+        pub(crate) fn large_part(mut self) -> Option<Self> {
             let skip = self.at.as_ptr().align_offset(Self::LARGE).min(self.len);
             let mut part = self.split_off(skip);
             drop(part.split_off(part.len / Self::LARGE * Self::LARGE));
             part.is_large().then_some(part)
         }
 
-        /// Moves another mapping's pages here, in the place of those at an offset.
-        pub(super) fn adopt(&mut self, offset: usize, mut from: Self) -> Result<()> {
-            if !offset.is_multiple_of(Self::page()) || from.len > self.len - offset {
-                return Err(Error::from(std::io::ErrorKind::InvalidInput));
+        /// Moves another mapping's pages here, in the place of those at an offset. Where the system refuses,
+        /// everything is copied to new pages.
+        ///
+        /// # Errors
+        /// When there is no memory to copy to: then nothing is left here from some place at or after the
+        /// offset on.
+        pub(crate) fn adopt(&mut self, offset: usize, mut from: Self) -> Result<()> {
+            let fits = offset <= self.len && from.len <= self.len - offset;
+            if !fits || !offset.is_multiple_of(Self::page()) {
+                return Err(Error::from(ErrorKind::InvalidInput));
+            }
+            if from.len == 0 {
+                return Ok(());
             }
             let mut at = offset + from.len;
             let end = at;
@@ -564,22 +272,13 @@ mod pages {
             for &start in starts.iter().rev() {
                 let len = from.len - start;
                 at -= len;
-                // SAFETY: the source range is mapped and `from`'s alone, and is taken off it; the
-                // target range is mapped and ours, and exclusively borrowed.
+                // SAFETY: the source range is mapped and `from`'s alone, and is taken off it below; the
+                // target range is ours, exclusively borrowed, and given up below if it could not be moved to.
                 let moved = unsafe {
-                    libc::mremap(
-                        from.at.as_ptr().add(start).cast(),
-                        len,
-                        len,
-                        libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
-                        self.at.as_ptr().add(at).cast::<libc::c_void>(),
-                    )
+                    move_pages(from.at.as_ptr().add(start), len, self.at.as_ptr().add(at))
                 };
-                if moved == libc::MAP_FAILED {
-                    // Rare (too many mappings): copy what is left.
-                    let left = from.len;
-                    self.bytes_mut()[offset..offset + left].copy_from_slice(from.bytes());
-                    break;
+                if !moved {
+                    return self.copy_elsewhere(offset, at..at + len, &from);
                 }
                 from.len = start;
             }
@@ -593,8 +292,33 @@ mod pages {
             Ok(())
         }
 
+        /// Copies everything to new pages, and to an offset what is in `from`, when the system refused to
+        /// move pages to `refused`. Before that it may have unmapped what was there, and another thread may
+        /// have mapped something in its place: so that range is neither touched nor unmapped any more. Where
+        /// it is still mapped it is lost, but was never written to, and so takes addresses only.
+        fn copy_elsewhere(
+            &mut self,
+            offset: usize,
+            refused: Range<usize>,
+            from: &Self,
+        ) -> Result<()> {
+            let len = self.len;
+            let after = self.split_at(refused.end);
+            self.split_at(refused.start).len = 0;
+            let mut copy = Self::new(len)?;
+            let bytes = copy.bytes_mut();
+            bytes[..refused.start].copy_from_slice(self.bytes());
+            bytes[offset..offset + from.len].copy_from_slice(from.bytes());
+            bytes[refused.end..len].copy_from_slice(after.bytes());
+            *self = copy;
+            Ok(())
+        }
+
         /// Maps more pages at the end, elsewhere if need be.
-        pub(super) fn grow(&mut self, bytes: usize) -> Result<()> {
+        ///
+        /// # Errors
+        /// When there is no memory. Where the old pages were moved or copied in part, none are left.
+        pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
             let mut larger = Self::new(bytes)?;
             let none = Self {
                 at: self.at,
@@ -617,6 +341,113 @@ mod pages {
             }
         }
     }
+
+    /// Moves pages to another address; `false` when the system refuses, which it may do before or after it has
+    /// unmapped what is there. The source is then as it was.
+    ///
+    /// # Safety
+    /// Both ranges are whole pages, do not overlap, and are the caller's alone. The source is of one mapping.
+    unsafe fn move_pages(source: *mut u8, len: usize, target: *mut u8) -> bool {
+        #[cfg(test)]
+        if refusals::refuses(target, len) {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        let moved = unsafe {
+            libc::mremap(
+                source.cast(),
+                len,
+                len,
+                libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
+                target.cast::<libc::c_void>(),
+            )
+        };
+        moved != libc::MAP_FAILED
+    }
+
+    /// What a system does that refuses, for tests.
+    #[cfg(test)]
+    pub(crate) mod refusals {
+        use std::cell::Cell;
+        use std::io::{ErrorKind, Result};
+
+        /// What has happened to the target when a move is refused.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Target {
+            Kept,
+            Unmapped,
+            /// Another thread has mapped something there.
+            Taken,
+        }
+
+        /// What another thread would have mapped.
+        pub(crate) const TAKEN: u8 = 0x5a;
+
+        thread_local! {
+            /// How many moves are made before one is refused, and how.
+            pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
+            /// Where something else was mapped.
+            pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };
+            /// How many mappings are made before one is refused.
+            pub(crate) static MEMORY: Cell<Option<usize>> = const { Cell::new(None) };
+        }
+
+        pub(super) fn memory() -> Result<()> {
+            match MEMORY.get() {
+                Some(0) => Err(ErrorKind::OutOfMemory.into()),
+                left => {
+                    MEMORY.set(left.map(|n| n - 1));
+                    Ok(())
+                }
+            }
+        }
+
+        pub(super) fn refuses(target: *mut u8, len: usize) -> bool {
+            let Some((moves, how)) = MOVE.get() else {
+                return false;
+            };
+            if moves > 0 {
+                MOVE.set(Some((moves - 1, how)));
+                return false;
+            }
+            MOVE.set(None);
+            if how == Target::Unmapped {
+                // SAFETY: the range is the caller's of `move_pages`, who gives it up after a refusal.
+                assert_eq!(unsafe { libc::munmap(target.cast(), len) }, 0);
+            }
+            if how == Target::Taken {
+                // SAFETY: as above.
+                let at = unsafe {
+                    libc::mmap(
+                        target.cast(),
+                        len,
+                        libc::PROT_READ | libc::PROT_WRITE,
+                        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+                        -1,
+                        0,
+                    )
+                };
+                assert_eq!(at, target.cast());
+                // SAFETY: mapped just now, and nobody else's.
+                unsafe { target.write_bytes(TAKEN, len) };
+                FOREIGN.set(Some((target, len)));
+            }
+            true
+        }
+
+        /// Whether what was mapped in between is as it was; unmaps it.
+        pub(crate) fn foreign_is_whole() -> bool {
+            let Some((at, len)) = FOREIGN.take() else {
+                return true;
+            };
+            // SAFETY: mapped by `refuses`. Were it unmapped since, the test would end with a signal.
+            let whole = unsafe { std::slice::from_raw_parts(at, len) }
+                .iter()
+                .all(|&b| b == TAKEN);
+            // SAFETY: as above, and nobody uses it.
+            whole && unsafe { libc::munmap(at.cast(), len) } == 0
+        }
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -629,117 +460,125 @@ mod pages {
     /// Anonymous memory, mapped. Where pages cannot be moved it is never cut apart, and nothing
     /// is kept.
     #[derive(Debug)]
-    pub(super) struct Pages(Option<MmapMut>);
+    pub(crate) struct Pages(Option<MmapMut>);
 
     impl Pages {
-        pub(super) const LARGE: usize = usize::MAX;
+        pub(crate) const LARGE: usize = usize::MAX;
 
-        pub(super) fn new(bytes: usize) -> Result<Self> {
+        pub(crate) fn new(bytes: usize) -> Result<Self> {
             MmapMut::map_anon(bytes.max(1)).map(|map| Self(Some(map)))
         }
 
         /// Nothing is prepared where nothing is kept.
-        pub(super) fn touched(self, _: &AtomicBool) -> Self {
+        pub(crate) fn touched(self, _: &AtomicBool) -> Self {
             self
         }
 
-        pub(super) fn len(&self) -> usize {
+        pub(crate) fn len(&self) -> usize {
             self.bytes().len()
         }
 
-        pub(super) fn bytes(&self) -> &[u8] {
+        pub(crate) fn bytes(&self) -> &[u8] {
             self.0.as_deref().unwrap_or_default()
         }
 
-        pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
             self.0.as_deref_mut().unwrap_or_default()
         }
 
-        pub(super) fn split_off(&mut self, _: usize) -> Self {
+        pub(crate) fn split_off(&mut self, _: usize) -> Self {
             Self(None)
         }
 
-        pub(super) fn is_large(&self) -> bool {
+        pub(crate) fn is_large(&self) -> bool {
             false
         }
 
-        pub(super) fn large_part(self) -> Option<Self> {
+        pub(crate) fn large_part(self) -> Option<Self> {
             None
         }
 
-        pub(super) fn adopt(&mut self, _: usize, _: Self) -> Result<()> {
+        pub(crate) fn adopt(&mut self, _: usize, _: Self) -> Result<()> {
             Err(Error::from(ErrorKind::Unsupported))
         }
 
-        pub(super) fn grow(&mut self, _: usize) -> Result<()> {
+        pub(crate) fn grow(&mut self, _: usize) -> Result<()> {
             Err(Error::from(ErrorKind::Unsupported))
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::*;
+    use super::Pages;
+    use super::refusals::{self, Target};
 
-    fn grows_and_keeps(store: &Store) {
-        let mut a = store.zeroed::<u32>(0).unwrap();
-        for i in 0..300_000_u32 {
-            if i % 1000 == 0 {
-                a.extend(&(i..i + 1000).collect::<Vec<_>>()).unwrap();
+    const PAGE: usize = 64 << 10;
+
+    fn filled(pages: usize, value: u8) -> Pages {
+        let mut filled = Pages::new(pages * PAGE).unwrap();
+        filled.bytes_mut().fill(value);
+        filled
+    }
+
+    fn values(pages: &Pages) -> Vec<u8> {
+        let each = pages.bytes().chunks(PAGE);
+        each.map(|page| {
+            assert!(page.iter().all(|b| b == &page[0]));
+            page[0]
+        })
+        .collect()
+    }
+
+    /// Pages of two other mappings, one after the other.
+    fn of_two_stretches() -> Pages {
+        let mut pages = filled(3, 0);
+        pages.adopt(0, filled(2, 1)).unwrap();
+        pages.adopt(2 * PAGE, filled(1, 2)).unwrap();
+        pages
+    }
+
+    #[test]
+    fn pages_that_cannot_be_moved_are_copied() {
+        for how in [Target::Kept, Target::Unmapped, Target::Taken] {
+            for moves in 0..2 {
+                let mut pages = filled(6, 9);
+                let from = of_two_stretches();
+                refusals::MOVE.set(Some((moves, how)));
+                pages.adopt(2 * PAGE, from).unwrap();
+                assert_eq!(refusals::MOVE.get(), None, "{how:?}: no move was refused");
+                assert_eq!(values(&pages), [9, 9, 1, 1, 2, 9], "{how:?}, {moves} moves");
+                pages.bytes_mut().fill(3);
+                drop(pages);
+                assert!(refusals::foreign_is_whole(), "{how:?}, {moves} moves");
             }
         }
-        assert_eq!(a.len(), 300_000);
-        assert!(a.iter().enumerate().all(|(i, &v)| i as u32 == v));
-        a.resize(10).unwrap();
-        a.resize(20).unwrap();
-        assert_eq!(&a[8..12], &[8, 9, 0, 0]);
-        a.shrink_to_fit().unwrap();
-        assert_eq!(a[9], 9);
     }
 
     #[test]
-    fn anonymous_arrays_grow_in_place() {
-        grows_and_keeps(&Store::new(None));
-    }
-
-    #[test]
-    fn arrays_past_the_limit_live_in_files() {
-        let store = Store::new(Some(100_000));
-        grows_and_keeps(&store);
-        assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn dropped_memory_serves_the_next_arrays_cleared() {
-        let store = Store::new(None);
-        let lens = [3_000_000_usize, 1_200_000, 5_000_000, 2_500_001, 100_000];
-        let mut held = Vec::new();
-        for (round, &len) in lens.iter().cycle().take(20).enumerate() {
-            let mut array = store.zeroed::<u32>(len).unwrap();
-            assert!(array.iter().all(|&v| v == 0), "round {round}");
-            array.fill(round as u32 + 1);
-            array.cut(len - len / 3).unwrap();
-            held.push((round as u32 + 1, array));
-            if round % 3 == 2 {
-                held.remove(0);
-            }
-            let grown = &mut held[0].1;
-            let more = grown.len() + 700_000;
-            grown.resize(more).unwrap();
-            assert!(grown[more - 700_000..].iter().all(|&v| v == 0));
-            let value = grown[0];
-            grown[more - 700_000..].fill(value);
-            for (value, array) in &held {
-                assert!(array.iter().all(|v| v == value), "round {round}");
-            }
+    fn pages_without_memory_to_copy_to_end_where_they_are_certain() {
+        for how in [Target::Kept, Target::Unmapped, Target::Taken] {
+            let mut pages = filled(6, 9);
+            let from = of_two_stretches();
+            refusals::MOVE.set(Some((0, how)));
+            refusals::MEMORY.set(Some(0));
+            assert!(pages.adopt(2 * PAGE, from).is_err());
+            refusals::MEMORY.set(None);
+            // The second stretch would have been first.
+            assert_eq!(values(&pages), [9, 9, 9, 9], "{how:?}");
+            drop(pages);
+            assert!(refusals::foreign_is_whole(), "{how:?}");
         }
-        drop(held);
-        assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
-        store.stop_keeping();
     }
 
     #[test]
-    fn empty_arrays_are_allowed() {
-        assert!(Store::new(None).zeroed::<u64>(0).unwrap().is_empty());
+    fn pages_grow_where_none_can_be_moved() {
+        for how in [Target::Kept, Target::Unmapped, Target::Taken] {
+            let mut pages = of_two_stretches();
+            refusals::MOVE.set(Some((1, how)));
+            pages.grow(5 * PAGE).unwrap();
+            assert_eq!(values(&pages), [1, 1, 2, 0, 0], "{how:?}");
+            assert!(refusals::foreign_is_whole(), "{how:?}");
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array, Store};
+use crate::bytes::array::{Array, Store};
+use crate::bytes::mem;
 use crate::error::Result;
 use crate::graph::address::Split;
 use crate::graph::heap_graph::HeapGraph;

@@ -16,7 +16,8 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use super::annotated::{AnnotatedGraph, CHUNK, Cells, MappedBits, each_bit};
-use crate::bytes::mem::{self, Store};
+use crate::bytes::array::Store;
+use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
 

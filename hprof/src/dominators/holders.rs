@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array};
+use crate::bytes::array::Array;
+use crate::bytes::mem;
 use crate::dominators::tree::Node;
 use crate::error::Result;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array, Store};
+use crate::bytes::array::{Array, Store};
+use crate::bytes::mem;
 use crate::dominators::annotated::{AnnotatedGraph, each_bit};
 use crate::dominators::core::Core;
 use crate::dominators::search::{self, SpanningTree};

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array, Store};
+use crate::bytes::array::{Array, Store};
+use crate::bytes::mem;
 use crate::dominators::annotated::{AnnotatedGraph, CHUNK, Cells, PrefetchQueue, each_bit};
 use crate::dominators::core::{Core, LONG_ROW};
 use crate::dominators::lengauer_tarjan::Dominators;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array, Column, Store};
+use crate::bytes::array::{Array, Column, Store};
+use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
 

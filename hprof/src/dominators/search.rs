@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::bytes::mem::{Array, Store};
+use crate::bytes::array::{Array, Store};
 use crate::dominators::annotated::{AnnotatedGraph, PrefetchQueue};
 use crate::dominators::core::Core;
 use crate::error::Result;

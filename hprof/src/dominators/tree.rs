@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array, Column, Store};
+use crate::bytes::array::{Array, Column, Store};
+use crate::bytes::mem;
 use crate::dominators::annotated::AnnotatedGraph;
 use crate::dominators::core::{Core, Sampling};
 use crate::dominators::lengauer_tarjan;

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array, Column, Store};
+use crate::bytes::array::{Array, Column, Store};
+use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
 

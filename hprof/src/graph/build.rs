@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{self, Array, Store};
+use crate::bytes::array::{Array, Store};
+use crate::bytes::mem;
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
 use crate::graph::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::Array;
+use crate::bytes::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::address::{AddressMap, Split};
 use crate::ids::{NONE, ObjectIndex};
@@ -126,7 +126,7 @@ pub(crate) fn insert(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::mem::Store;
+    use crate::bytes::array::Store;
 
     #[test]
     fn inserted_references_end_their_rows() {

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use crate::bytes::mem::{Array, Store};
+use crate::bytes::array::{Array, Store};
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
 use crate::graph::address::{AddressMap, MarkWriter, Pending, Range, Split};

@@ -11,7 +11,8 @@ use memmap2::Mmap;
 use rayon::prelude::*;
 
 use super::fault::IndexFault;
-use crate::bytes::mem::{self, Column, Store};
+use crate::bytes::array::{Column, Store};
+use crate::bytes::mem;
 use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 

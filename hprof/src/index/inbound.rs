@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::bytes::mem::Column;
+use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 use crate::index::format::Lazy;
 

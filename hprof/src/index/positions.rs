@@ -3,7 +3,7 @@
 //! An object is then found by walking some twenty records instead of a piece of the file. Positions are
 //! only in an index, and made when it is written: the analysis does without.
 
-use crate::bytes::mem::Column;
+use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 
 /// Objects from one known position to the next.

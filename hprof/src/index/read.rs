@@ -11,7 +11,7 @@ use super::encode::Decoder;
 use super::fault::IndexFault;
 use super::format::{Section, Sections};
 use crate::answers::histogram::Histogram;
-use crate::bytes::mem::{Column, Store};
+use crate::bytes::array::{Column, Store};
 use crate::bytes::source::Source;
 use crate::dominators::ranges::Sums;
 use crate::dominators::tree::DominatorTree;

@@ -1,7 +1,8 @@
 //! Shortest paths by a breadth-first search through the whole heap graph.
 
 use crate::answers::paths::forest::{PathForest, Searched, Statics};
-use crate::bytes::mem::{self, Array};
+use crate::bytes::array::Array;
+use crate::bytes::mem;
 use crate::error::Result;
 use crate::graph::bits::Bits;
 use crate::graph::heap_graph::HeapGraph;

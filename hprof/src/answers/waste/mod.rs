@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::bytes::mem::Array;
+use crate::bytes::array::Array;
 use crate::dominators::holders::{Hold, Holders};
 use crate::error::Result;
 use crate::graph::bits::Bits;

@@ -8,7 +8,7 @@ use rustc_hash::FxHasher;
 use super::LEAST_ROOM;
 use super::forms::{self, ArrayUse, Form};
 use crate::answers::objects::object::{Body, Numbering};
-use crate::bytes::mem::Array;
+use crate::bytes::array::Array;
 use crate::error::Result;
 use crate::graph::bits::Bits;
 use crate::ids::{NONE, ObjectId, ObjectIndex};

@@ -1,0 +1,453 @@
+//! The analysis' flat arrays, and the memory that they share.
+
+use std::io;
+use std::ops::{Deref, DerefMut, Range};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::Pod;
+use memmap2::{Mmap, MmapMut};
+use rayon::prelude::*;
+
+use crate::bytes::mem::{self, Pages};
+use crate::error::{Error, Result};
+
+/// Where the analysis' arrays live: anonymous memory up to a limit, unlinked temporary files
+/// beyond it.
+///
+/// Memory that an array no longer needs is kept for the next one: taking a page from the system
+/// for the first time costs several times what clearing it costs. Kept memory is always used up
+/// before new memory is taken, so it never raises the peak.
+#[derive(Clone, Debug)]
+pub(crate) struct Store(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limit: u64,
+    used: AtomicU64,
+    /// `None` when the analysis is over and nothing is kept any more.
+    kept: Mutex<Option<Vec<Pages>>>,
+    dir: PathBuf,
+}
+
+impl Store {
+    pub(crate) fn new(limit: Option<u64>) -> Self {
+        Self(Arc::new(Shared {
+            limit: limit.unwrap_or(u64::MAX),
+            used: AtomicU64::new(0),
+            kept: Mutex::new(Some(Vec::new())),
+            dir: std::env::temp_dir(),
+        }))
+    }
+
+    /// An array of zeroes. Fresh pages are taken from the system only when first written.
+    pub(crate) fn zeroed<T: Pod>(&self, len: usize) -> Result<Array<T>> {
+        let bytes = byte_len::<T>(len)?;
+        Ok(Array {
+            memory: self.take(bytes)?,
+            len,
+            store: self.clone(),
+            charged: bytes as u64,
+            _of: std::marker::PhantomData,
+        })
+    }
+
+    /// Does `work`, which keeps one core busy, and meanwhile takes up to `bytes` of memory from the
+    /// system for the arrays that come next: a page's first touch takes longer than its use.
+    pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
+        let used = self.0.used.load(Ordering::Relaxed);
+        if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
+            return work();
+        }
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Without memory to prepare the arrays will say so themselves.
+                if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
+                    self.keep(pages.touched(&done));
+                }
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    /// From now on keeps what is dropped, for another analysis.
+    pub(crate) fn keep_again(&self) {
+        self.kept().get_or_insert_default();
+    }
+
+    /// Gives kept memory back to the system, and from now on what is dropped, too.
+    pub(crate) fn stop_keeping(&self) {
+        *self.kept() = None;
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Vec<Pages>>> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, pages: Pages) {
+        if let Some(pages) = pages.large_part()
+            && let Some(kept) = &mut *self.kept()
+        {
+            kept.push(pages);
+        }
+    }
+
+    /// Memory of zeroes.
+    fn take(&self, bytes: usize) -> Result<Memory> {
+        let before = self.0.used.fetch_add(bytes as u64, Ordering::Relaxed);
+        let spill = before.saturating_add(bytes as u64) > self.0.limit;
+        let taken = if spill {
+            mem::scratch(&self.0.dir, bytes).map(Memory::File)
+        } else {
+            Pages::new(bytes).and_then(|mut pages| {
+                self.fill_from_kept(&mut pages, 0)?;
+                Ok(Memory::Pages(pages))
+            })
+        };
+        taken.map_err(|source| {
+            self.0.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+            Error::Memory {
+                bytes: bytes as u64,
+                source,
+            }
+        })
+    }
+
+    /// Puts kept pages, cleared, in the place of those from an offset on, which are fresh.
+    ///
+    /// # Errors
+    /// When pages could not be moved and there is no memory to copy them to. What is before the offset stays.
+    fn fill_from_kept(&self, pages: &mut Pages, from: usize) -> io::Result<()> {
+        let mut filled = from;
+        let mut result = Ok(());
+        while pages.is_large() && filled < pages.len() {
+            let Some(mut piece) = self.kept().as_mut().and_then(Vec::pop) else {
+                break;
+            };
+            let left = pages.len() - filled;
+            if piece.len() > left {
+                let rest = piece.split_off(left);
+                self.keep(rest);
+            }
+            let moved = piece.len();
+            result = pages.adopt(filled, piece);
+            if result.is_err() {
+                break;
+            }
+            filled += moved;
+        }
+        pages.bytes_mut()[from..filled]
+            .par_chunks_mut(1 << 20)
+            .for_each(|part| part.fill(0));
+        result
+    }
+}
+
+fn byte_len<T>(len: usize) -> Result<usize> {
+    len.checked_mul(size_of::<T>())
+        .filter(|&b| b <= isize::MAX as usize / 2)
+        .ok_or(Error::Limit {
+            what: "array elements",
+            count: len as u64,
+            limit: isize::MAX as u64 / 2,
+        })
+}
+
+/// What an array's elements are in.
+#[derive(Debug)]
+enum Memory {
+    Pages(Pages),
+    File(MmapMut),
+    /// Part of a file that is only read, of a [`Column`].
+    Part(Arc<Mmap>, Range<usize>),
+}
+
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Pages(pages) => pages.bytes(),
+            Self::File(map) => map,
+            Self::Part(map, range) => &map[range.start..range.end],
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Pages(pages) => pages.bytes_mut(),
+            Self::File(map) => map,
+            // A column is never written to.
+            Self::Part(..) => &mut [],
+        }
+    }
+}
+
+/// A flat array in mapped memory. It grows without a copy where the system can move pages.
+#[derive(Debug)]
+pub(crate) struct Array<T: Pod> {
+    memory: Memory,
+    len: usize,
+    store: Store,
+    charged: u64,
+    _of: std::marker::PhantomData<T>,
+}
+
+impl<T: Pod> Array<T> {
+    /// Changes the length; new elements are zero.
+    pub(crate) fn resize(&mut self, len: usize) -> Result<()> {
+        let bytes = byte_len::<T>(len)?;
+        let capacity = self.memory.bytes().len();
+        if bytes > capacity {
+            // Half as much again: reserved addresses, not memory, until it is written.
+            self.grow(bytes.max(capacity + capacity / 2).max(1 << 16))?;
+        } else if len < self.len {
+            let old = self.len * size_of::<T>();
+            self.memory.bytes_mut()[bytes..old].fill(0);
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Gives the memory beyond the length back.
+    pub(crate) fn shrink_to_fit(&mut self) -> Result<()> {
+        self.cut(self.len)
+    }
+
+    /// Cuts the array and gives the memory back, without clearing it first.
+    pub(crate) fn cut(&mut self, len: usize) -> Result<()> {
+        let old = byte_len::<T>(self.len)?;
+        self.len = self.len.min(len);
+        let bytes = byte_len::<T>(self.len)?;
+        match &mut self.memory {
+            Memory::Pages(pages) => {
+                // What lies beyond the old length was never written, so it is no memory to keep.
+                drop(pages.split_off(old));
+                let rest = pages.split_off(bytes);
+                // What shares the last page with the elements may become elements again.
+                let shared = old.min(pages.len());
+                pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
+                self.recharge(bytes as u64);
+                self.store.keep(rest);
+                Ok(())
+            }
+            Memory::File(_) | Memory::Part(..) => self.copy_to(bytes),
+        }
+    }
+
+    /// Appends the elements of `more`.
+    pub(crate) fn extend(&mut self, more: &[T]) -> Result<()> {
+        let at = self.len;
+        self.resize(at + more.len())?;
+        self[at..].copy_from_slice(more);
+        Ok(())
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<()> {
+        let used = self.store.0.used.load(Ordering::Relaxed) - self.charged;
+        let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
+        if fits && let Memory::Pages(pages) = &mut self.memory {
+            let old = pages.len();
+            // Only what large pages hold is kept, so nothing is where the old pages end within one.
+            let filled = pages.grow(bytes).and_then(|()| {
+                if old.is_multiple_of(Pages::LARGE) {
+                    self.store.fill_from_kept(pages, old)
+                } else {
+                    Ok(())
+                }
+            });
+            match filled {
+                Ok(()) => {
+                    self.recharge(bytes as u64);
+                    return Ok(());
+                }
+                Err(source) if pages.len() < old => {
+                    // The elements are lost.
+                    self.len = 0;
+                    return Err(Error::Memory {
+                        bytes: bytes as u64,
+                        source,
+                    });
+                }
+                Err(_) => {}
+            }
+        }
+        self.copy_to(bytes)
+    }
+
+    fn copy_to(&mut self, bytes: usize) -> Result<()> {
+        let mut memory = self.store.take(bytes)?;
+        let keep = (self.len * size_of::<T>()).min(bytes);
+        memory.bytes_mut()[..keep].copy_from_slice(&self.memory.bytes()[..keep]);
+        self.memory = memory;
+        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
+        self.charged = bytes as u64;
+        Ok(())
+    }
+
+    fn recharge(&mut self, bytes: u64) {
+        self.store.0.used.fetch_add(bytes, Ordering::Relaxed);
+        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
+        self.charged = bytes;
+    }
+}
+
+impl<T: Pod> Drop for Array<T> {
+    fn drop(&mut self) {
+        self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
+        let written = self.len * size_of::<T>();
+        if let Memory::Pages(pages) = &mut self.memory {
+            drop(pages.split_off(written));
+            let all = pages.split_off(0);
+            self.store.keep(all);
+        }
+    }
+}
+
+impl<T: Pod> Deref for Array<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.memory.bytes()[..self.len * size_of::<T>()])
+    }
+}
+
+impl<T: Pod> DerefMut for Array<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        let bytes = self.len * size_of::<T>();
+        bytemuck::cast_slice_mut(&mut self.memory.bytes_mut()[..bytes])
+    }
+}
+
+/// An array that is finished: read, and no longer changed. Its elements may be part of a mapped file.
+#[derive(Debug)]
+pub(crate) struct Column<T: Pod>(Array<T>);
+
+impl<T: Pod> Column<T> {
+    /// Elements that are part of a mapped file; `None` when the range is not within it, or not of whole
+    /// and aligned elements.
+    pub(crate) fn part(map: &Arc<Mmap>, range: Range<usize>, store: &Store) -> Option<Self> {
+        let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
+        Some(Self(Array {
+            len: elements.len(),
+            memory: Memory::Part(map.clone(), range),
+            store: store.clone(),
+            charged: 0,
+            _of: std::marker::PhantomData,
+        }))
+    }
+}
+
+impl<T: Pod> From<Array<T>> for Column<T> {
+    fn from(array: Array<T>) -> Self {
+        Self(array)
+    }
+}
+
+impl<T: Pod> Deref for Column<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grows_and_keeps(store: &Store) {
+        let mut a = store.zeroed::<u32>(0).unwrap();
+        for i in 0..300_000_u32 {
+            if i % 1000 == 0 {
+                a.extend(&(i..i + 1000).collect::<Vec<_>>()).unwrap();
+            }
+        }
+        assert_eq!(a.len(), 300_000);
+        assert!(a.iter().enumerate().all(|(i, &v)| i as u32 == v));
+        a.resize(10).unwrap();
+        a.resize(20).unwrap();
+        assert_eq!(&a[8..12], &[8, 9, 0, 0]);
+        a.shrink_to_fit().unwrap();
+        assert_eq!(a[9], 9);
+    }
+
+    #[test]
+    fn anonymous_arrays_grow_in_place() {
+        grows_and_keeps(&Store::new(None));
+    }
+
+    #[test]
+    fn arrays_past_the_limit_live_in_files() {
+        let store = Store::new(Some(100_000));
+        grows_and_keeps(&store);
+        assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn dropped_memory_serves_the_next_arrays_cleared() {
+        let store = Store::new(None);
+        let lens = [3_000_000_usize, 1_200_000, 5_000_000, 2_500_001, 100_000];
+        let mut held = Vec::new();
+        for (round, &len) in lens.iter().cycle().take(20).enumerate() {
+            let mut array = store.zeroed::<u32>(len).unwrap();
+            assert!(array.iter().all(|&v| v == 0), "round {round}");
+            array.fill(round as u32 + 1);
+            array.cut(len - len / 3).unwrap();
+            held.push((round as u32 + 1, array));
+            if round % 3 == 2 {
+                held.remove(0);
+            }
+            let grown = &mut held[0].1;
+            let more = grown.len() + 700_000;
+            grown.resize(more).unwrap();
+            assert!(grown[more - 700_000..].iter().all(|&v| v == 0));
+            let value = grown[0];
+            grown[more - 700_000..].fill(value);
+            for (value, array) in &held {
+                assert!(array.iter().all(|v| v == value), "round {round}");
+            }
+        }
+        drop(held);
+        assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
+        store.stop_keeping();
+    }
+
+    /// An array keeps its elements when its pages cannot be moved, and is empty when they are lost.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn arrays_grow_where_pages_cannot_be_moved() {
+        use crate::bytes::mem::refusals::{self, Target};
+        for how in [Target::Kept, Target::Unmapped, Target::Taken] {
+            for len in [30_000_u32, 3_000_000] {
+                let store = Store::new(None);
+                let mut array = store.zeroed::<u32>(0).unwrap();
+                array.extend(&(0..len).collect::<Vec<_>>()).unwrap();
+                let capacity = array.memory.bytes().len();
+                refusals::MOVE.set(Some((0, how)));
+                array.resize(capacity).unwrap();
+                assert_eq!(refusals::MOVE.get(), None, "no move was refused");
+                let (old, new) = array.split_at(len as usize);
+                assert!((0..len).eq(old.iter().copied()), "{how:?}");
+                assert!(new.iter().all(|&v| v == 0), "{how:?}");
+                assert!(refusals::foreign_is_whole(), "{how:?}");
+                let capacity = array.memory.bytes().len();
+                refusals::MOVE.set(Some((0, how)));
+                refusals::MEMORY.set(Some(1));
+                assert!(array.resize(capacity).is_err());
+                refusals::MEMORY.set(None);
+                assert!(array.is_empty(), "{how:?}");
+                array.extend(&[7]).unwrap();
+                assert_eq!(array[..], [7]);
+                drop(array);
+                assert_eq!(store.0.used.load(Ordering::Relaxed), 0);
+                assert!(refusals::foreign_is_whole(), "{how:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn empty_arrays_are_allowed() {
+        assert!(Store::new(None).zeroed::<u64>(0).unwrap().is_empty());
+    }
+}
