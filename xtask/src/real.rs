@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Only this JDK's major version
     #[arg(long)]
     jdk: Option<u32>,
-    /// Write the reports to this Markdown file instead of the terminal
+    /// Write a table of what the reports say to this Markdown file, instead of the reports to the terminal
     #[arg(short, long)]
     output: Option<PathBuf>,
 }
@@ -110,24 +110,31 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     let jdks = java::jdks(options.jdk.as_slice())?;
     let built = run::Products::build()?;
     let products = (built.heapdiff(), built.agent());
-    let mut page = String::from(
-        "# Published programs that leak\n\n\
-         Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent \
-         (interval 16 KiB); dumps are taken after each of three equal phases of work.\n",
-    );
+    let mut page = String::from(HEAD);
+    let mut lessons = String::new();
     let mut wrong = Vec::new();
     for program in chosen {
         let libraries = libraries(program)?;
-        write!(page, "\n## {}\n\n{}\n", program.name, program.about)?;
+        writeln!(
+            lessons,
+            "- **{}**: {} {}",
+            program.name, program.about, program.verdict
+        )?;
         for jdk in &jdks {
-            let (text, fault) = one(program, jdk, &libraries, &products)?;
-            write!(page, "\nOn JDK {}:\n\n```text\n{text}```\n", jdk.major())?;
+            let Answer { text, row, fault } = one(program, jdk, &libraries, &products)?;
+            page.push_str(&row);
+            if options.output.is_none() {
+                println!("{} on JDK {}:\n\n{text}", program.name, jdk.major());
+            }
             if let Some(fault) = fault {
                 wrong.push(format!("{} on JDK {}: {fault}", program.name, jdk.major()));
             }
         }
-        write!(page, "\n{}\n", program.verdict)?;
     }
+    write!(
+        page,
+        "\n## What leaks, and what the report tells\n\n{lessons}"
+    )?;
     match &options.output {
         Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string())?,
         None => println!("{page}"),
@@ -135,6 +142,17 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
+
+const HEAD: &str = "# Published programs that leak
+
+Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent (interval 16 KiB); dumps
+are taken after each of three equal phases of work. Each row is about the right suspect in the report of three dumps: its rank there, its figures in
+each dump, how much of its growth the samples explain, and the program's frame in the stack that allocated most of it.
+`cargo xtask real tomcat --jdk 17` prints a report whole.
+
+| program | JDK | rank | verdict | holder | class | objects | retained, MiB | samples explain, MiB | allocated in |
+|---|---|---|---|---|---|---|---|---|---|
+";
 
 fn folder(program: &Program) -> PathBuf {
     run::root().join("testdata/real").join(program.name)
@@ -156,13 +174,23 @@ fn libraries(program: &Program) -> Result<PathBuf> {
     Ok(libraries)
 }
 
-/// The report's first lines, and what is wrong with it.
+/// What a report says.
+struct Answer {
+    /// Its first lines.
+    text: String,
+    /// Of the table.
+    row: String,
+    /// What is wrong with it.
+    fault: Option<String>,
+}
+
+/// Runs a program, and reports on its dumps.
 fn one(
     program: &Program,
     jdk: &Jdk,
     libraries: &Path,
     (heapdiff, agent): &(PathBuf, PathBuf),
-) -> Result<(String, Option<String>)> {
+) -> Result<Answer> {
     let scratch = run::target_dir().join("real").join("dumps");
     std::fs::create_dir_all(&scratch)?;
     let mut target = Launch::source(jdk, folder(program).join(program.source))
@@ -185,12 +213,12 @@ fn one(
         dumps.push(dump);
     }
     drop(target);
-    let report = |format: &str| -> Result<String> {
+    let report = |format: &str, top: &str| -> Result<String> {
         let mut heapdiff = Command::new(heapdiff);
         heapdiff
             .current_dir(&scratch)
             .args(dumps.iter().filter_map(|d| d.file_name()))
-            .args(["--top", "1", "--no-index", "--format", format]);
+            .args(["--top", top, "--no-index", "--format", format]);
         let done = heapdiff.output().context("cannot start heapdiff")?;
         ensure!(
             done.status.success(),
@@ -199,13 +227,68 @@ fn one(
         );
         Ok(String::from_utf8(done.stdout)?)
     };
-    let text = report("text")?;
-    let json: Value = serde_json::from_str(&report("json")?)?;
+    let text = report("text", "1")?;
+    let json: Value = serde_json::from_str(&report("json", "10")?)?;
     let fault = fault(program, &json["suspects"][0]);
+    let row = row(program, jdk, &json["suspects"]);
     for dump in dumps {
         std::fs::remove_file(dump)?;
     }
-    Ok((text, fault))
+    Ok(Answer { text, row, fault })
+}
+
+/// The table's row on the suspect whose holder is right.
+fn row(program: &Program, jdk: &Jdk, suspects: &Value) -> String {
+    let mut listed = suspects.as_array().into_iter().flatten();
+    let found = listed.find(|suspect| {
+        let holder = suspect["holder"].as_str();
+        holder.is_some_and(|holder| program.holders.contains(&holder))
+    });
+    let (name, jdk) = (program.name, jdk.major());
+    let Some(suspect) = found else {
+        return format!("| {name} | {jdk} | none of ten | | | | | | | |\n");
+    };
+    let text = |key: &str| suspect[key].as_str().unwrap_or_default();
+    let series = |key: &str, shown: &dyn Fn(u64) -> String| {
+        let figures = suspect[key].as_array().into_iter().flatten();
+        let shown: Vec<String> = figures.filter_map(Value::as_u64).map(shown).collect();
+        shown.join(", ")
+    };
+    let covered = |key: &str| mebibytes(suspect["coverage"][key].as_u64().unwrap_or(0));
+    format!(
+        "| {name} | {jdk} | {} | {} | `{}` | `{}` | {} | {} | {} of {} | `{}` |\n",
+        suspect["rank"],
+        text("verdict"),
+        text("holder"),
+        text("class"),
+        series("objects", &|n| n.to_string()),
+        series("retained_bytes", &mebibytes),
+        covered("sampled_bytes"),
+        covered("growth_bytes"),
+        own_frame(program, suspect).map_or("", without_package),
+    )
+}
+
+/// With one decimal.
+fn mebibytes(bytes: u64) -> String {
+    let tenths = (bytes * 10 + (1 << 19)) >> 20;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// `com.acme.Foo.bar(Foo.java:3)` as `Foo.bar(Foo.java:3)`.
+fn without_package(frame: &str) -> &str {
+    let name = frame.split('(').next().unwrap_or(frame);
+    let class = name.rfind('.').unwrap_or(0);
+    name[..class]
+        .rfind('.')
+        .map_or(frame, |dot| &frame[dot + 1..])
+}
+
+/// The innermost frame of the program's own in the stack that allocated most.
+fn own_frame<'a>(program: &Program, suspect: &'a Value) -> Option<&'a str> {
+    let frames = suspect["stacks"][0]["frames"].as_array();
+    let mut frames = frames.into_iter().flatten().filter_map(Value::as_str);
+    frames.find(|frame| frame.starts_with(program.allocator))
 }
 
 fn fault(program: &Program, suspect: &Value) -> Option<String> {
@@ -218,14 +301,30 @@ fn fault(program: &Program, suspect: &Value) -> Option<String> {
     if suspect["verdict"] != "leak" {
         return Some(format!("the verdict is {}", suspect["verdict"]));
     }
-    let frames = suspect["stacks"][0]["frames"].as_array();
-    let through = frames.into_iter().flatten().filter_map(Value::as_str);
-    let mut through = through.filter(|f| f.starts_with(program.allocator));
-    if through.next().is_none() {
+    if own_frame(program, suspect).is_none() {
         return Some(format!("no frame of {}", program.allocator));
     }
     // Coverage: what the samples explain should be what grew, by and large.
     let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
     let permille = figure("sampled_bytes") * 1000 / figure("growth_bytes").max(1);
     (!(700..1300).contains(&permille)).then(|| format!("the samples explain {permille}/1000"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_and_frames_are_short() {
+        assert_eq!(mebibytes(10 << 20), "10.0");
+        assert_eq!(mebibytes(7_550_000), "7.2");
+        assert_eq!(
+            without_package("com.acme.Foo.bar(Foo.java:3)"),
+            "Foo.bar(Foo.java:3)"
+        );
+        assert_eq!(
+            without_package("Foo.bar(Foo.java:3)"),
+            "Foo.bar(Foo.java:3)"
+        );
+    }
 }

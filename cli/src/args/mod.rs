@@ -56,7 +56,7 @@ runtime are folded; -v shows them all.
 Of a flight recording: live objects where it has them (profiler.LiveObject; of jdk.OldObjectSample
 the objects that the JVM followed, which stand for nothing else), otherwise what was allocated.";
 
-/// Diffs JVM heap dumps and names what holds the growth; answers questions about one dump; takes them
+/// Two heap dumps in, the leaking call path out
 #[derive(Debug, Parser)]
 #[command(
     version,

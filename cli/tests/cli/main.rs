@@ -1,8 +1,10 @@
 //! The program as a user meets it.
 
 mod commands;
+mod documents;
 mod formats;
 mod index;
+mod links;
 mod output;
 mod schema;
 mod support;

@@ -1,0 +1,189 @@
+//! The documents name what the program has: commands, options, messages.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::root;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect(path)
+}
+
+/// A first page is read by people in a hurry.
+#[test]
+fn the_first_page_is_short() {
+    let length = read("README.md").len();
+    assert!(length <= 10 * 1024, "README.md has {length} bytes");
+}
+
+/// In one place, so that they agree.
+#[test]
+fn the_slogan_is_the_same_everywhere() {
+    const SLOGAN: &str = "wo heap dumps in, the leaking call path out";
+    assert!(read("README.md").contains(SLOGAN));
+    assert!(read("cli/Cargo.toml").contains(SLOGAN));
+    assert!(help(&["--help"]).contains(SLOGAN));
+}
+
+#[test]
+fn every_option_of_the_agent_is_documented() {
+    let page = read("docs/agent.md");
+    for (key, _) in heapdiff_sites::attach::KEYS {
+        let row = format!("| `{key}` |");
+        assert!(page.contains(&row), "docs/agent.md has no row for {key}");
+    }
+}
+
+#[test]
+fn every_command_and_option_is_documented() {
+    let page = read("docs/commands.md");
+    let pages = page.clone() + &read("docs/agent.md");
+    let headings: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("## "))
+        .collect();
+    let mut missing = BTreeSet::new();
+    let mut options = BTreeSet::new();
+    let mut note_options = |text: &str| {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        options.extend(
+            words
+                .filter(|w| w.len() > 4 && w.starts_with("--") && !w.ends_with('-'))
+                .map(str::to_owned),
+        );
+    };
+    let top = help(&["--help"]);
+    note_options(&top);
+    let commands = listed(&top);
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in &commands {
+        let is_word = |heading: &&str| heading.split_whitespace().any(|w| w == command);
+        if !headings.iter().any(|heading| is_word(heading)) {
+            missing.insert(format!("the command {command}"));
+        }
+        let text = help(&["help", command]);
+        note_options(&text);
+        for below in listed(&text) {
+            let both = format!("{command} {below}");
+            if !page.contains(&both) {
+                missing.insert(format!("the command {both}"));
+            }
+            note_options(&help(&["help", command, &below]));
+        }
+    }
+    for option in options {
+        let is_named = pages.match_indices(&option).any(|(at, _)| {
+            let next = pages[at + option.len()..].chars().next();
+            next.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
+        });
+        if !is_named {
+            missing.insert(option);
+        }
+    }
+    assert!(missing.is_empty(), "docs/commands.md lacks {missing:#?}");
+}
+
+/// The commands that a help text lists, without `help` itself.
+fn listed(help: &str) -> Vec<String> {
+    let mut lines = help.lines().skip_while(|line| *line != "Commands:");
+    lines.next();
+    lines
+        .take_while(|line| line.starts_with(' '))
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|word| *word != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn help(args: &[&str]) -> String {
+    let done = Command::new(env!("CARGO_BIN_EXE_heapdiff"))
+        .args(args)
+        .output()
+        .expect("a run");
+    assert!(done.status.success(), "{args:?}");
+    String::from_utf8(done.stdout).expect("text")
+}
+
+/// The tables of messages quote the source. `…` stands for what differs.
+#[test]
+fn messages_are_those_of_the_program() {
+    let mut sources = String::new();
+    for folder in ["cli/src", "agent/src", "crates/trace/src", "hprof/src"] {
+        add_sources(&root().join(folder), &mut sources);
+    }
+    let page = read("docs/troubleshooting.md");
+    let mut messages = 0;
+    // What others than this program say is told as such.
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    for row in rows.filter(|row| !row.contains("from the JVM")) {
+        let message = row.split('`').nth(1).expect("a message");
+        messages += 1;
+        for part in message.split('…') {
+            let part = part.trim_matches(|c: char| !c.is_alphanumeric());
+            assert!(
+                sources.contains(part),
+                "no source has `{part}` of `{message}`"
+            );
+        }
+    }
+    assert!(messages > 25, "{messages} messages");
+}
+
+/// Source text with string literals that go over several lines joined.
+fn add_sources(folder: &Path, into: &mut String) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            add_sources(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            let mut pieces = text.split("\\\n");
+            into.push_str(pieces.next().unwrap_or_default());
+            for piece in pieces {
+                into.push_str(piece.trim_start());
+            }
+        }
+    }
+}
+
+/// Runs the examples with `jq` and compares the lines of comments below each with what they print.
+#[test]
+fn examples_with_jq_print_what_is_shown() {
+    let is_there = Command::new("jq").arg("--version").output().is_ok();
+    if !is_there && std::env::var_os("CI").is_none() {
+        eprintln!("jq is missing: its examples are not run");
+        return;
+    }
+    let page = read("docs/json.md");
+    let mut run = 0;
+    for block in page.split("```sh\n").skip(1) {
+        let block = block.split("```").next().unwrap_or_default();
+        let (comments, command): (Vec<&str>, Vec<&str>) =
+            block.lines().partition(|line| line.starts_with("# "));
+        if comments.is_empty() {
+            continue;
+        }
+        let program = Path::new(env!("CARGO_BIN_EXE_heapdiff"));
+        let path = format!(
+            "{}:{}",
+            program.parent().expect("a folder").display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        let done = Command::new("sh")
+            .args(["-c", &command.join("\n")])
+            .env("PATH", path)
+            .current_dir(root())
+            .output()
+            .expect("a run");
+        let shown: String = comments
+            .iter()
+            .map(|line| format!("{}\n", &line[2..]))
+            .collect();
+        assert_eq!(String::from_utf8_lossy(&done.stdout), shown, "{done:?}");
+        run += 1;
+    }
+    assert!(run > 1, "{run} examples");
+}
