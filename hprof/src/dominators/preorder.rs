@@ -244,6 +244,9 @@ struct Members {
 }
 
 /// From numbers in which dominators come first to the dominator tree's preorder.
+///
+/// # Panics
+/// When a dominator does not come first, which the search's order rules out.
 fn members(idom: &[u32], store: &Store) -> Result<Members> {
     let nodes = idom.len();
     // First each number's subtree size, then its place.
@@ -264,6 +267,8 @@ fn members(idom: &[u32], store: &Store) -> Result<Members> {
         end[0] = nodes as u32;
         for n in 1..nodes {
             let up = idom[n] as usize;
+            // So every way up the tree ends at its root.
+            assert!(up < n, "{n} is dominated by {up}");
             let (at, size) = (next[up], place[n]);
             next[up] = at + size;
             next[n] = at + 1;

@@ -281,7 +281,7 @@ fn preorder_of(
 ) -> Result<Preorder> {
     const ATTEMPTS: usize = 3;
     let mut witnesses: Vec<u32> = Vec::new();
-    for attempt in 0.. {
+    for attempt in 0..=ATTEMPTS {
         progress.phase("searching", 0);
         let core = if attempt < ATTEMPTS {
             Core::find(graph, class_of, &witnesses, sampling, store)?

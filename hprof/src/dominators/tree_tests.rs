@@ -1,10 +1,16 @@
 //! Dominators of random graphs beside petgraph's, where objects refer to their classes.
 
+use std::time::Duration;
+
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
+use testdata::deadline::Deadline;
 
 use super::*;
 use crate::progress::Silent;
+
+/// What one small graph may take: a wrong dominator can send a search round in circles.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// xorshift64*: the same graphs on every run.
 struct Random(u64);
@@ -100,6 +106,7 @@ impl Case {
     }
 
     fn found(&self, sampling: Sampling) -> Vec<Option<u32>> {
+        let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
         let class_of = |object: u32| self.class_of[object as usize];
         let graph = self.graph(&store);
@@ -120,6 +127,7 @@ impl Case {
 
     /// Whether the first witnesses are not enough.
     fn needs_more(&self, sampling: Sampling) -> bool {
+        let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
         let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
         let class_of = |object: u32| self.class_of[object as usize];

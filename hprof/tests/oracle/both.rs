@@ -1,8 +1,10 @@
 //! A dump as the crate and the naive reader see it.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+use testdata::deadline::Deadline;
 
 use crate::naive::{self, Heap};
 
@@ -12,9 +14,17 @@ pub(crate) struct Both {
     /// For each object of the heap its number in the snapshot.
     pub(crate) numbers: Vec<ObjectIndex>,
     pub(crate) places: HashMap<ObjectIndex, usize>,
+    /// Ends the test when what is asked of this heap has no end.
+    _deadline: Deadline,
+}
+
+/// A minute for a small heap, several for a real one.
+fn limit(bytes: usize) -> Duration {
+    Duration::from_secs(60 + bytes as u64 / 20_000)
 }
 
 pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
+    let deadline = Deadline::after(limit(bytes.len()));
     let heap = naive::read(&bytes);
     let options = Options {
         refs,
@@ -48,5 +58,6 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
         snapshot,
         numbers,
         places,
+        _deadline: deadline,
     }
 }

@@ -7,7 +7,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use crate::naive::{Heap, Strength};
 
 /// The references that count, and how strongly each object is reached.
-pub(crate) struct Field {
+pub(crate) struct BruteForce {
     /// 0 strongly, 1 softly, 2 by finalizers.
     pub(crate) level: Vec<Option<u8>>,
     /// Only references that have a part in how strongly their target is reached.
@@ -24,7 +24,7 @@ fn weight(strength: Strength, refs: Refs) -> Option<u8> {
     }
 }
 
-impl Field {
+impl BruteForce {
     pub(crate) fn new(heap: &Heap, refs: Refs) -> Self {
         let mut level: Vec<Option<u8>> = vec![None; heap.nodes.len()];
         for reached in 0..=2_u8 {

@@ -4,7 +4,7 @@ use hprof::{Node, ObjectId, Refs};
 use testdata::writer::{Rng, graph};
 
 use crate::both::{Both, both};
-use crate::brute::Field;
+use crate::brute::BruteForce;
 use crate::naive::Kind;
 use crate::world::{self, Plan, rounds};
 
@@ -16,8 +16,8 @@ impl Both {
         Some(tree.object(up).map(|o| self.places[&o]))
     }
 
-    fn check_dominators(&self, field: &Field, what: &dyn std::fmt::Debug) {
-        let expected = field.dominators();
+    fn check_dominators(&self, brute: &BruteForce, what: &dyn std::fmt::Debug) {
+        let expected = brute.dominators();
         for (node, expected) in expected.iter().enumerate() {
             let found = self.dominator(node);
             assert_eq!(
@@ -26,16 +26,16 @@ impl Both {
                 "{what:?}: the dominator of {} ({:#x}), level {:?}",
                 self.snapshot.name(self.numbers[node]),
                 self.heap.nodes[node].id,
-                field.level[node]
+                brute.level[node]
             );
         }
     }
 
-    fn check_sizes(&self, field: &Field, what: &dyn std::fmt::Debug) {
+    fn check_sizes(&self, brute: &BruteForce, what: &dyn std::fmt::Debug) {
         let size = |n: usize| self.snapshot.shallow_bytes(self.numbers[n]);
-        let reached = field.reached_without(|_| false);
+        let reached = brute.reached_without(|_| false);
         let sum = |lost: &dyn Fn(usize) -> bool| {
-            let left = field.reached_without(lost);
+            let left = brute.reached_without(lost);
             let gone = (0..left.len()).filter(|&n| reached[n] && !left[n]);
             gone.fold((0, 0), |s, n| (s.0 + size(n), s.1 + 1_u64))
         };
@@ -80,7 +80,7 @@ impl Both {
             let single = (0..reached.len()).filter(|&n| reached[n] && member(n));
             let mut alone = vec![false; reached.len()];
             for n in single {
-                let left = field.reached_without(|other| other == n);
+                let left = brute.reached_without(|other| other == n);
                 (0..left.len()).for_each(|o| alone[o] |= reached[o] && !left[o]);
             }
             let alone: u64 = (0..alone.len()).filter(|&n| alone[n]).map(size).sum();
@@ -136,7 +136,7 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
             let object = both.snapshot.find(ObjectId(address)).unwrap();
             assert_eq!(object, both.numbers[place]);
         }
-        both.check_dominators(&Field::new(&both.heap, Refs::Soft), &seed);
+        both.check_dominators(&BruteForce::new(&both.heap, Refs::Soft), &seed);
     }
 }
 
@@ -145,7 +145,7 @@ fn dominators_equal_petgraphs_on_heaps_with_loaders() {
     for seed in 0..rounds(5_000) {
         let plan = plan(1_000_000 + seed, 60);
         let both = both(world::dump(&plan), Refs::Soft);
-        both.check_dominators(&Field::new(&both.heap, Refs::Soft), &plan);
+        both.check_dominators(&BruteForce::new(&both.heap, Refs::Soft), &plan);
     }
 }
 
@@ -158,7 +158,7 @@ fn dominators_follow_the_strength_of_references() {
                 ..plan(2_000_000 + seed, 40)
             };
             let both = both(world::dump(&plan), refs);
-            both.check_dominators(&Field::new(&both.heap, refs), &(plan, refs));
+            both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
         }
     }
 }
@@ -172,9 +172,9 @@ fn retained_sizes_are_what_removal_frees() {
                 ..plan(3_000_000 + seed, 25)
             };
             let both = both(world::dump(&plan), refs);
-            let field = Field::new(&both.heap, refs);
-            both.check_dominators(&field, &(plan, refs));
-            both.check_sizes(&field, &(plan, refs));
+            let brute = BruteForce::new(&both.heap, refs);
+            both.check_dominators(&brute, &(plan, refs));
+            both.check_sizes(&brute, &(plan, refs));
         }
     }
 }
@@ -189,7 +189,7 @@ fn odd_ids_and_doubled_ones_change_nothing() {
             ..plan(4_000_000 + seed, 40)
         };
         let both = both(world::dump(&plan), Refs::Soft);
-        both.check_dominators(&Field::new(&both.heap, Refs::Soft), &plan);
+        both.check_dominators(&BruteForce::new(&both.heap, Refs::Soft), &plan);
     }
 }
 
@@ -204,7 +204,7 @@ fn dominators_equal_petgraphs_on_real_dumps() {
         file.read_to_end(&mut bytes).unwrap();
         for refs in [Refs::Strong, Refs::Soft, Refs::All] {
             let both = both(bytes.clone(), refs);
-            both.check_dominators(&Field::new(&both.heap, refs), &(name, refs));
+            both.check_dominators(&BruteForce::new(&both.heap, refs), &(name, refs));
         }
     }
 }

@@ -6,7 +6,7 @@ use hprof::{DeepOptions, ObjectIndex, Refs, Silent, Total};
 use testdata::writer::Rng;
 
 use crate::both::{Both, both};
-use crate::brute::Field;
+use crate::brute::BruteForce;
 use crate::naive::{Kind, Strength};
 use crate::world::{self, Plan, rounds};
 
@@ -91,13 +91,13 @@ fn a_set_retains_what_its_removal_frees() {
         for seed in 0..rounds(300) {
             let plan = plan(5_000_000 + seed, 40);
             let both = both(world::dump(&plan), refs);
-            let field = Field::new(&both.heap, refs);
+            let brute = BruteForce::new(&both.heap, refs);
             let count = both.heap.nodes.len();
-            let reached = field.reached_without(|_| false);
+            let reached = brute.reached_without(|_| false);
             let mut rng = Rng::new(seed);
             for _ in 0..8 {
                 let set = some(&mut rng, count, 12);
-                let left = field.reached_without(|n| set.contains(&n));
+                let left = brute.reached_without(|n| set.contains(&n));
                 let freed = (0..count).filter(|&n| reached[n] && !left[n]);
                 let expected = set.iter().any(|&n| reached[n]).then(|| both.total(freed));
                 let numbers = both.numbers_of(&set);
