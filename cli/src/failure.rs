@@ -127,7 +127,7 @@ impl Failure {
 fn unknown_word(path: &Path) -> Option<String> {
     let word = path.to_str()?;
     (!word.contains(['.', '/', '\\']))
-        .then(|| format!("`{word}` is no command either; `heapdiff --help` lists them"))
+        .then(|| format!("`{word}` is not a command either; `heapdiff --help` lists them"))
 }
 
 /// What the system said, without Rust's "(os error 2)".

@@ -15,7 +15,7 @@ pub(crate) fn run(fleet: &Fleet) -> Result<Exit> {
             let mut stderr = io::stderr().lock();
             let _ = writeln!(
                 stderr,
-                "warning: {}: {} figures made no sense and were taken for 0",
+                "warning: {}: {} figures make no sense and were taken as 0",
                 input.display(),
                 added.odd
             );

@@ -41,7 +41,7 @@ pub(crate) fn read<T>(
             continue;
         };
         if !meta.is_file() || !is_trusted(&meta, &dump_meta) {
-            let what = "is not used: it is no file of this user's or of the dump's owner";
+            let what = "is not used: it belongs neither to this user nor to the dump's owner";
             note(setup.progress, true, &place, what);
             continue;
         }
@@ -50,7 +50,7 @@ pub(crate) fn read<T>(
             Ok(opened) => return Some(opened),
             Err(IndexFault::NoFile) => return None,
             Err(fault) => {
-                let what = format!("is not used ({fault}): the dump is read anew");
+                let what = format!("is not used ({fault}): the dump is read again");
                 note(setup.progress, !fault.is_damage(), &place, &what);
             }
         }
@@ -64,7 +64,7 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let used = places.into_iter().find(|place| is_ours(place));
     if let Some(place) = used {
         let what =
-            "is not used (damaged: a section is not what was written): the dump is read anew";
+            "is not used (damaged: a section is not what was written): the dump is read again";
         note(setup.progress, false, &place, what);
     }
 }
@@ -197,7 +197,7 @@ fn write(snapshot: &Snapshot, place: &Path) -> io::Result<()> {
     }
     let _ = dump;
     if !snapshot.can_be_indexed() {
-        return Err(io::Error::other("the dump has changed meanwhile"));
+        return Err(io::Error::other("the dump changed in the meantime"));
     }
     unfinished.finish(|_| file.persist(place).map_err(|e| e.error))?;
     Ok(())

@@ -54,11 +54,11 @@ impl Job {
             return Ok(self);
         }
         let name = format.name();
-        let message = format!("this command has no report in the format {name}");
+        let message = format!("this command cannot write its report as {name}");
         Err(Failure::usage(message).with_hint(match format {
-            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` have",
-            _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` have",
-            _ => "`heapdiff BEFORE AFTER` has",
+            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` can",
+            _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` can",
+            _ => "`heapdiff BEFORE AFTER` can",
         }))
     }
 

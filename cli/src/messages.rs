@@ -44,7 +44,7 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             }
             let more = condition.warnings.len().saturating_sub(LINES);
             if more > 0 {
-                let _ = writeln!(out, "{label} {path}: and {more} more of the kind");
+                let _ = writeln!(out, "{label} {path}: and {more} more like these");
             }
         }
         if let Report::Diff(diff) = report {
@@ -63,21 +63,21 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             let names = heapdiff_report::text::printable(&names);
             let _ = writeln!(
                 out,
-                "{label} a dump does not say which fields are final, and --classpath has no class file that fits \
+                "{label} a dump does not say which fields are final, and --classpath has no matching class file of \
                  {names}{more}: their final fields are followed"
             );
         }
         for (later, earlier) in out_of_order(report) {
             let _ = writeln!(
                 out,
-                "{label} {later} was taken before {earlier}: dumps go oldest first"
+                "{label} {later} was taken before {earlier}: name the oldest dump first"
             );
         }
     }
     match conditions.iter().find(|c| c.partial) {
         Some(damaged) if setup.strict => Err(Failure {
             exit: Exit::Input,
-            message: format!("{}: damaged, and --strict wants all of it", damaged.path),
+            message: format!("{}: damaged, which --strict refuses", damaged.path),
             hint: Some("without --strict the report covers what could be read".to_owned()),
         }),
         _ => Ok(()),

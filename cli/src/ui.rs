@@ -82,7 +82,7 @@ fn page(path: &Path) -> Result<Vec<u8>> {
         .and_then(|file| file.take(MOST_REPORT).read_to_end(&mut text))
         .map_err(|e| wrong(plain(&e)))?;
     let report: Report = serde_json::from_slice(&text).map_err(|e| {
-        wrong(format!("not a report of the kind heapdiff.diff/1: {e}"))
+        wrong(format!("not a heapdiff.diff/1 report: {e}"))
             .with_hint("`heapdiff BEFORE AFTER -o report.json` writes one")
     })?;
     let mut page = Vec::new();

@@ -71,7 +71,7 @@ fn put(
         None => {
             let stdout = io::stdout();
             if output.format == Format::Pprof && stdout.is_terminal() {
-                let message = "a profile is no text, and standard output is a terminal";
+                let message = "a profile is not text, and standard output is a terminal";
                 return Err(Failure::usage(message).with_hint("write it with -o FILE.pb.gz"));
             }
             let style = Style::new(output.color, &stdout);

@@ -33,7 +33,7 @@ fn agent_help() -> String {
 
 const AGENT_HELP: &str = "\
 The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, or from beside this
-program, and is copied to the JVM's /tmp where it cannot be read as it is. Agents stay loaded until
+program, and is copied to the JVM's /tmp where the JVM cannot read it in its place. Agents stay loaded until
 the JVM ends. From JDK 21 on the JVM warns of it on its standard error unless it was started with
 -XX:+EnableDynamicAgentLoading.";
 
@@ -69,7 +69,7 @@ impl AttachArgs {
 /// What a dump takes in.
 #[derive(Debug, Args)]
 struct WhatArgs {
-    /// Garbage, too: without a collection first, which live dumps begin with
+    /// Garbage, too: leave out the collection that dumps of live objects begin with
     #[arg(long)]
     all: bool,
     /// As is done without `--all`; who knows `jmap -dump:live` may say so
@@ -149,7 +149,7 @@ pub(super) struct HuntArgs {
     /// slope that is certain; the agent keeps a trace for it, trace.db in the folder
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     enough: Size,
-    /// Have the agent keep no trace: the second dump follows after --for
+    /// Do not have the agent keep a trace: the second dump follows after --for
     #[arg(long, conflicts_with = "enough")]
     no_trace: bool,
     /// The agent's library

@@ -39,16 +39,16 @@ pub(super) struct ReportArgs {
     /// Threads to work on [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Analysis")]
     threads: Option<u16>,
-    /// Memory for the large arrays; what is beyond lives in temporary files
+    /// Memory for the large arrays; the rest goes to temporary files
     #[arg(long, value_name = "SIZE", help_heading = "Analysis")]
     max_memory: Option<Size>,
-    /// Which java.lang.ref objects retain what they refer to; never weak ones but with `all`
+    /// Which java.lang.ref objects retain what they refer to; weak ones only with `all`
     #[arg(long, value_enum, default_value_t, help_heading = "Analysis")]
     refs: Refs,
     /// Neither read nor write an index (DUMP.hdx), which makes the second command on a dump fast
     #[arg(long, action = ArgAction::SetTrue, help_heading = "Analysis")]
     no_index: bool,
-    /// Take a damaged dump for one that cannot be read
+    /// Treat a damaged dump as one that cannot be read
     #[arg(long, help_heading = "Analysis")]
     strict: bool,
 }

@@ -17,7 +17,7 @@ pub(super) struct FleetArgs {
     /// Traces (the agent's option trace=FILE), and reports of `heapdiff BEFORE AFTER --format json`
     #[arg(required = true, value_name = "TRACE|REPORT.json")]
     inputs: Vec<PathBuf>,
-    /// The fleet's folder; made where there is none
+    /// The fleet's folder; made if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// The service that the inputs are of [default: the agent's option service, else unknown]

@@ -147,7 +147,7 @@ struct TopArgs {
 struct SitesArgs {
     /// A heap dump (HPROF) or a flight recording (JFR), gzipped or not
     dump: PathBuf,
-    /// Of a recording: what was allocated, even if it tells what is alive
+    /// For a recording: what was allocated, even where it tells what is alive
     #[arg(long)]
     allocated: bool,
     /// Only stacks with a frame, or of a class, that a regular expression matches; profiles and flame

@@ -74,13 +74,13 @@ time and JVM, and the labels.";
 pub(super) struct ExportArgs {
     /// A heap dump (HPROF), gzipped or not
     dump: PathBuf,
-    /// The folder to write to; it is made if there is none
+    /// The folder to write to; made if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Only these tables: objects, classes, refs, roots, strings, threads, frames, samples [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table)]
     tables: Vec<Table>,
-    /// What the files are to say of themselves, such as service=shop or host=web-3; can be repeated
+    /// Labels in the metadata of the files, such as service=shop or host=web-3; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     label: Vec<(String, String)>,
     #[command(flatten)]
@@ -98,7 +98,7 @@ impl ExportArgs {
             }
         };
         if self.output.exists() && !self.output.is_dir() {
-            let message = format!("-o {}: is no folder", self.output.display());
+            let message = format!("-o {}: is not a folder", self.output.display());
             return Err(Failure::usage(message));
         }
         let mut setup = self.report.setup(None, std::slice::from_ref(&self.dump))?;
@@ -129,7 +129,7 @@ impl ExportArgs {
 fn table(name: &str) -> Result<Table, String> {
     Table::by_name(name.trim()).ok_or_else(|| {
         let names: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();
-        format!("there is no table `{name}`; there are {}", names.join(", "))
+        format!("there is no table `{name}`; the tables are {}", names.join(", "))
     })
 }
 

@@ -141,19 +141,19 @@ struct ExportArgs {
     /// csv, json (JSON Lines) and parquet write a file for each table; pprof a profile for each slice
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: ExportFormat,
-    /// The folder to write to, made where there is none; with --table a file
+    /// The folder to write to, made if it does not exist; with --table a file
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Only this table, to a file or to standard output
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// Of profiles: the length of a slice [default: 1m]
+    /// For profiles: the length of a slice [default: 1m]
     #[arg(long, value_name = "TIME")]
     slice: Option<Span>,
-    /// Of profiles: which run [default: the last]
+    /// For profiles: which run [default: the last]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Say nothing of what was written
+    /// Do not say what was written
     #[arg(short, long)]
     quiet: bool,
 }
@@ -165,7 +165,7 @@ struct ExpungeArgs {
     /// What is older than this before the trace's end is removed
     #[arg(long, value_name = "TIME")]
     before: Span,
-    /// Say nothing of what was removed
+    /// Do not say what was removed
     #[arg(short, long)]
     quiet: bool,
 }
@@ -184,7 +184,7 @@ struct ImportArgs {
     /// The trace to make
     #[arg(short, long, value_name = "T.db")]
     output: PathBuf,
-    /// Replace a file that is there
+    /// Replace the file if it exists
     #[arg(long)]
     force: bool,
     /// The length of a tick [default: 1s, or more where that would be more than 3,600 ticks]
@@ -193,7 +193,7 @@ struct ImportArgs {
     /// A name for the program
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// The machine that it ran on, which recordings do not tell
+    /// The machine that it ran on, which recordings do not name
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Errors only on standard error
@@ -252,7 +252,7 @@ impl TraceArgs {
 impl ImportArgs {
     fn action(self) -> Result<Action> {
         if self.tick.is_some_and(|tick| tick.0.as_millis() == 0) {
-            return Err(Failure::usage("--tick is longer than nothing"));
+            return Err(Failure::usage("--tick must be more than zero"));
         }
         Ok(Action::Import(Import {
             recordings: self.recordings,
@@ -277,7 +277,7 @@ impl ExportArgs {
                 "--run is for --format pprof: tables have all runs"
             }
             (None, Some(_)) if self.format == ExportFormat::Parquet => {
-                "-o FILE is needed: Parquet is no text"
+                "-o FILE is needed: Parquet is not text"
             }
             _ => "",
         };

@@ -37,18 +37,18 @@ impl Place {
         let shown = file.display();
         let bad = |why: String| Failure::usage(format!("-o {shown}: {why}"));
         let Some(name) = file.file_name() else {
-            return Err(bad("is no name of a file".to_owned()));
+            return Err(bad("is not the name of a file".to_owned()));
         };
         let parent = match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         let folder = fs::canonicalize(parent)
-            .map_err(|_| bad(format!("there is no folder {}", parent.display())))?;
+            .map_err(|_| bad(format!("the folder {} does not exist", parent.display())))?;
         match fs::symlink_metadata(folder.join(name)) {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(bad(plain(&e))),
-            Ok(meta) if !meta.is_file() => return Err(bad("exists and is no file".to_owned())),
+            Ok(meta) if !meta.is_file() => return Err(bad("exists and is not a file".to_owned())),
             Ok(_) if replace => {}
             Ok(_) => return Err(exists(file)),
         }
@@ -178,7 +178,7 @@ fn failed(jvm: &Jvm<'_>, part: &Part, place: &Place, answer: &Answer) -> Failure
         true => answer.line(),
         false => said.chars().filter(|c| !c.is_control()).collect(),
     };
-    refused(format!("{process} took no dump: {said}"))
+    refused(format!("{process} did not take a dump: {said}"))
 }
 
 /// The file that the JVM writes.

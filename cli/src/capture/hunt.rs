@@ -122,7 +122,7 @@ fn wait(
     let meter = Meter::new(wanted, folder);
     let mut message = format!("heapdiff: the second dump follows in {span}; Ctrl-C takes it now");
     if watch.is_some() {
-        message += ", and enough growth";
+        message += ", as does enough growth";
     }
     meter.countdown(span, &message);
     let start = Instant::now();
@@ -138,7 +138,7 @@ fn wait(
         process.check_alive()?;
         notes.try_again();
         if let Some(seen) = watch.as_mut().and_then(|watch| watch.enough()) {
-            let said = format!("enough was seen: {seen}");
+            let said = format!("enough growth was seen: {seen}");
             if !wanted.quiet {
                 messages::said(&said);
             }
@@ -151,7 +151,7 @@ fn wait(
 fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
         return Err(Failure::usage(format!(
-            "-o {}: is no folder",
+            "-o {}: is not a folder",
             folder.display()
         )));
     }
@@ -159,7 +159,7 @@ fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Re
         let path = folder.join(name);
         if fs::symlink_metadata(&path).is_ok() {
             return Err(Failure::usage(format!(
-                "-o {}: {name} is there already",
+                "-o {}: {name} exists already",
                 folder.display()
             ))
             .with_hint("name another folder, or none for a new one"));

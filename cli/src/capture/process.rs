@@ -47,7 +47,7 @@ impl Process {
     fn open(pid: u32) -> Result<Self> {
         if pid == std::process::id() {
             return Err(refused(format!(
-                "{pid} is heapdiff itself, which is no JVM"
+                "{pid} is heapdiff itself, which is not a JVM"
             )));
         }
         let handle = i32::try_from(pid)
@@ -97,14 +97,14 @@ impl Process {
             return Err(refused(format!(
                 "process {pid} ({name}) is stopped, so it cannot answer"
             ))
-            .with_hint(format!("let it go on: kill -CONT {pid}")));
+            .with_hint(format!("let it continue: kill -CONT {pid}")));
         }
         let command = Command::of(pid);
         if command.refuses_to_attach() {
             return Err(refused(format!(
                 "process {pid} ({name}) was started with -XX:+DisableAttachMechanism"
             ))
-            .with_hint("start it without, or with -XX:+HeapDumpOnOutOfMemoryError for dumps"));
+            .with_hint("start it without that option, or with -XX:+HeapDumpOnOutOfMemoryError to get a dump"));
         }
         Ok(Self {
             pid,
@@ -227,7 +227,7 @@ impl Status {
     fn read(pid: u32) -> io::Result<Self> {
         let text = fs::read(format!("/proc/{pid}/status"))?;
         Self::parse(&String::from_utf8_lossy(&text))
-            .ok_or_else(|| io::Error::other("/proc says nothing of it that is understood"))
+            .ok_or_else(|| io::Error::other("what /proc says of it is not understood"))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -440,7 +440,7 @@ const LISTED: usize = 5;
 fn others() -> String {
     let jvms = jvms();
     if jvms.is_empty() {
-        return "there is no HotSpot JVM here that may be looked into".to_owned();
+        return "there is no HotSpot JVM here that this user may look into".to_owned();
     }
     format!("Java processes: {}", list(&jvms))
 }

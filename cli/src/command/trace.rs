@@ -84,7 +84,7 @@ pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> 
         let path = trace.path().display();
         match wanted {
             Some(wanted) => {
-                Failure::usage(format!("{path}: no run is {wanted}; there are {count}"))
+                Failure::usage(format!("{path}: there is no run {wanted}, and {count} in all"))
                     .with_hint(format!("`heapdiff trace info {path}` lists them"))
             }
             None => input(format!("{path}: no JVM has written to it yet")),

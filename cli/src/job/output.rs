@@ -48,7 +48,7 @@ impl Output {
         }
         if !folder_of(path).is_dir() {
             let message = format!(
-                "-o {}: there is no folder {}",
+                "-o {}: the folder {} does not exist",
                 path.display(),
                 folder_of(path).display()
             );
@@ -80,7 +80,7 @@ fn format_of(path: &Path) -> Result<Format> {
     let mut formats = Format::value_variants().iter().copied();
     let found = formats.find(|format| format.extensions().iter().any(|e| has(e)));
     found.ok_or_else(|| {
-        let message = format!("-o {}: the extension names no format", path.display());
+        let message = format!("-o {}: no format has this extension", path.display());
         let names: Vec<&str> = Format::value_variants().iter().map(|f| f.name()).collect();
         Failure::usage(message).with_hint(format!("give one with --format {}", names.join("|")))
     })

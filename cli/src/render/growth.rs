@@ -135,6 +135,6 @@ fn stacks(
         Format::Collapsed => collapsed::render(&stacks(Names::Functions), columns, out),
         Format::Pprof => pprof::render(&stacks(Names::Frames), about, out),
         Format::Svg => svg::render(&stacks(Names::Functions), &about.dumps, out),
-        _ => refused("this command has no report in this format"),
+        _ => refused("this report cannot be written in this format"),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn render(
             Report::Recording(report) => growth::recording(format, report, out),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "this command has no report in this format",
+                "this report cannot be written in this format",
             )),
         },
     }

@@ -171,7 +171,7 @@ fn write(
             out.write_all(&writer.finish()?).map_err(Fault::Output)?;
             Ok(rows)
         }
-        ExportFormat::Pprof => Err(Fault::Row("a profile is no table".to_owned())),
+        ExportFormat::Pprof => Err(Fault::Row("a profile is not a table".to_owned())),
     }
 }
 

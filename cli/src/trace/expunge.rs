@@ -19,7 +19,7 @@ pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {
     let before = Content::of(&open(path)?)?;
     if before.triggers > 0 {
         // They would run, and whatever they do is not heapdiff's.
-        let message = format!("{}: has triggers, which no trace has", path.display());
+        let message = format!("{}: has triggers, so it is not a trace", path.display());
         return Err(Failure::usage(message));
     }
     let span = u64::try_from(expunge.before.0.as_millis()).unwrap_or(u64::MAX);

@@ -33,7 +33,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     let output = &import.output;
     let shown = output.display();
     if output.exists() && !import.force {
-        let message = format!("-o {shown}: is there already");
+        let message = format!("-o {shown}: exists already");
         return Err(Failure::usage(message).with_hint("--force replaces it"));
     }
     if output.is_dir() {
@@ -83,7 +83,7 @@ fn read(import: &Import) -> Result<Recording> {
         all.add(path).map_err(|e| recorded::failure(path, &e))?;
         let jvm = all.jvm.as_ref().map(|j| (j.pid, j.start_ms));
         if first.is_some_and(|first| jvm.is_some_and(|jvm| jvm != first)) {
-            let message = format!("{}: of another JVM than the one before", path.display());
+            let message = format!("{}: recorded by another JVM than the one before it", path.display());
             return Err(
                 Failure::usage(message).with_hint("import each JVM's to a trace of its own")
             );
@@ -91,7 +91,7 @@ fn read(import: &Import) -> Result<Recording> {
         first = first.or(jvm);
     }
     if all.samples.is_empty() && all.heap.is_empty() {
-        let message = "nothing recorded tells of allocations, live objects or the heap";
+        let message = "no event tells of allocations, live objects or the heap";
         return Err(Failure::usage(message)
             .with_hint("record with settings=profile, or with async-profiler's alloc and live"));
     }
@@ -115,7 +115,7 @@ impl Ticks {
         };
         let count = (span_ms / length_ms).saturating_add(1);
         if count > MOST_TICKS {
-            let message = format!("--tick makes {count} ticks; {MOST_TICKS} are the most");
+            let message = format!("--tick would make {count} ticks, and at most {MOST_TICKS} are possible");
             return Err(Failure::usage(message));
         }
         Ok(Self {
@@ -335,7 +335,7 @@ fn write(
             .map_err(trace)?
         {
             Written::Done => {}
-            Written::Busy => return Err(io(&io::Error::other("another process holds it"))),
+            Written::Busy => return Err(io(&io::Error::other("another process has locked it"))),
         }
     }
     let end = recording.to_ns / NS_PER_MS;

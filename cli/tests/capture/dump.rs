@@ -107,9 +107,9 @@ fn no_file_is_replaced_unasked() {
         format!("java_pid{pid}.hprof"),
     ];
     assert_eq!(files(&home.path().join("folder")), names);
-    dump(&["-o", "none/a.hprof"]).failed(2, "-o none/a.hprof: there is no folder none");
+    dump(&["-o", "none/a.hprof"]).failed(2, "-o none/a.hprof: the folder none does not exist");
     std::os::unix::fs::symlink("a.hprof", home.path().join("link")).expect("a link");
-    dump(&["-o", "link", "--force"]).failed(2, "-o link: exists and is no file");
+    dump(&["-o", "link", "--force"]).failed(2, "-o link: exists and is not a file");
     assert_eq!(files(home.path()), ["a.hprof", "folder", "link"]);
 }
 

@@ -63,7 +63,7 @@ fn a_hunt_names_what_grew() {
 
         // What is there stays.
         let again = ["hunt", &pid, "--no-attach", "-o", "new/found"];
-        run(home.path(), &again).failed(2, "-o new/found: before.hprof is there already");
+        run(home.path(), &again).failed(2, "-o new/found: before.hprof exists already");
         assert!(target.is_running());
     }
 }

@@ -59,9 +59,9 @@ fn what_cannot_be_meant_is_refused() {
         (DUMP, "would overwrite the dump"),
         ("./testdata/../testdata/before.hprof.gz", "would overwrite"),
         ("folder.hprof", "is a directory"),
-        ("no/such/report.json", "there is no folder"),
-        ("report.docx", "the extension names no format"),
-        ("report", "the extension names no format"),
+        ("no/such/report.json", "does not exist"),
+        ("report.docx", "no format has this extension"),
+        ("report", "no format has this extension"),
     ] {
         let done = run(folder.path(), &["histo", DUMP, "-o", file]);
         let stderr = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -23,7 +23,7 @@ pub enum Error {
     #[error("only SELECT is allowed: a dump is read, never written")]
     Denied,
     /// Several statements, or none.
-    #[error("one statement is wanted, and there are {0}")]
+    #[error("a query is one statement, and there are {0}")]
     Count(&'static str),
     /// It needs more memory than it may have.
     #[error("the query needs more memory than its limit of {limit} bytes")]

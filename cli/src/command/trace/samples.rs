@@ -13,7 +13,7 @@ use crate::report::{SampleReportRow, TraceSamplesReport};
 
 /// Samples that are kept at hand beside those that are shown, before the last in order are dropped.
 const AT_HAND: usize = 1 << 16;
-const OLD: &str = "an earlier version of the agent wrote it: it has no single samples";
+const OLD: &str = "an earlier version of the agent wrote it, which recorded no single samples";
 
 /// A site's class and frames, and whether samples of it are wanted.
 struct Named {

@@ -90,7 +90,7 @@ fn meaning(report: &RecordingReport) -> String {
                 .to_owned()
         }
         ("live", Some(bytes)) => format!(
-            "alive when it ended; one sample every {} allocated, but for those beyond 1,024",
+            "alive when it ended; one sample every {} allocated, except those beyond 1,024",
             Size(bytes)
         ),
         (_, Some(bytes)) => format!(

@@ -77,11 +77,11 @@ fn mistakes_are_told_with_their_place() {
     let (.., hint) = wrong("select id from objects where class = \"byte[]\"");
     assert!(hint.unwrap().starts_with("texts are in single quotes"));
     for (sql, text) in [
-        ("", "one statement is wanted, and there are none"),
-        ("-- nothing", "one statement is wanted, and there are none"),
+        ("", "a query is one statement, and there are none"),
+        ("-- nothing", "a query is one statement, and there are none"),
         (
             "select 1; select 2",
-            "one statement is wanted, and there are several",
+            "a query is one statement, and there are several",
         ),
     ] {
         assert_eq!(check(sql).unwrap_err().to_string(), text);
