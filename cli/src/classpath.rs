@@ -31,10 +31,10 @@ const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
 
 /// The classes that some files have.
 pub(crate) struct Classpath {
-    places: Vec<Place>,
+    places: Vec<ClassSource>,
 }
 
-enum Place {
+enum ClassSource {
     Folder(PathBuf),
     Archive(PathBuf, Archive),
     Image(PathBuf, Image),
@@ -124,13 +124,13 @@ impl Classpath {
     pub(crate) fn fields(&mut self, class: &str) -> Result<Option<Vec<DeclaredField>>> {
         for place in &mut self.places {
             let (path, found) = match place {
-                Place::Folder(path) => (&*path, in_folder(path, class)),
-                Place::Archive(path, archive) => {
+                ClassSource::Folder(path) => (&*path, in_folder(path, class)),
+                ClassSource::Archive(path, archive) => {
                     let entry = archive.classes.get(class);
                     let found = entry.map(|&at| archive.zip.content(at, LARGEST_CLASS));
                     (&*path, found.transpose())
                 }
-                Place::Image(path, image) => (&*path, image.class(class, LARGEST_CLASS)),
+                ClassSource::Image(path, image) => (&*path, image.class(class, LARGEST_CLASS)),
             };
             let wrong = |what: &str| failure(path, &format!("class {class}: {what}"));
             if let Some(bytes) = found.map_err(|e| wrong(&plain(&e)))? {
@@ -142,7 +142,7 @@ impl Classpath {
     }
 }
 
-fn open(path: &Path, places: &mut Vec<Place>) -> Result<()> {
+fn open(path: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
     let wrong = |e: &io::Error| failure(path, &plain(e));
     let kind = fs::metadata(path).map_err(|e| wrong(&e))?;
     if kind.is_dir() {
@@ -150,12 +150,12 @@ fn open(path: &Path, places: &mut Vec<Place>) -> Result<()> {
         if modules.is_file() {
             return open(&modules, places);
         }
-        places.push(Place::Folder(path.to_owned()));
+        places.push(ClassSource::Folder(path.to_owned()));
         return Ok(());
     }
     let mut file = File::open(path).map_err(|e| wrong(&e))?;
     if let Some(image) = Image::open(&mut file).map_err(|e| wrong(&e))? {
-        places.push(Place::Image(path.to_owned(), image));
+        places.push(ClassSource::Image(path.to_owned(), image));
         return Ok(());
     }
     let (mut archive, jars) = Archive::new(file).map_err(|e| {
@@ -174,15 +174,15 @@ fn open(path: &Path, places: &mut Vec<Place>) -> Result<()> {
             .content(at, LARGEST_JAR)
             .map_err(|e| wrong(&e))?;
         let (archive, _) = Archive::new(Cursor::new(bytes)).map_err(|e| wrong(&e))?;
-        inner.push(Place::Archive(path, archive));
+        inner.push(ClassSource::Archive(path, archive));
     }
-    places.push(Place::Archive(path.to_owned(), archive));
+    places.push(ClassSource::Archive(path.to_owned(), archive));
     places.append(&mut inner);
     Ok(())
 }
 
 /// All jars and `.jmod` files of a folder, in the order of their names.
-fn archives_of(folder: &Path, places: &mut Vec<Place>) -> Result<()> {
+fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
     let list = fs::read_dir(folder).map_err(|e| failure(folder, &plain(&e)))?;
     let mut paths: Vec<PathBuf> = list.filter_map(|e| Some(e.ok()?.path())).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "jar" || e == "jmod"));

@@ -30,7 +30,7 @@ pub(crate) use capture::{
 };
 pub(crate) use output::{Output, folder_of};
 pub(crate) use trace::{
-    ExportFormat, Expunge, Import, Part, SampleOrder, SamplesJob, TraceExport, TraceJob,
+    ExportFormat, Expunge, Import, RunWindow, SampleOrder, SamplesJob, TraceExport, TraceJob,
 };
 
 /// What to do, checked.

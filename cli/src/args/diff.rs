@@ -42,10 +42,13 @@ impl DiffArgs {
             [] => return Err(too_few("a diff needs two dumps".to_owned())),
             [one] => {
                 let one = one.display();
-                return Err(too_few(format!("a diff needs two dumps, and {one} is only one"))
-                    .with_hint(format!(
-                        "for a single dump: `heapdiff histo {one}` or `heapdiff top {one}`"
-                    )));
+                return Err(
+                    too_few(format!("a diff needs two dumps, and {one} is only one")).with_hint(
+                        format!(
+                            "for a single dump: `heapdiff histo {one}` or `heapdiff top {one}`"
+                        ),
+                    ),
+                );
             }
             _ => {}
         }

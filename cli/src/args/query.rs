@@ -129,7 +129,10 @@ impl ExportArgs {
 fn table(name: &str) -> Result<Table, String> {
     Table::by_name(name.trim()).ok_or_else(|| {
         let names: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();
-        format!("there is no table `{name}`; the tables are {}", names.join(", "))
+        format!(
+            "there is no table `{name}`; the tables are {}",
+            names.join(", ")
+        )
     })
 }
 

@@ -11,7 +11,7 @@ use regex::Regex;
 use super::common::ViewArgs;
 use crate::failure::{Failure, Result};
 use crate::job::{
-    Action, ExportFormat, Expunge, Import, Job, Part, SampleOrder, SamplesJob, Setup, Task,
+    Action, ExportFormat, Expunge, Import, Job, RunWindow, SampleOrder, SamplesJob, Setup, Task,
     TraceExport, TraceJob,
 };
 use crate::moment::Moment;
@@ -41,11 +41,11 @@ enum TraceCommand {
     /// What a trace holds: runs, their length, collections, notes
     Info(InfoArgs),
     /// What leaks: allocation sites or classes by the trend of what stays alive
-    Top(TopArgs),
+    Top(TraceTopArgs),
     /// Single samples: what lives, or what was collected, each with its uid, size, thread and age
     Samples(SamplesArgs),
     /// The trace for other programs: tables, or profiles of slices of time
-    Export(ExportArgs),
+    Export(TraceExportArgs),
     /// Remove what is older than some time
     Expunge(ExpungeArgs),
     /// Make a trace of what Java Flight Recorder or async-profiler recorded
@@ -62,7 +62,7 @@ struct InfoArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = TOP_HELP)]
-struct TopArgs {
+struct TraceTopArgs {
     /// A trace, as the agent writes it (trace=FILE)
     trace: PathBuf,
     #[command(flatten)]
@@ -135,7 +135,7 @@ enum GarbageArg {
 }
 
 #[derive(Debug, Args)]
-struct ExportArgs {
+struct TraceExportArgs {
     /// A trace, as the agent writes it (trace=FILE)
     trace: PathBuf,
     /// csv, json (JSON Lines) and parquet write a file for each table; pprof a profile for each slice
@@ -212,7 +212,7 @@ impl TraceArgs {
         match self.command {
             TraceCommand::Info(args) => job(args.view, args.trace, TraceJob::Info),
             TraceCommand::Top(args) => {
-                let part = Part {
+                let part = RunWindow {
                     run: args.run.run,
                     since: args.window.since,
                     until: args.window.until,
@@ -266,7 +266,7 @@ impl ImportArgs {
     }
 }
 
-impl ExportArgs {
+impl TraceExportArgs {
     fn action(self) -> Result<Action> {
         let pprof = self.format == ExportFormat::Pprof;
         let wrong = match (&self.output, &self.table) {

@@ -22,7 +22,7 @@ use crate::progress::{Meter, Wanted};
 
 /// Where a dump goes.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DumpPlace {
     /// As the user wrote it.
     file: PathBuf,
     /// The folder without links, and the name in it.
@@ -31,7 +31,7 @@ pub(crate) struct Place {
     replace: bool,
 }
 
-impl Place {
+impl DumpPlace {
     /// Checks what can be checked before the JVM has its work.
     pub(crate) fn new(file: &Path, replace: bool) -> Result<Self> {
         let shown = file.display();
@@ -99,15 +99,20 @@ pub(crate) struct DumpResult {
 }
 
 /// Takes a dump.
-pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> Result<DumpResult> {
+pub(super) fn take(
+    jvm: &Jvm<'_>,
+    place: &DumpPlace,
+    what: What,
+    wanted: Wanted,
+) -> Result<DumpResult> {
     let meter = Meter::new(wanted, &place.file);
-    let mut part = Part::beside(jvm, place).map_or_else(|| Part::in_tmp(jvm), Ok)?;
+    let mut part = PartialDump::beside(jvm, place).map_or_else(|| PartialDump::in_tmp(jvm), Ok)?;
     meter.phase_of_unknown_length("dumping");
     let mut asked_ms = now_ms();
     let mut answer = ask(jvm, &part, what, &meter)?;
     if part.folder.is_none() && answer.text.contains("Unable to create") {
         // Mounted there to be read only, or forbidden by more than permissions.
-        part = Part::in_tmp(jvm)?;
+        part = PartialDump::in_tmp(jvm)?;
         asked_ms = now_ms();
         answer = ask(jvm, &part, what, &meter)?;
     }
@@ -139,7 +144,7 @@ pub(super) fn take(jvm: &Jvm<'_>, place: &Place, what: What, wanted: Wanted) -> 
 }
 
 /// Has the JVM write, and waits until it is done.
-fn ask(jvm: &Jvm<'_>, part: &Part, what: What, meter: &Meter) -> Result<Answer> {
+fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<Answer> {
     let level = what.gzip.map(|level| level.to_string()).unwrap_or_default();
     let arguments = [
         &*part.name_for_jvm,
@@ -152,7 +157,7 @@ fn ask(jvm: &Jvm<'_>, part: &Part, what: What, meter: &Meter) -> Result<Answer> 
     })
 }
 
-fn failed(jvm: &Jvm<'_>, part: &Part, place: &Place, answer: &Answer) -> Failure {
+fn failed(jvm: &Jvm<'_>, part: &PartialDump, place: &DumpPlace, answer: &Answer) -> Failure {
     let said: String = answer
         .text
         .lines()
@@ -183,7 +188,7 @@ fn failed(jvm: &Jvm<'_>, part: &Part, place: &Place, answer: &Answer) -> Failure
 
 /// The file that the JVM writes.
 #[derive(Debug)]
-struct Part {
+struct PartialDump {
     /// The file, or the folder with it.
     unfinished: Unfinished,
     file: PathBuf,
@@ -192,10 +197,10 @@ struct Part {
     folder: Option<PathBuf>,
 }
 
-impl Part {
+impl PartialDump {
     /// In the folder of the wished file, if the JVM sees the same folder under that name and its
     /// user may write there.
-    fn beside(jvm: &Jvm<'_>, place: &Place) -> Option<Self> {
+    fn beside(jvm: &Jvm<'_>, place: &DumpPlace) -> Option<Self> {
         let theirs = jvm.root.below(&place.folder).ok()?;
         let ours = Folder::open(&place.folder).ok()?;
         if theirs.identity().ok()? != ours.identity().ok()? {
@@ -273,7 +278,13 @@ impl Part {
     }
 
     /// Gives the dump its name and its owner: whoever asked for it.
-    fn deliver(self, mut file: File, bytes: u64, place: &Place, meter: &Meter) -> io::Result<()> {
+    fn deliver(
+        self,
+        mut file: File,
+        bytes: u64,
+        place: &DumpPlace,
+        meter: &Meter,
+    ) -> io::Result<()> {
         let target = place.target();
         if self.folder.is_none() {
             own(&file)?;
@@ -368,13 +379,13 @@ mod tests {
         fs::write(at("new"), "new").unwrap();
         let refused = rename(&at("new"), &at("old"), false).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
-        assert!(Place::new(&at("old"), false).is_err());
+        assert!(DumpPlace::new(&at("old"), false).is_err());
         rename(&at("new"), &at("free"), false).unwrap();
         rename(&at("free"), &at("old"), true).unwrap();
         assert_eq!(fs::read(at("old")).unwrap(), b"new");
-        assert!(Place::new(&at("old"), true).is_ok());
-        assert!(Place::new(folder.path(), true).is_err(), "a folder");
-        assert!(Place::new(&at("none/x"), true).is_err());
+        assert!(DumpPlace::new(&at("old"), true).is_ok());
+        assert!(DumpPlace::new(folder.path(), true).is_err(), "a folder");
+        assert!(DumpPlace::new(&at("none/x"), true).is_err());
     }
 
     #[test]

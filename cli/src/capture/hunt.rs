@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use heapdiff_units::{Size, Span};
 
 use super::agent::{self, Loaded};
-use super::dump::{self, Place};
+use super::dump::{self, DumpPlace};
 use super::process::Process;
 use super::protocol::Jvm;
 use super::trace_notes::TraceNotes;
@@ -66,7 +66,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     notes.hunt("the first dump is being taken");
     notes.dump(&dump::take(
         &jvm,
-        &Place::new(&before, false)?,
+        &DumpPlace::new(&before, false)?,
         hunt.what,
         wanted,
     )?);
@@ -89,7 +89,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     notes.hunt(&format!("{why}; the second dump is being taken"));
     notes.dump(&dump::take(
         &jvm,
-        &Place::new(&after, false)?,
+        &DumpPlace::new(&after, false)?,
         hunt.what,
         wanted,
     )?);
@@ -158,11 +158,10 @@ fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Re
     for name in names {
         let path = folder.join(name);
         if fs::symlink_metadata(&path).is_ok() {
-            return Err(Failure::usage(format!(
-                "-o {}: {name} exists already",
-                folder.display()
-            ))
-            .with_hint("name another folder, or none for a new one"));
+            return Err(
+                Failure::usage(format!("-o {}: {name} exists already", folder.display()))
+                    .with_hint("name another folder, or none for a new one"),
+            );
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use heapdiff_units::Size;
 
 use super::agent::{self, Loaded};
-use super::dump::{self, Place};
+use super::dump::{self, DumpPlace};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
 use super::trace_notes::TraceNotes;
@@ -53,7 +53,7 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
 fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> Result<String> {
     // What is wrong with the file is told before anything is asked of the process.
     let given = match output {
-        Some(path) if !path.is_dir() => Some(Place::new(path, replace)?),
+        Some(path) if !path.is_dir() => Some(DumpPlace::new(path, replace)?),
         _ => None,
     };
     let process = Process::find(&capture.target)?;
@@ -61,7 +61,7 @@ fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> 
         Some(place) => place,
         None => {
             let folder = output.unwrap_or(Path::new(""));
-            Place::new(
+            DumpPlace::new(
                 &dump::default_name(folder, process.pid, what.gzip.is_some()),
                 replace,
             )?

@@ -99,7 +99,7 @@ impl Process {
             ))
             .with_hint(format!("let it continue: kill -CONT {pid}")));
         }
-        let command = Command::of(pid);
+        let command = CommandLine::of(pid);
         if command.refuses_to_attach() {
             return Err(refused(format!(
                 "process {pid} ({name}) was started with -XX:+DisableAttachMechanism"
@@ -322,7 +322,7 @@ fn printable(name: &str) -> String {
 
 /// How a JVM was started.
 #[derive(Debug, Default)]
-struct Command {
+struct CommandLine {
     args: Vec<String>,
     /// Options that the environment puts before the command's own, and after them.
     environment: [String; 2],
@@ -331,7 +331,7 @@ struct Command {
 /// More than any command line, since the other side decides what stands there.
 const LONGEST: u64 = 4 << 20;
 
-impl Command {
+impl CommandLine {
     fn of(pid: u32) -> Self {
         let split = |file: &str| -> Vec<String> {
             let mut bytes = Vec::new();
@@ -428,7 +428,7 @@ fn jvms() -> Vec<(u32, String)> {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok()?.parse().ok())
         .filter(|&pid| matches!(Kind::of(pid), Ok(Kind::HotSpot)))
-        .map(|pid| (pid, Command::of(pid).main().unwrap_or_default()))
+        .map(|pid| (pid, CommandLine::of(pid).main().unwrap_or_default()))
         .collect();
     found.sort();
     found
@@ -512,8 +512,8 @@ mod tests {
         }
     }
 
-    fn command(line: &str, environment: [&str; 2]) -> Command {
-        Command {
+    fn command(line: &str, environment: [&str; 2]) -> CommandLine {
+        CommandLine {
             args: line.split(' ').map(str::to_owned).collect(),
             environment: environment.map(str::to_owned),
         }

@@ -13,7 +13,7 @@ use heapdiff_trace::{
 
 use crate::failure::{Failure, Result};
 use crate::format::Format;
-use crate::job::{Part, Setup, TraceJob};
+use crate::job::{RunWindow, Setup, TraceJob};
 use crate::report::{
     CandidateRow, Collections, DumpRow, NoteRow, Report, RunInfo, RunRow, SeriesRow, SlopeRow,
     TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
@@ -83,10 +83,10 @@ pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> 
     found.ok_or_else(|| {
         let path = trace.path().display();
         match wanted {
-            Some(wanted) => {
-                Failure::usage(format!("{path}: there is no run {wanted}, and {count} in all"))
-                    .with_hint(format!("`heapdiff trace info {path}` lists them"))
-            }
+            Some(wanted) => Failure::usage(format!(
+                "{path}: there is no run {wanted}, and {count} in all"
+            ))
+            .with_hint(format!("`heapdiff trace info {path}` lists them")),
             None => input(format!("{path}: no JVM has written to it yet")),
         }
     })
@@ -178,7 +178,7 @@ fn info(trace: &Trace) -> Result<TraceInfoReport> {
 }
 
 /// The part of a run that is asked for.
-fn window(part: &Part, run: &Run, uptime_ms: u64) -> Result<Window> {
+fn window(part: &RunWindow, run: &Run, uptime_ms: u64) -> Result<Window> {
     let at = |moment: crate::moment::Moment| moment.uptime_ms(run.started_ms, uptime_ms);
     let to_ms = part.until.map_or(u64::MAX, at);
     let from_ms = match part.window {
@@ -194,7 +194,7 @@ fn window(part: &Part, run: &Run, uptime_ms: u64) -> Result<Window> {
     }
 }
 
-fn top(setup: &Setup, trace: &Trace, part: &Part, by: By) -> Result<TraceTopReport> {
+fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTopReport> {
     let failed = |e| Failure::trace(&e);
     let (number, run) = chosen(trace, part.run.as_deref())?;
     let ticks = trace.ticks(run.id).map_err(failed)?;

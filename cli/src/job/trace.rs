@@ -11,7 +11,7 @@ use crate::moment::Moment;
 
 /// Which part of which run.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct RunWindow {
     pub(crate) run: Option<String>,
     pub(crate) since: Option<Moment>,
     pub(crate) until: Option<Moment>,
@@ -32,7 +32,7 @@ pub(crate) struct SamplesJob {
 #[derive(Debug)]
 pub(crate) enum TraceJob {
     Info,
-    Top { part: Part, by: By },
+    Top { part: RunWindow, by: By },
     Samples(SamplesJob),
 }
 

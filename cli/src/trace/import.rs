@@ -83,7 +83,10 @@ fn read(import: &Import) -> Result<Recording> {
         all.add(path).map_err(|e| recorded::failure(path, &e))?;
         let jvm = all.jvm.as_ref().map(|j| (j.pid, j.start_ms));
         if first.is_some_and(|first| jvm.is_some_and(|jvm| jvm != first)) {
-            let message = format!("{}: recorded by another JVM than the one before it", path.display());
+            let message = format!(
+                "{}: recorded by another JVM than the one before it",
+                path.display()
+            );
             return Err(
                 Failure::usage(message).with_hint("import each JVM's to a trace of its own")
             );
@@ -115,7 +118,8 @@ impl Ticks {
         };
         let count = (span_ms / length_ms).saturating_add(1);
         if count > MOST_TICKS {
-            let message = format!("--tick would make {count} ticks, and at most {MOST_TICKS} are possible");
+            let message =
+                format!("--tick would make {count} ticks, and at most {MOST_TICKS} are possible");
             return Err(Failure::usage(message));
         }
         Ok(Self {

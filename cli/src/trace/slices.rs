@@ -17,7 +17,7 @@ const DEFAULT: Span = Span(Duration::from_secs(60));
 
 /// What a site did.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct SiteState {
     allocated: Amount,
     live: Amount,
 }
@@ -41,7 +41,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
             .map_or_else(Vec::new, |stack| frames(&stacks, stack));
         texts.push((site.class, frames));
     }
-    let mut states = vec![State::default(); texts.len()];
+    let mut states = vec![SiteState::default(); texts.len()];
     let ticks = trace.ticks(run.id).map_err(failure)?;
     // A tick belongs where it ends.
     let number = |tick: &Tick| tick.uptime_ms.saturating_sub(1) / length;

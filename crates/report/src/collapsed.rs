@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::stacks::{Line, Stacks, collapsible};
+use crate::stacks::{StackLine, Stacks, collapsible};
 
 /// What the figures of a line are, always in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,17 +33,17 @@ pub fn render(stacks: &Stacks, columns: Columns, out: &mut dyn Write) -> io::Res
 }
 
 /// One stack with the figures of both dumps.
-pub(crate) fn both(stacks: &Stacks, line: &Line) -> String {
+pub(crate) fn both(stacks: &Stacks, line: &StackLine) -> String {
     let text = text(stacks, line);
     format!("{text} {} {}", line.before.bytes, line.after.bytes)
 }
 
 /// One stack with what is alive in the last dump.
-pub(crate) fn live(stacks: &Stacks, line: &Line) -> String {
+pub(crate) fn live(stacks: &Stacks, line: &StackLine) -> String {
     format!("{} {}", text(stacks, line), line.after.bytes)
 }
 
-fn text(stacks: &Stacks, line: &Line) -> String {
+fn text(stacks: &Stacks, line: &StackLine) -> String {
     let mut text = String::new();
     for &frame in &line.frames {
         text += &collapsible(stacks.name(frame));

@@ -21,7 +21,7 @@ pub mod text;
 
 use heapdiff_diff::{Report, Suspect, Verdict};
 
-pub use stacks::{Line, Live, Names, Stacks, focused};
+pub use stacks::{Live, Names, StackLine, Stacks, focused};
 
 /// What a suspect is taken for, as people read it.
 #[must_use]

@@ -22,7 +22,7 @@ pub struct Live {
 
 /// What one stack allocated of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct StackLine {
     /// Frames among [`Stacks::names`], the root first.
     pub frames: Vec<u32>,
     /// The class among [`Stacks::classes`].
@@ -33,7 +33,7 @@ pub struct Line {
     pub after: Live,
 }
 
-impl Line {
+impl StackLine {
     /// Bytes that came less bytes that went.
     #[must_use]
     pub fn growth(&self) -> i64 {
@@ -65,7 +65,7 @@ pub struct Stacks {
     /// Names of classes.
     pub classes: Vec<String>,
     /// Stacks with their figures.
-    pub lines: Vec<Line>,
+    pub lines: Vec<StackLine>,
 }
 
 impl Stacks {
@@ -124,7 +124,7 @@ impl Stacks {
             }
         }
         let lines = merged.into_iter();
-        let lines = lines.map(|((frames, class), (before, after))| Line {
+        let lines = lines.map(|((frames, class), (before, after))| StackLine {
             frames,
             class,
             before,
@@ -165,7 +165,7 @@ impl Stacks {
 
     /// A line's class.
     #[must_use]
-    pub fn class(&self, line: &Line) -> &str {
+    pub fn class(&self, line: &StackLine) -> &str {
         self.classes.get(line.class as usize).map_or("", |c| c)
     }
 }
@@ -277,7 +277,7 @@ mod tests {
         let shown = |focus: Option<&str>, names| -> Vec<(String, i64)> {
             let focus = focus.map(|f| Regex::new(f).unwrap());
             let stacks = Stacks::new(&all, focus.as_ref(), names);
-            let text = |l: &Line| {
+            let text = |l: &StackLine| {
                 let frames: Vec<&str> = l.frames.iter().map(|&f| stacks.name(f)).collect();
                 (frames.join(" ") + " " + stacks.class(l), l.growth())
             };

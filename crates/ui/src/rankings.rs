@@ -16,10 +16,10 @@ const STEP: Duration = Duration::from_secs(2);
 
 /// Those of one trace.
 #[derive(Debug, Default)]
-pub(crate) struct Rankings(Vec<Told>);
+pub(crate) struct Rankings(Vec<CachedRanking>);
 
 #[derive(Debug)]
-struct Told {
+struct CachedRanking {
     run: i64,
     by: By,
     window: Window,
@@ -49,7 +49,8 @@ impl Rankings {
     ) -> Result<Arc<Ranking>, E> {
         let begun = Instant::now();
         self.0.retain(|told| begun < told.until);
-        let same = |told: &&Told| told.run == run && told.by == by && told.follows(window, begun);
+        let same =
+            |told: &&CachedRanking| told.run == run && told.by == by && told.follows(window, begun);
         if let Some(told) = self.0.iter().find(same) {
             return Ok(Arc::clone(&told.ranking));
         }
@@ -58,7 +59,7 @@ impl Rankings {
         if self.0.len() >= MOST {
             self.0.remove(0);
         }
-        self.0.push(Told {
+        self.0.push(CachedRanking {
             run,
             by,
             window,
@@ -70,7 +71,7 @@ impl Rankings {
     }
 }
 
-impl Told {
+impl CachedRanking {
     /// Whether a window is this one, moved on by no more than the time that has passed: one of the same length, or
     /// one that begins with the run.
     fn follows(&self, window: Window, now: Instant) -> bool {

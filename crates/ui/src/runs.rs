@@ -47,11 +47,11 @@ struct Run {
     last_ms: Option<i64>,
     heap_used: i64,
     heap_committed: i64,
-    hunt: Option<Said>,
+    hunt: Option<HuntNote>,
 }
 
 #[derive(Serialize)]
-struct Said {
+struct HuntNote {
     time_ms: i64,
     text: String,
 }
@@ -103,7 +103,7 @@ fn of(trace: &Trace, index: usize, room: usize) -> Result<(Vec<Run>, usize), Tra
             last_ms: last.map(|t| signed(run.started_ms.saturating_add(t.uptime_ms))),
             heap_used: last.map_or(0, |t| signed(t.heap_used)),
             heap_committed: last.map_or(0, |t| signed(t.heap_committed)),
-            hunt: hunt.map(|note| Said {
+            hunt: hunt.map(|note| HuntNote {
                 time_ms: signed(note.time_ms),
                 text: cut(&note.text).to_owned(),
             }),

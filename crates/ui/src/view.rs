@@ -55,10 +55,10 @@ pub(crate) struct View {
     all_lines: usize,
     heap: Vec<Heap>,
     collections: Vec<Collection>,
-    dumps: Vec<Said>,
-    notes: Vec<Said>,
+    dumps: Vec<NoteMark>,
+    notes: Vec<NoteMark>,
     /// What the lines were told from, of each run.
-    told: Vec<Told>,
+    told: Vec<VerdictBasis>,
     lost_samples: i64,
     lost_bytes: i64,
     /// Figures that make no sense.
@@ -85,7 +85,7 @@ struct Drawn {
 
 /// What verdicts come from.
 #[derive(Debug, Serialize)]
-struct Told {
+struct VerdictBasis {
     run: String,
     basis: &'static str,
     points: usize,
@@ -118,7 +118,7 @@ struct Collection {
 }
 
 #[derive(Debug, Serialize)]
-struct Said {
+struct NoteMark {
     run: String,
     ms: i64,
     text: String,
@@ -266,7 +266,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
                 let ranking = rankings.of(&open.trace, run, question.by, window)?;
                 lines.add(&open.trace, life.key, &ranking, question.by, most)?;
                 view.all_lines += ranking.candidates.len();
-                view.told.push(Told::new(life.key, &ranking));
+                view.told.push(VerdictBasis::new(life.key, &ranking));
             }
             view.odd += open.trace.odd().saturating_sub(odd);
             Ok(timeline)
@@ -308,7 +308,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     Ok(view)
 }
 
-impl Told {
+impl VerdictBasis {
     fn new(key: Key, ranking: &Ranking) -> Self {
         let points = &ranking.points;
         Self {
@@ -412,7 +412,7 @@ impl View {
     }
 
     fn said(&mut self, trace: &Trace, life: &Life) -> Result<(), TraceError> {
-        let said = |ms, text: &str| Said {
+        let said = |ms, text: &str| NoteMark {
             run: life.key.to_string(),
             ms,
             text: cut(text).to_owned(),

@@ -68,13 +68,13 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
 
 /// Which objects a query can want, as far as classes and sizes tell.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedObjects {
     pub(super) classes: Option<ClassSet>,
     pub(super) shallow: Span,
     pub(super) retained: Span,
 }
 
-impl Wanted {
+impl WantedObjects {
     fn new(heap: &Heap, ask: &Ask) -> Self {
         let mut wanted = Self {
             classes: None,
@@ -123,7 +123,7 @@ enum Source {
 
 /// One row.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct ObjectRow {
     object: ObjectIndex,
     /// Null where the query does not ask for them.
     id: ObjectId,
@@ -133,14 +133,14 @@ struct Row {
 /// A cursor over `objects`.
 pub(super) struct Objects {
     heap: Arc<Heap>,
-    wanted: Wanted,
+    wanted: WantedObjects,
     source: Source,
     /// The id that the only object was found by.
     known_id: Option<ObjectId>,
     with_id: bool,
     with_dominator: bool,
     step: usize,
-    batch: Vec<Row>,
+    batch: Vec<ObjectRow>,
     at: usize,
 }
 
@@ -168,7 +168,7 @@ impl Objects {
             Source::Numbers(0..u32::try_from(all).unwrap_or(u32::MAX))
         };
         Self {
-            wanted: Wanted::new(&heap, ask),
+            wanted: WantedObjects::new(&heap, ask),
             with_id: ask.uses(ID),
             with_dominator: ask.uses(DOMINATOR),
             heap,
@@ -222,7 +222,7 @@ impl Objects {
         Ok(Some(found))
     }
 
-    fn rows(&self, objects: &[ObjectIndex]) -> Result<Vec<Row>> {
+    fn rows(&self, objects: &[ObjectIndex]) -> Result<Vec<ObjectRow>> {
         let few = objects.len() <= FEW;
         let nulls = || vec![ObjectId::NULL; objects.len()];
         let ids = match (self.with_id, self.known_id) {
@@ -249,7 +249,7 @@ impl Objects {
         };
         let rows = objects.iter().zip(ids.into_iter().zip(dominators));
         Ok(rows
-            .map(|(&object, (id, dominator))| Row {
+            .map(|(&object, (id, dominator))| ObjectRow {
                 object,
                 id,
                 dominator,
@@ -283,7 +283,7 @@ impl Cursor for Objects {
 
     fn cell(&self, column: usize) -> Value<'_> {
         let snapshot = self.heap.snapshot();
-        let Row {
+        let ObjectRow {
             object,
             id,
             dominator,

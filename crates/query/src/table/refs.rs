@@ -58,13 +58,13 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
 }
 
 /// Which references a query can want.
-struct Wanted {
+struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,
     target_id: Option<ObjectId>,
 }
 
-impl Wanted {
+impl WantedRefs {
     fn has(&self, heap: &Heap, link: &Link) -> bool {
         let is = |set: &Option<ClassSet>, object: Option<ObjectIndex>| {
             set.as_ref()
@@ -80,7 +80,7 @@ impl Wanted {
 /// A cursor over `refs`.
 pub(super) struct Refs {
     heap: Arc<Heap>,
-    wanted: Wanted,
+    wanted: WantedRefs,
     /// Parts to read, and from which of their references on.
     todo: VecDeque<(u32, u64)>,
     step: usize,
@@ -97,7 +97,7 @@ impl Refs {
             Some(&Scalar::Int(id)) => Some(ObjectId(id.cast_unsigned())),
             _ => None,
         };
-        let mut wanted = Wanted {
+        let mut wanted = WantedRefs {
             source: None,
             target: None,
             target_id: int(TARGET),

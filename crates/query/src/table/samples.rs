@@ -46,7 +46,7 @@ pub(super) struct Samples {
 }
 
 /// A row.
-enum Row<'a> {
+enum SampleRow<'a> {
     Live(&'a Sample, ObjectId),
     Collected(&'a Collected),
 }
@@ -65,16 +65,16 @@ impl Samples {
         self.heap.samples()
     }
 
-    fn row<'a>(&self, samples: &'a samples::Samples) -> Option<Row<'a>> {
+    fn row<'a>(&self, samples: &'a samples::Samples) -> Option<SampleRow<'a>> {
         let at = self.next.checked_sub(1)?;
         match samples.live.get(at) {
             Some(sample) => {
                 let id = self.ids.as_ref().and_then(|ids| ids.get(at));
-                Some(Row::Live(sample, id.copied().unwrap_or_default()))
+                Some(SampleRow::Live(sample, id.copied().unwrap_or_default()))
             }
             None => {
                 let collected = samples.collected.get(at - samples.live.len());
-                collected.map(Row::Collected)
+                collected.map(SampleRow::Collected)
             }
         }
     }
@@ -104,7 +104,7 @@ impl Cursor for Samples {
             return Value::Null;
         };
         let (uid, class, size, thread, time, site, is_definition) = match row {
-            Row::Live(s, _) => (
+            SampleRow::Live(s, _) => (
                 s.uid,
                 s.class,
                 s.size,
@@ -113,7 +113,7 @@ impl Cursor for Samples {
                 s.site,
                 s.is_definition,
             ),
-            Row::Collected(c) => (
+            SampleRow::Collected(c) => (
                 c.uid,
                 c.class,
                 c.size,
@@ -124,14 +124,14 @@ impl Cursor for Samples {
             ),
         };
         let collected = match row {
-            Row::Live(..) => None,
-            Row::Collected(c) => Some(c),
+            SampleRow::Live(..) => None,
+            SampleRow::Collected(c) => Some(c),
         };
         match column {
             UID => Value::size(uid),
             ID => match row {
-                Row::Live(_, id) => Value::id(id.0),
-                Row::Collected(_) => Value::Null,
+                SampleRow::Live(_, id) => Value::id(id.0),
+                SampleRow::Collected(_) => Value::Null,
             },
             CLASS => Value::text(samples.name(class)),
             BYTES => Value::size(size),

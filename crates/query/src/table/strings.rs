@@ -66,7 +66,7 @@ fn is_string(class: &Class) -> bool {
 }
 
 #[derive(Debug)]
-struct Row {
+struct StringRow {
     object: ObjectIndex,
     id: ObjectId,
     text: Option<String>,
@@ -80,7 +80,7 @@ pub(super) struct Strings {
     few: bool,
     uses: [bool; 3],
     step: usize,
-    batch: Vec<Row>,
+    batch: Vec<StringRow>,
     at: usize,
 }
 
@@ -126,12 +126,12 @@ impl Strings {
         }
     }
 
-    fn rows(&self, objects: &[ObjectIndex]) -> Result<Vec<Row>> {
+    fn rows(&self, objects: &[ObjectIndex]) -> Result<Vec<StringRow>> {
         let [with_id, with_text, with_length] = self.uses;
         let snapshot = self.heap.snapshot();
-        let mut rows: Vec<Row> = objects
+        let mut rows: Vec<StringRow> = objects
             .iter()
-            .map(|&object| Row {
+            .map(|&object| StringRow {
                 object,
                 id: ObjectId::NULL,
                 text: None,

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::stacks::{Line, Stacks};
+use crate::stacks::{StackLine, Stacks};
 
 /// What a node is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(line: &Line) -> Self {
+    fn of(line: &StackLine) -> Self {
         Self {
             grown: line.after.bytes.saturating_sub(line.before.bytes),
             shrunk: line.before.bytes.saturating_sub(line.after.bytes),
