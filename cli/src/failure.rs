@@ -123,14 +123,14 @@ impl Failure {
     }
 }
 
-/// A missing file that looks like a command was perhaps meant as one.
+/// A hint for a missing file whose name could be a command's.
 fn unknown_word(path: &Path) -> Option<String> {
     let word = path.to_str()?;
     (!word.contains(['.', '/', '\\']))
         .then(|| format!("`{word}` is not a command either; `heapdiff --help` lists them"))
 }
 
-/// What the system said, without Rust's "(os error 2)".
+/// The system's words for an error, without Rust's "(os error 2)".
 pub(crate) fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

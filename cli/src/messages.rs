@@ -7,10 +7,10 @@ use crate::job::Setup;
 use crate::report::Report;
 use crate::style::{Style, When};
 
-/// Lines of warnings for one dump; the rest is counted. JSON has them all.
+/// The most lines of warnings for one dump; the rest is counted. JSON has all.
 const LINES: usize = 10;
 
-/// Says why there is no report.
+/// Prints why there is no report.
 pub(crate) fn error(failure: &Failure) {
     let stderr = io::stderr();
     let style = Style::new(When::Auto, &stderr);
@@ -22,14 +22,14 @@ pub(crate) fn error(failure: &Failure) {
     }
 }
 
-/// Says what was done, where standard output is not what tells.
+/// Prints what was done to standard error.
 pub(crate) fn said(text: &str) {
     if !text.is_empty() {
         let _ = writeln!(io::stderr(), "heapdiff: {text}");
     }
 }
 
-/// Says what is wrong with the dumps; under `--strict` damage is a failure.
+/// Prints what is wrong with the dumps; under `--strict` damage is a failure.
 pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     let stderr = io::stderr();
     let style = Style::new(setup.output.color, &stderr);
@@ -84,7 +84,7 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     }
 }
 
-/// Dumps of a diff that were taken before the one that stands before them.
+/// Pairs of dumps that are not in order of time: the later in the list, then the earlier.
 fn out_of_order(report: &Report) -> Vec<(&str, &str)> {
     let Report::Diff(diff) = report else {
         return Vec::new();
@@ -97,7 +97,7 @@ fn out_of_order(report: &Report) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Says which gates tripped, since that is why the run fails.
+/// Prints which gates tripped.
 pub(crate) fn gates(tripped: &[String], setup: &Setup) {
     let stderr = io::stderr();
     let style = Style::new(setup.output.color, &stderr);

@@ -70,13 +70,13 @@ impl Meter {
         }
     }
 
-    /// Starts a phase of which nobody knows how many bytes it has.
+    /// Starts a phase whose amount of work is not known.
     pub(crate) fn phase_of_unknown_length(&self, name: &'static str) {
         self.phase(name, 0);
         self.set_template("{prefix}: {msg} {spinner} {bytes:>10} {bytes_per_sec:>12} {elapsed}");
     }
 
-    /// So many bytes of this phase are done.
+    /// Shows that `bytes` of this phase are done.
     pub(crate) fn reached(&self, bytes: u64) {
         self.bar.set_position(bytes);
         if let Ok(mut phase) = self.phase.lock()
@@ -101,7 +101,7 @@ impl Meter {
         ));
     }
 
-    /// So much of a wait is over.
+    /// Shows how much of a wait is over.
     pub(crate) fn waited(&self, time: Duration) {
         self.bar.set_position(millis(time));
     }
@@ -128,7 +128,7 @@ impl Meter {
     }
 }
 
-/// A bar where the amount of work is known, else something that moves.
+/// A bar where the amount of work is known, a spinner elsewhere.
 fn style(total: u64) -> ProgressStyle {
     let template = if total > 0 {
         "{prefix}: {msg} {bar:24} {bytes:>10} of {total_bytes} {bytes_per_sec:>12} {eta:>4}"

@@ -1,4 +1,4 @@
-//! What is done with traces that ends in no report: exporting them, importing recordings, and removing what is old.
+//! Commands on traces that end in no report: export, import of recordings, removal of what is old.
 
 mod export;
 mod expunge;

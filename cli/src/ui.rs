@@ -14,12 +14,12 @@ use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::UiJob;
 
-/// A report that is larger was not written by this program.
+/// The most bytes of a report; this program writes none as large.
 const MOST_REPORT: u64 = 1 << 30;
-/// For the browser to read the file that leads it to the page.
+/// How long the file that leads the browser to the page is kept.
 const OPENING: Duration = Duration::from_secs(20);
 
-/// Serves the page, and says where.
+/// Serves the page, and prints its URL.
 pub(crate) fn run(job: &UiJob) -> Result<Exit> {
     interrupt::handle();
     let server = Server::start(subject(&job.files)?, job.port).map_err(|e| Failure {
@@ -48,7 +48,7 @@ pub(crate) fn run(job: &UiJob) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Traces, or one report.
+/// What the files are: traces, or one report.
 fn subject(files: &[PathBuf]) -> Result<Subject> {
     let mut reports = files.iter().filter(|file| is_json(file));
     match (reports.next(), files) {
@@ -64,7 +64,7 @@ fn subject(files: &[PathBuf]) -> Result<Subject> {
     }
 }
 
-/// Whether a file begins as JSON does; a file that cannot be read is no report, and no trace either.
+/// Whether a file begins as JSON does. A file that cannot be read does not.
 fn is_json(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|f| f.take(64).read_to_end(&mut head));
@@ -90,8 +90,8 @@ fn page(path: &Path) -> Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Has the browser read the URL from a file that only this user can read: arguments of programs are
-/// seen by all.
+/// Opens the page in the browser. The URL is in a file that only this user can read: arguments of programs are
+/// visible to all users.
 fn open(url: &str) -> Result<()> {
     let failed = |e: &io::Error| {
         Failure::usage(format!("--open: {}", plain(e)))

@@ -16,7 +16,7 @@ use crate::render;
 use crate::report::{QueryReport, Report};
 use crate::style::{Style, When};
 
-/// Renders the report. A reader that stops reading (`| head`) is no failure.
+/// Writes a report to its output. A reader that stops reading (`| head`) is not a failure.
 pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
     if let Report::Query(query) = report {
         return rows(output, query);
@@ -102,8 +102,8 @@ pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// Writes beside the file and renames, so that nobody sees half a report. What is no ordinary file
-/// (a pipe, `/dev/null`) is written to as it is.
+/// Writes a file beside this one and renames it, so that nobody sees half a report. Anything but an ordinary file
+/// (a pipe, `/dev/null`) is written to in place.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
@@ -112,7 +112,7 @@ pub(crate) fn replace(
         let mut out = io::BufWriter::new(fs::OpenOptions::new().write(true).open(path)?);
         return write(&mut out).and_then(|()| out.flush());
     }
-    // A link stays a link: the file that it leads to is replaced.
+    // The target of a link is replaced, and the link stays.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let (unfinished, mut file) =
         Unfinished::new(|| temporary(path).map(|file| (file.path().to_path_buf(), file)))?;

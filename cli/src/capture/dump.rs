@@ -1,4 +1,4 @@
-//! `heapdiff dump`: the JVM writes its heap beside the wished file, or where it can, and the file gets
+//! `heapdiff dump`: the JVM writes its heap beside the requested file, or where it can, and the file gets
 //! its name when it is whole.
 
 use std::fs::{self, File, OpenOptions};
@@ -32,7 +32,7 @@ pub(crate) struct DumpPlace {
 }
 
 impl DumpPlace {
-    /// Checks what can be checked before the JVM has its work.
+    /// Checks the path as far as possible before the JVM is asked for anything.
     pub(crate) fn new(file: &Path, replace: bool) -> Result<Self> {
         let shown = file.display();
         let bad = |why: String| Failure::usage(format!("-o {shown}: {why}"));
@@ -89,12 +89,12 @@ pub(super) fn now_ms() -> i64 {
 #[derive(Debug)]
 pub(crate) struct DumpResult {
     pub(crate) file: PathBuf,
-    /// The same from the root on.
+    /// The file's absolute path.
     pub(super) target: PathBuf,
     /// When the JVM was asked for it, milliseconds since 1970.
     pub(super) asked_ms: i64,
     pub(crate) bytes: u64,
-    /// Whether the JVM compressed it; those before JDK 16 pass over the wish.
+    /// Whether the JVM compressed it. JVMs before JDK 16 ignore the request.
     pub(crate) gzipped: bool,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn take(
     let mut asked_ms = now_ms();
     let mut answer = ask(jvm, &part, what, &meter)?;
     if part.folder.is_none() && answer.text.contains("Unable to create") {
-        // Mounted there to be read only, or forbidden by more than permissions.
+        // The folder is mounted read-only there, or a policy forbids writing to it.
         part = PartialDump::in_tmp(jvm)?;
         asked_ms = now_ms();
         answer = ask(jvm, &part, what, &meter)?;
@@ -198,7 +198,7 @@ struct PartialDump {
 }
 
 impl PartialDump {
-    /// In the folder of the wished file, if the JVM sees the same folder under that name and its
+    /// A file in the requested folder, if the JVM sees the same folder under that name and its
     /// user may write there.
     fn beside(jvm: &Jvm<'_>, place: &DumpPlace) -> Option<Self> {
         let theirs = jvm.root.below(&place.folder).ok()?;
@@ -221,7 +221,7 @@ impl PartialDump {
         })
     }
 
-    /// In a new folder of the JVM's `/tmp` that belongs to its user.
+    /// A file in a new folder of the JVM's `/tmp` that belongs to the JVM's user.
     fn in_tmp(jvm: &Jvm<'_>) -> Result<Self> {
         let name = unused_name();
         let folder = jvm.tmp.path(&name);
@@ -249,8 +249,8 @@ impl PartialDump {
         })
     }
 
-    /// How much there is. Later JVMs (25 does) write parts side by side, one for each thread, which are put
-    /// together in the end: then they are in the file a second time.
+    /// Bytes that were written so far. Recent JVMs (25, for one) write one part for each thread; these are put
+    /// together in the end, and then they count twice.
     fn size(&self) -> u64 {
         let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
         let parts = (0..1024).map_while(|thread| {
@@ -262,7 +262,7 @@ impl PartialDump {
         size(&self.file).unwrap_or_default().max(parts)
     }
 
-    /// Opens what the JVM wrote, and makes sure that it is that: its user could put anything there.
+    /// Opens what the JVM wrote, and checks that it is this file: the JVM's user could put anything there.
     fn open(&self, jvm: &Jvm<'_>) -> io::Result<(File, u64)> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new()
@@ -277,7 +277,7 @@ impl PartialDump {
         Ok((file, meta.len()))
     }
 
-    /// Gives the dump its name and its owner: whoever asked for it.
+    /// Gives the dump its name, and makes the user who asked for it the owner.
     fn deliver(
         self,
         mut file: File,
@@ -292,7 +292,7 @@ impl PartialDump {
                 .unfinished
                 .finish(|path| rename(path, &target, place.replace));
         }
-        // Another file system mostly, hence a copy where a rename cannot do.
+        // The folder is mostly on another file system, where a rename fails and a copy is needed.
         own(&file)?;
         match rename(&self.file, &target, place.replace) {
             Err(e) if e.kind() == ErrorKind::CrossesDevices => {}
@@ -326,7 +326,7 @@ impl PartialDump {
     }
 }
 
-/// The one who takes a dump owns it, as with any other file that they write.
+/// The user who takes a dump owns it, like any other file that they write.
 fn own(file: &File) -> io::Result<()> {
     let us = geteuid().as_raw();
     if file.metadata()?.uid() != us {
@@ -335,13 +335,13 @@ fn own(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames, and leaves alone what is there already unless it may be replaced.
+/// Renames a file; an existing one is replaced only if it may be.
 fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     if replace {
         return fs::rename(from, to);
     }
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system knows how; a second name for a file is never put over another.
+        // Some file systems cannot do this. A hard link never replaces a file.
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)
@@ -350,7 +350,7 @@ fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     }
 }
 
-/// A name that nobody can guess and prepare.
+/// A name that nobody can guess, so that nobody can put a file there before.
 fn unused_name() -> String {
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(std::process::id());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
-/// An open folder. Names in it are reached through the descriptor, whatever becomes of its path.
+/// An open folder. Names in it are reached through its descriptor, so a renamed or replaced path changes nothing.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
@@ -55,7 +55,7 @@ impl Folder {
     fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.fd, path, flags, Mode::empty(), within) {
-            // Before Linux 5.6, or forbidden in a sandbox: without links nothing leads outside.
+            // Kernels before Linux 5.6 and some sandboxes lack `openat2`. Without links no name leads outside.
             Err(Errno::NOSYS | Errno::PERM) => self.resolve_without_links(path, flags),
             found => Ok(found?),
         }
@@ -81,18 +81,18 @@ impl Folder {
         Ok(at)
     }
 
-    /// A path of ours to something in this folder, good as long as the folder is open.
+    /// Our path to a name in this folder. It is valid as long as the folder is open.
     pub(super) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
     }
 
-    /// What tells this folder from others.
+    /// The device and inode, which no other folder has.
     pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
         let meta = fs::metadata(self.path("."))?;
         Ok((meta.dev(), meta.ino()))
     }
 
-    /// Whether whoever asks may create files here.
+    /// Whether the calling thread may create files here.
     pub(super) fn is_writable(&self) -> io::Result<()> {
         use rustix::fs::{Access, AtFlags, CWD, accessat};
         let wanted = Access::WRITE_OK | Access::EXEC_OK;
@@ -117,7 +117,7 @@ mod tests {
         let up = root.below(Path::new("/up")).unwrap();
         assert_eq!(up.identity().unwrap(), root.identity().unwrap());
         assert!(root.below(Path::new("/tmp/inner")).is_ok());
-        // Where the kernel cannot do that, links are refused.
+        // Kernels that cannot do that have links refused.
         let links = |path: &str| root.resolve_without_links(Path::new(path), FOLDER);
         assert!(links("/etc/inner").is_ok());
         assert!(links("/tmp").is_err() && links("/tmp/inner").is_err());

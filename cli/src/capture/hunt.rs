@@ -1,4 +1,4 @@
-//! `heapdiff hunt`: agent, dump, wait, dump. What grew in between is for the diff to say.
+//! `heapdiff hunt`: loads the agent, takes a dump, waits, and takes another. The comparison is `command::hunt`'s.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
         };
         let loaded = agent::load(&jvm, &library, &options)
             .map_err(|e| or_without(e, "--no-attach goes without"))?;
-        // One that was there keeps the options that it has.
+        // An agent that was loaded before keeps its options.
         let trace = trace.filter(|_| loaded == Loaded::Now);
         watch = trace
             .zip(hunt.enough)
@@ -109,8 +109,8 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Until enough growth was seen, the time is over, the user has enough, or there is nobody left to wait for. Says
-/// which it was.
+/// Waits until enough growth was seen, the time is over, the user ends the wait, or the JVM ends. Returns which
+/// of these it was.
 fn wait(
     process: &Process,
     span: Span,
@@ -147,7 +147,7 @@ fn wait(
     }
 }
 
-/// Dumps are large and took long to come by: none is ever replaced.
+/// Checks that no file of the hunt exists in the folder: dumps are never replaced.
 fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
         return Err(Failure::usage(format!(
@@ -175,7 +175,7 @@ fn default_folder(pid: u32) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// A folder that goes again if nothing gets into it.
+/// A folder that is removed in the end if it is still empty.
 struct Made<'a> {
     folder: Option<&'a Path>,
 }
@@ -200,7 +200,7 @@ impl<'a> Made<'a> {
 impl Drop for Made<'_> {
     fn drop(&mut self) {
         if let Some(folder) = self.folder {
-            // With anything in it it stays.
+            // This fails, as it should, when the folder is not empty.
             let _ = fs::remove_dir(folder);
         }
     }

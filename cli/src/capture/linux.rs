@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::{Agent, Capture, Request, What};
 
-/// Does it and says so.
+/// Runs the request and says what was done.
 pub(crate) fn run(capture: &Capture) -> Result<Exit> {
     interrupt::handle();
     let said = match &capture.request {
@@ -51,7 +51,7 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
 }
 
 fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> Result<String> {
-    // What is wrong with the file is told before anything is asked of the process.
+    // Mistakes in the file's name are reported before anything is asked of the process.
     let given = match output {
         Some(path) if !path.is_dir() => Some(DumpPlace::new(path, replace)?),
         _ => None,

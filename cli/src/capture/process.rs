@@ -22,10 +22,10 @@ use crate::job::Target;
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(super) pid: u32,
-    /// Its id where it lives: what it calls itself in the names of files.
+    /// Its id in its own namespace, which it uses in names of files.
     pub(super) inner_pid: u32,
     pub(super) user: User,
-    /// Main class or jar.
+    /// The main class or jar.
     main: String,
     /// Keeps signals from going to a later process of the same id; needs Linux 5.3.
     handle: Option<OwnedFd>,
@@ -153,11 +153,11 @@ impl Process {
         }
     }
 
-    /// Where the process says that it has a library from whose file name contains `part`.
+    /// The path of a mapped library whose file name contains `part`, as the process sees it.
     pub(super) fn library(&self, part: &str) -> Option<String> {
         let mut library = None;
         let found = mapped(self.pid, |path| {
-            // The file may be gone; it is known by its name all the same. The kernel writes odd
+            // The file may be deleted, which its name does not depend on. The kernel writes odd
             // characters with a backslash.
             let is_it = file_name(path).contains(part) && !path.contains('\\');
             if is_it {
@@ -168,8 +168,8 @@ impl Process {
         found.ok().and(library)
     }
 
-    /// Files that it has mapped and whose paths end so, each once and no more than `most`. Such as are gone, or
-    /// have odd characters in their names, are left out.
+    /// Mapped files whose paths have this ending, each once and at most `most`. Files that are deleted, or
+    /// that have odd characters in their names, are left out.
     pub(super) fn mapped(&self, end: &str, most: usize) -> Vec<String> {
         let mut files: Vec<String> = Vec::new();
         let found = mapped(self.pid, |path| {
@@ -178,7 +178,7 @@ impl Process {
             }
             files.len() >= most
         });
-        // What was found until then is none the worse.
+        // An error later on does not spoil what was found before.
         drop(found);
         files
     }
@@ -216,7 +216,7 @@ fn not_permitted(pid: u32, name: &str, error: &io::Error) -> Failure {
 struct Status {
     name: String,
     state: char,
-    /// Differs from the id that was asked for when that is one of a thread.
+    /// The process's id; another one than was asked for when that was a thread's.
     process: u32,
     inner_pid: u32,
     user: User,
@@ -236,16 +236,16 @@ impl Status {
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
                 .map(str::trim)
         };
-        // Real, effective, saved, and for files.
+        // The ids are the real, the effective, the saved and the file system's.
         let effective = |name| field(name)?.split_whitespace().nth(1)?.parse().ok();
         let process = field("Tgid")?.parse().ok()?;
         let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
         Some(Self {
-            // A process chooses its own name, and it is printed.
+            // A process chooses its own name, which is printed.
             name: printable(field("Name")?),
             state: field("State")?.chars().next()?,
             process,
-            // From our namespace to its own; not there before Linux 4.1.
+            // The ids go from our namespace to its own. Kernels before Linux 4.1 lack the line.
             inner_pid: field("NSpid")
                 .and_then(|ids| ids.split_whitespace().last()?.parse().ok())
                 .unwrap_or(process),
@@ -296,7 +296,7 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
         if maps.read_until(b'\n', &mut line)? == 0 {
             return Ok(false);
         }
-        // Range, rights, offset, device and inode come first.
+        // The path follows range, rights, offset, device and inode.
         if let Some(at) = line.iter().position(|&b| b == b'/')
             && wanted(String::from_utf8_lossy(&line[at..]).trim_end())
         {
@@ -305,7 +305,7 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
     }
 }
 
-/// The last part of a mapped path. The kernel marks files that were replaced since.
+/// The last part of a mapped path, without the kernel's mark for files that were replaced since.
 fn file_name(path: &str) -> &str {
     let path = without_mark(path);
     path.rsplit('/').next().unwrap_or(path)
@@ -315,7 +315,7 @@ fn without_mark(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
-/// A name without what a terminal might obey, and not endless.
+/// A name without control characters, cut to a bounded length.
 fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(200).collect()
 }
@@ -328,14 +328,14 @@ struct CommandLine {
     environment: [String; 2],
 }
 
-/// More than any command line, since the other side decides what stands there.
+/// The most bytes that are read of a command line: its owner decides what stands there.
 const LONGEST: u64 = 4 << 20;
 
 impl CommandLine {
     fn of(pid: u32) -> Self {
         let split = |file: &str| -> Vec<String> {
             let mut bytes = Vec::new();
-            // What cannot be read says nothing.
+            // A file that cannot be read counts as empty.
             let _ = File::open(format!("/proc/{pid}/{file}"))
                 .and_then(|f| f.take(LONGEST).read_to_end(&mut bytes));
             bytes
@@ -360,7 +360,7 @@ impl CommandLine {
         }
     }
 
-    /// Whether the JVM was told not to be attached to; the last word counts.
+    /// Whether an option forbids attaching; the last such option counts.
     fn refuses_to_attach(&self) -> bool {
         let options = self.args.get(1..).unwrap_or_default();
         let ours = &options[..self.main_at().map_or(options.len(), |at| at - 1)];
@@ -383,7 +383,7 @@ impl CommandLine {
         let main = &self.args[self.main_at()?];
         let is_path = main.ends_with(".jar") || main.ends_with(".java");
         let short = if is_path { file_name(main) } else { main };
-        // It is printed, whatever it is.
+        // The name is printed, and may hold any characters.
         let clean: String = short
             .chars()
             .filter(|c| !c.is_control())
@@ -436,7 +436,7 @@ fn jvms() -> Vec<(u32, String)> {
 
 const LISTED: usize = 5;
 
-/// The JVMs there are, for whoever named none.
+/// A hint that lists the JVMs on this machine.
 fn others() -> String {
     let jvms = jvms();
     if jvms.is_empty() {

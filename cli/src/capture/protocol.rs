@@ -24,17 +24,17 @@ use super::user::User;
 use crate::failure::{Result, plain};
 use crate::interrupt::Unfinished;
 
-/// What is kept of an answer: those to our commands are a few lines.
+/// The most bytes that are kept of an answer. Answers to our commands are a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
-/// Set on folders in which nobody may remove what is another's.
+/// The sticky bit: in such folders nobody may remove another user's files.
 const STICKY: u32 = 0o1000;
 
 /// A JVM that listens.
 #[derive(Debug)]
 pub(super) struct Jvm<'a> {
     pub(super) process: &'a Process,
-    /// The root of what it sees.
+    /// The root of the file system that it sees.
     pub(super) root: Folder,
     /// Its `/tmp`.
     pub(super) tmp: Folder,
@@ -50,7 +50,7 @@ pub(super) struct Answer {
 }
 
 impl<'a> Jvm<'a> {
-    /// Gets the JVM to listen, if it does not yet.
+    /// Makes the JVM listen, if it does not yet.
     pub(super) fn attach(process: &'a Process, timeout: Duration) -> Result<Self> {
         let folder = |folder: io::Result<Folder>| {
             folder.map_err(|e| refused(format!("{process}: cannot see its /tmp: {}", plain(&e))))
@@ -124,7 +124,7 @@ impl<'a> Jvm<'a> {
     fn connect(&self) -> Result<UnixStream> {
         let deadline = Instant::now() + self.timeout;
         let mut trigger = None;
-        // The JVM may miss the first signal, while it starts for instance.
+        // A JVM that is still starting may miss the first signal.
         let again = Instant::now() + self.timeout / 2;
         let mut signals = 0;
         loop {
@@ -168,11 +168,11 @@ impl<'a> Jvm<'a> {
         let path = self.socket();
         let meta = fs::symlink_metadata(&path)?;
         if !meta.file_type().is_socket() || meta.uid() != self.process.user.uid.as_raw() {
-            // Anybody may have put it into /tmp. The JVM replaces it, if it can.
+            // Any user may have put the socket into /tmp. The JVM replaces it, if it can.
             return Err(ErrorKind::NotFound.into());
         }
         let socket = match self.process.user.act(|| dial(&path)) {
-            // A root that may not become others may still be let in.
+            // Root that may not become another user may still be accepted.
             Err(_) if geteuid().is_root() => dial(&path),
             dialled => dialled?,
         }?;
@@ -222,25 +222,25 @@ impl<'a> Jvm<'a> {
         )
     }
 
-    /// Makes the file that tells SIGQUIT from a wish for a thread dump.
+    /// Makes the file that tells the JVM that SIGQUIT is no request for a thread dump.
     fn trigger(&self) -> Result<Trigger> {
         let name = format!(".attach_pid{}", self.process.inner_pid);
         let user = &self.process.user;
         let create = |folder: &Folder| -> io::Result<(PathBuf, ())> {
             let path = folder.path(&name);
             let mut new = OpenOptions::new();
-            // Neither a link nor another's file is touched.
+            // Links and other users' files are not touched.
             new.write(true).create_new(true).mode(0o600);
             match new.open(&path) {
                 Ok(file) => {
                     file.set_permissions(Permissions::from_mode(0o600))?;
                     let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
                     if file.metadata()?.uid() != uid {
-                        // Since JDK 11 one of root's does as well.
+                        // JVMs since JDK 11 accept a file of root's, too.
                         let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
                     }
                 }
-                // Another attaches at the same time, or was killed while it did.
+                // Another program attaches at the same time, or was killed while it did.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                     let owner = fs::symlink_metadata(&path)?.uid();
                     if owner != user.uid.as_raw() && owner != 0 {
@@ -284,7 +284,7 @@ fn dial(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The file, until the JVM listens or we give up, and the folder through which it is reached.
+/// The trigger file, which exists until the JVM listens or we give up, and its folder.
 #[derive(Debug)]
 struct Trigger {
     _file: Unfinished,
@@ -301,7 +301,7 @@ impl Answer {
         })
     }
 
-    /// The text in one line, for messages. Whatever stands in it, it is printed.
+    /// The text in one printable line, for messages.
     pub(super) fn line(&self) -> String {
         let mut lines = self.text.lines().map(str::trim).filter(|l| !l.is_empty());
         let mut line = lines.next().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
-//! What is added to the trace that the agent in a JVM is writing: how a hunt goes, and where dumps are.
+//! Notes in the trace that the agent of a JVM is writing: how a hunt goes, and where dumps are.
 //!
-//! The trace is the JVM's user's, and so is whoever adds to it. It is worth no waiting and no error: what does not
-//! work at once is tried again as long as there is something else to wait for, and nothing is said.
+//! The trace belongs to the JVM's user, and notes are added as that user. No command waits or fails for them: what
+//! does not work at once is tried again while the command waits for something else, silently.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,11 +14,11 @@ use heapdiff_trace::{Beside, DumpTaken, TraceError, Written};
 use super::dump::{DumpResult, now_ms};
 use super::protocol::Jvm;
 
-/// Until what did not work is tried again.
+/// The time until a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
-/// What SQLite puts beside a database that is being written, and maps.
+/// The ending of the file that SQLite maps beside a database that is being written.
 const INDEX: &str = "-shm";
-/// Databases that a JVM has open which are looked at.
+/// The most open databases of a JVM that are looked at.
 const MOST: usize = 16;
 
 /// What is to be added to the trace of a JVM.
@@ -75,7 +75,7 @@ impl<'a> TraceNotes<'a> {
         self.try_again();
     }
 
-    /// Tries what did not work before, if that is a while ago.
+    /// Repeats what failed before, if that is [`AGAIN`] ago.
     pub(super) fn try_again(&mut self) {
         while let Some(note) = self.waiting.front()
             && Instant::now() >= self.next
@@ -88,7 +88,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds it to the trace that the JVM writes: to one, unless somebody plays with us.
+    /// Adds a note to the first database among the JVM's that takes it.
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {

@@ -8,7 +8,7 @@ use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// As whom a process runs, in the numbers of our own user namespace.
+/// The user and groups that a process runs as, by the numbers of our own user namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct User {
     pub(super) uid: Uid,
@@ -28,7 +28,7 @@ impl User {
         geteuid().is_root() || self.uid == geteuid()
     }
 
-    /// Does something with this user's rights and no others.
+    /// Runs `work` with this user's rights and no others.
     ///
     /// On Linux credentials belong to threads. The work is done on a thread of its own, which takes
     /// on the user's and ends with them, so that nothing has to be given back and no other thread is
@@ -85,7 +85,7 @@ mod tests {
         let seen = other.act(|| (geteuid(), getegid()));
         match us.0.is_root() {
             true => assert_eq!(seen.unwrap(), (other.uid, other.gid)),
-            // Whoever is not root may not become somebody else.
+            // Only root may become another user.
             false => assert!(seen.is_err() || us.0 == other.uid),
         }
         assert_eq!((geteuid(), getegid()), us);

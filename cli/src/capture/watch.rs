@@ -14,7 +14,7 @@ use crate::job::LONGEST_ARGUMENT;
 
 /// The trace's name in the hunt's folder.
 pub(super) const NAME: &str = "trace.db";
-/// Before that much time what is seen is a start.
+/// What grows before this much time has passed is taken for a program that starts.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -56,7 +56,7 @@ pub(super) fn traced(jvm: &Jvm<'_>, folder: &Path, options: &str) -> (String, Op
 #[derive(Debug)]
 pub(super) struct Watch {
     trace: PathBuf,
-    /// Growth below is no reason.
+    /// Growth, in bytes, that ends the wait.
     enough: u64,
     start: Instant,
     next: Instant,
@@ -77,7 +77,7 @@ impl Watch {
         self.trace
     }
 
-    /// What was seen to grow, once it is enough. That the trace is not there yet, or cannot be read, is no
+    /// What was seen to grow, once it is enough. A trace that does not exist yet, or cannot be read, is no
     /// reason to end a hunt.
     pub(super) fn enough(&mut self) -> Option<String> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {

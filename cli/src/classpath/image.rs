@@ -10,10 +10,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 const MAGIC: u32 = 0xcafe_dada;
 const HEADER: usize = 28;
-/// No index is longer: those of whole JDKs are three megabytes.
+/// The most bytes of an index; a whole JDK's has three megabytes.
 const LARGEST_INDEX: u64 = 256 << 20;
 
-/// What an attribute of a place says, by its code.
+/// What an attribute of a location says, by its code.
 mod attribute {
     pub(super) const END: u8 = 0;
     pub(super) const PARENT: usize = 2;
@@ -45,7 +45,7 @@ impl Image {
                 false => u32::from_be_bytes(bytes),
             }
         };
-        // In the order of the machine that it was made for.
+        // The byte order is that of the machine that the image was made for.
         let Some(little) = [true, false].into_iter().find(|&l| word(0, l) == MAGIC) else {
             return Ok(None);
         };

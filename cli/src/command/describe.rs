@@ -7,7 +7,7 @@ use hprof::{ObjectId, ObjectIndex, Snapshot, Value};
 
 use crate::report::ObjectRef;
 
-/// Characters of a string that a mention shows.
+/// The most characters of a string that a mention shows.
 const MENTIONED: usize = 80;
 
 /// Mentions of objects, looked up together: each costs a walk over a piece of the file.

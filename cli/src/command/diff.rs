@@ -15,7 +15,7 @@ use crate::job::{Question, Setup};
 use crate::report::DiffReport;
 
 const SUSPECTS: usize = 10;
-/// Classes in text; JSON has all that changed.
+/// The most classes in text; JSON has all that changed.
 const CLASSES: usize = 15;
 
 /// Each dump is reduced to its summary before the next is opened; only the last stays open until
@@ -26,7 +26,7 @@ pub(crate) fn run(
     trace: Option<&Path>,
     question: &Question,
 ) -> Result<DiffReport> {
-    // A file that is none is told before the work.
+    // A trace that cannot be read is reported before the dumps are.
     let trace = trace.map(super::trace::open).transpose()?;
     let limit = setup.top.unwrap_or(SUSPECTS);
     let filter = Filter {
@@ -66,8 +66,8 @@ pub(crate) fn run(
         .with_hint("load it into the JVM with `heapdiff attach PID` before the dumps"));
     }
     if format.is_read_whole() {
-        // For people by what the instances take themselves: by what they retain, those classes
-        // come first that hold the suspects.
+        // People see classes by their shallow growth: by retained growth, the classes
+        // that hold the suspects would come first.
         let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
         report.classes.sort_by_key(|class| Reverse(key(class)));
     }

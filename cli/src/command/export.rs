@@ -23,7 +23,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
     let heap = Heap::new(Arc::clone(&opened.snapshot));
     let mut info = SnapshotInfo::of(heap.snapshot(), heap.own());
     if setup.strict && info.partial {
-        // Said once more, with the warnings, when the report is looked at; no file is to be there then.
+        // The warnings are reported again later, but no file may have been written by then.
         return Ok(ExportReport {
             snapshot: info,
             files: Vec::new(),
@@ -56,7 +56,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
             info.warnings
                 .extend(heap.doubt_of_samples().map(str::to_owned));
         }
-        // The other tables are as good without.
+        // A table that fails does not keep the others from being written.
         if let Some(heapdiff_query::Error::Samples(_)) = failure {
             continue;
         }
@@ -82,7 +82,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
     })
 }
 
-/// What each file says of itself.
+/// The metadata of each file.
 fn metadata(info: &SnapshotInfo, labels: &[(String, String)]) -> Vec<(String, String)> {
     let own = [
         ("heapdiff.version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -61,7 +61,7 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     Ok(None)
 }
 
-/// The run of the JVM that the last dump with an agent is of.
+/// The run of the JVM that the last dump with an agent was taken of.
 fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     let agent = report
         .snapshots
@@ -82,8 +82,8 @@ fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTree
     )
 }
 
-/// Class and stack, without what only one of dump and trace tells: that a method is native, that frames
-/// are cut off.
+/// The class and stack in a form that dump and trace share: neither whether a method is native nor whether frames
+/// are cut off is in both.
 fn key(class: &str, frames: &[String]) -> String {
     let mut key = class.to_owned();
     for frame in frames {

@@ -101,7 +101,7 @@ fn open<'a>(setup: &'a Setup, dump: &Path) -> Result<(Opened<'a>, Meter)> {
     Ok((opened, meter))
 }
 
-/// A dump that a command asks.
+/// A dump that a command asks questions of.
 struct Opened<'a> {
     snapshot: Arc<Snapshot>,
     setup: &'a Setup,
@@ -117,7 +117,7 @@ impl Deref for Opened<'_> {
 }
 
 impl Drop for Opened<'_> {
-    /// What took long to work out is kept for the next command.
+    /// Has an index written for the next command.
     fn drop(&mut self) {
         let damaged = self.indexed && self.snapshot.index_is_damaged();
         if damaged {
@@ -153,7 +153,7 @@ struct Selection {
 }
 
 impl Selection {
-    /// The agent's objects that are not to be seen.
+    /// The agent's objects that are hidden.
     fn hidden(&self) -> &[ObjectIndex] {
         match self.shows_own {
             true => &[],
@@ -166,7 +166,7 @@ impl Selection {
     }
 }
 
-/// Finds what a selector names. The agent's objects are left out unless it names nothing else or the agent.
+/// The objects that a selector names. The agent's are left out unless it names the agent or nothing else.
 fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
     let mut objects = snapshot
         .select(selector)

@@ -14,11 +14,11 @@ use crate::recorded;
 use crate::report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
 
 const ROWS: usize = 10;
-/// Threads that are named for one stack.
+/// The most threads that are named for one stack.
 const THREADS: usize = 8;
 /// Quantile of the normal distribution for 95 %.
 const Z95: f64 = 1.959_964;
-/// With so many that are alive, the list is taken to have been full: others of it died meanwhile.
+/// From this number of live objects on, the recorder's list may have been full, and have lost others.
 pub(crate) const MANY_OLD: u64 = 128;
 const NS_PER_MS: i64 = 1_000_000;
 /// Samples of one stack and class.
@@ -112,7 +112,7 @@ pub(crate) fn run(
             "record them with settings=profile, or with async-profiler's alloc and live",
         ));
     };
-    // The buffers' events are two, and one account.
+    // Two events tell of allocation buffers, and together they make one account.
     let is_of = |sample: &&Sample| match choice.event {
         Event::InBuffer | Event::Outside => {
             matches!(sample.event, Event::InBuffer | Event::Outside)

@@ -20,10 +20,10 @@ use crate::report::{
     ShownReferrer, ShownValue, SnapshotInfo,
 };
 
-/// Objects that are shown of many.
+/// The most objects that are shown.
 const OBJECTS: usize = 3;
 const ELEMENTS: usize = 20;
-/// Characters of a string that is itself shown.
+/// The most characters that are shown of a selected string.
 const TEXT: usize = 2000;
 
 pub(crate) fn run(

@@ -18,15 +18,15 @@ use crate::report::{
     SizeofReport, SizeofSet, SnapshotInfo,
 };
 
-/// Objects that are listed of many.
+/// The most objects that are listed.
 const OBJECTS: usize = 10;
-/// Classes that text lists.
+/// The most classes that text lists.
 const CLASSES: usize = 20;
-/// Classes that are named of those whose flags were not found.
+/// The most classes that are named among those whose flags were not found.
 const UNKNOWN: usize = 5;
-/// Lines of the tree.
+/// The most lines of the tree.
 const LINES: usize = 30;
-/// Objects that are looked at, at most, to measure the selected objects one by one: a few seconds' work.
+/// The most objects that are visited to measure the selected objects one by one: a few seconds' work.
 /// Those that retain most come first.
 const LOOKS: u64 = 50_000_000;
 
@@ -100,7 +100,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     })
 }
 
-/// Which fields of the dump's classes class files say to be final.
+/// The final fields of the dump's classes, according to class files.
 fn final_fields(snapshot: &Snapshot, paths: &[PathBuf]) -> Result<FinalFields> {
     let mut classpath = Classpath::open(paths)?;
     let mut failed = None;
@@ -117,7 +117,7 @@ fn final_fields(snapshot: &Snapshot, paths: &[PathBuf]) -> Result<FinalFields> {
     }
 }
 
-/// The classes of which it is not known which fields are final.
+/// The classes whose final fields are not known.
 fn finals(
     snapshot: &Snapshot,
     deep: &Deep<'_>,
@@ -139,7 +139,7 @@ fn patterns(list: &[Regex]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
 }
 
-/// What any of the selectors names.
+/// The objects that any of the selectors names.
 fn select_all(snapshot: &Snapshot, dump: &Path, job: &SizeofJob) -> Result<Selection> {
     let mut all: Option<Selection> = None;
     for selector in &job.selectors {
@@ -158,7 +158,7 @@ fn select_all(snapshot: &Snapshot, dump: &Path, job: &SizeofJob) -> Result<Selec
     Ok(all)
 }
 
-/// The deep size of each, those first that retain most, until so many objects were looked at.
+/// The deep size of each object, those that retain most first, until so many objects were visited.
 fn measure(
     snapshot: &Snapshot,
     deep: &mut Deep<'_>,
@@ -181,7 +181,7 @@ fn measure(
     measured
 }
 
-/// The deepest of those that were measured; of equals the first in the dump.
+/// The objects with the largest deep size; among equals the first in the dump.
 fn listed(
     snapshot: &Snapshot,
     mut measured: Vec<(ObjectIndex, Total)>,
@@ -204,7 +204,7 @@ fn listed(
     .collect()
 }
 
-/// Classes of one name together, whoever loaded them; how many more there are, with their objects and bytes.
+/// Totals by class name over all loaders; how many more classes there are, with their objects and bytes.
 fn by_class(
     snapshot: &Snapshot,
     size: &DeepSize,
@@ -216,7 +216,7 @@ fn by_class(
         *names.entry(&*class.name).or_default() += total;
     }
     let mut rows: Vec<(&str, Total)> = names.into_iter().collect();
-    // The order of names decides among equals.
+    // Equal sizes are in the order of names.
     rows.sort_by_key(|(_, total)| Reverse((total.bytes, total.objects)));
     let rest = rows.iter().skip(limit);
     let more = rest.fold((0, 0, 0), |(classes, objects, bytes), (_, total)| {
@@ -241,7 +241,7 @@ fn count(flyweights: &Flyweights) -> SizeofFlyweights {
 
 /// The lines with most bytes, each followed by those below it, the largest of these first.
 fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine> {
-    // A line has no more bytes than the one above, which comes before it: so what is taken hangs together.
+    // A line has no more bytes than the line above, which comes first, so the lines taken form one tree.
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| (Reverse(lines[at].all.bytes), at));
     let taken: BTreeSet<usize> = order.iter().take(limit).copied().collect();
@@ -269,7 +269,7 @@ fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine
             hidden_lines: hidden.len() as u64,
             hidden_bytes: hidden.iter().map(|&at| lines[at].all.bytes).sum(),
         });
-        // The largest comes last, and is taken first.
+        // The stack is popped from its end, so the largest goes last.
         todo.extend(listed);
     }
     shown

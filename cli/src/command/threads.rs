@@ -14,9 +14,9 @@ use crate::report::{
     FrameRow, LocalRow, Locals, SnapshotInfo, ThreadRow, ThreadTotals, ThreadsReport,
 };
 
-/// Threads in text, and in JSON: a program can have millions of virtual ones.
+/// The most threads in text, and in JSON: a program can have millions of virtual ones.
 const ROWS: [usize; 2] = [10, 100];
-/// Objects listed of what a frame's variables hold.
+/// The most objects that are listed of a frame's variables.
 const LOCALS: usize = 5;
 
 pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {

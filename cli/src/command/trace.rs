@@ -19,12 +19,12 @@ use crate::report::{
     TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
 };
 
-/// Rows where people read, and where programs do.
+/// The rows of a list in text, and in other formats.
 const ROWS: usize = 10;
 const ROWS_OF_PROGRAMS: usize = 100;
 /// The most moments that a series has in a report.
 pub(super) const MOMENTS: usize = 60;
-/// Notes that are listed of a run, the last ones.
+/// The most notes that are listed of a run: the last ones.
 const NOTES: usize = 50;
 
 pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> {
@@ -46,7 +46,7 @@ pub(crate) fn open(path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// Says what a path is that is no file: SQLite's words for these are vague.
+/// Refuses a path that is not a file with a clear message; SQLite's are vague.
 pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
         let why = crate::failure::plain(&e);
@@ -66,7 +66,7 @@ fn input(message: String) -> Failure {
     }
 }
 
-/// The run that a user means: by its number, process id or uid; the last where none is named.
+/// The run with this number, process id or uid; the last run where none is named.
 pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
     let runs = trace.runs().map_err(|e| Failure::trace(&e))?;
     let count = runs.len();
@@ -282,7 +282,7 @@ fn row(
         true => steps.began(timeline, &ranking.points),
         false => None,
     };
-    // Of a class, the stack that most of it is of.
+    // A class shows the stack with most of its live bytes.
     let mut most = (candidate.sites.first(), 0);
     if candidate.sites.len() > 1 {
         for site in &candidate.sites {

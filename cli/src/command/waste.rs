@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::job::Setup;
 use crate::report::{SnapshotInfo, WasteReport};
 
-/// Examples and holders of each kind.
+/// The most examples and holders of each kind of waste.
 const ROWS: usize = 5;
 
 /// Each dump is reduced to its summary before the next is opened.

@@ -37,11 +37,11 @@ impl FromStr for Target {
     }
 }
 
-/// Something to be done to a JVM that ends in no report.
+/// A request to a JVM that ends in no report.
 #[derive(Debug)]
 pub(crate) struct Capture {
     pub(crate) target: Target,
-    /// For the JVM to start listening.
+    /// How long the JVM may take to start listening.
     pub(crate) timeout: Duration,
     pub(crate) wanted: Wanted,
     pub(crate) request: Request,
@@ -68,9 +68,9 @@ pub(crate) struct Agent {
 /// What a dump takes in, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct What {
-    /// Garbage, too; else the JVM collects first.
+    /// Whether garbage is in it, too; without it the JVM collects first.
     pub(crate) all: bool,
-    /// Level of compression.
+    /// The level of compression.
     pub(crate) gzip: Option<u8>,
 }
 
@@ -79,23 +79,23 @@ pub(crate) struct What {
 pub(crate) struct Hunt {
     pub(crate) target: Target,
     pub(crate) timeout: Duration,
-    /// Without one the dumps tell no allocation sites, unless an agent is there already.
+    /// The agent to load. Without one the dumps name allocation sites only if an agent is loaded already.
     pub(crate) agent: Option<Agent>,
     pub(crate) what: What,
-    /// Between the dumps.
+    /// The time between the dumps.
     pub(crate) wait: Span,
     pub(crate) folder: Option<PathBuf>,
     /// Growth, in bytes, that ends the wait; without one the agent keeps no trace.
     pub(crate) enough: Option<u64>,
 }
 
-/// What a hunt brings home.
+/// The files that a hunt made.
 #[derive(Debug)]
 pub(crate) struct Hunted {
     pub(crate) folder: PathBuf,
-    /// Before and after.
+    /// The first dump and the second.
     pub(crate) dumps: [PathBuf; 2],
-    /// What the agent recorded meanwhile.
+    /// The trace that the agent recorded in between.
     pub(crate) trace: Option<PathBuf>,
 }
 

@@ -11,7 +11,7 @@ use crate::format::Format;
 use crate::job::{SampleOrder, SamplesJob, Setup};
 use crate::report::{SampleReportRow, TraceSamplesReport};
 
-/// Samples that are kept at hand beside those that are shown, before the last in order are dropped.
+/// How many samples beyond those shown are collected before the last in order are dropped.
 const AT_HAND: usize = 1 << 16;
 const OLD: &str = "an earlier version of the agent wrote it, which recorded no single samples";
 
