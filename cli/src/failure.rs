@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use heapdiff_report::text::printable;
+use heapdiff_report::printable;
 
 /// Exit codes, as scripts read them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

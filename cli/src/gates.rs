@@ -4,7 +4,7 @@ use heapdiff_diff::{Grave, Grown, TooMuch};
 use heapdiff_report::junit::Gate;
 use heapdiff_units::{Size, grouped};
 
-use crate::report::DiffReport;
+use heapdiff_report::DiffReport;
 
 /// Each gate that was asked for, and why it tripped if it did. Gates look at all suspects, listed or not, but those
 /// that are known.

@@ -17,12 +17,12 @@ use clap_complete::Shell;
 use heapdiff_diff::Gates;
 use heapdiff_fleet::Labels;
 use heapdiff_query::Table;
+use heapdiff_report::Format;
 use heapdiff_report::collapsed::Columns;
 use hprof::{DeepOptions, Selector};
 use regex::Regex;
 
 use crate::failure::{Failure, Result};
-use crate::format::Format;
 use crate::ignore::IgnoreFile;
 use crate::progress::Wanted;
 pub(crate) use capture::{

@@ -9,7 +9,6 @@ mod classpath;
 mod command;
 mod failure;
 mod fleet;
-mod format;
 mod gates;
 mod ignore;
 mod index;
@@ -23,8 +22,6 @@ mod moment;
 )]
 mod progress;
 mod recorded;
-mod render;
-mod report;
 mod style;
 mod trace;
 mod ui;
@@ -33,8 +30,8 @@ mod write;
 use std::process::ExitCode;
 
 use failure::{Exit, Failure, Result};
+use heapdiff_report::Report;
 use job::{Action, Job};
-use report::Report;
 
 fn main() -> ExitCode {
     let exit = args::parse(std::env::args_os())
@@ -74,8 +71,11 @@ fn end(job: &Job, report: &Report) -> Exit {
     let Report::Diff(diff) = report else {
         return Exit::Done;
     };
-    let outcomes = gates::outcomes(diff).into_iter();
-    let tripped: Vec<String> = outcomes.filter_map(|gate| gate.tripped).collect();
+    let tripped = diff
+        .outcomes
+        .iter()
+        .filter_map(|gate| gate.tripped.as_deref());
+    let tripped: Vec<&str> = tripped.collect();
     if tripped.is_empty() {
         return Exit::Done;
     }

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use heapdiff_report::Report;
+
 use crate::failure::{Exit, Failure, Result};
 use crate::job::Setup;
-use crate::report::Report;
-use crate::style::{Style, When};
+use crate::style::When;
 
 /// The most lines of warnings for one dump; the rest is counted. JSON has all.
 const LINES: usize = 10;
@@ -13,7 +14,7 @@ const LINES: usize = 10;
 /// Prints why there is no report.
 pub(crate) fn error(failure: &Failure) {
     let stderr = io::stderr();
-    let style = Style::new(When::Auto, &stderr);
+    let style = When::Auto.style(&stderr);
     let mut out = stderr.lock();
     // Nothing can be done about a standard error that is closed.
     let _ = writeln!(out, "{} {failure}", style.red("heapdiff:"));
@@ -32,7 +33,7 @@ pub(crate) fn said(text: &str) {
 /// Prints what is wrong with the dumps; under `--strict` damage is a failure.
 pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     let stderr = io::stderr();
-    let style = Style::new(setup.output.color, &stderr);
+    let style = setup.output.color.style(&stderr);
     let conditions = report.conditions();
     let label = style.yellow("warning:");
     if !setup.progress.quiet {
@@ -60,7 +61,7 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
                 more => format!(" and {more} more"),
             };
             let names = finals.unknown.join(", ");
-            let names = heapdiff_report::text::printable(&names);
+            let names = heapdiff_report::printable(&names);
             let _ = writeln!(
                 out,
                 "{label} a dump does not say which fields are final, and --classpath has no matching class file of \
@@ -98,9 +99,9 @@ fn out_of_order(report: &Report) -> Vec<(&str, &str)> {
 }
 
 /// Prints which gates tripped.
-pub(crate) fn gates(tripped: &[String], setup: &Setup) {
+pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     let stderr = io::stderr();
-    let style = Style::new(setup.output.color, &stderr);
+    let style = setup.output.color.style(&stderr);
     let mut out = stderr.lock();
     for gate in tripped {
         let _ = writeln!(out, "{} {gate}", style.red("gate tripped:"));

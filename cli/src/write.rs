@@ -6,31 +6,30 @@ use std::path::Path;
 
 use clap_complete::Shell;
 use heapdiff_query::Error as QueryError;
+use heapdiff_report::rows::{self, RowError};
+use heapdiff_report::{Format, QueryReport, Report, Style};
 use heapdiff_tables::Error as TableError;
 
 use crate::failure::{Exit, Failure, Result, plain};
-use crate::format::Format;
 use crate::interrupt::Unfinished;
 use crate::job::{Output, folder_of};
-use crate::render;
-use crate::report::{QueryReport, Report};
-use crate::style::{Style, When};
+use crate::style::When;
 
 /// Writes a report to its output. A reader that stops reading (`| head`) is not a failure.
 pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
     if let Report::Query(query) = report {
-        return rows(output, query);
+        return found_rows(output, query);
     }
     put(output, &mut |style, out| {
-        render::render(output.format, report, style, out)
+        heapdiff_report::render(output.format, report, style, out)
     })
 }
 
 /// Runs a query and writes its rows as they are found.
-fn rows(output: &Output, query: &QueryReport) -> Result<()> {
+fn found_rows(output: &Output, query: &QueryReport) -> Result<()> {
     let mut failure = None;
-    let mut kept = |result: Result<(), QueryError>| {
-        result.map_err(|error| match error {
+    let mut kept = |result: Result<(), RowError>| {
+        result.map_err(|error| match query_error(error) {
             QueryError::Output(TableError::Io(e)) => e,
             other => {
                 failure = Some(other);
@@ -39,26 +38,30 @@ fn rows(output: &Output, query: &QueryReport) -> Result<()> {
         })
     };
     let written = match (&output.file, output.format) {
-        (Some(path), Format::Parquet) => {
-            replace(path, |out| kept(render::query::parquet(query, out)))
-                .map_err(|e| failed(&path.display().to_string(), &e))
-        }
+        (Some(path), Format::Parquet) => replace(path, |out| kept(rows::parquet(query, out)))
+            .map_err(|e| failed(&path.display().to_string(), &e)),
         _ => {
             let terminal = output.file.is_none() && io::stdout().is_terminal();
             put(output, &mut |style, out| {
-                kept(render::query::render(
-                    output.format,
-                    query,
-                    style,
-                    terminal,
-                    out,
-                ))
+                kept(rows::render(output.format, query, style, terminal, out))
             })
         }
     };
     match failure {
-        Some(error) => Err(Failure::query(&query.dump, error)),
+        Some(error) => Err(Failure::query(Path::new(&query.snapshot.path), error)),
         None => written,
+    }
+}
+
+/// What went wrong with rows, as the query or the writer says it.
+fn query_error(error: RowError) -> QueryError {
+    let output = |error| QueryError::Output(error);
+    match error.downcast::<QueryError>() {
+        Ok(error) => *error,
+        Err(error) => match error.downcast::<TableError>() {
+            Ok(error) => output(*error),
+            Err(other) => output(TableError::Io(io::Error::other(other))),
+        },
     }
 }
 
@@ -74,7 +77,7 @@ fn put(
                 let message = "a profile is not text, and standard output is a terminal";
                 return Err(Failure::usage(message).with_hint("write it with -o FILE.pb.gz"));
             }
-            let style = Style::new(output.color, &stdout);
+            let style = output.color.style(&stdout);
             let mut out = io::BufWriter::new(stdout.lock());
             let done = render(style, &mut out).and_then(|()| out.flush());
             match done {
@@ -85,7 +88,7 @@ fn put(
         }
         Some(path) => {
             let style = match output.color {
-                When::Always => Style::new(When::Always, &io::stdout()),
+                When::Always => When::Always.style(&io::stdout()),
                 _ => Style::plain(),
             };
             replace(path, |out| render(style, out))

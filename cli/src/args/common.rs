@@ -2,14 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
+use heapdiff_report::Format;
 use heapdiff_units::Size;
 
 use crate::failure::Result;
-use crate::format::Format;
 use crate::job::{Output, Setup};
 use crate::progress::Wanted;
 use crate::style::When;
+
+/// The formats by their names.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .map(|name| Format::by_name(&name).unwrap_or_default())
+}
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -26,7 +33,7 @@ pub(super) struct CommonArgs {
 #[command(next_help_heading = "Output")]
 pub(super) struct ReportArgs {
     /// How to write the report [default: text, or from the extension of -o]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_parser = formats(), value_name = "FORMAT")]
     format: Option<Format>,
     /// Rows of each list [default: enough for a screen; all classes in JSON and HTML]
     #[arg(long, value_name = "N")]
@@ -101,7 +108,7 @@ pub(super) struct ViewArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How to write the report [default: text, or from the extension of -o]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_parser = formats(), value_name = "FORMAT")]
     format: Option<Format>,
     /// Rows of each list [default: 10; 100 in JSON]
     #[arg(long, value_name = "N")]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heapdiff_query::{Limits, Table};
+use heapdiff_report::Format;
 
 use super::common::{CommonArgs, ReportArgs};
 use crate::failure::{Failure, Result};
-use crate::format::Format;
 use crate::job::{ExportJob, Setup, Task};
 
 /// Rows that text and JSON show, where the user does not say.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use heapdiff_diff::values::texts;
 use hprof::{ObjectId, ObjectIndex, Snapshot, Value};
 
-use crate::report::ObjectRef;
+use heapdiff_report::{ObjectRef, SelectedTotals};
 
 /// The most characters of a string that a mention shows.
 const MENTIONED: usize = 80;
@@ -57,5 +57,13 @@ impl Mentions {
             }),
             _ => None,
         }
+    }
+}
+
+/// All objects that a selector names.
+pub(super) fn totals(snapshot: &Snapshot, objects: &[ObjectIndex]) -> SelectedTotals {
+    SelectedTotals {
+        objects: objects.len() as u64,
+        shallow_bytes: objects.iter().map(|&o| snapshot.shallow_bytes(o)).sum(),
     }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 
+use heapdiff_report::{DiffReport, Format, growth};
 use hprof::{Progress, Snapshot};
 
 use super::{history, open_after};
 use crate::failure::{Failure, Result};
-use crate::format::Format;
+use crate::gates;
 use crate::ignore::Ignored;
 use crate::job::{Question, Setup};
-use crate::report::DiffReport;
 
 const SUSPECTS: usize = 10;
 /// The most classes in text; JSON has all that changed.
@@ -93,7 +93,7 @@ pub(crate) fn run(
     let rows = setup.rows(CLASSES);
     let more_classes = report.classes.len().saturating_sub(rows);
     report.classes.truncate(rows);
-    Ok(DiffReport {
+    let mut report = DiffReport {
         diff: report,
         more_suspects,
         more_classes,
@@ -105,13 +105,8 @@ pub(crate) fn run(
         focus: question.focus.clone(),
         columns: question.columns,
         gates: question.gates,
-    })
-}
-
-/// The last figure less the first.
-pub(crate) fn growth(figures: &[u64]) -> i64 {
-    match (figures.first(), figures.last()) {
-        (Some(&first), Some(&last)) => last.wrapping_sub(first) as i64,
-        _ => 0,
-    }
+        outcomes: Vec::new(),
+    };
+    report.outcomes = gates::outcomes(&report);
+    Ok(report)
 }

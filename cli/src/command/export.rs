@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heapdiff_query::{Heap, Table, rows_of};
+use heapdiff_report::{ExportReport, ExportedFile, Format, SnapshotInfo};
 use heapdiff_tables::{CsvWriter, ParquetOptions, ParquetWriter};
 use hprof::Progress;
 
+use super::dump_info;
 use super::open;
 use crate::failure::{Exit, Failure, Result, plain};
-use crate::format::Format;
 use crate::job::{ExportJob, Setup};
-use crate::report::{ExportReport, ExportedFile, SnapshotInfo};
 use crate::write;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportReport> {
@@ -21,7 +21,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &ExportJob) -> Result<ExportR
     let (opened, meter) = open(setup, dump)?;
     meter.phase("writing tables", 0);
     let heap = Heap::new(Arc::clone(&opened.snapshot));
-    let mut info = SnapshotInfo::of(heap.snapshot(), heap.own());
+    let mut info = dump_info::of(heap.snapshot(), heap.own());
     if setup.strict && info.partial {
         // The warnings are reported again later, but no file may have been written by then.
         return Ok(ExportReport {

@@ -4,14 +4,15 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use heapdiff_diff::samples::{AgentObjects, is_agent_class};
+use heapdiff_report::{ClassRow, HistoReport, HistoTotals, SnapshotInfo};
 use hprof::{ClassTotal, Classes, Histogram, Progress};
 
+use super::dump_info;
 use super::open;
 use crate::failure::{Failure, Result};
 use crate::index;
 use crate::job::Setup;
 use crate::progress::Meter;
-use crate::report::{ClassRow, HistoReport, HistoTotals, SnapshotInfo};
 
 const ROWS: usize = 30;
 
@@ -22,7 +23,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
         let mut totals = snapshot.histogram();
         let own = AgentObjects::of(&snapshot);
         own.take_from(&snapshot, &mut totals);
-        let info = SnapshotInfo::of(&snapshot, &own);
+        let info = dump_info::of(&snapshot, &own);
         return Ok(report(setup, info, snapshot.classes(), &totals));
     }
     let meter = Meter::new(setup.progress, dump);
@@ -33,7 +34,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, retained: bool) -> Result<HistoRep
             opened.map_err(|e| Failure::input(dump, &e))?
         }
     };
-    let info = SnapshotInfo::of_histogram(&histogram);
+    let info = dump_info::of_histogram(&histogram);
     Ok(report(setup, info, histogram.classes(), histogram.totals()))
 }
 

@@ -1,10 +1,11 @@
 //! `heapdiff hunt`: dumps of a running JVM, and what grew between them.
 
+use heapdiff_report::{DiffReport, Report};
+
 use super::diff;
 use crate::capture;
 use crate::failure::Result;
 use crate::job::{Hunt, Output, Question, Setup};
-use crate::report::{DiffReport, Report};
 use crate::style::When;
 use crate::write;
 

@@ -2,6 +2,7 @@
 
 mod describe;
 pub(crate) mod diff;
+mod dump_info;
 mod export;
 mod histo;
 mod history;
@@ -22,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heapdiff_diff::samples::AgentObjects;
+use heapdiff_report::Report;
 use heapdiff_sites::CLASS;
 use hprof::{ObjectIndex, Selector, Snapshot};
 
@@ -30,7 +32,6 @@ use crate::index;
 use crate::job::{Job, Setup, Task};
 use crate::progress::Meter;
 use crate::recorded;
-use crate::report::Report;
 
 /// Reads the dumps and answers.
 pub(crate) fn run(job: &Job) -> Result<Report> {

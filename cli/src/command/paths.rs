@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use heapdiff_report::{Hidden, PathLine, PathsReport};
 use hprof::{
     Merge, ObjectIndex, PathNode, PathOptions, Paths, Progress, Reference, Selector, Snapshot,
 };
 
-use super::{open, select};
+use super::describe::totals;
+use super::{dump_info, open, select};
 use crate::failure::{Failure, Result};
 use crate::job::Setup;
-use crate::report::{Hidden, PathLine, PathsReport, SelectedTotals, SnapshotInfo};
 
 const LINES: usize = 30;
 
@@ -32,9 +33,9 @@ pub(crate) fn run(setup: &Setup, dump: &Path, selector: &Selector) -> Result<Pat
     let ids = snapshot.ids(&first);
     Ok(PathsReport {
         schema: PathsReport::SCHEMA,
-        snapshot: SnapshotInfo::of(&snapshot, &selection.own),
+        snapshot: dump_info::of(&snapshot, &selection.own),
         selector: selector.to_string(),
-        selected: SelectedTotals::of(&snapshot, objects),
+        selected: totals(&snapshot, objects),
         without_path: paths.missing().len() as u64,
         tree: tree
             .nodes

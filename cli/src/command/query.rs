@@ -1,15 +1,35 @@
 //! `heapdiff query`: SQL over a dump.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use heapdiff_query::{Heap, Limits};
+use heapdiff_query::{Heap, Limits, Outcome, Sink};
+use heapdiff_report::QueryReport;
+use heapdiff_report::rows::{RowError, RowSource};
 use hprof::Progress;
 
-use super::open;
+use super::{dump_info, open};
 use crate::failure::Result;
 use crate::job::Setup;
-use crate::report::{QueryReport, SnapshotInfo};
+
+/// A query that runs when its rows are written.
+#[derive(Debug)]
+struct Query {
+    heap: Arc<Heap>,
+    sql: String,
+    limits: Limits,
+}
+
+impl RowSource for Query {
+    fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
+        Ok(heapdiff_query::run(
+            &self.heap,
+            &self.sql,
+            self.limits,
+            sink,
+        )?)
+    }
+}
 
 /// Reads the dump. The query runs when its rows are written, so that none has to be kept.
 pub(crate) fn run(setup: &Setup, dump: &Path, sql: &str, limits: Limits) -> Result<QueryReport> {
@@ -18,10 +38,13 @@ pub(crate) fn run(setup: &Setup, dump: &Path, sql: &str, limits: Limits) -> Resu
     let heap = Heap::new(Arc::clone(&opened.snapshot));
     Ok(QueryReport {
         schema: QueryReport::SCHEMA,
-        snapshot: SnapshotInfo::of(heap.snapshot(), heap.own()),
+        snapshot: dump_info::of(heap.snapshot(), heap.own()),
         sql: sql.to_owned(),
-        heap: Arc::new(heap),
-        limits,
-        dump: PathBuf::from(dump),
+        max_rows: limits.rows,
+        rows: Box::new(Query {
+            heap: Arc::new(heap),
+            sql: sql.to_owned(),
+            limits,
+        }),
     })
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_jfr::{Event, NameId, Recording, Sample, StackId};
+use heapdiff_report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
 use regex::Regex;
 
 use crate::failure::{Failure, Result};
 use crate::job::Setup;
 use crate::recorded;
-use crate::report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
 
 const ROWS: usize = 10;
 /// The most threads that are named for one stack.

@@ -4,21 +4,21 @@ use std::ops::Range;
 use std::path::Path;
 
 use heapdiff_diff::values::{literal, texts};
+use heapdiff_report::{
+    ShowReport, ShownArray, ShownContents, ShownEntry, ShownField, ShownObject, ShownReferrer,
+    ShownValue,
+};
 use hprof::{
     Content, Contents, ContentsKind, FieldValue, ObjectId, ObjectIndex, Progress, Record,
     Reference, Referrer, Referrers, Selector, Snapshot, Value,
 };
 use rayon::prelude::*;
 
-use super::describe::Mentions;
+use super::describe::{Mentions, totals};
 use super::top::Best;
-use super::{open, select};
+use super::{dump_info, open, select};
 use crate::failure::Result;
 use crate::job::Setup;
-use crate::report::{
-    SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField, ShownObject,
-    ShownReferrer, ShownValue, SnapshotInfo,
-};
 
 /// The most objects that are shown.
 const OBJECTS: usize = 3;
@@ -35,7 +35,7 @@ pub(crate) fn run(
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading the selected", 0);
     let selection = select(&snapshot, dump, selector)?;
-    let selected = SelectedTotals::of(&snapshot, &selection.objects);
+    let selected = totals(&snapshot, &selection.objects);
     let mut best = Best::new(setup.top.unwrap_or(OBJECTS));
     for &object in &selection.objects {
         let bytes = snapshot.retained_bytes(object);
@@ -49,7 +49,7 @@ pub(crate) fn run(
     let elements = offset..offset.saturating_add(elements);
     Ok(ShowReport {
         schema: ShowReport::SCHEMA,
-        snapshot: SnapshotInfo::of(&snapshot, &selection.own),
+        snapshot: dump_info::of(&snapshot, &selection.own),
         selector: selector.to_string(),
         selected,
         objects: show_all(&snapshot, &shown, &elements, selection.hidden()),

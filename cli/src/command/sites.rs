@@ -4,16 +4,17 @@ use std::path::Path;
 
 use heapdiff_diff::samples::{Agent, AgentObjects, Samples};
 use heapdiff_diff::{Allocated, by_site};
+use heapdiff_report::{
+    AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,
+};
 use heapdiff_sites::{Counter, Strategy};
 use hprof::Progress;
 use regex::Regex;
 
+use super::dump_info;
 use super::open;
 use crate::failure::{Failure, Result};
 use crate::job::Setup;
-use crate::report::{
-    AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport, SnapshotInfo,
-};
 
 const ROWS: usize = 10;
 
@@ -35,7 +36,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
     let matches = |frames: &[&str], class: &str| {
         focus.is_none_or(|re| re.is_match(class) || frames.iter().any(|f| re.is_match(f)))
     };
-    let mut info = SnapshotInfo::of_own(&snapshot, &own);
+    let mut info = dump_info::of_own(&snapshot, &own);
     let reachable = info.reachable_bytes.unwrap_or(0);
     let (mut stacks, sum, unseen) = by_site(&samples, &matches, reachable);
     let totals = SiteTotals {

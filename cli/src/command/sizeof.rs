@@ -4,19 +4,19 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use heapdiff_report::{
+    SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
+    SizeofReport, SizeofSet,
+};
 use hprof::{
     Deep, DeepLine, DeepSize, FinalFields, Flyweights, ObjectIndex, Progress, Refs, Snapshot, Total,
 };
 use regex::Regex;
 
-use super::{Selection, open, select};
+use super::{Selection, dump_info, open, select};
 use crate::classpath::Classpath;
 use crate::failure::{Failure, Result};
 use crate::job::{Setup, SizeofJob};
-use crate::report::{
-    SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
-    SizeofReport, SizeofSet, SnapshotInfo,
-};
 
 /// The most objects that are listed.
 const OBJECTS: usize = 10;
@@ -75,7 +75,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     let (by_class, more_classes) = by_class(&snapshot, &size, setup.rows(CLASSES));
     Ok(SizeofReport {
         schema: SizeofReport::SCHEMA,
-        snapshot: SnapshotInfo::of(&snapshot, &selection.own),
+        snapshot: dump_info::of(&snapshot, &selection.own),
         selectors: job.selectors.iter().map(ToString::to_string).collect(),
         options: SizeofOptions {
             skip_flyweights: options.skip_flyweights,

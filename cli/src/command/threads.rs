@@ -4,15 +4,14 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use heapdiff_diff::samples::AgentObjects;
+use heapdiff_report::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 use hprof::{Local, Progress, Snapshot, Thread};
 
 use super::describe::Mentions;
+use super::dump_info;
 use super::open;
 use crate::failure::Result;
 use crate::job::Setup;
-use crate::report::{
-    FrameRow, LocalRow, Locals, SnapshotInfo, ThreadRow, ThreadTotals, ThreadsReport,
-};
 
 /// The most threads in text, and in JSON: a program can have millions of virtual ones.
 const ROWS: [usize; 2] = [10, 100];
@@ -56,7 +55,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path) -> Result<ThreadsReport> {
             .iter()
             .map(|t| row(&snapshot, t, &mentions))
             .collect(),
-        snapshot: SnapshotInfo::of(&snapshot, &own),
+        snapshot: dump_info::of(&snapshot, &own),
         totals,
     })
 }

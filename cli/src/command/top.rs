@@ -5,12 +5,12 @@ use std::collections::BinaryHeap;
 use std::path::Path;
 
 use heapdiff_diff::samples::AgentObjects;
+use heapdiff_report::{TopObject, TopReport, Under};
 use hprof::{Node, ObjectIndex, Progress, Selector, Snapshot};
 
-use super::{Selection, open, select};
+use super::{Selection, dump_info, open, select};
 use crate::failure::{Failure, Result};
 use crate::job::Setup;
-use crate::report::{SnapshotInfo, TopObject, TopReport, Under};
 
 const ROWS: usize = 20;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, under: Option<&Selector>) -> Resul
         .collect();
     Ok(TopReport {
         schema: TopReport::SCHEMA,
-        snapshot: SnapshotInfo::of(&snapshot, &own),
+        snapshot: dump_info::of(&snapshot, &own),
         under,
         objects,
     })

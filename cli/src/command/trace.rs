@@ -5,6 +5,10 @@ mod samples;
 use std::path::Path;
 
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
+use heapdiff_report::{
+    CandidateRow, Collections, DumpRow, Format, NoteRow, Report, RunInfo, RunRow, SeriesRow,
+    SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
+};
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
     Basis, By, Candidate, Live, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window,
@@ -12,12 +16,7 @@ use heapdiff_trace::{
 };
 
 use crate::failure::{Failure, Result};
-use crate::format::Format;
 use crate::job::{RunWindow, Setup, TraceJob};
-use crate::report::{
-    CandidateRow, Collections, DumpRow, NoteRow, Report, RunInfo, RunRow, SeriesRow, SlopeRow,
-    TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
-};
 
 /// The rows of a list in text, and in other formats.
 const ROWS: usize = 10;

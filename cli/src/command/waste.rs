@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use heapdiff_diff::WasteSummary;
 use heapdiff_diff::samples::AgentObjects;
+use heapdiff_report::WasteReport;
 use hprof::Snapshot;
 
+use super::dump_info;
 use super::open_after;
 use crate::failure::{Failure, Result};
 use crate::job::Setup;
-use crate::report::{SnapshotInfo, WasteReport};
 
 /// The most examples and holders of each kind of waste.
 const ROWS: usize = 5;
@@ -24,7 +25,7 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf]) -> Result<WasteReport> {
         let own = AgentObjects::of(&snapshot);
         let summary = WasteSummary::new(&snapshot, &own, rows, &meter);
         summaries.push(summary.map_err(|e| Failure::input(dump, &e))?);
-        snapshots.push(SnapshotInfo::of(&snapshot, &own));
+        snapshots.push(dump_info::of(&snapshot, &own));
         previous = Some(snapshot);
     }
     Ok(WasteReport {

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use heapdiff_report::Format;
 
 use crate::failure::{Failure, Result};
-use crate::format::Format;
 use crate::style::When;
 
 /// What to write, and where.
@@ -77,11 +76,11 @@ fn format_of(path: &Path) -> Result<Format> {
         let stem = name.strip_suffix(extension);
         stem.is_some_and(|stem| stem.ends_with('.'))
     };
-    let mut formats = Format::value_variants().iter().copied();
+    let mut formats = Format::ALL.into_iter();
     let found = formats.find(|format| format.extensions().iter().any(|e| has(e)));
     found.ok_or_else(|| {
         let message = format!("-o {}: no format has this extension", path.display());
-        let names: Vec<&str> = Format::value_variants().iter().map(|f| f.name()).collect();
+        let names = Format::ALL.map(Format::name);
         Failure::usage(message).with_hint(format!("give one with --format {}", names.join("|")))
     })
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use heapdiff_report::utc;
 use heapdiff_trace::{Database, Trace};
 use heapdiff_units::{Size, counted};
 
@@ -10,7 +11,6 @@ use crate::command::trace::open;
 use crate::failure::{Exit, Failure, Result};
 use crate::job::Expunge;
 use crate::messages;
-use crate::moment::utc;
 
 /// Removes it and says what.
 pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {

@@ -21,5 +21,6 @@ mod vtab;
 pub use error::{Error, Result};
 pub use export::{Export, rows_of};
 pub use heap::Heap;
+pub use heapdiff_tables::{Outcome, ResultColumn, Sink};
 pub use schema::Table;
-pub use sql::{Limits, Outcome, ResultColumn, Sink, check, run};
+pub use sql::{Limits, check, run};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heapdiff_tables::{Cell, Column, Error as TableError, Kind};
+use heapdiff_tables::{Cell, Kind, Outcome, ResultColumn, Sink};
 use hprof::{ObjectId, Value as FieldValue};
 use regex::Regex;
 use rusqlite::config::DbConfig;
@@ -30,47 +30,6 @@ pub struct Limits {
     /// Bytes of memory for SQLite, at most: for what it sorts and groups, on top of the dump's. What it can
     /// it puts in temporary files before.
     pub memory: Option<u64>,
-}
-
-/// A column of a result.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ResultColumn {
-    /// Its name.
-    pub name: String,
-    /// Its type, where it is a table's column; `None` for what is computed, whose values have types of their
-    /// own.
-    pub kind: Option<Kind>,
-}
-
-impl ResultColumn {
-    /// As a column of a table that is written; what is computed is taken to be of the kind given.
-    #[must_use]
-    pub fn as_column(&self, computed: Kind) -> Column {
-        Column::new(self.name.clone(), self.kind.unwrap_or(computed))
-    }
-}
-
-/// How a query ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outcome {
-    /// The rows that were given.
-    pub rows: u64,
-    /// Whether there are more than the limit.
-    pub more: bool,
-}
-
-/// What takes a result.
-pub trait Sink {
-    /// Told the columns before the first row.
-    ///
-    /// # Errors
-    /// When they cannot be taken.
-    fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError>;
-    /// Takes a row.
-    ///
-    /// # Errors
-    /// When it cannot be taken.
-    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError>;
 }
 
 /// Looks at a statement without a dump, so that mistakes are told before one is read.

@@ -20,8 +20,8 @@ use regex::Regex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::printable::printable;
 use crate::stacks::{Names, Stacks};
-use crate::text::printable;
 
 /// The style of all pages: colours, light and dark, that tell kinds apart for everybody.
 pub const STYLE: &str = include_str!("../assets/page.css");

@@ -10,7 +10,7 @@ use heapdiff_diff::{Report, Suspect};
 use heapdiff_units::{Size, grouped, signed_size};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
-use crate::text::printable;
+use crate::printable::printable;
 use crate::verdict;
 
 /// A gate that was asked for.

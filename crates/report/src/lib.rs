@@ -1,27 +1,41 @@
-//! Reports of growth in the formats that other programs show: web page, flame graph, profile, Markdown,
-//! JUnit results.
+//! All reports, as data and in every format: text, JSON, web page, flame graph, profile, Markdown, JUnit results,
+//! rows.
 //!
-//! A crate of its own because nothing here needs a dump or a command line: each renderer takes a
-//! [`Report`], or the [`Stacks`] of what was allocated, and gives the same
-//! bytes whenever it gets the same. Names come from a heap, which anybody may have written; each renderer
-//! escapes them as its format wants.
+//! [`Report`] is one of the models in `model`, which are also the JSON formats; [`render()`] writes it in a
+//! [`Format`]. A crate of its own because nothing here needs a dump or a command line: each renderer takes a model, or
+//! the [`Stacks`] of what was allocated, and gives the same bytes whenever it gets the same. Names come from a heap,
+//! which anybody may have written; each renderer escapes them as its format wants.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod collapsed;
+mod format;
 pub mod html;
+mod json;
 pub mod junit;
 pub mod markdown;
+mod model;
 pub mod pprof;
+mod printable;
+mod render;
+pub mod rows;
 mod stacks;
+mod style;
 pub mod svg;
 #[cfg(feature = "synthetic")]
 #[doc(hidden)]
 pub mod synthetic;
-pub mod text;
+mod text;
+mod times;
 
-use heapdiff_diff::{Report, Suspect, Verdict};
+use heapdiff_diff::{Suspect, Verdict};
 
+pub use format::Format;
+pub use model::*;
+pub use printable::{printable, shortened};
+pub use render::render;
 pub use stacks::{Live, Names, StackLine, Stacks, focused};
+pub use style::{Painted, Style};
+pub use times::{span, utc};
 
 /// What a suspect is taken for, as people read it.
 #[must_use]
@@ -36,11 +50,11 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
 
 /// The dumps that were compared, in one line.
 #[must_use]
-pub fn dumps(report: &Report) -> String {
+pub fn dumps(report: &heapdiff_diff::Report) -> String {
     let paths: Vec<_> = report
         .snapshots
         .iter()
-        .map(|s| text::printable(&s.path))
+        .map(|s| printable(&s.path))
         .collect();
     paths.join(" to ")
 }

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use heapdiff_diff::{ClassGrowth, Report, Shown, Suspect, folded};
 use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
+use crate::printable::{printable, shortened};
 use crate::stacks::less;
-use crate::text::{printable, shortened};
 use crate::verdict;
 
 /// Characters of one name.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use heapdiff_diff::{Allocated, FrameParts, Stack};
 use regex::Regex;
 
-use crate::text::printable;
+use crate::printable::printable;
 
 /// What stands for a stack that the JVM did not tell.
 const UNKNOWN: &str = "(no stack)";

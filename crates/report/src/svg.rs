@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use inferno::flamegraph::{self, Options};
 
 use crate::collapsed::{both, live};
+use crate::printable::printable;
 use crate::stacks::Stacks;
-use crate::text::printable;
 
 /// Writes the flame graph of one dump, or of what changed from the first to the last.
 ///

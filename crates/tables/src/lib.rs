@@ -18,6 +18,7 @@
 mod csv;
 mod json;
 mod parquet;
+mod result;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,6 +27,7 @@ use std::io;
 pub use crate::csv::CsvWriter;
 pub use crate::json::JsonRows;
 pub use crate::parquet::{ParquetOptions, ParquetWriter};
+pub use crate::result::{Outcome, ResultColumn, Sink};
 
 /// The type of a column's cells. Every column may hold [`Cell::Null`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use heapdiff_report::{Format, SampleReportRow, TraceSamplesReport};
 use heapdiff_trace::{SampleRow, Trace, Which};
 
 use super::{ROWS, ROWS_OF_PROGRAMS, chosen, file, frames, run_info};
 use crate::failure::{Failure, Result};
-use crate::format::Format;
 use crate::job::{SampleOrder, SamplesJob, Setup};
-use crate::report::{SampleReportRow, TraceSamplesReport};
 
 /// How many samples beyond those shown are collected before the last in order are dropped.
 const AT_HAND: usize = 1 << 16;
@@ -47,7 +46,7 @@ pub(super) fn run(setup: &Setup, trace: &Trace, job: &SamplesJob) -> Result<Trac
         _ => ROWS_OF_PROGRAMS,
     };
     let limit = setup.top.unwrap_or(default);
-    let mut totals = crate::report::SampleTotals::default();
+    let mut totals = heapdiff_report::SampleTotals::default();
     let mut rows: Vec<SampleRow> = Vec::new();
     let shorten = |rows: &mut Vec<SampleRow>| {
         rows.sort_unstable_by_key(order);

@@ -1,0 +1,77 @@
+//! What reports say of the dump that they are of.
+
+use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
+use heapdiff_report::SnapshotInfo;
+use hprof::{Histogram, Node, Snapshot, Warning};
+
+fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
+    warnings.into_iter().map(Warning::to_string).collect()
+}
+
+/// A dump whose graph was not built.
+pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
+    let source = histogram.source();
+    let classes = histogram.classes().iter().zip(histogram.totals());
+    let objects = classes
+        .filter(|((_, class), _)| !is_agent_class(class))
+        .map(|(_, total)| total.all.objects);
+    SnapshotInfo {
+        path: source.path().display().to_string(),
+        bytes: source.file_bytes(),
+        taken_ms: histogram.header().taken_ms,
+        id_size: histogram.header().id_size,
+        jvm: None,
+        layout: histogram.layout().into(),
+        objects: objects.sum(),
+        reachable_objects: None,
+        reachable_bytes: None,
+        unreachable_bytes: None,
+        partial: histogram.warnings().iter().any(|w| w.partial),
+        warnings: lines(histogram.warnings()),
+        agent: None,
+    }
+}
+
+/// An analysed dump.
+///
+/// Cost: one parallel pass over the objects.
+pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
+    let (samples, fault) = match own.is_empty() {
+        true => (None, None),
+        false => Samples::of(snapshot, own),
+    };
+    let mut info = of_own(snapshot, own);
+    info.agent = samples.and_then(|s| s.info());
+    info.warnings.extend(fault);
+    info
+}
+
+/// As [`of`], without the agent's figures.
+pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
+    let source = snapshot.source();
+    let tree = snapshot.tree();
+    let (all, live) = (own.total(snapshot), own.reachable(snapshot));
+    let reachable = tree.retained_bytes(Node::ROOT).saturating_sub(live.bytes);
+    let reachable_objects = tree
+        .retained_objects(Node::ROOT)
+        .saturating_sub(live.objects);
+    let unreachable = snapshot
+        .unreachable_bytes()
+        .saturating_sub(all.bytes - live.bytes);
+    let objects = snapshot.object_count() - all.objects;
+    SnapshotInfo {
+        path: source.path().display().to_string(),
+        bytes: source.file_bytes(),
+        taken_ms: snapshot.header().taken_ms,
+        id_size: snapshot.header().id_size,
+        jvm: snapshot.jvm(),
+        layout: snapshot.layout().into(),
+        objects,
+        reachable_objects: Some(reachable_objects),
+        reachable_bytes: Some(reachable),
+        unreachable_bytes: Some(unreachable),
+        partial: snapshot.is_partial(),
+        warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
+        agent: None,
+    }
+}

@@ -1,0 +1,108 @@
+//! The formats of reports.
+
+/// How a report is written: text for people, at most 100 columns wide; JSON for programs, exact and stable;
+/// what other programs show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    /// For people, at most 100 columns wide.
+    #[default]
+    Text,
+    /// For programs: exact and stable.
+    Json,
+    /// A web page.
+    Html,
+    /// Markdown.
+    Md,
+    /// Collapsed stacks, which tools for flame graphs read.
+    Collapsed,
+    /// A profile in pprof's format.
+    Pprof,
+    /// A flame graph.
+    Svg,
+    /// JUnit results.
+    Junit,
+    /// Rows as CSV.
+    Csv,
+    /// Rows as Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 10] = [
+        Self::Text,
+        Self::Json,
+        Self::Html,
+        Self::Md,
+        Self::Collapsed,
+        Self::Pprof,
+        Self::Svg,
+        Self::Junit,
+        Self::Csv,
+        Self::Parquet,
+    ];
+
+    /// The format of that name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Html => "html",
+            Self::Md => "md",
+            Self::Collapsed => "collapsed",
+            Self::Pprof => "pprof",
+            Self::Svg => "svg",
+            Self::Junit => "junit",
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// Extensions of files in this format, the usual one first.
+    #[must_use]
+    pub const fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Text => &["txt"],
+            Self::Json => &["json"],
+            Self::Html => &["html", "htm"],
+            Self::Md => &["md", "markdown"],
+            Self::Collapsed => &["collapsed", "folded"],
+            Self::Pprof => &["pb.gz", "pprof"],
+            Self::Svg => &["svg"],
+            Self::Junit => &["xml"],
+            Self::Csv => &["csv"],
+            Self::Parquet => &["parquet"],
+        }
+    }
+
+    /// Whether lists are as long as people read them.
+    #[must_use]
+    pub const fn is_read_whole(self) -> bool {
+        matches!(self, Self::Text | Self::Md)
+    }
+
+    /// Whether the report is made of all allocating stacks, and of nothing else.
+    #[must_use]
+    pub const fn is_of_stacks(self) -> bool {
+        matches!(self, Self::Collapsed | Self::Pprof | Self::Svg)
+    }
+
+    /// Whether the report is rows, and nothing else.
+    #[must_use]
+    pub const fn is_of_rows(self) -> bool {
+        matches!(self, Self::Csv | Self::Parquet)
+    }
+
+    /// The extension of a file in this format.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        self.extensions()[0]
+    }
+}

@@ -1,0 +1,10 @@
+//! JSON: the report as it is.
+
+use std::io::{self, Write};
+
+use crate::model::Report;
+
+pub(crate) fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    out.write_all(b"\n")
+}

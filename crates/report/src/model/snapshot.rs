@@ -1,0 +1,49 @@
+//! The dump that a report is of.
+
+use heapdiff_diff::{AgentInfo, LayoutInfo};
+use serde::Serialize;
+
+use super::Condition;
+
+/// One dump, as every report describes it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SnapshotInfo {
+    /// The path as given.
+    pub path: String,
+    /// The file's size on disk.
+    pub bytes: u64,
+    /// When it was taken, milliseconds since 1970.
+    pub taken_ms: u64,
+    /// Bytes of an identifier in the file.
+    pub id_size: usize,
+    /// The JVM's version; `None` where nothing tells it.
+    pub jvm: Option<String>,
+    /// The JVM's object layout.
+    pub layout: LayoutInfo,
+    /// All objects of the dump, class objects included.
+    pub objects: u64,
+    /// `None` where no graph was built.
+    pub reachable_objects: Option<u64>,
+    /// Shallow bytes of the objects that GC roots reach; `None` where no graph was built.
+    pub reachable_bytes: Option<u64>,
+    /// Shallow bytes of garbage; `None` where no graph was built.
+    pub unreachable_bytes: Option<u64>,
+    /// Whether damage keeps some of the dump out of the figures.
+    pub partial: bool,
+    /// What was damaged or missing.
+    pub warnings: Vec<String>,
+    /// `None` without the agent, and where no graph was built.
+    pub agent: Option<AgentInfo>,
+}
+
+impl SnapshotInfo {
+    /// The state of the dump.
+    #[must_use]
+    pub fn condition(&self) -> Condition<'_> {
+        Condition {
+            path: &self.path,
+            partial: self.partial,
+            warnings: &self.warnings,
+        }
+    }
+}

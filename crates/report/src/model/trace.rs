@@ -1,0 +1,320 @@
+//! `heapdiff.trace-top/1`, `heapdiff.trace-info/1` and `heapdiff.trace-samples/1`: what a trace of a JVM over
+//! time shows.
+
+use serde::Serialize;
+
+use super::Condition;
+
+/// What a trace holds.
+#[derive(Debug, Serialize)]
+pub struct TraceInfoReport {
+    /// The schema's name.
+    pub schema: &'static str,
+    /// The file.
+    pub trace: TraceFile,
+    /// Allocation sites.
+    pub sites: u64,
+    /// The runs, oldest first.
+    pub runs: Vec<RunRow>,
+}
+
+impl TraceInfoReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.trace-info/1";
+}
+
+/// The file.
+#[derive(Debug, Serialize)]
+pub struct TraceFile {
+    /// The path as given.
+    pub path: String,
+    /// What is written and not yet part of the file included.
+    pub bytes: u64,
+    /// What was damaged or missing.
+    pub warnings: Vec<String>,
+}
+
+impl TraceFile {
+    /// The state of the trace.
+    #[must_use]
+    pub fn condition(&self) -> Condition<'_> {
+        Condition {
+            path: &self.path,
+            partial: false,
+            warnings: &self.warnings,
+        }
+    }
+}
+
+/// A JVM that wrote.
+#[derive(Debug, Serialize)]
+pub struct RunInfo {
+    /// From 1 on, as `--run` takes it.
+    pub number: u64,
+    /// The same in all files of this run.
+    pub uid: String,
+    /// The JVM's process id.
+    pub pid: u64,
+    /// The machine.
+    pub host: String,
+    /// The program's name, where it was given.
+    pub service: Option<String>,
+    /// The JVM's version.
+    pub jvm: String,
+    /// The main class or jar, with its arguments.
+    pub command: String,
+    /// Mean bytes between samples.
+    pub interval_bytes: u64,
+    /// How samples are drawn; `recording` for a trace that was made of a recording.
+    pub strategy: String,
+    /// When it began, milliseconds since 1970.
+    pub started_ms: u64,
+    /// Null: it runs, or was killed.
+    pub ended_ms: Option<u64>,
+}
+
+/// A run with what there is of it.
+#[derive(Debug, Serialize)]
+pub struct RunRow {
+    /// The run.
+    pub run: RunInfo,
+    /// The JVM's options.
+    pub flags: String,
+    /// The agent's options.
+    pub options: String,
+    /// Ticks: the moments at which the agent wrote.
+    pub ticks: u64,
+    /// Of the last tick.
+    pub uptime_ms: u64,
+    /// Garbage collections.
+    pub collections: Collections,
+    /// Samples.
+    pub samples: u64,
+    /// Samples that the agent could not keep.
+    pub lost_samples: u64,
+    /// Bytes, at most, that have no sample because the agent could not keep it.
+    pub lost_bytes: u64,
+    /// Heap dumps that were taken of it.
+    pub dumps: Vec<DumpRow>,
+    /// What was noted, oldest first.
+    pub notes: Vec<NoteRow>,
+}
+
+/// Garbage collections.
+#[derive(Debug, Serialize)]
+pub struct Collections {
+    /// Major collections.
+    pub major: u64,
+    /// Collections of any kind.
+    pub all: u64,
+}
+
+/// A heap dump that was taken while the trace was written.
+#[derive(Debug, Serialize)]
+pub struct DumpRow {
+    /// When it was taken, milliseconds since 1970.
+    pub time_ms: u64,
+    /// Where it is; `None` where that is not known.
+    pub path: Option<String>,
+}
+
+/// A note in the trace.
+#[derive(Debug, Serialize)]
+pub struct NoteRow {
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The note.
+    pub text: String,
+}
+
+/// Candidates for leaks.
+#[derive(Debug, Serialize)]
+pub struct TraceTopReport {
+    /// The schema's name.
+    pub schema: &'static str,
+    /// The file.
+    pub trace: TraceFile,
+    /// The run.
+    pub run: RunInfo,
+    /// The part of the run that was looked at.
+    pub window: WindowRow,
+    /// `site` or `class`.
+    pub by: &'static str,
+    /// What is compared: `major`, `collections`, `ticks` or `survivors`.
+    pub basis: &'static str,
+    /// How many moments are.
+    pub points: u64,
+    /// Garbage collections.
+    pub collections: Collections,
+    /// All together, those that are not listed included.
+    pub totals: TraceTotals,
+    /// The worst first.
+    pub candidates: Vec<CandidateRow>,
+    /// What was noted, oldest first.
+    pub notes: Vec<NoteRow>,
+    /// Whether text shows every frame, and what does not grow.
+    #[serde(skip)]
+    pub verbose: bool,
+}
+
+impl TraceTopReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.trace-top/1";
+}
+
+/// The part of the run that was looked at.
+#[derive(Debug, Serialize)]
+pub struct WindowRow {
+    /// When it begins, milliseconds since 1970.
+    pub from_ms: u64,
+    /// When it ends, milliseconds since 1970.
+    pub to_ms: u64,
+    /// The same since the run began.
+    pub from_uptime_ms: u64,
+    /// The same since the run began.
+    pub to_uptime_ms: u64,
+    /// Ticks: the moments at which the agent wrote.
+    pub ticks: u64,
+}
+
+/// All sites together.
+#[derive(Debug, Serialize)]
+pub struct TraceTotals {
+    /// How many there are.
+    pub candidates: u64,
+    /// Of these, those that grow or seem to.
+    pub growing: u64,
+    /// Estimated bytes that are alive.
+    pub live_bytes: u64,
+    /// The 95 % interval of the estimated bytes.
+    pub ci95: [u64; 2],
+    /// Estimated objects that are alive.
+    pub live_objects: u64,
+    /// Samples that are alive.
+    pub live_samples: u64,
+    /// Estimated bytes that were allocated.
+    pub allocated_bytes: u64,
+    /// Estimated bytes that were collected.
+    pub collected_bytes: u64,
+    /// Samples that the agent could not keep.
+    pub lost_samples: u64,
+    /// Bytes, at most, that have no sample because the agent could not keep it.
+    pub lost_bytes: u64,
+}
+
+/// A class or a site.
+#[derive(Debug, Serialize)]
+pub struct CandidateRow {
+    /// 1 for the worst.
+    pub rank: u64,
+    /// What it is taken for.
+    pub verdict: &'static str,
+    /// How what stays went, as `trend` of a suspect.
+    pub trend: &'static str,
+    /// The class, as in Java source.
+    pub class: String,
+    /// Allocation sites.
+    pub sites: u64,
+    /// Of a site; of a class, the site with most alive.
+    pub frames: Vec<String>,
+    /// Estimated bytes that are alive.
+    pub live_bytes: u64,
+    /// The 95 % interval of the estimated bytes.
+    pub ci95: [u64; 2],
+    /// Estimated objects that are alive.
+    pub live_objects: u64,
+    /// Samples that are alive.
+    pub live_samples: u64,
+    /// Last moment less first.
+    pub growth: Growth,
+    /// Growth an hour.
+    pub slope: SlopeRow,
+    /// From the first major collection to the last.
+    pub grew_across_major: Option<bool>,
+    /// `None` where what was collected is not known.
+    pub survival_permille: Option<u64>,
+    /// Estimated bytes that were allocated.
+    pub allocated_bytes: u64,
+    /// Estimated bytes that were collected.
+    pub collected_bytes: u64,
+    /// When what stays began to grow; the window's start when it did from there on.
+    pub began_ms: Option<u64>,
+    /// The same since the run began.
+    pub began_uptime_ms: Option<u64>,
+    /// Whether it began within the window.
+    pub began_within: Option<bool>,
+    /// What was alive over time.
+    pub series: SeriesRow,
+}
+
+/// Single samples.
+#[derive(Debug, Serialize)]
+pub struct TraceSamplesReport {
+    /// The schema's name.
+    pub schema: &'static str,
+    /// The file.
+    pub trace: TraceFile,
+    /// The run.
+    pub run: RunInfo,
+    /// `live`, `recent` or `chosen`.
+    pub which: &'static str,
+    /// `age` or `bytes`.
+    pub by: &'static str,
+    /// What `--focus` says.
+    pub focus: Option<String>,
+    /// What `--thread` says.
+    pub thread: Option<String>,
+    /// The run's last tick, at which the live ones lived.
+    pub at_ms: u64,
+    /// The same since the run began.
+    pub at_uptime_ms: u64,
+    /// All together, those that are not listed included.
+    pub totals: SampleTotals,
+    /// The samples, in the order of `by`.
+    pub samples: Vec<SampleReportRow>,
+    /// Whether text shows every frame.
+    #[serde(skip)]
+    pub verbose: bool,
+}
+
+impl TraceSamplesReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.trace-samples/1";
+}
+
+/// All samples that are asked for, those left out of the list included.
+#[derive(Debug, Default, Serialize)]
+pub struct SampleTotals {
+    /// Samples.
+    pub samples: u64,
+    /// Of the objects, not what they stand for.
+    pub bytes: u64,
+}
+
+/// A sample.
+#[derive(Debug, Serialize)]
+pub struct SampleReportRow {
+    /// The same for the same sample in every dump and trace of the JVM.
+    pub uid: u64,
+    /// The class, as in Java source.
+    pub class: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// Null: not known.
+    pub thread: Option<String>,
+    /// When it was allocated, milliseconds since 1970.
+    pub allocated_ms: u64,
+    /// The same since the run began.
+    pub allocated_uptime_ms: u64,
+    /// Null while it lives.
+    pub collected_ms: Option<u64>,
+    /// The same since the run began.
+    pub collected_uptime_ms: Option<u64>,
+    /// From its allocation until it was found to be collected, or until the last tick.
+    pub age_ms: u64,
+    /// The frames, the leaf first.
+    pub frames: Vec<String>,
+}
+
+use heapdiff_diff::HistoryGrowth as Growth;
+pub use heapdiff_diff::{HistorySeries as SeriesRow, HistorySlope as SlopeRow};

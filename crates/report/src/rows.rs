@@ -1,0 +1,325 @@
+//! The rows of a query, as they are found.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+
+use heapdiff_tables::{
+    Cell, CsvWriter, Error as TableError, JsonRows, Kind, Outcome, ParquetOptions, ParquetWriter,
+    ResultColumn, RowWriter, Sink,
+};
+use heapdiff_units::counted;
+use serde_json::json;
+
+use crate::format::Format;
+use crate::model::QueryReport;
+use crate::printable::{printable, shortened};
+use crate::style::Style;
+use crate::text::table::{Align, Table};
+
+/// Why there are no rows: an error of the source, or a [`TableError`] of the writer.
+pub type RowError = Box<dyn Error + Send + Sync>;
+
+/// What gives rows when it is asked, so that none has to be kept.
+pub trait RowSource: fmt::Debug {
+    /// Gives all rows.
+    ///
+    /// # Errors
+    /// When they cannot be found, or the sink does not take them.
+    fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError>;
+}
+
+/// Columns that a cell takes in text, but for the last.
+const CELL: usize = 60;
+/// Rows from which the types of computed columns are told, for Parquet.
+const SAMPLE: usize = 4096;
+
+/// Runs a query and writes its rows. A terminal is shown nothing that steers it.
+///
+/// # Errors
+/// When the query or the stream fails.
+pub fn render(
+    format: Format,
+    report: &QueryReport,
+    style: Style,
+    is_terminal: bool,
+    out: &mut dyn Write,
+) -> Result<(), RowError> {
+    match format {
+        Format::Csv => csv(report, is_terminal, out),
+        Format::Json => json(report, out),
+        _ => text(report, style, out),
+    }
+}
+
+fn ask(report: &QueryReport, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
+    report.rows.write_to(sink)
+}
+
+fn io(error: io::Error) -> RowError {
+    Box::new(TableError::Io(error))
+}
+
+fn text(report: &QueryReport, style: Style, out: &mut dyn Write) -> Result<(), RowError> {
+    #[derive(Default)]
+    struct TextRows {
+        names: Vec<String>,
+        /// Whether a column has texts, and no numbers.
+        texts: Vec<bool>,
+        rows: Vec<Vec<String>>,
+    }
+    impl Sink for TextRows {
+        fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError> {
+            self.names = columns.iter().map(|c| c.name.clone()).collect();
+            self.texts = vec![false; columns.len()];
+            Ok(())
+        }
+        fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError> {
+            for (texts, cell) in self.texts.iter_mut().zip(cells) {
+                *texts |= matches!(cell, Cell::Text(_) | Cell::Id(_) | Cell::Bool(_));
+            }
+            let last = cells.len().saturating_sub(1);
+            let cells = cells.iter().enumerate().map(|(at, cell)| match cell {
+                Cell::Null => "-".to_owned(),
+                // The last is shortened to the room that is left.
+                Cell::Text(text) if at < last => shortened(&printable(text), CELL).into_owned(),
+                Cell::Text(text) => printable(text).into_owned(),
+                other => other.to_string(),
+            });
+            self.rows.push(cells.collect());
+            Ok(())
+        }
+    }
+    let mut found = TextRows::default();
+    let outcome = ask(report, &mut found)?;
+    let columns: Vec<(String, Align)> = found
+        .names
+        .iter()
+        .zip(found.texts)
+        .map(|(name, texts)| {
+            let align = if texts { Align::Left } else { Align::Right };
+            (shortened(&printable(name), CELL).into_owned(), align)
+        })
+        .collect();
+    let mut table = Table::named(columns);
+    found.rows.into_iter().for_each(|row| table.row(row));
+    table.print(style, out).map_err(io)?;
+    let mut end = counted(outcome.rows, "row");
+    if outcome.more {
+        let most = report.max_rows.unwrap_or(outcome.rows);
+        end = format!(
+            "the first {} shown; --max-rows N shows more",
+            counted(most, "row")
+        );
+    }
+    writeln!(out, "{}", style.dim(format!("({end})"))).map_err(io)
+}
+
+fn json(report: &QueryReport, out: &mut dyn Write) -> Result<(), RowError> {
+    struct JsonReport<'a> {
+        report: &'a QueryReport,
+        /// Until the columns are known.
+        out: Option<&'a mut dyn Write>,
+        rows: Option<JsonRows<&'a mut dyn Write>>,
+    }
+    impl Sink for JsonReport<'_> {
+        fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError> {
+            let Some(out) = self.out.take() else {
+                return Ok(());
+            };
+            let columns: Vec<_> = columns
+                .iter()
+                .map(|c| json!({ "name": c.name, "type": c.kind.map(Kind::name) }))
+                .collect();
+            // The object stays open: what comes next belongs to it.
+            let head = serde_json::to_string_pretty(self.report).map_err(io::Error::from)?;
+            let head = head.strip_suffix("\n}").unwrap_or(&head);
+            write!(out, "{head},\n  \"columns\": [")?;
+            for (at, column) in columns.iter().enumerate() {
+                let comma = if at > 0 { "," } else { "" };
+                write!(out, "{comma}\n    {column}")?;
+            }
+            write!(out, "\n  ],\n  \"rows\": ")?;
+            self.rows = Some(JsonRows::new(out, columns.len(), "  ")?);
+            Ok(())
+        }
+        fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError> {
+            self.rows.as_mut().map_or(Ok(()), |rows| rows.row(cells))
+        }
+    }
+    let mut found = JsonReport {
+        report,
+        out: Some(out),
+        rows: None,
+    };
+    let outcome = ask(report, &mut found)?;
+    let Some(rows) = found.rows else {
+        return Ok(());
+    };
+    let out = rows.finish()?;
+    let Outcome { rows, more } = outcome;
+    writeln!(
+        out,
+        ",\n  \"row_count\": {rows},\n  \"more_rows\": {more}\n}}"
+    )
+    .map_err(io)
+}
+
+fn csv(report: &QueryReport, is_terminal: bool, out: &mut dyn Write) -> Result<(), RowError> {
+    struct CsvRows<'a> {
+        out: Option<&'a mut dyn Write>,
+        csv: Option<CsvWriter<&'a mut dyn Write>>,
+        is_terminal: bool,
+    }
+    impl Sink for CsvRows<'_> {
+        fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError> {
+            let columns: Vec<_> = columns.iter().map(|c| c.as_column(Kind::Text)).collect();
+            if let Some(out) = self.out.take() {
+                self.csv = Some(CsvWriter::new(out, &columns)?);
+            }
+            Ok(())
+        }
+        fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError> {
+            let Some(csv) = &mut self.csv else {
+                return Ok(());
+            };
+            if !self.is_terminal {
+                return csv.row(cells);
+            }
+            let shown: Vec<_> = cells
+                .iter()
+                .map(|cell| match cell {
+                    Cell::Text(text) => Some(printable(text)),
+                    _ => None,
+                })
+                .collect();
+            let pairs = cells.iter().zip(&shown);
+            let cells: Vec<Cell<'_>> = pairs
+                .map(|(cell, text)| text.as_deref().map_or(*cell, Cell::Text))
+                .collect();
+            csv.row(&cells)
+        }
+    }
+    let mut found = CsvRows {
+        out: Some(out),
+        csv: None,
+        is_terminal,
+    };
+    ask(report, &mut found)?;
+    if let Some(csv) = found.csv {
+        csv.finish()?;
+    }
+    Ok(())
+}
+
+/// A query's rows as Parquet. What is computed gets the type of its first rows.
+///
+/// # Errors
+/// When the query or the stream fails.
+pub fn parquet(report: &QueryReport, out: &mut (dyn Write + Send)) -> Result<(), RowError> {
+    struct ParquetRows<'a> {
+        report: &'a QueryReport,
+        columns: Vec<ResultColumn>,
+        /// The first rows, until the columns' types are told.
+        first: Vec<Vec<Held>>,
+        out: Option<&'a mut (dyn Write + Send)>,
+        parquet: Option<ParquetWriter<&'a mut (dyn Write + Send)>>,
+    }
+    /// A cell that outlives its row.
+    enum Held {
+        Text(String),
+        Other(Cell<'static>),
+    }
+    impl Held {
+        fn of(cell: Cell<'_>) -> Self {
+            Self::Other(match cell {
+                Cell::Text(text) => return Self::Text(text.to_owned()),
+                Cell::Null => Cell::Null,
+                Cell::Bool(value) => Cell::Bool(value),
+                Cell::Int(value) => Cell::Int(value),
+                Cell::Id(id) => Cell::Id(id),
+                Cell::Double(value) => Cell::Double(value),
+            })
+        }
+        fn cell(&self) -> Cell<'_> {
+            match self {
+                Self::Text(text) => Cell::Text(text),
+                Self::Other(cell) => *cell,
+            }
+        }
+    }
+    impl ParquetRows<'_> {
+        fn begin(&mut self) -> Result<(), TableError> {
+            let Some(out) = self.out.take() else {
+                return Ok(());
+            };
+            let of_rows = |at: usize| {
+                let kinds = self
+                    .first
+                    .iter()
+                    .filter_map(|row| row.get(at)?.cell().kind());
+                // Whole numbers fit among numbers with fractions.
+                kinds.reduce(|a, b| match (a, b) {
+                    (Kind::Int, Kind::Double) => Kind::Double,
+                    _ => a,
+                })
+            };
+            let columns = self.columns.iter().enumerate();
+            let columns: Vec<_> = columns
+                .map(|(at, c)| c.as_column(of_rows(at).unwrap_or(Kind::Text)))
+                .collect();
+            let options = ParquetOptions {
+                metadata: vec![
+                    (
+                        "heapdiff.version".to_owned(),
+                        env!("CARGO_PKG_VERSION").to_owned(),
+                    ),
+                    (
+                        "heapdiff.dump".to_owned(),
+                        self.report.snapshot.path.clone(),
+                    ),
+                    ("heapdiff.sql".to_owned(), self.report.sql.clone()),
+                ],
+                created_by: concat!("heapdiff version ", env!("CARGO_PKG_VERSION")).to_owned(),
+                ..ParquetOptions::default()
+            };
+            let mut parquet = ParquetWriter::new(out, &columns, options)?;
+            for row in self.first.drain(..) {
+                let cells: Vec<Cell<'_>> = row.iter().map(Held::cell).collect();
+                parquet.row(&cells)?;
+            }
+            self.parquet = Some(parquet);
+            Ok(())
+        }
+    }
+    impl Sink for ParquetRows<'_> {
+        fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), TableError> {
+            self.columns = columns.to_vec();
+            Ok(())
+        }
+        fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), TableError> {
+            if let Some(parquet) = &mut self.parquet {
+                return parquet.row(cells);
+            }
+            self.first
+                .push(cells.iter().map(|&cell| Held::of(cell)).collect());
+            if self.first.len() == SAMPLE {
+                self.begin()?;
+            }
+            Ok(())
+        }
+    }
+    let mut found = ParquetRows {
+        report,
+        columns: Vec::new(),
+        first: Vec::new(),
+        out: Some(out),
+        parquet: None,
+    };
+    ask(report, &mut found)?;
+    found.begin()?;
+    if let Some(parquet) = found.parquet {
+        parquet.finish()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! A diff: the dumps, what grew, and the classes that changed.
+
+use std::io::{self, Write};
+
+use heapdiff_diff::{ClassGrowth, History, SnapshotInfo, Suspect};
+use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
+
+use super::WIDTH;
+use super::table::{Align, Table, printable, shortened};
+use super::trace::{hourly, since, sparkline};
+use crate::model::DiffReport;
+use crate::model::growth;
+use crate::style::Style;
+
+pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let DiffReport {
+        diff: report,
+        more_suspects,
+        more_classes,
+        verbose,
+        known,
+        ..
+    } = report;
+    dumps(&report.snapshots, style, out)?;
+    let delta = &report.delta;
+    if (delta.objects, delta.shallow_bytes) == (0, 0) {
+        writeln!(out, "the reachable heap is as large as it was")?;
+    } else {
+        let (objects, bytes) = (signed(delta.objects), signed_size(delta.shallow_bytes));
+        writeln!(
+            out,
+            "the reachable heap changed by {objects} objects, {bytes}"
+        )?;
+    }
+    writeln!(out)?;
+    if report.suspects.is_empty() && more_suspects.is_empty() {
+        writeln!(out, "no growth worth a look")?;
+    } else {
+        writeln!(out, "{}", style.bold("What grew"))?;
+        for suspect in &report.suspects {
+            writeln!(out)?;
+            self::suspect(suspect, *verbose, style, out)?;
+        }
+        if !more_suspects.is_empty() {
+            let rest = "and more that grew less (--top N shows more)";
+            writeln!(out, "\n{}", style.dim(rest))?;
+        }
+    }
+    if !known.is_empty() {
+        let known = counted(known.len() as u64, "suspect");
+        let text = format!("{known} left out as known growth (--ignore)");
+        writeln!(out, "\n{}", style.dim(text))?;
+    }
+    classes(&report.classes, *more_classes, style, out)
+}
+
+fn dumps(snapshots: &[SnapshotInfo], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&[
+        ("objects", Align::Right),
+        ("reachable", Align::Right),
+        ("garbage", Align::Right),
+        ("taken", Align::Right),
+        ("dump", Align::Left),
+    ]);
+    let first = snapshots.first().map_or(0, |s| s.taken_ms);
+    for (i, snapshot) in snapshots.iter().enumerate() {
+        table.row(vec![
+            grouped(snapshot.objects),
+            Size(snapshot.reachable_bytes).to_string(),
+            Size(snapshot.unreachable_bytes).to_string(),
+            if i == 0 {
+                String::new()
+            } else {
+                later(snapshot.taken_ms.wrapping_sub(first) as i64)
+            },
+            snapshot.path.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    if let Some(last) = snapshots.last() {
+        let layout = &last.layout;
+        let line = super::snapshot::layout_line(
+            last.jvm.as_deref(),
+            &layout.source,
+            [layout.reference, layout.header, layout.align],
+        );
+        writeln!(out, "{}", style.dim(line))?;
+    }
+    Ok(())
+}
+
+fn suspect(suspect: &Suspect, verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let verdict = crate::verdict(suspect);
+    let verdict = match suspect.verdict.is_grave() {
+        true => style.red(verdict),
+        false => style.yellow(verdict),
+    };
+    let grown = signed_size(suspect.growth.retained_bytes);
+    let holder = printable(&suspect.holder);
+    let room = WIDTH.saturating_sub(4 + 8 + grown.len() + 2);
+    let holder = shortened(&holder, room);
+    writeln!(
+        out,
+        "{:>3} {verdict:<7} {}  {grown}",
+        suspect.rank,
+        style.bold(holder)
+    )?;
+    let objects: Vec<String> = suspect.objects.iter().map(|&n| grouped(n)).collect();
+    let retained: Vec<String> = suspect
+        .retained_bytes
+        .iter()
+        .map(|&n| Size(n).to_string())
+        .collect();
+    line("class", &suspect.class, style, out)?;
+    line("objects", &objects.join(" -> "), style, out)?;
+    line("retained", &retained.join(" -> "), style, out)?;
+    if !suspect.off_heap_bytes.is_empty() {
+        let outside = suspect.off_heap_bytes.iter();
+        let outside: Vec<String> = outside.map(|&n| Size(n).to_string()).collect();
+        line("off heap", &outside.join(" -> "), style, out)?;
+    }
+    line("root", &suspect.root, style, out)?;
+    path(&suspect.path, verbose, style, out)?;
+    for (i, reason) in suspect.reasons.iter().enumerate() {
+        for (j, part) in wrapped(reason, WIDTH - INDENT).iter().enumerate() {
+            line(if i + j == 0 { "why" } else { "" }, part, style, out)?;
+        }
+    }
+    if let Some(history) = &suspect.history {
+        self::history(history, style, out)?;
+    }
+    allocated(suspect, verbose, style, out)
+}
+
+/// What a trace tells of what the suspect's stacks allocated.
+fn history(history: &History, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    line(
+        "history",
+        &sparkline(&history.series.live_bytes),
+        style,
+        out,
+    )?;
+    let slope = format!("{}, {}", hourly(&history.slope), history.trend);
+    line("", &slope, style, out)?;
+    if let (Some(ms), Some(uptime), Some(within)) = (
+        history.began_ms,
+        history.began_uptime_ms,
+        history.began_within,
+    ) {
+        line("since", &since(ms, uptime, within), style, out)?;
+    }
+    Ok(())
+}
+
+/// Steps of a path that are shown at either end, unless all are asked for.
+const STEPS: usize = 6;
+
+/// What is near the root tells what it is, what is near the content where it grows.
+fn path(path: &[String], verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let hidden = match path.len() {
+        _ if verbose => 0..0,
+        len if len > 2 * STEPS + 1 => STEPS..len - STEPS,
+        _ => 0..0,
+    };
+    for (i, step) in path.iter().enumerate() {
+        let label = if i == 0 { "path" } else { "" };
+        if i == hidden.start && !hidden.is_empty() {
+            let more = format!("… {} more steps (-v shows them)", hidden.len());
+            line(label, &more, style, out)?;
+        } else if !hidden.contains(&i) {
+            line(label, step, style, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stacks shown of a suspect, unless all are asked for.
+const STACKS: usize = 3;
+
+/// The stacks that allocated what grew, and how much of the growth they explain.
+fn allocated(
+    suspect: &Suspect,
+    verbose: bool,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let coverage = &suspect.coverage;
+    let limit = match verbose {
+        true => usize::MAX,
+        false => STACKS,
+    };
+    for stack in suspect.stacks.iter().take(limit) {
+        write!(out, "    {:<8} ", style.dim("from"))?;
+        super::stacks::stack(stack, (INDENT, verbose), style, out)?;
+    }
+    if suspect.stacks.is_empty() {
+        return Ok(());
+    }
+    let mut text = format!(
+        "{} of {} growth, in {}",
+        Size(coverage.sampled_bytes),
+        Size(coverage.growth_bytes),
+        counted(coverage.samples, "sample"),
+    );
+    if coverage.unseen_bytes > 0 {
+        text += &format!(
+            "; samples of up to {} were lost",
+            Size(coverage.unseen_bytes)
+        );
+    }
+    let more = suspect.stacks.len().saturating_sub(limit);
+    if more > 0 {
+        text += &format!("; {} more (-v shows them)", counted(more as u64, "stack"));
+    }
+    line("sampled", &text, style, out)
+}
+
+const INDENT: usize = 13;
+
+fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let text = printable(text);
+    let text = shortened(&text, WIDTH - INDENT);
+    writeln!(out, "    {:<8} {text}", style.dim(label))
+}
+
+/// Words on lines of at most `room`.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |l| l.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > room {
+            lines.push(String::new());
+        }
+        if let Some(last) = lines.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}
+
+fn classes(
+    classes: &[ClassGrowth],
+    more: usize,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if classes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{}",
+        style.bold("Classes, by growth of their own size")
+    )?;
+    writeln!(out)?;
+    let mut table = Table::new(&[
+        ("objects", Align::Right),
+        ("change", Align::Right),
+        ("shallow bytes", Align::Right),
+        ("retained bytes", Align::Right),
+        ("class", Align::Left),
+    ]);
+    for class in classes {
+        table.row(vec![
+            grouped(class.objects.last().copied().unwrap_or(0)),
+            signed(growth(&class.objects)),
+            signed(growth(&class.shallow_bytes)),
+            signed(growth(&class.retained_bytes)),
+            class.class.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    if more > 0 {
+        let rest = format!(
+            "and {} more classes that changed (--top N shows more)",
+            grouped(more as u64)
+        );
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_wrapped() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("", 7), [""]);
+    }
+
+    #[test]
+    fn lines_fit_whatever_names_there_are() {
+        use crate::synthetic::{HOSTILE, stack, suspect};
+
+        let long = format!("com.acme.{}.Order\u{6f22}", "deep.".repeat(60));
+        let mut one = suspect(
+            1,
+            &format!("{long}.field"),
+            heapdiff_diff::Verdict::Leak,
+            4096,
+        );
+        one.class.clone_from(&long);
+        one.root = format!("static {long}");
+        one.path = (0..40).map(|i| format!("{long}.f{i}")).collect();
+        one.reasons = vec![format!("held by {long} and {HOSTILE}"), "short ".repeat(60)];
+        one.stacks = vec![stack(&format!("{long}.call(Order.java:7)"), 9000, 80)];
+        for verbose in [false, true] {
+            let mut out = Vec::new();
+            super::suspect(&one, verbose, Style::plain(), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let widest = text.lines().max_by_key(|l| l.chars().count()).unwrap();
+            assert!(widest.chars().count() <= WIDTH, "{widest}");
+            assert!(!text.contains('\u{202e}'), "{text}");
+            assert_eq!(text.contains("28 more steps"), !verbose, "{text}");
+        }
+    }
+}

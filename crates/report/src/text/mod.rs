@@ -1,0 +1,47 @@
+//! Text for people: what matters first, at most 100 columns.
+
+mod diff;
+mod export;
+mod histo;
+mod paths;
+mod recording;
+mod samples;
+mod show;
+mod sites;
+mod sizeof;
+mod snapshot;
+mod stacks;
+pub(crate) mod table;
+mod threads;
+mod top;
+mod trace;
+mod waste;
+
+use std::io::{self, Write};
+
+use crate::model::Report;
+use crate::style::Style;
+
+/// No line is longer.
+pub(crate) const WIDTH: usize = 100;
+
+pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    match report {
+        Report::Diff(report) => diff::render(report, style, out),
+        Report::Histo(report) => histo::render(report, style, out),
+        Report::Top(report) => top::render(report, style, out),
+        Report::Show(report) => show::render(report, style, out),
+        Report::Paths(report) => paths::render(report, style, out),
+        Report::Threads(report) => threads::render(report, style, out),
+        Report::Sites(report) => sites::render(report, style, out),
+        Report::Recording(report) => recording::render(report, style, out),
+        Report::Sizeof(report) => sizeof::render(report, style, out),
+        Report::Waste(report) => waste::render(report, style, out),
+        Report::Export(report) => export::render(report, style, out),
+        // Its rows are written as they are found, see [`crate::rows`].
+        Report::Query(_) => Ok(()),
+        Report::TraceInfo(report) => trace::info(report, style, out),
+        Report::TraceTop(report) => trace::top(report, style, out),
+        Report::TraceSamples(report) => samples::render(report, style, out),
+    }
+}

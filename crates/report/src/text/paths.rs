@@ -1,0 +1,144 @@
+//! Paths as a tree that grows to the right only where it branches.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped};
+
+use super::WIDTH;
+use super::snapshot;
+use super::table::{printable, shortened};
+use crate::model::{Hidden, PathLine, PathsReport};
+use crate::style::Style;
+
+/// Columns for the number of selected objects, and the space after it.
+const NUMBER: usize = 12;
+const GAP: usize = 2;
+
+pub(crate) fn render(report: &PathsReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let snapshot = &report.snapshot;
+    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
+    snapshot::heading(snapshot, all, style, out)?;
+    writeln!(
+        out,
+        "paths to {}: {}, {}",
+        printable(&report.selector),
+        counted(report.selected.objects, "object"),
+        Size(report.selected.shallow_bytes)
+    )?;
+    if report.without_path > 0 {
+        let few = counted(report.without_path, "object");
+        let verb = if report.without_path == 1 {
+            "has"
+        } else {
+            "have"
+        };
+        writeln!(
+            out,
+            "{few} {verb} none: garbage, or held only by weaker references (--refs)"
+        )?;
+    }
+    writeln!(out)?;
+    if report.tree.is_empty() {
+        return Ok(());
+    }
+    let heading = format!("{:>NUMBER$}  path", "leads to");
+    writeln!(out, "{}", style.dim(heading))?;
+    let mut above: Vec<Above> = Vec::new();
+    for (i, line) in report.tree.iter().enumerate() {
+        while above.len() > line.depth as usize {
+            close(&mut above, style, out)?;
+        }
+        let level = above.last().map_or(0, |a| a.level_below);
+        self::line(line, level, style, out)?;
+        let below = report.tree[i + 1..]
+            .iter()
+            .take_while(|next| next.depth > line.depth)
+            .filter(|next| next.depth == line.depth + 1);
+        let branches = below.count() as u64 + line.hidden.lines > 1;
+        above.push(Above {
+            level_below: level + usize::from(branches),
+            hidden: line.hidden,
+        });
+    }
+    while !above.is_empty() {
+        close(&mut above, style, out)?;
+    }
+    more(report.hidden, 0, style, out)
+}
+
+/// A line whose part of the tree is being written.
+struct Above {
+    /// How far the lines below it are indented.
+    level_below: usize,
+    hidden: Hidden,
+}
+
+fn close(above: &mut Vec<Above>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    match above.pop() {
+        Some(line) => more(line.hidden, line.level_below, style, out),
+        None => Ok(()),
+    }
+}
+
+fn line(line: &PathLine, level: usize, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = match (&line.root, &line.via) {
+        (Some("static"), _) => String::new(),
+        (Some(root), _) => format!("({root}) "),
+        (None, Some(via)) => format!("{} = ", field(via)),
+        (None, None) => String::new(),
+    };
+    if line.strength != "strong" {
+        text = format!("({} reference) {text}", line.strength);
+    }
+    text += &line.class;
+    match &line.id {
+        Some(id) => text += &format!(" @ {id}"),
+        None => text += &format!(" x {}", grouped(line.objects)),
+    }
+    if line.folded {
+        text += " (a chain)";
+    }
+    let text = printable(&text);
+    let indent = level.min(20) * 2;
+    let text = shortened(&text, WIDTH - NUMBER - GAP - indent);
+    let number = grouped(line.selected);
+    if line.selected_here > 0 {
+        writeln!(out, "{number:>NUMBER$}  {:indent$}{}", "", style.bold(text))
+    } else {
+        writeln!(out, "{number:>NUMBER$}  {:indent$}{text}", "")
+    }
+}
+
+/// A field without its class, which the line above names: `.entries`; the rest as it is.
+fn field(via: &str) -> String {
+    match via.rsplit_once('.') {
+        Some((_, name)) if !via.starts_with(['[', '<']) => format!(".{name}"),
+        _ => via.to_owned(),
+    }
+}
+
+fn more(hidden: Hidden, level: usize, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if hidden.lines == 0 {
+        return Ok(());
+    }
+    let indent = level.min(20) * 2;
+    let text = format!(
+        "{:>NUMBER$}  {:indent$}and {} (--top N shows more)",
+        grouped(hidden.selected),
+        "",
+        counted(hidden.lines, "more line")
+    );
+    writeln!(out, "{}", style.dim(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stand_without_their_class() {
+        assert_eq!(field("com.acme.Foo.entries"), ".entries");
+        assert_eq!(field("[12]"), "[12]");
+        assert_eq!(field("<class loader>"), "<class loader>");
+    }
+}

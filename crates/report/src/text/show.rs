@@ -1,0 +1,295 @@
+//! Objects with what they hold.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped};
+
+use super::WIDTH;
+use super::snapshot;
+use super::table::{printable, shortened};
+use crate::model::{ObjectRef, ShowReport, ShownObject, ShownValue};
+use crate::style::Style;
+
+pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let snapshot = &report.snapshot;
+    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
+    snapshot::heading(snapshot, all, style, out)?;
+    let selected = &report.selected;
+    let shown = report.objects.len() as u64;
+    if selected.objects > 1 {
+        writeln!(
+            out,
+            "{} names {}, {}; those that retain most:",
+            printable(&report.selector),
+            counted(selected.objects, "object"),
+            Size(selected.shallow_bytes)
+        )?;
+    }
+    for object in &report.objects {
+        writeln!(out)?;
+        self::object(object, style, out)?;
+    }
+    if shown < selected.objects {
+        let rest = format!(
+            "and {} (--top N shows more)",
+            counted(selected.objects - shown, "more object")
+        );
+        writeln!(out)?;
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+fn object(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let name = format!("{} @ {}", object.class, object.id);
+    let name = printable(&name);
+    writeln!(out, "{}", style.bold(shortened(&name, WIDTH)))?;
+    let mut sizes = format!("{} bytes", grouped(object.shallow_bytes));
+    sizes += &match (object.retained_bytes, object.retained_objects) {
+        (Some(bytes), Some(1)) if bytes == object.shallow_bytes => ", retains only itself".into(),
+        (Some(bytes), Some(objects)) => {
+            format!(
+                ", retains {} bytes in {} objects",
+                grouped(bytes),
+                grouped(objects)
+            )
+        }
+        _ => ", garbage: no GC root reaches it".to_owned(),
+    };
+    line("size", &sizes, style, out)?;
+    if let Some(root) = object.root {
+        line("root", root, style, out)?;
+    }
+    if let Some(dominator) = &object.dominator {
+        line("held by", &mention(dominator), style, out)?;
+    }
+    if let Some(text) = &object.text {
+        let literal: Vec<char> = format!("{text:?}").chars().collect();
+        for (i, part) in literal.chunks(WIDTH - 11).enumerate() {
+            let part: String = part.iter().collect();
+            line(if i == 0 { "text" } else { "" }, &part, style, out)?;
+        }
+    }
+    if let Some(superclass) = &object.superclass {
+        line("extends", &mention(superclass), style, out)?;
+    }
+    if let Some(loader) = &object.loader {
+        line("loader", &mention(loader), style, out)?;
+    }
+    let width = object.fields.iter().map(|f| f.name.chars().count()).max();
+    let width = width.unwrap_or(0).min(30);
+    let mut class = object.fields.first().map(|f| &f.class);
+    for field in &object.fields {
+        if class != Some(&field.class) {
+            class = Some(&field.class);
+            let inherited = format!("    from {}", field.class);
+            writeln!(
+                out,
+                "{}",
+                style.dim(shortened(&printable(&inherited), WIDTH))
+            )?;
+        }
+        let text = format!("    {:<width$}  {}", field.name, value(&field.value));
+        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+    }
+    array(object, out)?;
+    contents(object, style, out)?;
+    referrers(object, style, out)
+}
+
+fn array(object: &ShownObject, out: &mut dyn Write) -> io::Result<()> {
+    let Some(array) = &object.array else {
+        return Ok(());
+    };
+    elements(
+        &array.elements.iter().collect::<Vec<_>>(),
+        array.offset,
+        out,
+    )?;
+    let rest = u64::from(array.length).saturating_sub(array.offset);
+    more(
+        rest.saturating_sub(array.elements.len() as u64),
+        "more element",
+        out,
+    )
+}
+
+/// Primitive values in rows, references one by one, nulls as a number.
+fn elements(elements: &[&ShownValue], offset: u64, out: &mut dyn Write) -> io::Result<()> {
+    let mut row = String::from("   ");
+    let mut nulls = 0;
+    for (i, element) in (offset..).zip(elements) {
+        if element.kind == "Object" && element.object.is_none() {
+            nulls += 1;
+            continue;
+        }
+        if let Some(literal) = &element.value {
+            if row.chars().count() + 1 + literal.chars().count() > WIDTH {
+                writeln!(out, "{row}")?;
+                row = String::from("   ");
+            }
+            row.push(' ');
+            row += literal;
+        } else {
+            let text = format!("    [{i}]  {}", value(element));
+            writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+        }
+    }
+    if !row.trim().is_empty() {
+        writeln!(out, "{row}")?;
+    }
+    if nulls > 0 {
+        let of = elements.len();
+        match offset {
+            0 => writeln!(out, "    {nulls} of the first {of} elements are null")?,
+            _ => writeln!(out, "    {nulls} of these {of} elements are null")?,
+        }
+    }
+    Ok(())
+}
+
+fn more(rest: u64, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    match rest {
+        0 => Ok(()),
+        _ => writeln!(out, "    and {}", counted(rest, what)),
+    }
+}
+
+/// What a collection holds, as whoever uses it sees it.
+fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let Some(contents) = &object.contents else {
+        return Ok(());
+    };
+    let (size, capacity) = (contents.size, contents.capacity);
+    let room = capacity.map_or(String::new(), |c| format!(", room for {}", grouped(c)));
+    let count = |what| size.map_or_else(|| "of unknown size".into(), |s| counted(s, what));
+    let mut summary = match contents.kind {
+        "value" => match contents.entries.first() {
+            Some(entry) => value(&entry.value),
+            None => "(empty)".to_owned(),
+        },
+        "buffer" => {
+            let number = |n: Option<u64>| n.map_or_else(|| "?".into(), grouped);
+            format!(
+                "position {}, limit {}, capacity {}",
+                number(contents.position),
+                number(contents.limit),
+                number(capacity)
+            )
+        }
+        "text" => count("character") + &room,
+        "map" => count("key") + &capacity.map_or(String::new(), buckets),
+        "set" => count("element") + &capacity.map_or(String::new(), buckets),
+        _ => count("element") + &room,
+    };
+    if !contents.whole {
+        summary += "; damaged, or being changed when the dump was taken";
+    }
+    line(contents.kind, &summary, style, out)?;
+    if let Some(text) = &contents.text {
+        let literal: Vec<char> = format!("{text:?}").chars().collect();
+        for part in literal.chunks(WIDTH - 4) {
+            let part: String = part.iter().collect();
+            writeln!(out, "    {}", printable(&part))?;
+        }
+        return Ok(());
+    }
+    if contents.kind == "value" {
+        return Ok(());
+    }
+    let maps = contents
+        .entries
+        .iter()
+        .filter_map(|e| Some((e.key.as_ref()?, &e.value)));
+    for (key, held) in maps {
+        let text = format!("    {} -> {}", short(key), value(held));
+        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+    }
+    let values = contents.entries.iter().filter(|e| e.key.is_none());
+    let values: Vec<&ShownValue> = values.map(|e| &e.value).collect();
+    elements(&values, contents.offset, out)?;
+    let shown = contents
+        .offset
+        .saturating_add(contents.entries.len() as u64);
+    // A direct buffer's elements are not in the heap.
+    let known = contents.kind != "buffer" || !contents.entries.is_empty();
+    let rest = size
+        .filter(|_| known)
+        .map_or(0, |s| s.saturating_sub(shown));
+    let what = if contents.kind == "map" {
+        "more key"
+    } else {
+        "more element"
+    };
+    more(rest, what, out)
+}
+
+fn buckets(capacity: u64) -> String {
+    format!(" in {}", counted(capacity, "bucket"))
+}
+
+/// A key: its text where it has one.
+fn short(key: &ShownValue) -> String {
+    match &key.object {
+        Some(ObjectRef {
+            text: Some(text),
+            class: Some(class),
+            ..
+        }) => match &**class {
+            "java.lang.String" => format!("{text:?}"),
+            _ => text.clone(),
+        },
+        _ => value(key),
+    }
+}
+
+fn referrers(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if object.referrers.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  {}", style.dim("referred to by"))?;
+    for referrer in &object.referrers {
+        let weak = match referrer.strength {
+            "strong" => String::new(),
+            kind => format!(", {kind}"),
+        };
+        // The class of a field's object says less than the field's own name, which comes first.
+        let text = format!("    {}{weak}  {}", referrer.via, mention(&referrer.object));
+        writeln!(out, "{}", shortened(&printable(&text), WIDTH))?;
+    }
+    let rest = object.referrer_count - object.referrers.len() as u64;
+    if rest > 0 {
+        writeln!(out, "    and {}", counted(rest, "more reference"))?;
+    }
+    Ok(())
+}
+
+fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let text = printable(text);
+    let text = shortened(&text, WIDTH - 11);
+    writeln!(out, "  {:<7}  {text}", style.dim(label))
+}
+
+fn value(value: &ShownValue) -> String {
+    match (&value.value, &value.object) {
+        (Some(literal), _) => literal.clone(),
+        (None, Some(object)) => mention(object),
+        (None, None) if value.kind == "Object" => "null".to_owned(),
+        (None, None) => "(not in the record)".to_owned(),
+    }
+}
+
+/// An object in one line: `byte[16] @ 0x7f00`, `java.lang.String @ 0x7f08 "text"`.
+pub(super) fn mention(object: &ObjectRef) -> String {
+    let class = object.class.as_deref().unwrap_or("(not in this dump)");
+    let class = match object.length {
+        Some(length) => class.replacen("[]", &format!("[{length}]"), 1),
+        None => class.to_owned(),
+    };
+    let text = match (&object.text, object.class.as_deref()) {
+        (Some(text), Some("java.lang.String")) => format!(" {text:?}"),
+        (Some(text), _) => format!(" {text}"),
+        (None, _) => String::new(),
+    };
+    format!("{class} @ {}{text}", object.id)
+}

@@ -1,0 +1,301 @@
+//! Sizes of objects, and why a set's are not the sums of its members'.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped, percent};
+
+use super::WIDTH;
+use super::snapshot;
+use super::table::{Align, Table, printable, shortened};
+use crate::model::{SizeofLine, SizeofReport, SizeofSet};
+use crate::style::Style;
+
+pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let snapshot = &report.snapshot;
+    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
+    snapshot::heading(snapshot, all, style, out)?;
+    let set = &report.set;
+    let named = counted(set.objects, "object");
+    let selectors = report.selectors.join(", ");
+    let selectors = printable(&selectors);
+    let selectors = shortened(&selectors, WIDTH - named.len() - 8);
+    writeln!(out, "{selectors} names {named}")?;
+    writeln!(out)?;
+    sizes(set, style, out)?;
+    if set.objects > 1 {
+        writeln!(out)?;
+        sums(set, out)?;
+    }
+    if let Some(flyweights) = &report.flyweights {
+        writeln!(out)?;
+        writeln!(
+            out,
+            "left out as shared: enum constants ({}), cached boxes ({}) and string constants ({});",
+            grouped(flyweights.enum_constants),
+            grouped(flyweights.cached_boxes),
+            grouped(flyweights.interned_strings)
+        )?;
+        writeln!(
+            out,
+            "a dump does not say which other strings are interned: those are counted"
+        )?;
+    }
+    if let Some(finals) = &report.finals {
+        writeln!(out)?;
+        match finals.unknown_classes {
+            0 => writeln!(out, "final fields are not followed")?,
+            _ => writeln!(
+                out,
+                "final fields are not followed, but those of {}",
+                named_few(finals.unknown_classes, &finals.unknown)
+            )?,
+        }
+    }
+    if set.objects > 1 {
+        writeln!(out)?;
+        objects(report, style, out)?;
+    }
+    if let Some(lines) = &report.tree {
+        writeln!(out)?;
+        tree(lines, report.set.deep_bytes, style, out)?;
+    }
+    if report.shows_classes {
+        writeln!(out)?;
+        classes(report, style, out)?;
+    }
+    Ok(())
+}
+
+/// How many classes, and the first of them.
+fn named_few(count: u64, names: &[String]) -> String {
+    let word = if count == 1 { "class" } else { "classes" };
+    let first = printable(names.first().map_or("", |name| name));
+    let first = shortened(&first, 40);
+    let more = if count > 1 { ", …" } else { "" };
+    format!("{} {word} ({first}{more})", grouped(count))
+}
+
+/// The three sizes, and what each means.
+fn sizes(set: &SizeofSet, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let one = set.objects == 1;
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("bytes", Align::Right),
+        ("objects", Align::Right),
+        ("", Align::Left),
+    ]);
+    let mut row = |name: &str, bytes: u64, objects: u64, what: &str| {
+        table.row(vec![
+            name.to_owned(),
+            grouped(bytes),
+            grouped(objects),
+            what.to_owned(),
+        ]);
+    };
+    let itself = if one {
+        "the object itself"
+    } else {
+        "the objects themselves"
+    };
+    row("shallow", set.shallow_bytes, set.objects, itself);
+    let reached = match one {
+        true => "with all that it reaches",
+        false => "with all that any of them reaches, each object once",
+    };
+    row("deep", set.deep_bytes, set.deep_objects, reached);
+    if let (Some(bytes), Some(objects)) = (set.retained_bytes, set.retained_objects) {
+        let freed = match one {
+            true => "what would be free if it were",
+            false => "what would be free if all of them were",
+        };
+        row("retained", bytes, objects, freed);
+    }
+    table.print(style, out)?;
+    if set.retained_bytes.is_none() {
+        let whose = if one { "it" } else { "them" };
+        writeln!(out, "retained: nothing, no GC root reaches {whose}")?;
+    }
+    Ok(())
+}
+
+/// Why the set's sizes are not the sums.
+fn sums(set: &SizeofSet, out: &mut dyn Write) -> io::Result<()> {
+    match set.sum_deep_bytes {
+        Some(sum) if sum == set.deep_bytes => {
+            writeln!(
+                out,
+                "Deep sizes of the members add up to the set's: no two of them reach the same object."
+            )?;
+        }
+        Some(sum) => {
+            writeln!(
+                out,
+                "Deep sizes of the members add up to {} bytes, {} more than the set's: what several",
+                grouped(sum),
+                grouped(sum.saturating_sub(set.deep_bytes))
+            )?;
+            writeln!(
+                out,
+                "of them reach is in each member's size, and once in the set's."
+            )?;
+        }
+        None => {
+            writeln!(
+                out,
+                "Deep sizes of the members were measured for the {} that retain most: they reach too",
+                counted(set.measured, "object")
+            )?;
+            writeln!(out, "much in common to add all up.")?;
+        }
+    }
+    let Some(retained) = set.retained_bytes else {
+        return Ok(());
+    };
+    let sum = set.sum_retained_bytes;
+    let (grouped_sum, apart) = (grouped(sum), grouped(sum.abs_diff(retained)));
+    match sum.cmp(&retained) {
+        std::cmp::Ordering::Equal => {
+            writeln!(out, "Retained sizes of the members add up to the set's.")
+        }
+        std::cmp::Ordering::Less => {
+            writeln!(
+                out,
+                "Retained sizes of the members add up to {grouped_sum} bytes, {apart} fewer than the set's: some",
+            )?;
+            writeln!(
+                out,
+                "objects are kept by several members together, and by none alone."
+            )
+        }
+        std::cmp::Ordering::Greater => {
+            writeln!(
+                out,
+                "Retained sizes of the members add up to {grouped_sum} bytes, {apart} more than the set's: some",
+            )?;
+            writeln!(
+                out,
+                "members are kept by others, and are in the sizes of those, too."
+            )
+        }
+    }
+}
+
+fn objects(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if report.objects.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        ("deep bytes", Align::Right),
+        ("objects", Align::Right),
+        ("shallow", Align::Right),
+        ("retained", Align::Right),
+        ("id", Align::Left),
+        ("class", Align::Left),
+    ]);
+    for object in &report.objects {
+        table.row(vec![
+            grouped(object.deep_bytes),
+            grouped(object.deep_objects),
+            grouped(object.shallow_bytes),
+            object.retained_bytes.map_or("-".to_owned(), grouped),
+            object.id.clone(),
+            object.class.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    let more = report.set.objects - report.objects.len() as u64;
+    if more > 0 {
+        let rest = format!("and {} (--top N shows more)", counted(more, "more object"));
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+/// Field by field; what lies deeper than lines go is in the last line above it.
+fn tree(lines: &[SizeofLine], all: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&[
+        ("deep bytes", Align::Right),
+        ("of deep", Align::Right),
+        ("objects", Align::Right),
+        ("field", Align::Left),
+    ]);
+    // Lines that are not listed stand below those that are, deepest first.
+    let mut hidden: Vec<&SizeofLine> = Vec::new();
+    for at in 0..=lines.len() {
+        let depth = lines.get(at).map_or(0, |line| line.depth);
+        while let Some(above) = hidden.pop_if(|above| above.depth >= depth) {
+            if above.hidden_lines > 0 {
+                let indent = "  ".repeat(above.depth as usize + 1);
+                table.row(vec![
+                    grouped(above.hidden_bytes),
+                    percent(above.hidden_bytes, all),
+                    String::new(),
+                    format!(
+                        "{indent}{} (--top N)",
+                        counted(above.hidden_lines, "more field")
+                    ),
+                ]);
+            }
+        }
+        let Some(line) = lines.get(at) else {
+            break;
+        };
+        table.row(vec![
+            grouped(line.deep_bytes),
+            percent(line.deep_bytes, all),
+            grouped(line.objects),
+            place(line),
+        ]);
+        hidden.push(line);
+    }
+    table.print(style, out)
+}
+
+/// A line's field and class, indented.
+fn place(line: &SizeofLine) -> String {
+    let class = line.class.as_deref().unwrap_or(match line.objects {
+        0 => "(nothing)",
+        _ => "(several classes)",
+    });
+    let indent = "  ".repeat(line.depth as usize);
+    match line.via.as_deref() {
+        None => class.to_owned(),
+        Some(via) => match via.rsplit_once('.') {
+            Some((_, field)) => format!("{indent}.{field} = {class}"),
+            None => format!("{indent}{via} = {class}"),
+        },
+    }
+}
+
+fn classes(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if report.by_class.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        ("bytes", Align::Right),
+        ("of deep", Align::Right),
+        ("objects", Align::Right),
+        ("class", Align::Left),
+    ]);
+    for row in &report.by_class {
+        table.row(vec![
+            grouped(row.shallow_bytes),
+            percent(row.shallow_bytes, report.set.deep_bytes),
+            grouped(row.objects),
+            row.class.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    let (classes, objects, bytes) = report.more_classes;
+    if classes > 0 {
+        let word = if classes == 1 { "class" } else { "classes" };
+        let rest = format!(
+            "and {} more {word} with {}, {} (--top N shows more)",
+            grouped(classes),
+            counted(objects, "object"),
+            Size(bytes)
+        );
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Threads with their stacks.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped};
+
+use super::WIDTH;
+use super::show::mention;
+use super::snapshot;
+use super::table::{printable, shortened};
+use crate::model::{FrameRow, Locals, ThreadRow, ThreadsReport};
+use crate::style::Style;
+
+/// Frames that are shown of a stack whatever they hold.
+const FRAMES: usize = 8;
+/// What a frame has to retain to be shown, and an object in it, in thousandths of what its thread does.
+const WORTH: u64 = 10;
+
+pub(crate) fn render(report: &ThreadsReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let snapshot = &report.snapshot;
+    let all = snapshot.reachable_bytes.unwrap_or(0) + snapshot.unreachable_bytes.unwrap_or(0);
+    snapshot::heading(snapshot, all, style, out)?;
+    let totals = &report.totals;
+    let mut line = counted(totals.threads, "thread");
+    if totals.virtual_threads > 0 {
+        line += &format!(", {} of them virtual", grouped(totals.virtual_threads));
+    }
+    writeln!(out, "{line}")?;
+    for thread in &report.threads {
+        writeln!(out)?;
+        self::thread(thread, style, out)?;
+    }
+    let rest = totals.threads - report.threads.len() as u64;
+    if rest > 0 {
+        let rest = format!("and {} (--top N shows more)", counted(rest, "more thread"));
+        writeln!(out)?;
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+fn thread(thread: &ThreadRow, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let name = format!("{:?}", thread.name.as_deref().unwrap_or("(no name)"));
+    let mut about = String::new();
+    for (is, word) in [
+        (thread.is_virtual, " virtual"),
+        (thread.daemon == Some(true) && !thread.is_virtual, " daemon"),
+    ] {
+        if is {
+            about += word;
+        }
+    }
+    about += &match (thread.retained_bytes, thread.retained_objects) {
+        (Some(bytes), Some(objects)) => {
+            format!(" retains {} in {}", Size(bytes), counted(objects, "object"))
+        }
+        _ => " is garbage".to_owned(),
+    };
+    let room = WIDTH.saturating_sub(about.chars().count());
+    let name = printable(&name);
+    writeln!(out, "{}{about}", style.bold(shortened(&name, room)))?;
+    let least = thread.retained_bytes.unwrap_or(0) / 1000 * WORTH;
+    let is_shown =
+        |i: usize, frame: &FrameRow| i < FRAMES || !worth(&frame.locals, least).is_empty();
+    let mut hidden = 0;
+    for (i, frame) in thread.frames.iter().enumerate() {
+        if !is_shown(i, frame) {
+            hidden += 1;
+            continue;
+        }
+        more_frames(hidden, style, out)?;
+        hidden = 0;
+        let line = format!("    at {}", frame.frame);
+        writeln!(out, "{}", shortened(&printable(&line), WIDTH))?;
+        locals(&frame.locals, least, style, out)?;
+    }
+    more_frames(hidden, style, out)?;
+    if !worth(&thread.other_locals, least).is_empty() {
+        writeln!(out, "    outside these frames")?;
+        locals(&thread.other_locals, least, style, out)?;
+    }
+    Ok(())
+}
+
+fn more_frames(hidden: usize, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if hidden == 0 {
+        return Ok(());
+    }
+    let line = format!("    ... {}", counted(hidden as u64, "more frame"));
+    writeln!(out, "{}", style.dim(line))
+}
+
+/// The locals that hold a part worth a look.
+fn worth(locals: &Locals, least: u64) -> Vec<String> {
+    let large = locals
+        .largest
+        .iter()
+        .filter(|l| l.retained_bytes > least.max(1023));
+    large
+        .map(|local| {
+            let object = local.object.as_ref().map(mention).unwrap_or_default();
+            format!("       - {} {object}", Size(local.retained_bytes))
+        })
+        .collect()
+}
+
+fn locals(locals: &Locals, least: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    for line in worth(locals, least) {
+        let line = printable(&line);
+        writeln!(out, "{}", style.bold(shortened(&line, WIDTH)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! The biggest objects as a table.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped, percent};
+
+use super::snapshot;
+use super::table::{Align, Table, printable};
+use crate::model::TopReport;
+use crate::style::Style;
+
+pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let snapshot = &report.snapshot;
+    let reachable = snapshot.reachable_bytes.unwrap_or(0);
+    let all = reachable + snapshot.unreachable_bytes.unwrap_or(0);
+    snapshot::heading(snapshot, all, style, out)?;
+    if let Some(under) = &report.under {
+        writeln!(
+            out,
+            "directly under {} ({} retaining {}):",
+            printable(&under.selector),
+            counted(under.objects, "object"),
+            Size(under.retained_bytes)
+        )?;
+    }
+    writeln!(out)?;
+    if report.objects.is_empty() {
+        return writeln!(out, "no objects");
+    }
+    let mut table = Table::new(&[
+        ("retained bytes", Align::Right),
+        ("of all", Align::Right),
+        ("objects", Align::Right),
+        ("shallow", Align::Right),
+        ("id", Align::Left),
+        ("class", Align::Left),
+    ]);
+    for object in &report.objects {
+        table.row(vec![
+            grouped(object.retained_bytes),
+            percent(object.retained_bytes, reachable),
+            grouped(object.retained_objects),
+            grouped(object.shallow_bytes),
+            object.id.clone(),
+            object.class.clone(),
+        ]);
+    }
+    table.print(style, out)
+}
