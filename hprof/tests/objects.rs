@@ -282,7 +282,7 @@ fn selectors_that_name_nothing_say_why() {
         ("com.acme.Shop.empty", "com.acme.Shop.empty is null"),
         (
             "com.acme.Shop.count",
-            "com.acme.Shop.count holds no object: it is of type int",
+            "com.acme.Shop.count does not hold an object: it is of type int",
         ),
         (
             "com.acme.Shop.lost",

@@ -54,7 +54,7 @@ pub enum Fault {
     Encoding(u8),
     #[error("string {index} of the metadata, which has {count}")]
     MetadataString { index: u64, count: usize },
-    #[error("`{0}` is no number")]
+    #[error("`{0}` is not a number")]
     Number(String),
     #[error("a field of type {0}, which the metadata does not describe")]
     UnknownType(i64),

@@ -53,7 +53,7 @@ pub enum TraceError {
         found: i32,
     },
     /// Something else in a table's place.
-    #[error("{}: no table {table} as a trace has it", path.display())]
+    #[error("{}: its table {table} is missing or not like that of a trace", path.display())]
     Table {
         /// The trace.
         path: PathBuf,

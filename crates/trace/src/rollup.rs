@@ -144,7 +144,7 @@ impl Database {
     /// site of a JVM that still runs stays, so that what was live then is known; names stay. The file gets smaller.
     ///
     /// # Errors
-    /// The file cannot be written, or another process holds it.
+    /// The file cannot be written, or another process has locked it.
     pub fn expunge(&mut self, before_ms: i64) -> Result<(), TraceError> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);

@@ -66,7 +66,7 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
 /// What is said when nothing, or nothing of the JVM's own, is a root.
 pub(crate) fn without_roots(roots: &[Root]) -> Option<Warning> {
     if roots.is_empty() {
-        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): the classes of the boot loader are taken for roots, and what only threads, JNI or other class loaders hold counts as unreachable";
+        let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): the classes of the boot loader are treated as roots, and what only threads, JNI or other class loaders hold counts as unreachable";
         return Some(Warning {
             partial: true,
             ..Warning::note(text)
@@ -74,7 +74,7 @@ pub(crate) fn without_roots(roots: &[Root]) -> Option<Warning> {
     }
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
     (!sticky).then(|| {
-        Warning::note("the dump names no system classes as GC roots: all classes of the boot loader are taken for roots")
+        Warning::note("the dump names no system classes as GC roots: all classes of the boot loader are treated as roots")
     })
 }
 

@@ -22,7 +22,7 @@ pub enum IndexFault {
     #[error("damaged: {0}")]
     Damaged(&'static str),
     /// Dumps that are compressed or come through a pipe have none.
-    #[error("of a dump that has to be unpacked first")]
+    #[error("its dump has to be unpacked first")]
     NoFile,
 }
 

@@ -45,7 +45,7 @@ pub enum ParseSelectorError {
     #[error("the selector is empty: give an address, a class, a static field or a /regex/")]
     Empty,
     /// It begins like an address but is none.
-    #[error("{0} is no address: after 0x come up to 16 hexadecimal digits")]
+    #[error("{0} is not an address: up to 16 hexadecimal digits follow 0x")]
     Address(String),
     /// The regular expression cannot be used.
     #[error("{pattern}: {reason}")]
@@ -172,7 +172,7 @@ pub enum SelectError {
         field: String,
     },
     /// The field holds no reference.
-    #[error("{class}.{field} holds no object: it is of type {kind}")]
+    #[error("{class}.{field} does not hold an object: it is of type {kind}")]
     Primitive {
         /// The class.
         class: String,
