@@ -1,60 +1,90 @@
-//! Reads one JVM heap dump (HPROF): records, heap graph, sizes, dominators.
+//! Reads one JVM heap dump (HPROF): records, heap graph, dominator tree, retained sizes, and what can be asked
+//! of them.
 //!
-//! The layers can be used one without the other: [`Source`] is a dump's bytes, [`HeapGraph`] its
-//! objects and references. The crate knows nothing of agents or of diffs.
+//! [`Snapshot`] is all of it in one: a dump, analysed.
 //!
-//! Any input gives an [`Error`] or a result, with [`Warning`]s where it is damaged: no input makes
-//! it panic, recurse over the heap, or allocate out of proportion to the file.
+//! ```
+//! use hprof::answers::Selector;
+//! use hprof::{Options, Silent, Snapshot};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
+//! let snapshot = Snapshot::open(path.as_ref(), &Options::default(), &Silent)?;
+//! let selector: Selector = "com.acme.Shop.orders".parse()?;
+//! for object in snapshot.select(&selector)? {
+//!     assert_eq!(snapshot.name(object), "java.util.ArrayList");
+//!     assert!(snapshot.retained_bytes(object) > Some(39 * 200));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layers
+//!
+//! Each layer is a module with an example, and can be used without those above it:
+//!
+//! | module | what it gives | from |
+//! |---|---|---|
+//! | [`bytes`] | [`Source`]: the bytes of a file, plain or gzip | a path, or bytes |
+//! | [`records`] | [`Records`]: header, classes, object records one by one | a `Source` |
+//! | [`graph`] | [`HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or a list of references |
+//! | [`dominators`] | [`DominatorTree`]: who retains what | a `HeapGraph` |
+//! | [`sizes`] | [`Layout`], [`Total`]: shallow sizes as this JVM has them | a `Snapshot` |
+//! | [`answers`] | histograms, single objects, selectors, paths, deep sizes, threads, collections, waste | a `Snapshot` |
+//! | [`index`] | a snapshot kept in a file, mapped back in milliseconds | a `Snapshot` |
+//!
+//! # What holds everywhere
+//!
+//! - Sizes are whole bytes, times milliseconds since 1970. A *shallow* size is an object's own; its *retained* size
+//!   is what would be free without it; its *deep* size all that can be reached from it.
+//! - Objects are dense numbers, [`ObjectIndex`], from 0 to [`Snapshot::object_count`]; an [`ObjectId`] is the
+//!   address in the dump.
+//! - Any input gives an [`Error`] or a result, with [`Warning`]s where it is damaged: no input makes
+//!   it panic, recurse over the heap, or allocate out of proportion to the file.
+//! - Work is done on all threads of the current [rayon](https://docs.rs/rayon) pool, and tells a [`Progress`] how far
+//!   it is. Nothing is printed.
+//! - The arrays of a snapshot take about 25 bytes for each object; beyond [`Options::max_memory`] they are in
+//!   temporary files.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod answers;
-mod bytes;
-mod dominators;
+pub mod answers;
+pub mod bytes;
+pub mod dominators;
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzz;
-mod graph;
+pub mod graph;
 mod ids;
-mod index;
+pub mod index;
 mod options;
 mod progress;
-mod records;
-mod sizes;
+pub mod records;
+pub mod sizes;
 mod snapshot;
 
-pub use answers::contents::{Bounds, Contents, ContentsKind, Entry};
-pub use answers::deep::final_fields::{DeclaredField, FinalFields};
-pub use answers::deep::flyweights::Flyweights;
-pub use answers::deep::tree::DeepLine;
-pub use answers::deep::{Deep, DeepOptions, DeepSize};
-pub use answers::histogram::Histogram;
-pub use answers::objects::object::{ArrayView, ClassObject, Content, FieldValue, Record, Value};
-pub use answers::objects::reference::Via;
-pub use answers::objects::selector::{ParseSelectorError, SelectError, Selected, Selector};
-pub use answers::paths::forest::Step;
-pub use answers::paths::merged::{Merge, PathNode, PathTree};
-pub use answers::paths::{Path, PathOptions, Paths};
-pub use answers::stream::{Ids, Link, Links, Numbers, Place};
-pub use answers::threads::{Frame, Line, Local, StackFrame, Thread, Traces};
-pub use answers::waste::{
-    Waste, WasteGroup, WasteHolder, WasteKind, WasteOf, WasteOptions, WasteTotal,
-};
-pub use bytes::source::Source;
-pub use dominators::holders::{Dominated, Hold, Holders};
-pub use dominators::tree::{DominatorTree, Node};
+pub use bytes::Source;
 pub use error::{Error, Result, Warning};
-pub use graph::heap_graph::HeapGraph;
-#[cfg(feature = "petgraph")]
-pub use graph::petgraph_impl::{AllEdges, Edges, GraphEdge, GraphNode, Neighbors, Nodes, Visited};
-pub use graph::referrers::{Referrer, Referrers};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
-pub use index::{IndexFault, has_room, is_index};
 pub use options::{Options, Refs};
 pub use progress::{Progress, Silent};
-pub use records::classes::{Class, Classes, Field, Reference, Static};
-pub use records::record::{Header, Kind};
-pub use records::walk::{Root, RootKind};
-pub use sizes::layout::{Layout, LayoutSource};
-pub use sizes::totals::{ClassTotal, Total};
 pub use snapshot::Snapshot;
+
+// heapdiff's other crates name the layers' types without their modules.
+#[doc(hidden)]
+pub use answers::*;
+#[doc(hidden)]
+pub use dominators::*;
+#[doc(hidden)]
+pub use graph::*;
+#[doc(hidden)]
+pub use index::{IndexFault, has_room, is_index};
+#[doc(hidden)]
+pub use records::*;
+#[doc(hidden)]
+pub use sizes::*;
+
+/// The code in the readme, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 pub struct Deadline(u64);
 
 /// Cases under way, by number: when each has to be done, and the test that it is of.
-static CASES: Mutex<(u64, BTreeMap<u64, (Instant, String)>)> = Mutex::new((0, BTreeMap::new()));
+type Cases = BTreeMap<u64, (Instant, String)>;
+
+/// The number of the last case, and those under way.
+static CASES: Mutex<(u64, Cases)> = Mutex::new((0, BTreeMap::new()));
 
 impl Deadline {
     /// A case of the current thread's test that begins now and may take so long. It ends with this value.

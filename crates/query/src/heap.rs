@@ -125,7 +125,7 @@ impl Heap {
 
     pub(crate) fn unwritten(&self) -> &[Link] {
         self.unwritten.get_or_init(|| {
-            let mut links = self.snapshot.unwritten_links();
+            let mut links = self.snapshot.implicit_links();
             links.retain(|link| self.shows(link));
             links
         })

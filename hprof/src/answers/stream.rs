@@ -81,6 +81,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// When there is no memory for it.
+    #[doc(hidden)]
     pub fn all_ids(&self) -> Result<Ids> {
         let mut ids: Array<u64> = self.store.zeroed(self.object_count() as usize)?;
         let (classes, rest) = ids.split_at_mut(self.split.classes as usize);
@@ -130,6 +131,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// When there is no memory for it.
+    #[doc(hidden)]
     pub fn sorted_by_class(&self, ranks: &[u32]) -> Result<Numbers> {
         let last = ranks.iter().max().map_or(0, |&r| r as usize + 1);
         let own = self.class_class();
@@ -155,12 +157,14 @@ impl Snapshot {
 
     /// Into how many parts [`Snapshot::links_in`] divides the dump: the first is of class objects, the
     /// others are a megabyte or so of the file, more where an array is larger.
+    #[doc(hidden)]
     #[must_use]
     pub fn part_count(&self) -> u32 {
         self.pieces.len() as u32 + 1
     }
 
     /// The part that an object's record is in.
+    #[doc(hidden)]
     #[must_use]
     pub fn part_of(&self, object: ObjectIndex) -> Option<u32> {
         if object.0 < self.split.classes {
@@ -173,9 +177,10 @@ impl Snapshot {
 
     /// The references of a part's records that `wanted` takes, from its `skip`-th reference on, at most
     /// `limit`. An object's reference to its class is not among them (see [`Snapshot::class_of`]), nor is
-    /// what no record shows ([`Snapshot::unwritten_links`]).
+    /// what no record shows ([`Snapshot::implicit_links`]).
     ///
     /// Cost: a walk over the part.
+    #[doc(hidden)]
     #[must_use]
     pub fn links_in(
         &self,
@@ -236,8 +241,9 @@ impl Snapshot {
 
     /// References that no record shows: from threads to what their stacks hold, from class loaders to the
     /// classes that they defined. Sorted by the object that refers.
+    #[doc(hidden)]
     #[must_use]
-    pub fn unwritten_links(&self) -> Vec<Link> {
+    pub fn implicit_links(&self) -> Vec<Link> {
         let unwritten = self.unwritten();
         let links = unwritten.iter().map(|(from, to, way)| Link {
             from: ObjectIndex(from),
@@ -260,6 +266,7 @@ impl Snapshot {
     }
 
     /// What a reference is, and how strong: [`Reference::No`] for ordinary, strong ones.
+    #[doc(hidden)]
     #[must_use]
     pub fn via_of(&self, link: &Link) -> (Via, Reference) {
         self.via(link.from, link.way)
@@ -268,6 +275,7 @@ impl Snapshot {
     /// Where the records of a part's objects are, by number.
     ///
     /// Cost: a walk over the part.
+    #[doc(hidden)]
     #[must_use]
     pub fn places_in(&self, part: u32) -> Vec<Place> {
         let mut places = Vec::new();
@@ -291,6 +299,7 @@ impl Snapshot {
     /// Reads the object at a place; `None` where the place is of another dump.
     ///
     /// Cost: a look at one record.
+    #[doc(hidden)]
     #[must_use]
     pub fn read_at(&self, place: Place) -> Option<Record<'_>> {
         Some(self.record(place.object, &self.raw_of(place)?))
@@ -299,6 +308,7 @@ impl Snapshot {
     /// As [`Snapshot::string`], where the places of objects are known.
     ///
     /// Cost: a look at two records.
+    #[doc(hidden)]
     #[must_use]
     pub fn string_at(
         &self,

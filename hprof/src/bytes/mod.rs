@@ -1,4 +1,19 @@
 //! The bytes of a dump and the memory of its analysis: files, gzip streams, mapped arrays, disks.
+//!
+//! [`Source`] is a dump's bytes, whatever they were read from. A file is mapped; a gzip file is decompressed, in
+//! parallel where it was written in blocks. It can be used without the other layers:
+//!
+//! ```
+//! use hprof::bytes::Source;
+//!
+//! # fn main() -> hprof::Result<()> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
+//! let source = Source::open(path.as_ref())?;
+//! assert!(source.starts_with(b"JAVA PROFILE 1.0"));
+//! assert_eq!(source.file_bytes(), source.len() as u64);
+//! # Ok(())
+//! # }
+//! ```
 
 pub(crate) mod array;
 pub(crate) mod disk;
@@ -6,3 +21,5 @@ pub(crate) mod gzip;
 pub(crate) mod mem;
 pub(crate) mod source;
 pub(crate) mod stamp;
+
+pub use source::Source;

@@ -1,5 +1,28 @@
 //! The dominator tree of the heap graph: which objects need a search, the search, Lengauer and Tarjan's
 //! algorithm, the tree in preorder, and the field that each dominator holds an object through.
+//!
+//! An object dominates another when every path from a GC root to the other leads through it: were it gone, so
+//! would the other be. What an object dominates, itself included, it retains. [`DominatorTree`] takes a
+//! [`HeapGraph`](crate::graph::HeapGraph), of a dump or drawn by hand:
+//!
+//! ```
+//! use hprof::dominators::{DominatorTree, Node};
+//! use hprof::graph::HeapGraph;
+//! use hprof::{ObjectIndex, Silent};
+//!
+//! # fn main() -> hprof::Result<()> {
+//! // Two ways lead from 0 to 3, one by 1 and one by 2, and from 3 to 4.
+//! let graph = HeapGraph::from_edges(5, &[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], &[0])?;
+//! let tree = DominatorTree::of(graph, |_| 16, &Silent)?;
+//! let dominator = |n| tree.dominator(ObjectIndex(n)).and_then(|node| tree.object(node));
+//! assert_eq!(dominator(3), Some(ObjectIndex(0)));
+//! assert_eq!(dominator(4), Some(ObjectIndex(3)));
+//! let three = tree.node(ObjectIndex(3)).map(|node| tree.retained_bytes(node));
+//! assert_eq!(three, Some(2 * 16));
+//! assert_eq!(tree.retained_bytes(Node::ROOT), 5 * 16);
+//! # Ok(())
+//! # }
+//! ```
 
 pub(crate) mod annotated;
 pub(crate) mod core;
@@ -9,3 +32,6 @@ pub(crate) mod preorder;
 pub(crate) mod ranges;
 pub(crate) mod search;
 pub(crate) mod tree;
+
+pub use holders::{Dominated, Hold, Holders};
+pub use tree::{DominatorTree, Node};

@@ -2,14 +2,30 @@
 
 use rayon::prelude::*;
 
-use crate::bytes::array::Array;
+use crate::bytes::array::{Array, Store};
 use crate::error::{Error, Result};
 use crate::graph::address::{AddressMap, Split};
 use crate::ids::{NONE, ObjectIndex};
 use crate::records::walk::RootKind;
 
-/// Objects and references. Rows exist for class objects and objects with references; leaves are
-/// only ever targets.
+/// Objects by number, the references between them, and the GC roots.
+///
+/// [`Snapshot::graph`](crate::Snapshot::graph) gives that of a dump whose objects have names and contents,
+/// [`HeapGraph::of`] that of a dump of which nothing else is wanted, [`HeapGraph::from_edges`] any other.
+///
+/// ```
+/// use hprof::graph::HeapGraph;
+/// use hprof::{Options, Silent, Source};
+///
+/// # fn main() -> hprof::Result<()> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
+/// let source = Source::open(path.as_ref())?;
+/// let graph = HeapGraph::of(&source, &Options::default(), &Silent)?;
+/// let held: usize = graph.root_objects().map(|root| graph.references(root).count()).sum();
+/// assert!(held > 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct HeapGraph {
     /// For each object with references, where its row begins; one more for the end of the last.
@@ -26,6 +42,72 @@ pub struct HeapGraph {
 }
 
 impl HeapGraph {
+    /// A graph of `objects` objects, from references as source and target, and the objects that GC roots hold.
+    ///
+    /// Memory: four bytes for each object and each reference, and a sorted copy of the references meanwhile.
+    ///
+    /// # Errors
+    /// When a reference or a root names an object that there is not, when there are more than 32 bits number,
+    /// or no memory.
+    pub fn from_edges(objects: u32, edges: &[(u32, u32)], roots: &[u32]) -> Result<Self> {
+        let limit = |what, count: u64| Error::Limit {
+            what,
+            count,
+            limit: u64::from(NONE) - 1,
+        };
+        if objects == NONE {
+            return Err(limit("objects", u64::from(objects)));
+        }
+        if edges.len() >= NONE as usize {
+            return Err(limit("references", edges.len() as u64));
+        }
+        let named = edges.iter().flat_map(|&(from, to)| [from, to]);
+        if let Some(unknown) = named.chain(roots.iter().copied()).find(|&n| n >= objects) {
+            return Err(Error::NoSuchNumber(ObjectIndex(unknown)));
+        }
+        let (mut rows, mut roots) = (edges.to_vec(), roots.to_vec());
+        // The references of an object stay in their order.
+        rows.par_sort_by_key(|row| row.0);
+        roots.sort_unstable();
+        roots.dedup();
+        Self::from_rows(objects, &rows, &roots, &Store::new(None))
+    }
+
+    /// A graph of `nodes` objects that all may hold references, from edges sorted by source.
+    pub(crate) fn from_rows(
+        nodes: u32,
+        rows: &[(u32, u32)],
+        roots: &[u32],
+        store: &Store,
+    ) -> Result<Self> {
+        let mut offsets: Array<u32> = store.zeroed(nodes as usize + 1)?;
+        for &(from, _) in rows {
+            offsets[from as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for offset in offsets.iter_mut() {
+            sum += *offset;
+            *offset = sum;
+        }
+        let mut targets: Array<u32> = store.zeroed(rows.len())?;
+        for (slot, row) in targets.iter_mut().zip(rows) {
+            *slot = row.1;
+        }
+        let split = Split {
+            classes: 0,
+            inner: nodes,
+        };
+        let roots = roots.iter().map(|&r| (r, RootKind::Unknown)).collect();
+        Ok(Self {
+            offsets,
+            targets,
+            split,
+            objects: nodes,
+            roots,
+            weaker: [Vec::new(), Vec::new()],
+        })
+    }
+
     /// Number of objects.
     #[must_use]
     pub fn object_count(&self) -> usize {
@@ -126,7 +208,6 @@ pub(crate) fn insert(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::array::Store;
 
     #[test]
     fn inserted_references_end_their_rows() {

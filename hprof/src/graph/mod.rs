@@ -1,4 +1,26 @@
 //! The heap graph: one pass over all objects, addresses to object numbers, references in rows.
+//!
+//! [`HeapGraph`] has objects by number, their references and the GC roots. It is made from a dump, or from
+//! any list of references:
+//!
+//! ```
+//! use hprof::graph::HeapGraph;
+//! use hprof::{ObjectIndex, Options, Silent, Source};
+//!
+//! # fn main() -> hprof::Result<()> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
+//! let source = Source::open(path.as_ref())?;
+//! let graph = HeapGraph::of(&source, &Options::default(), &Silent)?;
+//! assert!(graph.reference_count() > 40 * 2);
+//!
+//! let drawn = HeapGraph::from_edges(3, &[(0, 1), (1, 2)], &[0])?;
+//! assert!(drawn.references(ObjectIndex(1)).eq([ObjectIndex(2)]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With the feature `petgraph`, petgraph's visit traits are there for `&HeapGraph`, and its algorithms can be run
+//! on it.
 
 pub(crate) mod address;
 pub(crate) mod bits;
@@ -11,3 +33,10 @@ pub(crate) mod rebuild;
 pub(crate) mod referrers;
 pub(crate) mod rows;
 pub(crate) mod scan;
+
+pub use heap_graph::HeapGraph;
+#[cfg(feature = "petgraph")]
+pub use petgraph_impl::{
+    AllEdges, Edges, GraphEdge, GraphNode, Neighbors, NodeReferences, Nodes, Visited,
+};
+pub use referrers::{Referrer, Referrers};

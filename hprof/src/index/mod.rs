@@ -43,6 +43,7 @@ pub fn is_index(first: &[u8]) -> bool {
 
 /// Whether so many bytes more leave the disk of a file a gigabyte, or a twentieth of it where that is less;
 /// where the system does not tell, they do.
+#[doc(hidden)]
 #[must_use]
 pub fn has_room(file: &std::fs::File, bytes: u64) -> bool {
     crate::bytes::disk::leaves_room(file, bytes)

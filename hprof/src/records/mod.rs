@@ -1,7 +1,39 @@
 //! The records of a dump: the header and the rare ones parsed, where everything is, classes, and the walk
 //! over object records.
+//!
+//! [`Records`] reads a [`Source`](crate::bytes::Source) record by record, without numbering or linking objects:
+//!
+//! ```
+//! use hprof::bytes::Source;
+//! use hprof::records::{HeapRecord, Records};
+//!
+//! # fn main() -> hprof::Result<()> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
+//! let source = Source::open(path.as_ref())?;
+//! let records = Records::read(&source)?;
+//! assert_eq!(records.header().id_size, 8);
+//! let classes = records.classes();
+//! let class = &classes[classes.by_name("com.acme.Order")[0]];
+//! let fields: Vec<&str> = class.fields.iter().map(|field| &*field.name).collect();
+//! assert_eq!(fields, ["id", "customer", "invoice"]);
+//! let mut bytes = 0;
+//! let warnings = records.for_each(|record| {
+//!     if let HeapRecord::PrimitiveArray { kind, len, .. } = record {
+//!         bytes += u64::from(len) * kind.size(8) as u64;
+//!     }
+//! });
+//! assert!(warnings.is_empty() && bytes > 40 * 200);
+//! # Ok(())
+//! # }
+//! ```
 
 pub(crate) mod classes;
 pub(crate) mod outline;
+pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod walk;
+
+pub use classes::{Class, Classes, Field, Reference, Static};
+pub use reader::{HeapRecord, Records};
+pub use record::{Header, Kind};
+pub use walk::{Root, RootKind};

@@ -6,3 +6,6 @@ pub(crate) mod layout;
 pub(crate) mod shape;
 pub(crate) mod stats;
 pub(crate) mod totals;
+
+pub use layout::{Layout, LayoutSource};
+pub use totals::{ClassTotal, Total};

@@ -46,7 +46,7 @@ fn flat_lists_agree_with_single_objects() {
         // Strong references are those of the graph, but for those to the classes of objects.
         let mut found: BTreeMap<(u32, u32), i64> = BTreeMap::new();
         // The graph has what several frames of a thread hold once.
-        let mut unwritten = snapshot.unwritten_links();
+        let mut unwritten = snapshot.implicit_links();
         assert!(unwritten.is_sorted_by_key(|l| l.from));
         unwritten.sort_by_key(|l| (l.from, l.to));
         unwritten.dedup_by_key(|l| (l.from, l.to));

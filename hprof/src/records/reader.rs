@@ -1,0 +1,199 @@
+//! The records of a dump one after the other, for who wants nothing made of them.
+
+use crate::bytes::source::Source;
+use crate::error::{Result, Warning};
+use crate::ids::ObjectId;
+use crate::records::classes::Classes;
+use crate::records::outline::Outline;
+use crate::records::record::{self, ClassDump, Header, Kind};
+use crate::records::walk::{self, Object, Root, Visitor};
+
+/// The records of a dump: its header, classes, and heap records in the order of the file.
+///
+/// ```
+/// use hprof::Source;
+/// use hprof::records::{HeapRecord, Records};
+///
+/// # fn main() -> hprof::Result<()> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/small.hprof");
+/// let source = Source::open(path.as_ref())?;
+/// let records = Records::read(&source)?;
+/// let classes = records.classes();
+/// let order = classes.by_name("com.acme.Order")[0];
+/// let mut orders = 0;
+/// records.for_each(|record| {
+///     if let HeapRecord::Instance { class, .. } = record {
+///         orders += usize::from(classes.by_id(class) == Some(order));
+///     }
+/// });
+/// assert_eq!(orders, 40);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Records<'a> {
+    source: &'a Source,
+    header: Header,
+    outline: Outline,
+}
+
+/// A record of the heap. Contents are the dump's own bytes, big-endian.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum HeapRecord<'a> {
+    /// A GC root.
+    Root(Root),
+    /// A class; [`Records::classes`] has its name and fields.
+    Class {
+        /// The class object.
+        id: ObjectId,
+        /// The class object of the superclass; null where there is none.
+        superclass: ObjectId,
+        /// The class loader; null for the boot loader.
+        loader: ObjectId,
+    },
+    /// An object that is no array.
+    Instance {
+        /// The object.
+        id: ObjectId,
+        /// Its class object.
+        class: ObjectId,
+        /// The fields' values, each in [`Kind::size`] bytes: those of the class itself in the order of
+        /// [`Class::fields`](crate::records::Class::fields), then those of its superclass, and so on.
+        fields: &'a [u8],
+    },
+    /// An array of references.
+    ObjectArray {
+        /// The array.
+        id: ObjectId,
+        /// Its class object.
+        class: ObjectId,
+        /// The elements' ids; see [`Records::ids`].
+        elements: &'a [u8],
+    },
+    /// An array of primitive values.
+    PrimitiveArray {
+        /// The array.
+        id: ObjectId,
+        /// The type of its elements.
+        kind: Kind,
+        /// How many elements it has.
+        len: u32,
+        /// The elements, each in [`Kind::size`] bytes; empty where the dump leaves them out.
+        elements: &'a [u8],
+    },
+}
+
+impl<'a> Records<'a> {
+    /// Reads the header, and finds the other records.
+    ///
+    /// Cost: a hop over the top-level records; the heap's content is not touched.
+    ///
+    /// # Errors
+    /// When the bytes do not begin as a heap dump.
+    pub fn read(source: &'a Source) -> Result<Self> {
+        let header = record::header(source)?;
+        let outline = Outline::read(source, &header);
+        Ok(Self {
+            source,
+            header,
+            outline,
+        })
+    }
+
+    /// The file's header.
+    #[must_use]
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What is damaged or missing among the top-level records.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.outline.warnings
+    }
+
+    /// The classes that have a record, with names and fields.
+    ///
+    /// Cost: one pass over the heap's records.
+    #[must_use]
+    pub fn classes(&self) -> Classes {
+        struct ClassVisitor(Vec<ClassDump>);
+        impl Visitor for ClassVisitor {
+            fn class_dump(&mut self, _: usize, class: ClassDump) {
+                self.0.push(class);
+            }
+        }
+        let mut visitor = ClassVisitor(Vec::new());
+        self.walk(&mut visitor);
+        Classes::new(self.source, self.header.id_size, &self.outline, &visitor.0)
+    }
+
+    /// Hands every record of the heap to `visit`, in the order of the file. Returns where the heap is
+    /// damaged: the rest of a damaged heap segment is passed over.
+    ///
+    /// Cost: one pass over the heap's records, on this thread; nothing is copied.
+    pub fn for_each(&self, visit: impl FnMut(HeapRecord<'_>)) -> Vec<Warning> {
+        struct EachVisitor<F>(F);
+        impl<F: FnMut(HeapRecord<'_>)> Visitor for EachVisitor<F> {
+            fn root(&mut self, root: Root) {
+                self.0(HeapRecord::Root(root));
+            }
+            fn class_dump(&mut self, _: usize, class: ClassDump) {
+                self.0(HeapRecord::Class {
+                    id: ObjectId(class.id),
+                    superclass: ObjectId(class.superclass),
+                    loader: ObjectId(class.loader),
+                });
+            }
+            fn instance(&mut self, object: Object, class: u64, fields: &[u8]) {
+                self.0(HeapRecord::Instance {
+                    id: ObjectId(object.id),
+                    class: ObjectId(class),
+                    fields,
+                });
+            }
+            fn object_array(&mut self, object: Object, class: u64, elements: &[u8]) {
+                self.0(HeapRecord::ObjectArray {
+                    id: ObjectId(object.id),
+                    class: ObjectId(class),
+                    elements,
+                });
+            }
+            fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
+                self.0(HeapRecord::PrimitiveArray {
+                    id: ObjectId(object.id),
+                    kind,
+                    len,
+                    elements,
+                });
+            }
+        }
+        self.walk(&mut EachVisitor(visit))
+    }
+
+    /// The ids in a record's bytes, such as the elements of an array of references.
+    pub fn ids<'b>(&self, bytes: &'b [u8]) -> impl ExactSizeIterator<Item = ObjectId> + use<'b> {
+        let each = bytes.chunks_exact(self.header.id_size);
+        each.map(|id| {
+            ObjectId(
+                id.iter()
+                    .fold(0, |value, &byte| value << 8 | u64::from(byte)),
+            )
+        })
+    }
+
+    fn walk(&self, visitor: &mut impl Visitor) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for segment in &self.outline.segments {
+            let (start, end) = (segment.start, segment.end);
+            let walked = walk::walk(self.source, start, end, self.header.id_size, visitor);
+            warnings.extend(
+                walked
+                    .err()
+                    .map(|d| Warning::damage(d.offset as u64, d.message)),
+            );
+        }
+        warnings
+    }
+}
