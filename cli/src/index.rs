@@ -103,8 +103,8 @@ fn named(mut dump: OsString, refs: Refs) -> OsString {
     dump
 }
 
-/// The folder for indexes that cannot lie beside their dumps.
-fn cache() -> Option<PathBuf> {
+/// The user's folder for what can be made again: indexes that cannot lie beside their dumps, the agent's library.
+pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();
     let cache = set("XDG_CACHE_HOME").filter(absolute);

@@ -26,7 +26,7 @@ use crate::failure::{Failure, Result};
 use crate::ignore::IgnoreFile;
 use crate::progress::Wanted;
 pub(crate) use capture::{
-    Agent, Capture, Hunt, Hunted, LONGEST_ARGUMENT, Request, Target, What, agent_options,
+    Agent, AgentCopy, Capture, Hunt, Hunted, LONGEST_ARGUMENT, Request, Target, What, agent_options,
 };
 pub(crate) use output::{Output, folder_of};
 pub(crate) use trace::{
@@ -210,6 +210,10 @@ pub(crate) enum Action {
     Ui(UiJob),
     Fleet(Fleet),
     Completions(Shell),
+    /// The agent's library, as a file.
+    Agent(AgentCopy),
+    /// The manual's pages, in this folder.
+    Man(PathBuf),
 }
 
 /// The objects whose size is asked for, and by which rules.

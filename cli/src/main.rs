@@ -44,6 +44,8 @@ fn main() -> ExitCode {
             Action::Import(import) => trace::import(&import),
             Action::Ui(job) => ui::run(&job),
             Action::Fleet(fleet) => fleet::run(&fleet),
+            Action::Agent(copy) => capture::agent(&copy),
+            Action::Man(folder) => write::manual(&folder, args::command_line()),
             Action::Completions(shell) => write::completions(shell, &mut args::command_line()),
         })
         .unwrap_or_else(|failure| {

@@ -150,6 +150,13 @@ pub(crate) fn completions(shell: Shell, command_line: &mut clap::Command) -> Res
     Ok(Exit::Done)
 }
 
+/// Writes the manual's pages to a folder.
+pub(crate) fn manual(folder: &Path, command_line: clap::Command) -> Result<Exit> {
+    clap_mangen::generate_to(command_line, folder)
+        .map_err(|e| failed(&folder.display().to_string(), &e))?;
+    Ok(Exit::Done)
+}
+
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
     write_out(text.as_bytes())

@@ -32,10 +32,11 @@ fn agent_help() -> String {
 }
 
 const AGENT_HELP: &str = "\
-The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, or from beside this
-program, and is copied to the JVM's /tmp where the JVM cannot read it in its place. Agents stay
-loaded until the JVM ends. From JDK 21 on the JVM warns of it on its standard error unless it was
-started with -XX:+EnableDynamicAgentLoading.";
+The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, from beside this
+program, or out of it (`heapdiff help agent` says where it is put then), and is copied to the JVM's
+/tmp where the JVM cannot read it in its place. Agents stay loaded until the JVM ends. From JDK 21
+on the JVM warns of it on its standard error unless it was started with
+-XX:+EnableDynamicAgentLoading.";
 
 #[derive(Debug, Args)]
 #[command(after_help = agent_help())]

@@ -1,5 +1,6 @@
 //! The command line: what clap parses, turned once into an [`Action`] whose options are valid.
 
+mod agent;
 mod capture;
 mod common;
 mod diff;
@@ -23,6 +24,7 @@ use regex::Regex;
 
 use crate::failure::Result;
 use crate::job::{Action, Job, Task};
+use agent::AgentArgs;
 use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
@@ -100,6 +102,8 @@ enum Command {
     Export(ExportArgs),
     /// Load the agent into a running JVM: dumps taken from then on name allocation sites
     Attach(AttachArgs),
+    /// Where the agent's library is, for a JVM that is started with it
+    Agent(AgentArgs),
     /// Take a heap dump of a running JVM
     Dump(DumpJvmArgs),
     /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
@@ -116,6 +120,12 @@ enum Command {
     Completions {
         /// The shell
         shell: Shell,
+    },
+    /// The manual, a page for each command
+    #[command(hide = true)]
+    Man {
+        /// The folder for the pages
+        folder: PathBuf,
     },
 }
 
@@ -253,6 +263,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         Some(Command::Attach(attach)) => {
             return Ok(Action::Capture(Box::new(attach.capture())));
         }
+        Some(Command::Agent(agent)) => return Ok(Action::Agent(agent.copy())),
         Some(Command::Dump(dump)) => return Ok(Action::Capture(Box::new(dump.capture()))),
         Some(Command::Hunt(hunt)) => return Ok(Action::Job(Box::new(hunt.job()?))),
         Some(Command::Index(IndexArgs {
@@ -262,11 +273,12 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         Some(Command::Ui(ui)) => return Ok(Action::Ui(ui.job())),
         Some(Command::Fleet(fleet)) => return Ok(Action::Fleet(fleet.fleet())),
         Some(Command::Completions { shell }) => return Ok(Action::Completions(shell)),
+        Some(Command::Man { folder }) => return Ok(Action::Man(folder)),
     };
     Ok(Action::Job(Box::new(Job { setup, task }.checked()?)))
 }
 
-/// The whole command line, for completion scripts.
+/// The whole command line, for completion scripts and the manual.
 pub(crate) fn command_line() -> clap::Command {
     Cli::command()
 }

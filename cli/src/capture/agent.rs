@@ -1,23 +1,19 @@
 //! `heapdiff attach`: the JVM loads the agent's library.
 
-use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heapdiff_sites::attach;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
+use super::library::{MARK, name_of};
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
 use crate::job::LONGEST_ARGUMENT;
-
-const LIBRARY: &str = "libheapdiff_agent.so";
-/// In the name of the library and of its copies.
-const MARK: &str = "heapdiff_agent";
 
 /// What it returns else, and what that means.
 const CODES: [(i32, &str, Option<&str>); 5] = [
@@ -39,35 +35,6 @@ const CODES: [(i32, &str, Option<&str>); 5] = [
 const OTHER_SAMPLER: &str =
     "another sampling agent is at work there, and only one can be (JVMTI error 98)";
 const SAYS: &str = "the JVM's standard error says more";
-
-/// Finds the agent's library: as told, by `HEAPDIFF_AGENT`, or beside this program.
-pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
-    let from_environment = env::var_os("HEAPDIFF_AGENT")
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from);
-    for (path, by) in [
-        (told.map(Path::to_owned), "--agent"),
-        (from_environment, "HEAPDIFF_AGENT"),
-    ] {
-        if let Some(path) = path {
-            return fs::canonicalize(&path)
-                .and_then(|path| File::open(&path).map(|_| path))
-                .map_err(|e| Failure::usage(format!("{by}: {}: {}", path.display(), plain(&e))));
-        }
-    }
-    let program = env::current_exe()
-        .and_then(fs::canonicalize)
-        .unwrap_or_default();
-    let folder = program.parent().unwrap_or(Path::new("."));
-    let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)];
-    places
-        .iter()
-        .find_map(|path| fs::canonicalize(path).ok())
-        .ok_or_else(|| {
-            Failure::usage(format!("{LIBRARY} is not beside {}", program.display()))
-                .with_hint("name the agent's library with --agent or HEAPDIFF_AGENT")
-        })
-}
 
 /// How an attach went well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,14 +119,10 @@ fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
     same && matches!(jvm.process.user.act(|| File::open(library)), Ok(Ok(_)))
 }
 
-/// Copies the library to the JVM's `/tmp`, named by its content: a library that is loaded twice under
-/// one name is one, and knows that it is at work already.
+/// Copies the library to the JVM's `/tmp`, named by its content.
 fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Vec<u8>> {
-    use std::hash::{DefaultHasher, Hasher};
     let content = fs::read(library)?;
-    let mut hasher = DefaultHasher::new();
-    hasher.write(&content);
-    let name = format!("lib{MARK}-{:016x}.so", hasher.finish());
+    let name = name_of(&content);
     let path = jvm.tmp.path(&name);
     let user = &jvm.process.user;
     let mut new = OpenOptions::new();

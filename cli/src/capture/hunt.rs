@@ -8,6 +8,7 @@ use heapdiff_units::{Size, Span};
 
 use super::agent::{self, Loaded};
 use super::dump::{self, DumpPlace};
+use super::library::library;
 use super::process::Process;
 use super::protocol::Jvm;
 use super::trace_notes::TraceNotes;
@@ -22,7 +23,7 @@ use crate::progress::{Meter, Wanted};
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
     let agent = match &hunt.agent {
         Some(agent) => {
-            let library = agent::library(agent.library.as_deref())
+            let library = library(agent.library.as_deref())
                 .map_err(|e| or_without(e, "--no-attach hunts without allocation sites"))?;
             Some((library, &agent.options))
         }

@@ -1,18 +1,19 @@
 //! Attaching and dumping on Linux.
 
-use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use heapdiff_units::Size;
 
 use super::agent::{self, Loaded};
 use super::dump::{self, DumpPlace};
+use super::library::{copy_to, library};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
 use super::trace_notes::TraceNotes;
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Exit, Result};
 use crate::interrupt;
-use crate::job::{Agent, Capture, Request, What};
+use crate::job::{Agent, AgentCopy, Capture, Request, What};
+use crate::write;
 
 /// Runs the request and says what was done.
 pub(crate) fn run(capture: &Capture) -> Result<Exit> {
@@ -26,19 +27,23 @@ pub(crate) fn run(capture: &Capture) -> Result<Exit> {
         } => dump(capture, output.as_deref(), *what, *replace)?,
     };
     if !capture.wanted.quiet {
-        match writeln!(std::io::stdout().lock(), "{said}") {
-            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-                let message = format!("cannot write standard output: {}", plain(&e));
-                return Err(Failure::usage(message));
-            }
-            _ => {}
-        }
+        write::print(&format!("{said}\n"))?;
     }
     Ok(Exit::Done)
 }
 
+/// Says where the agent's library is, after it was copied if that is wanted.
+pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
+    let mut library = library(copy.library.as_deref())?;
+    if let Some(output) = &copy.output {
+        library = copy_to(&library, output)?;
+    }
+    write::print(&format!("{}\n", library.display()))?;
+    Ok(Exit::Done)
+}
+
 fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
-    let library = agent::library(agent.library.as_deref())?;
+    let library = library(agent.library.as_deref())?;
     let process = Process::find(&capture.target)?;
     let jvm = Jvm::attach(&process, capture.timeout)?;
     match agent::load(&jvm, &library, &agent.options)? {

@@ -17,6 +17,8 @@ mod folder;
 #[cfg(target_os = "linux")]
 mod hunt;
 #[cfg(target_os = "linux")]
+mod library;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod process;
@@ -35,6 +37,6 @@ mod unsupported;
 #[cfg(target_os = "linux")]
 pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::run;
+pub(crate) use linux::{agent, run};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use unsupported::{hunt, run};
+pub(crate) use unsupported::{agent, hunt, run};

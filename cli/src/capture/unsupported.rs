@@ -2,10 +2,14 @@
 //! processes differ from system to system, and only Linux's are known here.
 
 use crate::failure::{Exit, Failure, Result};
-use crate::job::{Capture, Hunt, Hunted};
+use crate::job::{AgentCopy, Capture, Hunt, Hunted};
 use crate::progress::Wanted;
 
 pub(crate) fn run(_: &Capture) -> Result<Exit> {
+    Err(not_here())
+}
+
+pub(crate) fn agent(_: &AgentCopy) -> Result<Exit> {
     Err(not_here())
 }
 

@@ -65,6 +65,14 @@ pub(crate) struct Agent {
     pub(crate) options: String,
 }
 
+/// The agent's library as a file, for a JVM that is started with it.
+#[derive(Debug)]
+pub(crate) struct AgentCopy {
+    pub(crate) library: Option<PathBuf>,
+    /// A file, or a folder for one with the usual name; without it the library is where it is.
+    pub(crate) output: Option<PathBuf>,
+}
+
 /// What a dump takes in, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct What {

@@ -99,3 +99,41 @@ fn agents_may_be_forbidden() {
         run(home.path(), &["dump", &pid]).well();
     }
 }
+
+#[test]
+fn the_library_is_found_and_copied() {
+    let home = folder();
+    let bin = home.path().join("bin");
+    let program = lonely(&bin);
+    let agent = |args: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        let done = command
+            .arg("agent")
+            .args(args)
+            .current_dir(home.path())
+            .env_remove("HEAPDIFF_AGENT")
+            .output();
+        crate::support::Done::from(done.expect("a run"))
+    };
+    let none = agent(&[]).failed(2, "libheapdiff_agent.so is not beside");
+    assert!(none.stderr.contains("cargo xtask install"), "{none:?}");
+
+    let beside = bin.join("libheapdiff_agent.so");
+    fs::write(&beside, "the library").expect("a file");
+    let beside = fs::canonicalize(beside).expect("its path");
+    assert_eq!(agent(&[]).well().stdout, format!("{}\n", beside.display()));
+    // To a file, to a folder, and over what is there.
+    for (output, file) in [
+        ("a.so", "a.so"),
+        (".", "libheapdiff_agent.so"),
+        ("a.so", "a.so"),
+    ] {
+        let done = agent(&["-o", output]).well();
+        let file = fs::canonicalize(home.path().join(file)).expect("the copy");
+        assert_eq!(done.stdout, format!("{}\n", file.display()));
+        assert_eq!(fs::read(&file).expect("the copy"), b"the library");
+        fs::write(file, "old").expect("a file");
+    }
+    agent(&["-o", "no/such/a.so"]).failed(2, "cannot write -o no/such/a.so");
+    agent(&["--agent", "no.so"]).failed(2, "--agent: no.so");
+}

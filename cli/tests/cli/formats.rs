@@ -1,4 +1,4 @@
-//! What other programs make of the reports: pprof, flame graphs, JUnit's schema, the documentation's workflow.
+//! What other programs make of the reports: pprof, flame graphs, JUnit's schema.
 
 use std::fs;
 use std::io::Cursor;
@@ -198,44 +198,4 @@ fn pages_and_pictures_are_sound() {
     let report = run(folder.path(), &args).stdout;
     let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
     assert_eq!(embedded, report);
-}
-
-#[test]
-fn the_documented_workflow_runs() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ci.md");
-    let page = fs::read_to_string(page).expect("the page");
-    let (_, rest) = page.split_once("```yaml\n").expect("a workflow");
-    let (workflow, _) = rest.split_once("```").expect("its end");
-    let folder = folder();
-    for (dump, file) in DUMPS.iter().zip(["before.hprof", "after.hprof"]) {
-        fs::copy(folder.path().join(dump), folder.path().join(file)).expect("a dump");
-    }
-    let commands = workflow.lines().filter_map(|line| {
-        let line = line.trim().trim_start_matches("run: ");
-        line.starts_with("heapdiff ").then_some(line)
-    });
-    let commands: Vec<&str> = commands.collect();
-    assert_eq!(commands.len(), 3, "{commands:?}");
-    let program = Path::new(env!("CARGO_BIN_EXE_heapdiff"));
-    let path = std::env::join_paths(
-        [program.parent().expect("a folder").to_owned()]
-            .into_iter()
-            .chain(std::env::split_paths(
-                &std::env::var_os("PATH").expect("a path"),
-            )),
-    );
-    let path = path.expect("a path");
-    for command in commands {
-        let done = Command::new("sh")
-            .args(["-c", command])
-            .current_dir(folder.path())
-            .env("PATH", &path)
-            .env("GITHUB_STEP_SUMMARY", folder.path().join("summary.md"))
-            .output()
-            .expect("a shell");
-        assert!(done.status.success(), "{command}: {}", text(done.stderr));
-    }
-    for file in ["growth.xml", "growth.html", "summary.md"] {
-        assert!(folder.path().join(file).is_file(), "{file}");
-    }
 }

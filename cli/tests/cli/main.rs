@@ -10,3 +10,4 @@ mod schema;
 mod support;
 mod tables;
 mod trace;
+mod workflows;

@@ -1,0 +1,265 @@
+//! Workflows for continuous integration parse; those in the documentation, and the action, run from their first step
+//! to their last.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use yaml_rust2::{Yaml, YamlLoader};
+
+use crate::support::testdata;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn parse(name: &str, text: &str) -> Yaml {
+    let documents = YamlLoader::load_from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert_eq!(documents.len(), 1, "{name}");
+    documents.into_iter().next().expect("a document")
+}
+
+/// The workflows that docs/ci.md shows: one for GitHub, and steps for any server.
+fn documented() -> Vec<Yaml> {
+    let page = text("docs/ci.md");
+    let blocks = page.split("```yaml\n").skip(1);
+    let found: Vec<Yaml> = blocks
+        .map(|block| parse("docs/ci.md", block.split("```").next().expect("a block")))
+        .collect();
+    assert_eq!(found.len(), 2);
+    found
+}
+
+/// All steps of a workflow, an action, or a list of them.
+fn steps(of: &Yaml) -> Vec<&Yaml> {
+    let lists = match &of["jobs"] {
+        Yaml::Hash(jobs) => jobs.values().map(|job| &job["steps"]).collect(),
+        _ => vec![&of["steps"], &of["runs"]["steps"]],
+    };
+    let steps = lists.into_iter().filter_map(Yaml::as_vec).flatten();
+    let steps: Vec<&Yaml> = steps.collect();
+    assert!(!steps.is_empty(), "no steps in {of:?}");
+    steps
+}
+
+/// Keys and values that are texts.
+fn pairs(of: &Yaml) -> impl Iterator<Item = (&str, &str)> {
+    let entries = of.as_hash().into_iter().flatten();
+    entries.map(|(key, value)| {
+        let value = value
+            .as_str()
+            .unwrap_or_else(|| panic!("{key:?} is no text"));
+        (key.as_str().expect("a name"), value)
+    })
+}
+
+/// A server that has checked out a project whose work writes these two dumps.
+struct Server {
+    home: tempfile::TempDir,
+}
+
+impl Server {
+    fn new(dumps: [&str; 2]) -> Self {
+        let server = Self {
+            home: tempfile::tempdir().expect("a folder"),
+        };
+        for folder in ["project/ci", "bin", "temp", "release/heapdiff-0.1.0/bin"] {
+            fs::create_dir_all(server.at(folder)).expect("a folder");
+        }
+        let [before, after] = dumps.map(|name| testdata().join(name).display().to_string());
+        let work = format!("#!/bin/sh\ncp {before} before.hprof\ncp {after} after.hprof\n");
+        server.script("project/ci/soak.sh", &work);
+        let known = "holder Orders.o*\nclass com.acme.Gone\n";
+        fs::write(server.at("project/known-growth.txt"), known).expect("rules");
+        // What a release has, and a curl that takes it from there.
+        let program = format!(
+            "#!/bin/sh\nexec '{}' \"$@\"\n",
+            env!("CARGO_BIN_EXE_heapdiff")
+        );
+        server.script("release/heapdiff-0.1.0/bin/heapdiff", &program);
+        server.sh(
+            "cd release && tar -czf heapdiff-x86_64-linux.tar.gz heapdiff-0.1.0 &&
+             { [ -e heapdiff-$(uname -m)-linux.tar.gz ] || cp *.gz heapdiff-$(uname -m)-linux.tar.gz; } &&
+             sha256sum *.gz > SHA256SUMS",
+        );
+        let curl = r#"#!/bin/sh
+            out=/dev/stdout
+            while [ $# -gt 0 ]; do
+                case "$1" in
+                    -o) out=$2; shift ;;
+                    --retry) shift ;;
+                    https://github.com/heapdiff/heapdiff/releases/*) name=${1##*/} ;;
+                esac
+                shift
+            done
+            cat "$RELEASE/$name" > "$out""#;
+        server.script("bin/curl", curl);
+        server
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn script(&self, name: &str, text: &str) {
+        fs::write(self.at(name), text).expect("a script");
+        self.sh(&format!("chmod +x {name}"));
+    }
+
+    fn sh(&self, script: &str) {
+        let done = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(self.home.path())
+            .status();
+        assert!(done.expect("a shell").success(), "{script}");
+    }
+
+    /// Runs the steps as a server does; the name of the first that fails.
+    fn run(&self, steps: &[&Yaml]) -> Result<(), String> {
+        let mut failed = Ok(());
+        for step in steps {
+            let always = step["if"].as_str() == Some("always()");
+            if failed.is_err() && !always {
+                continue;
+            }
+            let done = match (step["run"].as_str(), step["uses"].as_str()) {
+                (Some(script), None) => self.execute(step, script, &HashMap::new()),
+                (None, Some(action)) if action.starts_with("heapdiff/heapdiff@v") => {
+                    self.act(&step["with"])
+                }
+                (None, Some(other)) if other.starts_with("actions/") => Ok(()),
+                what => panic!("{what:?}"),
+            };
+            failed = failed.and(done);
+        }
+        failed
+    }
+
+    /// The action of this repository, with inputs.
+    fn act(&self, with: &Yaml) -> Result<(), String> {
+        let action = parse("action.yml", &text("action.yml"));
+        let known = action["inputs"].as_hash().expect("inputs");
+        let mut inputs: HashMap<&str, &str> = known
+            .iter()
+            .map(|(name, input)| {
+                let default = input["default"].as_str().expect("a default");
+                (name.as_str().expect("a name"), default)
+            })
+            .collect();
+        for (name, value) in pairs(with) {
+            assert!(inputs.insert(name, value).is_some(), "no input {name}");
+        }
+        for step in steps(&action) {
+            self.execute(step, step["run"].as_str().expect("a script"), &inputs)?;
+        }
+        Ok(())
+    }
+
+    fn execute(
+        &self,
+        step: &Yaml,
+        script: &str,
+        inputs: &HashMap<&str, &str>,
+    ) -> Result<(), String> {
+        let added = fs::read_to_string(self.at("path")).unwrap_or_default();
+        let before = env::var_os("PATH").expect("a path");
+        let path = added
+            .lines()
+            .map(PathBuf::from)
+            .chain([self.at("bin")])
+            .chain(env::split_paths(&before));
+        let mut shell = Command::new("bash");
+        shell
+            .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
+            .current_dir(self.at("project"))
+            .env("PATH", env::join_paths(path).expect("a path"))
+            .env("RELEASE", self.at("release"))
+            .env("RUNNER_TEMP", self.at("temp"))
+            .env("GITHUB_PATH", self.at("path"))
+            .env("GITHUB_STEP_SUMMARY", self.at("summary.md"))
+            .env_remove("HEAPDIFF_AGENT");
+        for (name, value) in pairs(&step["env"]) {
+            let input = value
+                .strip_prefix("${{ inputs.")
+                .and_then(|v| v.strip_suffix(" }}"));
+            let input = input.unwrap_or_else(|| panic!("{value} is not known here"));
+            shell.env(name, inputs[input]);
+        }
+        let done = shell.output().expect("a shell");
+        let name = step["name"].as_str().expect("a name").to_owned();
+        let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+        match done.status.code() {
+            Some(0) => Ok(()),
+            Some(1) if errors.contains("gate tripped") => Err(name),
+            code => panic!("{name} ended with {code:?}: {errors}"),
+        }
+    }
+}
+
+#[test]
+fn workflows_parse() {
+    for name in [
+        ".github/workflows/ci.yml",
+        ".github/workflows/release.yml",
+        "action.yml",
+    ] {
+        let workflow = parse(name, &text(name));
+        for step in steps(&workflow) {
+            let is_step = step["run"].as_str().is_some() != step["uses"].as_str().is_some();
+            assert!(is_step, "{name}: {step:?}");
+        }
+        // A value from outside in a script would be part of the script.
+        for script in steps(&workflow)
+            .iter()
+            .filter_map(|step| step["run"].as_str())
+        {
+            assert!(!script.contains("${{"), "{name}: {script}");
+        }
+    }
+    let ci = parse("ci.yml", &text(".github/workflows/ci.yml"));
+    assert!(
+        steps(&ci)
+            .iter()
+            .any(|step| step["run"].as_str() == Some(".ci/run"))
+    );
+}
+
+#[test]
+fn the_documented_workflows_run() {
+    for workflow in documented() {
+        let steps = steps(&workflow);
+        let files = |server: &Server| {
+            for file in ["growth.xml", "growth.html"] {
+                assert!(server.at("project").join(file).is_file(), "{file}");
+            }
+            let summary = [server.at("summary.md"), server.at("project/growth.md")];
+            let summary = summary
+                .iter()
+                .find_map(|path| fs::read_to_string(path).ok());
+            assert!(summary.expect("a summary").starts_with("## Heap growth"));
+        };
+        let server = Server::new(["sampled-before.hprof.gz", "sampled-after.hprof.gz"]);
+        assert_eq!(server.run(&steps), Ok(()), "growth that is known");
+        files(&server);
+        let server = Server::new(["before.hprof.gz", "after.hprof.gz"]);
+        let failed = server.run(&steps).expect_err("a leak");
+        assert!(failed.starts_with("Compare"), "{failed}");
+        files(&server);
+    }
+}
+
+#[test]
+fn the_action_installs_alone() {
+    let server = Server::new(["before.hprof.gz", "after.hprof.gz"]);
+    assert_eq!(server.act(&Yaml::BadValue), Ok(()));
+    let installed = server.at("temp/heapdiff/bin");
+    assert!(installed.join("heapdiff").is_file());
+    let path = fs::read_to_string(server.at("path")).expect("what is added to the path");
+    assert_eq!(Path::new(path.trim_end()), installed);
+}
