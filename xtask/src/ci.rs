@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
-use crate::{accuracy, bench, browser, fuzz, java, overhead, parquet, run, tools};
+use crate::{
+    accuracy, bench, browser, fuzz, install, java, overhead, package, parquet, run, tools,
+};
 
 /// Everything that has to pass before a change is merged.
 pub(crate) fn ci() -> Result<()> {
@@ -27,7 +29,9 @@ pub(crate) fn ci() -> Result<()> {
     fuzz::fuzz(&fuzz::Options::smoke())?;
     bench::bench(&bench::Options::smoke())?;
     overhead::overhead(&overhead::Options::smoke())?;
-    accuracy::accuracy(&accuracy::Options::smoke())
+    accuracy::accuracy(&accuracy::Options::smoke())?;
+    install::smoke()?;
+    package::package(&package::Options { verify: false })
 }
 
 /// All tests. Optimised, since some of them read heaps of millions of objects.
@@ -36,7 +40,7 @@ pub(crate) fn test() -> Result<()> {
     tools::ensure_readers()?;
     let mut tests = run::cargo();
     tests.args(["test", "--workspace", "--release", "--locked"]);
-    run::run(run::quick(&mut tests).env("JAVA_HOME", home.home()))
+    run::run(tests.env("JAVA_HOME", home.home()))
 }
 
 /// The dumps and the recording that are kept in testdata, made again.

@@ -58,7 +58,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
         .args(["test", "--workspace", "--locked"])
         .args(["--test", "fuzz_smoke"]);
     if options.as_tested {
-        run::quick(harness.arg("--release"));
+        harness.arg("--release");
     } else {
         // Overflow is checked here, unlike in the release tests.
         harness.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");

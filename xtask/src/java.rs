@@ -1,13 +1,9 @@
 //! Finds a JDK, or installs one.
 
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use testdata::jvm::Jdk;
 
-use crate::run::run;
-use crate::tools::is_root;
+use crate::tools;
 
 /// A JDK that can run the scenarios, the oldest there is; installs one from the distribution
 /// if there is none and that is possible.
@@ -17,18 +13,8 @@ pub(crate) fn ensure_jdk() -> Result<Jdk> {
     if let Some(jdk) = find() {
         return Ok(jdk);
     }
-    if !Path::new("/etc/debian_version").is_file() || !is_root() {
-        bail!("{HINT} (on Debian and Ubuntu: sudo apt-get install default-jdk-headless)");
-    }
-    run(Command::new("apt-get").args(["update", "-q"]))?;
-    run(Command::new("apt-get")
-        .args(["install", "-q", "-y", "--no-install-recommends"])
-        .arg("default-jdk-headless")
-        .env("DEBIAN_FRONTEND", "noninteractive"))?;
-    match find() {
-        Some(jdk) => Ok(jdk),
-        None => bail!("{HINT}"),
-    }
+    tools::install("default-jdk-headless").context(HINT)?;
+    find().context(HINT)
 }
 
 /// The JDKs of these major versions, one of each; all there are where none is asked for.

@@ -5,23 +5,46 @@ mod accuracy;
 mod bench;
 mod browser;
 mod ci;
+mod dist;
 mod fleet;
 mod fuzz;
+mod install;
 mod java;
 mod languages;
 mod overhead;
+mod package;
 mod parquet;
 mod real;
 mod run;
 mod soak;
 mod tools;
+mod tryout;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
-/// Tasks of this repository.
+/// Tasks of this repository
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    subcommand_required = true
+)]
+struct Cli {
+    /// Install what is missing from the distribution's packages without asking (as root; also where CI=true)
+    #[arg(long, short, global = true)]
+    yes: bool,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
 enum Task {
+    /// Install `heapdiff`, one program that carries the agent
+    Install(install::Options),
+    /// A tar.gz and a .deb with program, agent, man pages, completions and licences, for glibc 2.17 and later
+    Dist(dist::Options),
+    /// Whether the crates are fit for a registry
+    Package(package::Options),
     /// Everything CI checks: format, lints, docs, licences, tests, a smoke run of the benchmark
     Ci,
     /// All tests, on a JDK found or installed
@@ -51,7 +74,12 @@ enum Task {
 }
 
 fn main() -> anyhow::Result<()> {
-    match Task::parse() {
+    let cli = Cli::parse();
+    tools::consent(cli.yes);
+    match cli.task {
+        Task::Install(options) => install::install(&options),
+        Task::Dist(options) => dist::dist(&options),
+        Task::Package(options) => package::package(&options),
         Task::Ci => ci::ci(),
         Task::Test => ci::test(),
         Task::Fuzz(options) => fuzz::fuzz(&options),

@@ -55,22 +55,31 @@ pub(crate) struct Products {
 }
 
 impl Products {
-    /// Built as users build them: what is measured is that.
+    /// Built as they are installed: what is measured is that.
     pub(crate) fn build() -> Result<Self> {
-        let packages = ["--package", "heapdiff", "--package", "heapdiff-agent"];
-        Self::built_by(cargo().args(["build", "--release"]).args(packages))
+        run(agent_alone(&mut cargo(), DIST))?;
+        let mut program = cargo();
+        run(program.args([
+            "build",
+            "--profile",
+            DIST,
+            "--package",
+            "heapdiff",
+            "--locked",
+        ]))?;
+        Self::of(DIST)
     }
 
     /// Built as the tests are; after them there is nothing left to build. The whole workspace with its examples: for
     /// a part of it cargo chooses other features, and builds anew what others share.
     pub(crate) fn as_tested() -> Result<Self> {
         let all = ["--workspace", "--bins", "--lib", "--examples"];
-        Self::built_by(quick(cargo().args(["build", "--release"]).args(all)))
+        run(cargo().args(["build", "--release", "--locked"]).args(all))?;
+        Self::of("release")
     }
 
-    fn built_by(cargo: &mut Command) -> Result<Self> {
-        run(cargo.args(["--locked", "--quiet"]))?;
-        let folder = std::path::absolute(target_dir().join("release"))?;
+    fn of(profile: &str) -> Result<Self> {
+        let folder = std::path::absolute(target_dir().join(profile))?;
         Ok(Self { folder })
     }
 
@@ -87,7 +96,7 @@ impl Products {
     }
 
     pub(crate) fn agent(&self) -> PathBuf {
-        self.folder.join("libheapdiff_agent.so")
+        self.folder.join(AGENT)
     }
 
     pub(crate) fn example(&self, name: &str) -> PathBuf {
@@ -100,10 +109,16 @@ impl Products {
     }
 }
 
-/// Optimising across crates takes longer than it saves in tests: there are some thirty programs to link.
-pub(crate) fn quick(command: &mut Command) -> &mut Command {
-    command
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
+/// The agent's library.
+pub(crate) const AGENT: &str = "libheapdiff_agent.so";
+/// The profile of what is installed, packed and measured.
+pub(crate) const DIST: &str = "dist";
+
+/// Builds the agent's library as nothing else than that. Together with the form that tests link to, it could not be
+/// optimised across crates, and nothing that it is made of could be shared with the program.
+pub(crate) fn agent_alone<'c>(cargo: &'c mut Command, profile: &str) -> &'c mut Command {
+    cargo
+        .args(["rustc", "--profile", profile, "--locked"])
+        .args(["--package", "heapdiff-agent", "--lib"])
+        .args(["--crate-type", "cdylib"])
 }

@@ -1,8 +1,10 @@
 //! Programs that tests and tasks need beside cargo and a JDK: found, or installed where that is possible.
 
 use std::env;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
@@ -63,15 +65,40 @@ fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     }
 }
 
-/// Installs one of the distribution's packages.
-fn install(package: &str) -> Result<()> {
+/// Whether packages are installed without a question: `--yes`, or `CI` as servers set it.
+static CONSENT: AtomicBool = AtomicBool::new(false);
+
+/// Notes what was said on the command line.
+pub(crate) fn consent(given: bool) {
+    let on_server = env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
+    CONSENT.store(given || on_server, Ordering::Relaxed);
+}
+
+/// Installs one of the distribution's packages, if whoever runs this may and wants that.
+pub(crate) fn install(package: &str) -> Result<()> {
+    let by_hand = format!("{package} is missing: sudo apt-get install {package}");
     if !Path::new("/etc/debian_version").is_file() || !is_root() {
-        bail!("{package} is missing (on Debian: sudo apt-get install {package})");
+        bail!("{by_hand} (on Debian and Ubuntu)");
+    }
+    if !CONSENT.load(Ordering::Relaxed) && !agrees(package)? {
+        bail!("{by_hand} (--yes has this done)");
     }
     run(Command::new("apt-get").args(["update", "-q"]))?;
     run(Command::new("apt-get")
         .args(["install", "-q", "-y", "--no-install-recommends", package])
         .env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+/// Asks; nobody is there to answer without a terminal.
+fn agrees(package: &str) -> Result<bool> {
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        return Ok(false);
+    }
+    print!("{package} is missing. Install it now, as root, with apt-get? [y/N] ");
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {
@@ -82,7 +109,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 /// Whether packages may be installed.
-pub(crate) fn is_root() -> bool {
+fn is_root() -> bool {
     Command::new("id")
         .arg("-u")
         .output()

@@ -1,0 +1,115 @@
+//! `cargo xtask dist`: what people download, built to run on systems with glibc 2.17 or later, and tried out.
+
+mod archive;
+mod glibc;
+mod licences;
+
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use self::archive::Tree;
+use crate::run::{self, DIST};
+use crate::tryout::{self, output, size};
+use crate::{install, tools};
+
+/// The oldest glibc that the program runs with: that of RHEL 7, and older than that of any system with support.
+const GLIBC: (u32, u32) = (2, 17);
+/// The linker, with that glibc's symbols, and what has cargo use it.
+const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
+
+/// What `cargo xtask dist` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The folder for the files [default: dist, below the target folder]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Builds, packs, and tries out what was packed.
+pub(crate) fn dist(options: &Options) -> Result<()> {
+    let folder = match &options.output {
+        Some(folder) => std::path::absolute(folder)?,
+        None => std::path::absolute(run::target_dir())?.join("dist-files"),
+    };
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    println!("heapdiff and its agent are built optimised as a whole: some minutes the first time.");
+    let (program, agent) = build()?;
+    for file in [&program, &agent] {
+        glibc::check(file, GLIBC)?;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let scratch = tempfile::tempdir()?;
+    let tree = Tree::lay_out(&scratch.path().join("tree"), &program, &agent)?;
+    let tarball = tree.tarball(&folder, version)?;
+    let package = tree.deb(&folder, version)?;
+    for (what, file) in [
+        ("program", &program),
+        ("agent", &agent),
+        ("tar.gz", &tarball),
+        (".deb", &package),
+    ] {
+        println!("{:>12} bytes  {what}", size(file)?);
+    }
+    let unpacked = scratch.path().join("unpacked");
+    try_out(&archive::unpack_tarball(&tarball, &unpacked.join("tar"))?.join("bin/heapdiff"))?;
+    try_out(&archive::unpack_deb(&package, &unpacked.join("deb"))?.join("usr/bin/heapdiff"))?;
+    // The program alone, without its library beside it.
+    let alone = scratch.path().join("heapdiff");
+    fs::copy(&program, &alone)?;
+    try_out(&alone)?;
+    println!("{}\n{}", tarball.display(), package.display());
+    Ok(())
+}
+
+/// Builds the agent, then the program that carries it, linked to symbols of the oldest glibc.
+fn build() -> Result<(PathBuf, PathBuf)> {
+    let target = match ARCH {
+        "x86_64" | "aarch64" => format!("{ARCH}-unknown-linux-gnu"),
+        other => bail!("packages are made on x86_64 and aarch64, and this is {other}"),
+    };
+    let folder = run::target_dir().join("zig");
+    let python = tools::ensure_python(&folder, &LINKER)?;
+    let bin = python.parent().context("a folder")?;
+    let mut path = vec![std::path::absolute(bin)?];
+    path.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
+    let path = std::env::join_paths(path)?;
+    let (major, minor) = GLIBC;
+    let for_target = ["--target".to_owned(), format!("{target}.{major}.{minor}")];
+    let zigbuild = || {
+        let mut command = Command::new(bin.join("cargo-zigbuild"));
+        command.current_dir(run::root()).env("PATH", &path);
+        command
+    };
+    run::run(run::agent_alone(&mut zigbuild(), DIST).args(&for_target))?;
+    let built = run::target_dir().join(target).join(DIST);
+    let agent = built.join(run::AGENT);
+    let carried = install::compressed(&agent)?;
+    run::run(
+        zigbuild()
+            .args([
+                "build",
+                "--profile",
+                DIST,
+                "--locked",
+                "--package",
+                "heapdiff",
+            ])
+            .args(&for_target)
+            .env(install::EMBED, carried),
+    )?;
+    Ok((built.join("heapdiff"), agent))
+}
+
+fn try_out(program: &Path) -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let version = output(install::alone(program, home.path()).arg("--version"))?;
+    println!("{} says {}", program.display(), version.trim_end());
+    tryout::compare(program)?;
+    tryout::attach(program)
+}

@@ -1,0 +1,108 @@
+//! The licences of all that is linked into the program and the agent, in one text: most of them ask for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::run;
+use crate::tryout::output;
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    license: Option<String>,
+    repository: Option<String>,
+    /// Of this workspace, where there is none.
+    source: Option<String>,
+    manifest_path: PathBuf,
+}
+
+/// Names, versions, licences and sources, then each text of a licence once with the crates that it is of.
+pub(super) fn text() -> Result<String> {
+    let linked = linked()?;
+    let metadata = output(run::cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
+    let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
+    let mut list = String::new();
+    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for package in metadata.packages {
+        let name = format!("{} {}", package.name, package.version);
+        if package.source.is_none() || !linked.contains(&name) {
+            continue;
+        }
+        let licence = package.license.as_deref().unwrap_or("see its text");
+        let source = package.repository.as_deref().unwrap_or("https://crates.io");
+        writeln!(list, "{name}: {licence}; {source}")?;
+        for text in texts_in(package.manifest_path.parent().context("a folder")?)? {
+            texts.entry(text).or_default().push(name.clone());
+        }
+    }
+    ensure!(!texts.is_empty(), "no licences were found");
+    let mut whole = format!(
+        "heapdiff is made with these crates, unchanged, under these licences; their sources are on crates.io.\n\
+         SQLite, which is in the public domain, is part of libsqlite3-sys.\n\n{list}"
+    );
+    for (text, names) in texts {
+        let line = "-".repeat(80);
+        write!(
+            whole,
+            "\n{line}\n{}\n{line}\n\n{}\n",
+            names.join(", "),
+            text.trim_end()
+        )?;
+    }
+    Ok(whole)
+}
+
+/// Names and versions of what is linked, without what only builds it.
+fn linked() -> Result<BTreeSet<String>> {
+    let tree = output(run::cargo().args([
+        "tree",
+        "--locked",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+        "--edges",
+        "normal,no-proc-macro",
+        "--package",
+        "heapdiff",
+        "--package",
+        "heapdiff-agent",
+    ]))?;
+    let names = tree.lines().filter_map(|line| {
+        let (name, rest) = line.split_once(" v")?;
+        Some(format!("{name} {}", rest.split_whitespace().next()?))
+    });
+    Ok(names.collect())
+}
+
+/// The texts beside a crate's manifest.
+fn texts_in(folder: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_uppercase();
+        let is_licence = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"]
+            .iter()
+            .any(|begin| name.starts_with(begin));
+        if is_licence && path.is_file() {
+            found.push(String::from_utf8_lossy(&fs::read(&path)?).replace('\r', ""));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

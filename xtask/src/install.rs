@@ -1,0 +1,81 @@
+//! `cargo xtask install`: one program that carries the agent, so that `heapdiff attach` works wherever it is put.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use flate2::{Compression, GzBuilder};
+
+use crate::run::{self, DIST};
+
+/// What the program's build script reads.
+pub(crate) const EMBED: &str = "HEAPDIFF_EMBED_AGENT";
+
+/// What `cargo xtask install` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The folder whose `bin` gets the program [default: where cargo installs, ~/.cargo]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+/// Builds the agent, then the program with the agent in it, and has cargo install that.
+pub(crate) fn install(options: &Options) -> Result<()> {
+    println!("heapdiff and its agent are built optimised as a whole: some minutes the first time.");
+    run::run(run::agent_alone(&mut run::cargo(), DIST))?;
+    let carried = compressed(&run::target_dir().join(DIST).join(run::AGENT))?;
+    let mut install = run::cargo();
+    install
+        .args(["install", "--path", "cli", "--profile", DIST, "--locked"])
+        .env(EMBED, carried);
+    if let Some(root) = &options.root {
+        install.arg("--root").arg(std::path::absolute(root)?);
+    }
+    run::run(&mut install)
+}
+
+/// The library as the program carries it, beside the library. Written only where it changes, so that the program is
+/// not built again for nothing.
+pub(crate) fn compressed(library: &Path) -> Result<PathBuf> {
+    let content =
+        fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
+    let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
+    encoder.write_all(&content)?;
+    let packed = encoder.finish()?;
+    let mut path = std::path::absolute(library)?.into_os_string();
+    path.push(".gz");
+    let path = PathBuf::from(path);
+    if fs::read(&path).ok().as_ref() != Some(&packed) {
+        fs::write(&path, packed).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(path)
+}
+
+/// What CI runs: a program that carries the agent, built as the tests are, alone in a folder, attaches to a JVM.
+pub(crate) fn smoke() -> Result<()> {
+    let built = run::Products::as_tested()?;
+    let carried = compressed(&built.agent())?;
+    let all = ["--workspace", "--bins", "--lib", "--examples"];
+    run::run(
+        run::cargo()
+            .args(["build", "--release", "--locked"])
+            .args(all)
+            .env(EMBED, carried),
+    )?;
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("heapdiff");
+    fs::copy(built.heapdiff(), &program)?;
+    crate::tryout::attach(&program)
+}
+
+/// A command of the program with nothing in its surroundings that would name an agent.
+pub(crate) fn alone(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(home)
+        .env_remove("HEAPDIFF_AGENT")
+        .env("XDG_CACHE_HOME", home.join("cache"));
+    command
+}

@@ -1,0 +1,81 @@
+//! Whether the crates are fit for a registry: what it asks for is there, and each can be packed.
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::run;
+use crate::tryout::output;
+
+/// What `cargo xtask package` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Also build each crate from its package (some minutes)
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// A crate of this workspace.
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    description: Option<String>,
+    license: Option<String>,
+    repository: Option<String>,
+    keywords: Vec<String>,
+    categories: Vec<String>,
+    /// The registries that may have it; none at all where it is empty.
+    publish: Option<Vec<String>>,
+}
+
+/// Packs every crate that may be published.
+pub(crate) fn package(options: &Options) -> Result<()> {
+    let metadata =
+        output(run::cargo().args(["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
+    let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
+    let mut pack = run::cargo();
+    // What is packed is what is in the folders, whether it is committed or not.
+    pack.args([
+        "package",
+        "--workspace",
+        "--locked",
+        "--allow-dirty",
+        "--quiet",
+    ]);
+    for package in &metadata.packages {
+        if package.publish.as_ref().is_some_and(Vec::is_empty) {
+            pack.args(["--exclude", &package.name]);
+        } else {
+            check(package)?;
+        }
+    }
+    if !options.verify {
+        pack.arg("--no-verify");
+    }
+    run::run(&mut pack)
+}
+
+/// What a registry refuses, or leaves out, when it is missing.
+fn check(package: &Package) -> Result<()> {
+    let name = &package.name;
+    for (what, value) in [
+        ("description", &package.description),
+        ("license", &package.license),
+        ("repository", &package.repository),
+    ] {
+        ensure!(value.is_some(), "{name} has no {what}");
+    }
+    ensure!(
+        matches!(package.keywords.len(), 1..=5) && package.keywords.iter().all(|k| k.len() <= 20),
+        "{name}: one to five keywords of up to 20 letters"
+    );
+    ensure!(
+        matches!(package.categories.len(), 1..=5),
+        "{name}: one to five categories"
+    );
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! A program as it was installed or unpacked, tried out: it compares dumps, attaches to a JVM, and finds the agent's
+//! samples in a dump.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use testdata::jvm::Launch;
+
+use crate::install::alone;
+use crate::{java, run};
+
+/// The main job on the kept dumps.
+pub(crate) fn compare(program: &Path) -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let dumps =
+        ["before.hprof.gz", "after.hprof.gz"].map(|name| run::root().join("testdata").join(name));
+    let text = output(alone(program, home.path()).args(dumps))?;
+    let holder = "com.acme.shop.SessionRegistry.sessions";
+    ensure!(text.contains(holder), "{holder} is not named in: {text}");
+    println!("  compares dumps");
+    Ok(())
+}
+
+/// Attaches to a JVM, with the agent that belongs to the program.
+pub(crate) fn attach(program: &Path) -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let jdk = java::ensure_jdk()?;
+    let mut target = Launch::source(&jdk, testdata::programs::shelf())
+        .flag("-Xmx256m")
+        .start()?;
+    target.wait_ready(1)?;
+    let pid = target.pid().to_string();
+    let said = output(alone(program, home.path()).args(["attach", &pid, "interval=16k"]))?;
+    print!("  {said}");
+    // Not before it has allocated what it had left of the interval before.
+    target.advance(2)?;
+    let dump = home.path().join("after.hprof");
+    output(
+        alone(program, home.path())
+            .args(["dump", &pid, "-q", "-o"])
+            .arg(&dump),
+    )?;
+    let sites = output(
+        alone(program, home.path())
+            .args(["sites", "--format", "json"])
+            .arg(&dump),
+    )?;
+    let sites: Value = serde_json::from_str(&sites)?;
+    let samples = sites["snapshot"]["agent"]["live_samples"].as_u64();
+    ensure!(
+        samples.is_some_and(|n| n > 0),
+        "no samples in the dump: {sites}"
+    );
+    println!("  {} samples in the dump after it", samples.unwrap_or(0));
+
+    // The same library from the JVM's start on.
+    let library = output(alone(program, home.path()).arg("agent"))?;
+    let library = Path::new(library.trim_end());
+    ensure!(
+        library.is_absolute() && library.is_file(),
+        "{}",
+        library.display()
+    );
+    let mut target = Launch::source(&jdk, testdata::programs::shelf())
+        .agent(library, "interval=16k")
+        .start()?;
+    target.wait_ready(1)?;
+    println!(
+        "  a JVM starts with {}",
+        library.file_name().unwrap_or_default().display()
+    );
+    Ok(())
+}
+
+/// Standard output of a command that goes well.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = run::shown(command);
+    let done = command
+        .output()
+        .with_context(|| format!("cannot start {shown}"))?;
+    let errors = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "{shown} failed: {errors}");
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+/// Bytes of a file.
+pub(crate) fn size(path: &Path) -> Result<u64> {
+    Ok(fs::metadata(path)
+        .with_context(|| path.display().to_string())?
+        .len())
+}
