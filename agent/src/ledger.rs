@@ -132,12 +132,7 @@ impl Ledger {
             let bytes = sampling.relative_bytes(&self.first, size);
             #[allow(clippy::cast_precision_loss, reason = "an estimate")]
             let objects = bytes / size.max(1) as f64;
-            Weight {
-                objects,
-                bytes,
-                objects_variance: 0.0,
-                bytes_variance: 0.0,
-            }
+            Weight::exact(objects, bytes)
         })
     }
 

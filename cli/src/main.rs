@@ -13,6 +13,7 @@ mod gates;
 mod ignore;
 mod index;
 mod interrupt;
+mod jfr;
 mod job;
 mod messages;
 mod moment;
@@ -21,7 +22,6 @@ mod moment;
     allow(dead_code, reason = "waits and transfers are of what talks to JVMs")
 )]
 mod progress;
-mod recorded;
 mod style;
 mod trace;
 mod ui;

@@ -5,8 +5,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use heapdiff_sites::Estimate;
+
 use crate::compare::Comparison;
-use crate::samples::attribution::{Attribution, Estimate, thinned};
+use crate::samples::attribution::{Attribution, thinned};
 use crate::samples::{Sample, Samples};
 
 /// AllocatedBuilder that are kept. The rest is merged into one line, so that sums stay the same.
@@ -174,7 +176,7 @@ impl AllocatedBuilder {
             by_site
                 .entry((sample.site, sample.class))
                 .or_default()
-                .add(&sample);
+                .add(&sample.weight, sample.size);
         }
         for ((site, class), estimate) in by_site {
             let frames = samples.sites.frames(site);

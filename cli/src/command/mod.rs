@@ -29,9 +29,9 @@ use hprof::{ObjectIndex, Selector, Snapshot};
 
 use crate::failure::{Failure, Result};
 use crate::index;
+use crate::jfr;
 use crate::job::{Job, Setup, Task};
 use crate::progress::Meter;
-use crate::recorded;
 
 /// Reads the dumps and answers.
 pub(crate) fn run(job: &Job) -> Result<Report> {
@@ -60,7 +60,7 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
             allocated,
         } => {
             let focus = focus.as_ref();
-            if recorded::is_recording(dump) {
+            if jfr::is_recording(dump) {
                 let report = recording::run(setup, dump, focus, *allocated)?;
                 return Ok(Report::Recording(Box::new(report)));
             }

@@ -5,31 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use heapdiff_diff::{Allocated, AllocatedLine};
-use heapdiff_jfr::{Event, NameId, Recording, Sample, StackId};
+use heapdiff_jfr::{Event, Jvm, MANY_OLD, NameId, Recording, Sample, StackId};
 use heapdiff_report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
+use heapdiff_sites::{Estimate, Unseen};
 use regex::Regex;
 
 use crate::failure::{Failure, Result};
+use crate::jfr;
 use crate::job::Setup;
-use crate::recorded;
 
 const ROWS: usize = 10;
 /// The most threads that are named for one stack.
 const THREADS: usize = 8;
-/// Quantile of the normal distribution for 95 %.
-const Z95: f64 = 1.959_964;
-/// From this number of live objects on, the recorder's list may have been full, and have lost others.
-pub(crate) const MANY_OLD: u64 = 128;
 const NS_PER_MS: i64 = 1_000_000;
+
 /// Samples of one stack and class.
 #[derive(Clone, Debug, Default)]
 struct Line {
-    samples: u64,
-    objects: f64,
-    bytes: f64,
-    variance: f64,
-    /// Bytes of the samples themselves.
-    seen: f64,
+    estimate: Estimate,
     first_ns: i64,
     last_ns: i64,
     threads: BTreeMap<NameId, u64>,
@@ -37,31 +30,15 @@ struct Line {
 
 impl Line {
     fn add(&mut self, recording: &Recording, sample: &Sample) {
-        let weight = recorded::weight(recording, sample);
         let at = sample.allocated_ns;
-        self.first_ns = match self.samples {
+        self.first_ns = match self.estimate.samples {
             0 => at,
             _ => self.first_ns.min(at),
         };
         self.last_ns = self.last_ns.max(at);
-        self.samples += 1;
-        self.objects += weight.objects;
-        self.bytes += weight.bytes;
-        self.variance += weight.bytes_variance;
-        self.seen += sample.size as f64;
+        self.estimate.add(&recording.weight(sample), sample.size);
         *self.threads.entry(sample.thread).or_default() += 1;
     }
-
-    fn ci95(&self) -> [u64; 2] {
-        let half = Z95 * self.variance.sqrt();
-        let low = (self.bytes - half).max(self.seen.min(self.bytes));
-        [whole(low), whole(self.bytes + half)]
-    }
-}
-
-fn whole(value: f64) -> u64 {
-    // Saturates, as it should.
-    value.round() as u64
 }
 
 /// Which samples a report is of, and what their figures mean.
@@ -103,8 +80,8 @@ pub(crate) fn run(
     focus: Option<&Regex>,
     allocated: bool,
 ) -> Result<RecordingReport> {
-    let recording = recorded::open(path)?;
-    let mut warnings = recorded::warnings(&recording);
+    let recording = jfr::open(path)?;
+    let mut warnings = jfr::warnings(&recording);
     let Some(choice) = chosen(&recording, allocated, &mut warnings) else {
         let path = path.display();
         let message = format!("{path}: records neither allocations nor live objects");
@@ -129,7 +106,7 @@ pub(crate) fn run(
         site.or_default().add(&recording, sample);
     }
     let frames = recording.names.frames().iter();
-    let texts: Vec<String> = frames.map(|f| recorded::frame(&recording, f)).collect();
+    let texts: Vec<String> = frames.map(|f| jfr::frame(&recording, f)).collect();
     let class = |id: NameId| match &**recording.names.text(id) {
         "" => "(unknown class)",
         name => name,
@@ -142,13 +119,12 @@ pub(crate) fn run(
             re.is_match(class(*name)) || own.any(|&f| frames.get(f as usize) == Some(&true))
         });
     }
-    let mut sum = Line::default();
+    let mut sum = Estimate::default();
     for line in by_site.values() {
-        sum.samples += line.samples;
-        sum.bytes += line.bytes;
-        sum.variance += line.variance;
-        sum.seen += line.seen;
+        sum.merge(&line.estimate);
     }
+    // Where the JVM's list of old objects is reported, nothing says how likely an object is to be in it.
+    let ci95 = |of: &Estimate| (choice.measure != "sampled").then(|| of.ci95(Unseen::default()));
     if choice.event == Event::Old && sum.samples >= MANY_OLD {
         warnings.push(
             "the JVM's list of old objects (256) may have been full: what was allocated late is hardly in it"
@@ -164,8 +140,8 @@ pub(crate) fn run(
     let totals = RecordedTotals {
         stacks: by_site.len() as u64,
         samples: sum.samples,
-        estimated_bytes: whole(sum.bytes),
-        ci95: (choice.measure != "sampled").then(|| sum.ci95()),
+        estimated_bytes: sum.bytes(),
+        ci95: ci95(&sum),
     };
     let allocated = setup
         .output
@@ -176,8 +152,8 @@ pub(crate) fn run(
     // A sample of the JVM's list says where something stays; its own size says little.
     order.sort_by_key(|((stack, class), line)| {
         let figures = match choice.measure {
-            "sampled" => (line.samples, whole(line.bytes)),
-            _ => (whole(line.bytes), line.samples),
+            "sampled" => (line.estimate.samples, line.estimate.bytes()),
+            _ => (line.estimate.bytes(), line.estimate.samples),
         };
         (Reverse(figures), *stack, *class)
     });
@@ -189,14 +165,14 @@ pub(crate) fn run(
         .into_iter()
         .take(setup.rows(ROWS))
         .map(|(&(stack, name), line)| RecordedStack {
-            frames: recorded::frames(&recording, stack, &texts),
+            frames: jfr::frames(&recording, stack, &texts),
             class: class(name).to_owned(),
-            samples: line.samples,
-            estimated_bytes: whole(line.bytes),
-            ci95: (choice.measure != "sampled").then(|| line.ci95()),
+            samples: line.estimate.samples,
+            estimated_bytes: line.estimate.bytes(),
+            ci95: ci95(&line.estimate),
             estimated_objects: match choice.event {
                 Event::Old | Event::Allocation => None,
-                _ => Some(whole(line.objects)),
+                _ => Some(line.estimate.objects()),
             },
             first_ms: ms(line.first_ns),
             last_ms: ms(line.last_ns),
@@ -239,7 +215,7 @@ fn info(path: &Path, recording: &Recording, warnings: Vec<String>) -> RecordingI
     RecordingInfo {
         path: path.display().to_string(),
         bytes: std::fs::metadata(path).map_or(0, |m| m.len()),
-        jvm: recorded::jvm(recording),
+        jvm: recording.jvm.as_ref().map(Jvm::title),
         pid: recording
             .jvm
             .as_ref()
@@ -273,9 +249,9 @@ fn all(
     let lines = by_site.iter().map(|((stack, class), line)| AllocatedLine {
         frames: recording.names.stack(*stack).frames.to_vec(),
         class: u32::try_from(classes.binary_search(class).unwrap_or(0)).unwrap_or(0),
-        samples: vec![line.samples],
-        objects: vec![whole(line.objects)],
-        bytes: vec![whole(line.bytes)],
+        samples: vec![line.estimate.samples],
+        objects: vec![line.estimate.objects()],
+        bytes: vec![line.estimate.bytes()],
     });
     Allocated {
         lines: lines.collect(),

@@ -11,8 +11,7 @@ use heapdiff_report::{
 };
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
-    Basis, By, Candidate, Live, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window,
-    rank,
+    Basis, By, Candidate, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window, rank,
 };
 
 use crate::failure::{Failure, Result};
@@ -242,7 +241,7 @@ fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTo
             candidates: ranking.candidates.len() as u64,
             growing: ranking.candidates.iter().filter(growing).count() as u64,
             live_bytes: ranking.live.amount.bytes,
-            ci95: ci95(&ranking.live),
+            ci95: ranking.live.ci95(),
             live_objects: ranking.live.amount.objects,
             live_samples: ranking.live.amount.samples,
             allocated_bytes: ranking.allocated.bytes,
@@ -254,15 +253,6 @@ fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTo
         notes: notes(trace, &run)?,
         verbose: setup.progress.verbose,
     })
-}
-
-fn ci95(live: &Live) -> [u64; 2] {
-    let bytes = live.amount.bytes as f64;
-    let half = live.half_width();
-    [
-        (bytes - half).max(0.0).round() as u64,
-        (bytes + half).round() as u64,
-    ]
 }
 
 fn row(
@@ -300,7 +290,7 @@ fn row(
         sites: sites.len() as u64,
         frames: frames.map_or_else(Vec::new, |stack| self::frames(stacks, stack)),
         live_bytes: candidate.live.amount.bytes,
-        ci95: ci95(&candidate.live),
+        ci95: candidate.live.ci95(),
         live_objects: candidate.live.amount.objects,
         live_samples: candidate.live.amount.samples,
         growth: growth(trending),

@@ -32,11 +32,12 @@ mod layout;
 mod names;
 mod recording;
 mod types;
+mod weight;
 
 pub use chunks::is_recording;
 pub use error::{Damage, Fault, JfrError};
 pub use names::{Frame, NameId, Names, Stack, StackId};
-pub use recording::{Collection, Event, HeapSummary, Jvm, Recording, Sample, State};
+pub use recording::{Collection, Event, HeapSummary, Jvm, MANY_OLD, Recording, Sample, State};
 
 /// Fuzzing: a recording with these bytes.
 #[cfg(feature = "fuzzing")]

@@ -35,6 +35,10 @@ const MOST_CHARS: usize = 1 << 16;
 /// What async-profiler samples every so many bytes, unless told.
 const DEFAULT_INTERVAL: u64 = 524_287;
 
+/// With so many [`Event::Old`] the JVM's list of them, of 256 places, is taken to have been full: others of it
+/// died meanwhile, and what was allocated late is hardly in it.
+pub const MANY_OLD: u64 = 128;
+
 /// Constants that are looked up.
 const KINDS: [&str; 10] = [
     "java.lang.String",
@@ -165,6 +169,19 @@ pub struct Jvm {
     pub command: String,
     pub start_ms: i64,
     pub pid: i64,
+}
+
+impl Jvm {
+    /// The JVM in a line: its name and the number of its version.
+    #[must_use]
+    pub fn title(&self) -> String {
+        // The version repeats the name, and has who built it.
+        let version = self.version.split(" for ").next().unwrap_or_default();
+        let number = version
+            .split_once('(')
+            .map_or(version, |(_, rest)| rest.split(')').next().unwrap_or(rest));
+        format!("{} {number}", self.name)
+    }
 }
 
 /// What recordings of one JVM say.

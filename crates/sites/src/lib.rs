@@ -105,12 +105,14 @@
 pub mod attach;
 mod decode;
 mod encode;
+mod estimate;
 mod names;
 pub mod types;
 mod weight;
 
 pub use decode::{DecodeError, Fault, Frame, Line, Site, SiteTable};
 pub use encode::{BATCH_HEADER, Batch, align};
+pub use estimate::{Estimate, Unseen, half_width, whole};
 pub use names::{
     CHUNK, CLASS, CLASS_INTERNAL, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, TOTALS_CHUNK,
     Verbosity, fields, statics,

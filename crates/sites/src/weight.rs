@@ -68,6 +68,31 @@ pub struct Weight {
     pub bytes_variance: f64,
 }
 
+impl Weight {
+    /// Of what is known and not estimated.
+    #[must_use]
+    pub const fn exact(objects: f64, bytes: f64) -> Self {
+        Self {
+            objects,
+            bytes,
+            objects_variance: 0.0,
+            bytes_variance: 0.0,
+        }
+    }
+
+    /// Of a sample that stands for so much, drawn in a way that is not told. Such samples are taken for independent
+    /// ones whose number is Poisson-distributed, so that the variance of a sum is the sum of the squares.
+    #[must_use]
+    pub const fn poisson(objects: f64, bytes: f64) -> Self {
+        Self {
+            objects,
+            bytes,
+            objects_variance: objects * objects,
+            bytes_variance: bytes * bytes,
+        }
+    }
+}
+
 impl Sampling {
     /// The probability with which an object of this size becomes a sample; `None` if that
     /// is unknown ([`Strategy::Time`]).

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use heapdiff_sites::{half_width, whole};
 use heapdiff_trend::onset;
 
 use crate::TraceError;
@@ -250,10 +251,11 @@ pub struct Live {
 }
 
 impl Live {
-    /// Half of the interval that covers the true bytes in 95 of 100 cases.
+    /// The interval in bytes that covers the truth in 95 of 100 cases.
     #[must_use]
-    pub fn half_width(&self) -> f64 {
-        1.959_964 * self.variance.sqrt()
+    pub fn ci95(&self) -> [u64; 2] {
+        let (bytes, half) = (self.amount.bytes as f64, half_width(self.variance));
+        [whole((bytes - half).max(0.0)), whole(bytes + half)]
     }
 }
 

@@ -11,4 +11,4 @@ mod slope;
 
 pub use onset::onset;
 pub use series::Trend;
-pub use slope::{LEAST_POINTS, Slope};
+pub use slope::{LEAST_POINTS, Slope, Z95};

@@ -6,8 +6,8 @@ const MOST_POINTS: usize = 256;
 pub const LEAST_POINTS: usize = 5;
 /// Up to so many points the distribution of Kendall's statistic is counted out.
 const EXACT: usize = 12;
-/// Quantile of the normal distribution for 95 %.
-const Z95: f64 = 1.959_964;
+/// A normally distributed estimate lies within so many standard errors of the truth in 95 % of cases.
+pub const Z95: f64 = 1.959_964;
 
 /// The slope of a line through points, whatever some of the points do.
 ///

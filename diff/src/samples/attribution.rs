@@ -1,14 +1,12 @@
 //! The stacks that allocated what grew: samples placed in the trie and added up by stack.
 //!
-//! A sample counts for its step and for every step above. It stands for several objects and bytes, its weight
-//! (Horvitz and Thompson's estimator, see `heapdiff_sites`). Variances add up, and the interval is that of a
-//! normal distribution, but never below the bytes of the samples themselves. Samples that the agent could not
-//! keep may be of any stack, so each interval is wider by all that they can have stood for.
+//! A sample counts for its step and for every step above, with its weight ([`Estimate`]). Samples that the agent
+//! could not keep may be of any stack, so each interval is wider by all that they can have stood for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use heapdiff_sites::{Counter, Sampling};
+use heapdiff_sites::{Counter, Estimate, Sampling, Unseen, whole};
 use hprof::{Holders, Snapshot};
 
 use crate::report::{AgentInfo, Coverage, Stack};
@@ -20,92 +18,6 @@ use crate::trie::{StepId, Trie};
 const STACKS: usize = 50;
 /// Threads that are named for one stack, those of most samples.
 const THREADS: usize = 8;
-/// Quantile of the normal distribution for 95 %.
-const Z95: f64 = 1.959_964;
-
-/// An estimated total.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
-    /// The number of samples.
-    pub samples: u64,
-    /// Estimated objects.
-    objects: f64,
-    bytes: f64,
-    variance: f64,
-    /// Bytes of the samples themselves.
-    seen: f64,
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "saturates, as it should"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
-}
-
-impl Estimate {
-    /// Adds a sample.
-    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    pub fn add(&mut self, sample: &Sample) {
-        self.samples += 1;
-        self.objects += sample.weight.objects;
-        self.bytes += sample.weight.bytes;
-        self.variance += sample.weight.bytes_variance;
-        self.seen += sample.size as f64;
-    }
-
-    /// Adds another estimate.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.samples += other.samples;
-        self.objects += other.objects;
-        self.bytes += other.bytes;
-        self.variance += other.variance;
-        self.seen += other.seen;
-    }
-
-    /// Subtracts another estimate; the variances add up.
-    fn take(&mut self, other: &Self) {
-        self.bytes -= other.bytes;
-        self.objects = (self.objects - other.objects).max(0.0);
-        self.variance += other.variance;
-        self.seen = (self.seen - other.seen).max(0.0);
-    }
-
-    /// Estimated objects.
-    #[must_use]
-    pub fn objects(&self) -> u64 {
-        whole(self.objects)
-    }
-
-    /// Estimated bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        whole(self.bytes)
-    }
-
-    /// The interval in bytes that covers the truth in 95 % of cases.
-    #[must_use]
-    pub fn ci95(&self, unseen: Unseen) -> [u64; 2] {
-        let half = Z95 * self.variance.sqrt();
-        let low = (self.bytes - half).max(self.seen.min(self.bytes)).max(0.0);
-        [
-            whole(low).saturating_sub(unseen.gone),
-            whole(self.bytes + half).saturating_add(unseen.there),
-        ]
-    }
-}
-
-/// The most bytes that objects without a sample can have, because the agent could not keep it. Their stacks
-/// are not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unseen {
-    /// Of objects in the last dump.
-    pub there: u64,
-    /// Of objects in the first dump.
-    pub gone: u64,
-}
 
 /// The samples of one stack and class, added up.
 #[derive(Debug, Default)]
@@ -121,7 +33,7 @@ fn lines<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<SiteAndClass
     let mut lines: BTreeMap<SiteAndClass, StackEstimate> = BTreeMap::new();
     for sample in samples {
         let line = lines.entry((sample.site, sample.class)).or_default();
-        line.estimate.add(sample);
+        line.estimate.add(&sample.weight, sample.size);
         if sample.thread != 0 {
             *line.threads.entry(sample.thread).or_default() += 1;
         }
@@ -230,7 +142,7 @@ pub fn by_site(
     let chosen: Vec<&Sample> = samples.live.iter().filter(|s| is_wanted(s)).collect();
     let mut sum = Estimate::default();
     for sample in &chosen {
-        sum.add(sample);
+        sum.add(&sample.weight, sample.size);
     }
     let seen: f64 = samples.live.iter().map(|s| s.weight.bytes).sum();
     let there = reachable_bytes.saturating_sub(whole(seen));
@@ -343,11 +255,11 @@ impl Attribution {
                 (&went, &first.samples),
                 same_jvm.is_some(),
             );
-            lines.retain(|_, line| line.estimate.bytes > 0.0 && line.estimate.samples > 0);
+            lines.retain(|_, line| line.estimate.net_bytes() > 0.0 && line.estimate.samples > 0);
             return self.reported(lines, net, (growth_bytes, unseen(net, gone)));
         }
         let lines = lines(came.into_iter());
-        let net = lines.values().map(|l| l.estimate.bytes).sum();
+        let net = lines.values().map(|l| l.estimate.net_bytes()).sum();
         self.reported(lines, net, (growth_bytes, unseen(net, 0)))
     }
 
@@ -411,8 +323,8 @@ fn set_off(
         .into_iter()
         .map(|(key, line)| (text(went_names, &key), line.estimate))
         .collect();
-    let sum: f64 = came.values().map(|l| l.estimate.bytes).sum();
-    let net = sum - went.values().map(|e| e.bytes).sum::<f64>();
+    let sum: f64 = came.values().map(|l| l.estimate.net_bytes()).sum();
+    let net = sum - went.values().map(|e| e.net_bytes()).sum::<f64>();
     if !went.is_empty() {
         for (key, line) in &mut came {
             if let Some(went) = went.get(&text(names, key)) {

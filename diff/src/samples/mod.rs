@@ -249,10 +249,5 @@ impl NameTable {
 /// The weight of an object that stands for itself only.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 const fn exact(objects: u64, bytes: u64) -> Weight {
-    Weight {
-        objects: objects as f64,
-        bytes: bytes as f64,
-        objects_variance: 0.0,
-        bytes_variance: 0.0,
-    }
+    Weight::exact(objects as f64, bytes as f64)
 }

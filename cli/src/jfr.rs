@@ -1,0 +1,60 @@
+//! Flight recordings as commands take and show them.
+
+use std::io;
+use std::path::Path;
+
+use heapdiff_diff::frame_text;
+use heapdiff_jfr::{Frame, JfrError, Recording, StackId};
+use heapdiff_units::counted;
+
+use crate::failure::{Exit, Failure, Result, plain};
+
+/// Whether a file is a flight recording. A file that cannot be read is not; whoever opens it next says why.
+pub(crate) fn is_recording(path: &Path) -> bool {
+    heapdiff_jfr::is_recording(path).unwrap_or(false)
+}
+
+/// Reads a recording.
+pub(crate) fn open(path: &Path) -> Result<Recording> {
+    Recording::open(path).map_err(|e| failure(path, &e))
+}
+
+pub(crate) fn failure(path: &Path, error: &JfrError) -> Failure {
+    let why = match error {
+        JfrError::Io(e) if e.kind() == io::ErrorKind::NotFound => plain(e),
+        other => other.to_string(),
+    };
+    Failure {
+        exit: Exit::Input,
+        message: format!("{}: {why}", path.display()),
+        hint: None,
+    }
+}
+
+/// What is damaged, in words.
+pub(crate) fn warnings(recording: &Recording) -> Vec<String> {
+    let mut warnings: Vec<String> = recording.damage.iter().map(ToString::to_string).collect();
+    if recording.more_damage > 0 {
+        let more = counted(recording.more_damage, "more place");
+        warnings.push(format!("{more} that cannot be read"));
+    }
+    warnings
+}
+
+/// A frame as reports show it.
+pub(crate) fn frame(recording: &Recording, frame: &Frame) -> String {
+    let names = &recording.names;
+    let (class, method) = (names.text(frame.class), names.text(frame.method));
+    frame_text(class, method, None, Some(frame.line.into()))
+}
+
+/// A stack's frames, the leaf first; a stack that was cut off ends with `...`.
+pub(crate) fn frames(recording: &Recording, stack: StackId, texts: &[String]) -> Vec<String> {
+    let stack = recording.names.stack(stack);
+    let named = stack.frames.iter().filter_map(|&f| texts.get(f as usize));
+    let mut frames: Vec<String> = named.cloned().collect();
+    if stack.is_cut {
+        frames.push("...".to_owned());
+    }
+    frames
+}

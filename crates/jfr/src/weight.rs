@@ -1,0 +1,84 @@
+//! What a recorded sample stands for.
+
+use heapdiff_sites::{Sampling, Strategy, Weight};
+
+use crate::recording::{Event, Recording, Sample};
+
+impl Recording {
+    /// What one of its samples stands for. Of samples that are taken every so many bytes it follows from the
+    /// object's size; of the JVM's own it is what the event says ([`Weight::poisson`]); what the JVM records each
+    /// of, or says no weight of, stands for itself.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn weight(&self, sample: &Sample) -> Weight {
+        let (size, weight) = (sample.size as f64, sample.weight as f64);
+        let own = match (sample.event, self.interval) {
+            (Event::Live | Event::InBuffer | Event::Outside, Some(interval)) => Sampling {
+                strategy: Strategy::Bytes,
+                interval,
+                rate: 0,
+            }
+            .weight(sample.size),
+            _ => None,
+        };
+        own.unwrap_or_else(|| match sample.event {
+            Event::Old | Event::Live => Weight::poisson(1.0, size),
+            // How large the object was is not told.
+            Event::Allocation => Weight::poisson(1.0, weight),
+            Event::InBuffer => Weight::poisson((weight / size.max(8.0)).max(1.0), weight),
+            // Each of them is recorded.
+            Event::Outside => Weight::exact(1.0, size),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{NameId, StackId};
+
+    fn sample(event: Event, size: u64, weight: u64) -> Sample {
+        Sample {
+            event,
+            time_ns: 0,
+            allocated_ns: 0,
+            class: NameId(0),
+            stack: StackId(0),
+            thread: NameId(0),
+            size,
+            weight,
+        }
+    }
+
+    #[test]
+    fn weights_by_event() {
+        let mut recording = Recording::default();
+        for (event, objects, bytes, variance) in [
+            (Event::Old, 1.0, 32.0, 1024.0),
+            (Event::Live, 1.0, 32.0, 1024.0),
+            (Event::Allocation, 1.0, 4096.0, 4096.0 * 4096.0),
+            (Event::InBuffer, 128.0, 4096.0, 4096.0 * 4096.0),
+            (Event::Outside, 1.0, 32.0, 0.0),
+        ] {
+            let weight = recording.weight(&sample(event, 32, 4096));
+            let found = (weight.objects, weight.bytes, weight.bytes_variance);
+            assert_eq!(found, (objects, bytes, variance), "{event:?}");
+        }
+        // Of a size that is not told.
+        assert_eq!(
+            recording.weight(&sample(Event::InBuffer, 0, 4)).objects,
+            1.0
+        );
+        recording.interval = Some(524_288);
+        let sampling = Sampling {
+            interval: 524_288,
+            ..Sampling::default()
+        };
+        for event in [Event::Live, Event::InBuffer, Event::Outside] {
+            let weight = recording.weight(&sample(event, 32, 4096));
+            assert_eq!(Some(weight), sampling.weight(32), "{event:?}");
+        }
+        let old = recording.weight(&sample(Event::Old, 32, 0));
+        assert_eq!((old.objects, old.bytes), (1.0, 32.0));
+    }
+}

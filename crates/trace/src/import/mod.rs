@@ -1,0 +1,203 @@
+//! Flight recordings as traces.
+//!
+//! A recording says what was allocated and, now and then, what is alive; a trace says both for each tick. So the
+//! recording's time is cut into ticks of equal length, each with what was allocated in it and what was alive at its end
+//! as far as the recording tells.
+
+mod jvm_stats;
+mod slices;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use heapdiff_jfr::{Event, Jvm, MANY_OLD, NameId, Recording, StackId};
+use heapdiff_units::counted;
+
+use self::jvm_stats::JvmStats;
+use self::slices::{Slices, Ticks};
+use crate::database::TraceError;
+use crate::write::{Limits, Run, Writer, Written};
+use crate::write_names::{FrameName, Names};
+
+const NS_PER_MS: i64 = 1_000_000;
+
+/// Why a recording does not become a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// Ticks of this length are too many.
+    #[error("{count} ticks, and at most {most} are possible")]
+    TooManyTicks {
+        /// How many they would be.
+        count: u64,
+        /// How many a trace takes.
+        most: u64,
+    },
+    /// Another process holds the file that is being written.
+    #[error("another process has locked it")]
+    Held,
+    /// The file cannot be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Where a recording comes from, as the trace's run tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Names of the recording's files.
+    pub files: Vec<String>,
+    /// What the user calls the service.
+    pub service: Option<String>,
+    /// The machine that the JVM ran on.
+    pub host: Option<String>,
+}
+
+/// A recording whose time is cut into ticks.
+#[derive(Debug)]
+pub struct Import<'a> {
+    recording: &'a Recording,
+    ticks: Ticks,
+}
+
+impl<'a> Import<'a> {
+    /// Ticks of this length; without one, whole seconds such that there are about an hour's worth of ticks at most.
+    ///
+    /// # Errors
+    /// [`ImportError::TooManyTicks`].
+    pub fn new(recording: &'a Recording, tick: Option<Duration>) -> Result<Self, ImportError> {
+        let ticks = Ticks::of(recording, tick)?;
+        Ok(Self { recording, ticks })
+    }
+
+    /// How many ticks there are.
+    #[must_use]
+    pub fn ticks(&self) -> u64 {
+        self.ticks.count.unsigned_abs()
+    }
+
+    /// How long each of them is.
+    #[must_use]
+    pub fn tick_length(&self) -> Duration {
+        Duration::from_millis(self.ticks.length_ms.unsigned_abs())
+    }
+
+    /// Writes the trace to a file, which should not be there.
+    ///
+    /// Cost: a transaction for each tick; in memory, the sites that something happened at, tick by tick.
+    ///
+    /// # Errors
+    /// The file cannot be written, or somebody else holds it.
+    pub fn write(&self, path: &Path, origin: &Origin) -> Result<(), ImportError> {
+        let (recording, ticks) = (self.recording, &self.ticks);
+        let limits = Limits {
+            retain: Duration::from_secs(u32::MAX.into()),
+            max_bytes: u64::MAX,
+        };
+        let slices = Slices::of(recording, ticks);
+        let mut writer = Writer::create(path, &self.run(origin), limits)?;
+        let mut stats = JvmStats::new(recording, ticks);
+        let mut rows = slices.activity.iter().peekable();
+        for number in 0..ticks.count {
+            let mut tick = stats.tick(number);
+            while let Some((_, activity)) = rows.next_if(|(at, _)| *at <= number) {
+                tick.samples += activity.allocated.samples;
+                tick.sites.push(*activity);
+            }
+            if number == 0 {
+                tick.notes = notes(recording, origin.files.len());
+            }
+            match writer.tick(&RecordedNames(recording), &(), || tick)? {
+                Written::Done => {}
+                Written::Busy => return Err(ImportError::Held),
+            }
+        }
+        Ok(writer.end(recording.to_ns / NS_PER_MS)?)
+    }
+
+    fn run(&self, origin: &Origin) -> Run {
+        let recording = self.recording;
+        let title = recording.jvm.as_ref().map(Jvm::title);
+        let title = title.unwrap_or_else(|| "unknown JVM".to_owned());
+        let jvm = recording.jvm.clone().unwrap_or_default();
+        let started_ms = recording.from_ns / NS_PER_MS;
+        let words = |parts: [&str; 2]| parts.join(" ").trim().to_owned();
+        // Never 0, which would say that figures are counts.
+        let weights = recording.of(Event::Allocation).map(|s| s.weight);
+        let (count, sum) =
+            weights.fold((0_u64, 0_u64), |(n, sum), w| (n + 1, sum.saturating_add(w)));
+        let mean = sum / count.max(1);
+        Run {
+            uid: format!("jfr-{}-{}", jvm.pid, recording.from_ns),
+            pid: u32::try_from(jvm.pid).unwrap_or(0),
+            host: origin.host.clone().unwrap_or_default(),
+            service: origin.service.clone(),
+            started_ms,
+            jvm: title,
+            command: jvm.command,
+            flags: words([&jvm.arguments, &jvm.flags]),
+            options: format!("imported from {}", origin.files.join(", ")),
+            interval_bytes: recording.interval.unwrap_or(mean).max(1),
+            strategy: crate::RECORDING.to_owned(),
+        }
+    }
+}
+
+/// Names by the recording's numbers.
+struct RecordedNames<'a>(&'a Recording);
+
+impl Names for RecordedNames<'_> {
+    fn class(&self, class: u32) -> Option<Arc<str>> {
+        let name = self.0.names.text(NameId(class));
+        (!name.is_empty()).then(|| Arc::clone(name))
+    }
+
+    fn stack(&self, stack: u32) -> (Vec<FrameName>, bool) {
+        let names = &self.0.names;
+        let stack = names.stack(StackId(stack));
+        let frames = stack
+            .frames
+            .iter()
+            .filter_map(|&f| names.frames().get(f as usize));
+        let frames = frames.map(|frame| FrameName {
+            class: Arc::clone(names.text(frame.class)),
+            method: Arc::clone(names.text(frame.method)),
+            file: None,
+            line: frame.line,
+        });
+        (frames.collect(), stack.is_cut)
+    }
+}
+
+/// What a reader of the trace has to know.
+fn notes(recording: &Recording, files: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    let old = recording.of(Event::Old).count() as u64;
+    if old > 0 {
+        let looks = recording.looks().len() as u64;
+        let looks = counted(looks, "look");
+        notes.push(format!(
+            "alive: the objects that the JVM followed, {looks} at them"
+        ));
+        if old >= MANY_OLD {
+            notes.push("its list may have been full: of what came late little is in it".to_owned());
+        }
+        if recording.lacks_sizes {
+            notes.push("sizes of old objects are not recorded: bytes are the least".to_owned());
+        }
+    } else if recording.of(Event::Live).next().is_some() {
+        notes.push("alive: what async-profiler found at the end, of 1,024 samples".to_owned());
+    } else {
+        notes.push("no live objects are recorded".to_owned());
+    }
+    if recording.repeated > 0 {
+        let chunks = counted(recording.repeated, "chunk");
+        notes.push(format!("{chunks} were in two recordings and count once"));
+    }
+    if recording.is_partial() {
+        let all = recording.damage.len() as u64 + recording.more_damage;
+        let places = counted(all, "place");
+        let of = counted(files as u64, "recording");
+        notes.push(format!("{places} of {of} cannot be read and are left out"));
+    }
+    notes
+}

@@ -1,0 +1,287 @@
+//! A recording's time in ticks, and what happened at its sites in each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use heapdiff_jfr::{Event, NameId, Recording, Sample, StackId};
+
+use super::{ImportError, NS_PER_MS};
+use crate::write::{Activity, Amount};
+
+/// Ticks, unless their length is given; and at most.
+const TICKS: i64 = 3600;
+const MOST_TICKS: i64 = 1 << 20;
+
+/// A recording's time in ticks of equal length.
+#[derive(Debug)]
+pub(super) struct Ticks {
+    pub(super) from_ns: i64,
+    pub(super) length_ms: i64,
+    pub(super) count: i64,
+}
+
+impl Ticks {
+    pub(super) fn of(recording: &Recording, length: Option<Duration>) -> Result<Self, ImportError> {
+        let span_ms = recording.to_ns.saturating_sub(recording.from_ns) / NS_PER_MS + 1;
+        let length_ms = match length {
+            Some(length) => i64::try_from(length.as_millis().max(1)).unwrap_or(i64::MAX),
+            // Whole seconds.
+            None => (span_ms / (TICKS * 1000) + 1).saturating_mul(1000),
+        };
+        let count = (span_ms / length_ms).saturating_add(1);
+        if count > MOST_TICKS {
+            return Err(ImportError::TooManyTicks {
+                count: count.unsigned_abs(),
+                most: MOST_TICKS.unsigned_abs(),
+            });
+        }
+        Ok(Self {
+            from_ns: recording.from_ns,
+            length_ms,
+            count,
+        })
+    }
+
+    /// The tick that a time is in; those before the first are in it, those behind the last in that.
+    pub(super) fn at(&self, time_ns: i64) -> i64 {
+        let ms = time_ns.saturating_sub(self.from_ns) / NS_PER_MS;
+        (ms / self.length_ms).clamp(0, self.count - 1)
+    }
+}
+
+type Site = (NameId, StackId);
+
+/// What happened at the sites, by tick: only where something did.
+pub(super) struct Slices {
+    pub(super) activity: Vec<(i64, Activity)>,
+}
+
+impl Slices {
+    pub(super) fn of(recording: &Recording, ticks: &Ticks) -> Self {
+        let mut allocated: BTreeMap<(i64, Site), Amount> = BTreeMap::new();
+        // Where the JVM writes its buffers as well, samples have all of it.
+        let has_samples = recording.of(Event::Allocation).next().is_some();
+        for sample in &recording.samples {
+            let is_counted = match sample.event {
+                Event::Old | Event::Live => false,
+                Event::Allocation => true,
+                Event::InBuffer | Event::Outside => !has_samples,
+            };
+            if is_counted {
+                let at = (ticks.at(sample.time_ns), (sample.class, sample.stack));
+                add(allocated.entry(at).or_default(), recording, sample);
+            }
+        }
+        let live = alive(recording, ticks);
+        let mut rows: Vec<(i64, Site)> = allocated.keys().chain(live.keys()).copied().collect();
+        rows.sort_unstable();
+        rows.dedup();
+        // A row is all there is of a site at a tick: what is alive stands in it, changed or not.
+        let mut now: BTreeMap<Site, Alive> = BTreeMap::new();
+        let activity = rows.into_iter().map(|(tick, site)| {
+            let now = now.entry(site).or_default();
+            if let Some(&live) = live.get(&(tick, site)) {
+                *now = live;
+            }
+            let activity = Activity {
+                class: site.0.0,
+                stack: site.1.0,
+                allocated: allocated.get(&(tick, site)).copied().unwrap_or_default(),
+                live: now.amount,
+                live_variance: now.variance,
+                ..Activity::default()
+            };
+            (tick, activity)
+        });
+        Self {
+            activity: activity.collect(),
+        }
+    }
+}
+
+fn add(amount: &mut Amount, recording: &Recording, sample: &Sample) {
+    let weight = recording.weight(sample);
+    amount.samples += 1;
+    amount.objects += weight.objects;
+    amount.bytes += weight.bytes;
+}
+
+/// What is alive at a site.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Alive {
+    amount: Amount,
+    variance: f64,
+}
+
+/// What is alive at the ends of ticks, where it changes.
+///
+/// What is alive is known of the moments at which it was looked for. At a tick's end it is what the next look found, as
+/// far as that was allocated by then; behind the last look, what that found.
+fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, Site), Alive> {
+    let old = recording.of(Event::Old).next().is_some();
+    let mut looks: BTreeMap<i64, Vec<&Sample>> = BTreeMap::new();
+    for sample in recording.samples.iter().filter(|s| s.event.is_of_live()) {
+        match (old, sample.event) {
+            (true, Event::Old) => looks.entry(sample.time_ns).or_default().push(sample),
+            // async-profiler looks once, at the end, and takes some time for it.
+            (false, Event::Live) => looks.entry(i64::MAX).or_default().push(sample),
+            _ => {}
+        }
+    }
+    let mut changes: BTreeMap<(i64, Site), Alive> = BTreeMap::new();
+    let mut now: BTreeMap<Site, Alive> = BTreeMap::new();
+    let mut from = 0;
+    let last = looks.len().saturating_sub(1);
+    for (number, (time, mut found)) in looks.into_iter().enumerate() {
+        let to = match number == last {
+            true => ticks.count - 1,
+            false => ticks.at(time),
+        };
+        // Two looks within a tick: the later one counts.
+        if to < from {
+            continue;
+        }
+        found.sort_by_key(|s| s.allocated_ns);
+        let mut found = found.into_iter().peekable();
+        let mut next: BTreeMap<Site, Alive> = BTreeMap::new();
+        let mut touched: Vec<Site> = Vec::new();
+        let mut tick = from;
+        while tick <= to {
+            touched.clear();
+            if tick == from {
+                touched.extend(now.keys());
+            }
+            while let Some(sample) =
+                found.next_if(|s| ticks.at(s.allocated_ns) <= tick || tick == to)
+            {
+                let site = (sample.class, sample.stack);
+                let live = next.entry(site).or_default();
+                add(&mut live.amount, recording, sample);
+                live.variance += recording.weight(sample).bytes_variance;
+                touched.push(site);
+            }
+            touched.sort_unstable();
+            touched.dedup();
+            for &site in &touched {
+                let live = next.get(&site).copied().unwrap_or_default();
+                if tick > from || now.get(&site) != Some(&live) {
+                    changes.insert((tick, site), live);
+                }
+            }
+            // The next tick in which anything was allocated that is alive.
+            tick = match found.peek() {
+                Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
+                None => to + 1,
+            };
+        }
+        now = next;
+        from = to + 1;
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// An object of the site with this number, alive at a look, allocated at a time, both in seconds.
+    fn old(site: u32, look: f64, allocated: f64) -> Sample {
+        let ns = |seconds: f64| (seconds * 1e9) as i64;
+        Sample {
+            event: Event::Old,
+            time_ns: ns(look),
+            allocated_ns: ns(allocated),
+            class: NameId(site),
+            stack: StackId(0),
+            thread: NameId(0),
+            size: 100,
+            weight: 0,
+        }
+    }
+
+    fn recording(samples: Vec<Sample>, seconds: i64) -> Recording {
+        let mut recording = Recording::default();
+        recording.samples = samples;
+        recording.to_ns = seconds * SECOND - 1;
+        recording
+    }
+
+    #[test]
+    fn ticks_cover_the_time_and_are_not_too_many() {
+        let of = |seconds, length: Option<u64>| {
+            let length = length.map(Duration::from_millis);
+            Ticks::of(&recording(Vec::new(), seconds), length).map(|t| (t.length_ms, t.count))
+        };
+        assert_eq!(of(10, None).unwrap(), (1000, 11));
+        assert_eq!(of(10, Some(250)).unwrap(), (250, 41));
+        let (length, count) = of(100_000, None).unwrap();
+        assert!(length % 1000 == 0 && count <= TICKS, "{length} {count}");
+        assert!(length * count >= 100_000_000);
+        assert!(of(100_000, Some(1)).is_err());
+        let ticks = Ticks::of(&recording(Vec::new(), 10), None).unwrap();
+        assert_eq!((ticks.at(-5), ticks.at(i64::MAX)), (0, 10));
+    }
+
+    #[test]
+    fn what_is_alive_is_what_the_next_look_found() {
+        // The first site's object stays, the second's is gone at the second look, the third's came between.
+        let samples = vec![
+            old(1, 2.5, 0.5),
+            old(2, 2.5, 1.5),
+            old(1, 4.5, 0.5),
+            old(3, 4.5, 3.5),
+        ];
+        let recording = recording(samples, 6);
+        let ticks = Ticks::of(&recording, None).unwrap();
+        let slices = Slices::of(&recording, &ticks);
+        let rows: Vec<_> = slices
+            .activity
+            .iter()
+            .map(|(tick, a)| (*tick, a.class, a.live.samples, a.live.bytes as u64))
+            .collect();
+        assert_eq!(
+            rows,
+            [(0, 1, 1, 100), (1, 2, 1, 100), (3, 2, 0, 0), (3, 3, 1, 100)]
+        );
+    }
+
+    #[test]
+    fn a_row_of_what_was_allocated_has_what_is_alive() {
+        let mut samples = vec![old(1, 4.5, 0.5)];
+        for second in [0, 2] {
+            samples.push(Sample {
+                event: Event::Allocation,
+                weight: 1000,
+                ..old(1, f64::from(second) + 0.7, f64::from(second) + 0.7)
+            });
+        }
+        let recording = recording(samples, 5);
+        let ticks = Ticks::of(&recording, None).unwrap();
+        let rows = Slices::of(&recording, &ticks).activity;
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(tick, a)| (*tick, a.allocated.bytes as u64, a.live.samples))
+            .collect();
+        assert_eq!(rows, [(0, 1000, 1), (2, 1000, 1)]);
+    }
+
+    #[test]
+    fn two_looks_within_a_tick_are_one() {
+        let samples = vec![
+            old(1, 1.2, 0.5),
+            old(1, 1.4, 0.5),
+            old(2, 1.4, 1.3),
+            old(1, 2.8, 0.5),
+        ];
+        let recording = recording(samples, 3);
+        let ticks = Ticks::of(&recording, Some(Duration::from_secs(2))).unwrap();
+        let live = alive(&recording, &ticks);
+        // All within the first two ticks: what the last look found stands at the end.
+        let end = live.iter().rev().find(|((_, site), _)| site.0 == NameId(1));
+        assert_eq!(end.map(|(_, live)| live.amount.samples), Some(1));
+        let second = live.iter().rev().find(|((_, site), _)| site.0 == NameId(2));
+        assert!(second.is_none_or(|(_, live)| live.amount.samples == 0));
+    }
+}
