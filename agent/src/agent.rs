@@ -1,6 +1,5 @@
 //! Loading, starting and stopping. The one global of the agent is here.
 
-use std::io::Write;
 use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -15,25 +14,26 @@ use jni::objects::{JClass, JLongArray, JObject};
 use jni::strings::JNIString;
 use jni::{Env, JValue, jni_sig, jni_str};
 
-use crate::chooser::Chooser;
+use crate::collected::{CollectedRefs, CollectedSamples};
 use crate::counters::Counters;
-use crate::garbage::Garbage;
-use crate::graves::Graves;
 use crate::heap::{Blobs, LONGS, held};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvmti::java::RefClass;
 use crate::jvmti::sys::{capability, error};
 use crate::jvmti::{Environment, Jvmti, Thread, arm};
 use crate::ledger::Ledger;
+use crate::log::{say, say_panics};
 use crate::options::{Options, ReaperChoice};
 use crate::pauses::Pauses;
-use crate::reaper::{Bell, NAME, Work};
+use crate::reaper::Work;
 use crate::sample_ref::Reaper;
 use crate::sampler::{MAX_CLASSES, Sampler};
 use crate::stacks::Stacks;
+use crate::strategy::ActiveStrategy;
 use crate::table::Table;
 use crate::totals::Totals;
 use crate::tracer::Tracing;
+use crate::wakeup::{NAME, Wakeup};
 
 /// How long the end of the JVM waits for the trace's last tick.
 const LAST_TICK: Duration = Duration::from_secs(2);
@@ -43,21 +43,21 @@ pub(crate) const MAX_FAULTS: u64 = 3;
 struct Agent {
     jvmti: Jvmti,
     options: Options,
-    bell: Bell,
+    wakeup: Wakeup,
     trace: Option<Trace>,
     running: OnceLock<Running>,
 }
 
 /// What the trace's thread shares with others.
 struct Trace {
-    bell: Bell,
+    wakeup: Wakeup,
     pauses: Pauses,
     done: AtomicBool,
 }
 
 struct Running {
     sampler: Sampler,
-    garbage: Garbage,
+    collected: CollectedRefs,
     started_ms: i64,
     at_startup: bool,
 }
@@ -67,19 +67,6 @@ static COUNTERS: Counters = Counters::new();
 /// Nothing is sampled any more.
 static OFF: AtomicBool = AtomicBool::new(false);
 static GIVING_UP: GivingUp = GivingUp::new();
-
-/// One line on standard error. Where that is closed nobody would read it.
-pub(crate) fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "heapdiff agent: {text}");
-}
-
-/// Faults are told in one line, as all else.
-fn say_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let text = panic.to_string().replace('\n', " ");
-        say(format_args!("a fault of its own, {text}"));
-    }));
-}
 
 /// Whether the agent has given up, and whether the JVM's events are still to be turned off for that.
 ///
@@ -126,9 +113,9 @@ pub(crate) fn fault() {
         OFF.store(true, Relaxed);
         say("stops sampling after repeated faults of its own; please report this");
         if let Some(agent) = AGENT.get() {
-            agent.bell.stop();
+            agent.wakeup.stop();
             if let Some(trace) = &agent.trace {
-                trace.bell.stop();
+                trace.wakeup.stop();
             }
         }
     }
@@ -202,11 +189,11 @@ fn prepare(environment: Environment, options: &str) -> i32 {
     let jvmti = environment.keep();
     let agent = Agent {
         jvmti,
-        bell: Bell::new(jvmti, own),
+        wakeup: Wakeup::new(jvmti, own),
         trace: options
             .trace
             .is_some()
-            .then(|| Trace::new(Bell::new(jvmti, of_trace))),
+            .then(|| Trace::new(Wakeup::new(jvmti, of_trace))),
         options,
         running: OnceLock::new(),
     };
@@ -239,16 +226,16 @@ pub(crate) fn stop(env: &mut Env<'_>) {
     OFF.store(true, Relaxed);
     if let Some(agent) = AGENT.get() {
         agent.jvmti.disable();
-        agent.bell.stop();
+        agent.wakeup.stop();
         if let Some(running) = agent.running.get() {
             agent.work(running).flush(env);
         }
         if let Some(trace) = &agent.trace
             && agent.running.get().is_some()
         {
-            trace.bell.stop();
+            trace.wakeup.stop();
             let done = || trace.done.load(Relaxed);
-            trace.bell.until(done, LAST_TICK);
+            trace.wakeup.until(done, LAST_TICK);
         }
     }
 }
@@ -267,7 +254,7 @@ pub(crate) fn sampled(
     if let Some(sampler) = sampler()
         && !sampler.sampled(env, &COUNTERS, (thread, object, class), size)
     {
-        agent.bell.ring();
+        agent.wakeup.wake();
     }
 }
 
@@ -302,10 +289,10 @@ pub(crate) fn collected() {
     }
     COUNTERS.count(Counter::Collections);
     if let Some(agent) = AGENT.get() {
-        agent.bell.ring();
+        agent.wakeup.wake();
         if let Some(trace) = &agent.trace {
             trace.pauses.end();
-            trace.bell.ring();
+            trace.wakeup.wake();
         }
     }
 }
@@ -319,7 +306,7 @@ pub(crate) fn run(env: &mut Env<'_>) {
     let delay = Duration::from_secs(agent.options.delay);
     if !delay.is_zero() {
         let left = delay.saturating_sub(running.sampler.started.elapsed());
-        if !agent.bell.rest(left) {
+        if !agent.wakeup.rest(left) {
             return;
         }
         if let Err(failed) = agent.enable() {
@@ -333,7 +320,7 @@ pub(crate) fn run(env: &mut Env<'_>) {
     while work.run(env).is_err() {
         env.exception_clear();
         fault();
-        if agent.bell.is_stopping() {
+        if agent.wakeup.is_stopping() {
             return;
         }
     }
@@ -359,9 +346,9 @@ pub(crate) fn trace(env: &mut Env<'_>) {
 }
 
 impl Trace {
-    fn new(bell: Bell) -> Self {
+    fn new(wakeup: Wakeup) -> Self {
         Self {
-            bell,
+            wakeup,
             pauses: Pauses::new(),
             done: AtomicBool::new(false),
         }
@@ -378,7 +365,7 @@ impl Agent {
             sampler: &running.sampler,
             ledger: running.sampler.ledger.as_ref()?,
             counters: &COUNTERS,
-            bell: &trace.bell,
+            wakeup: &trace.wakeup,
             pauses: &trace.pauses,
             started_ms: running.started_ms,
             at_startup: running.at_startup,
@@ -390,9 +377,9 @@ impl Agent {
         Work {
             jvmti: self.jvmti,
             sampler: &running.sampler,
-            garbage: &running.garbage,
+            collected: &running.collected,
             counters: &COUNTERS,
-            bell: &self.bell,
+            wakeup: &self.wakeup,
             dropped: AtomicU64::new(0),
         }
     }
@@ -486,12 +473,12 @@ impl Agent {
             totals: Totals::create(env, &refs, statics::TOTALS, MAX_SITES)?,
             allocated: Totals::create(env, &refs, statics::ALLOCATED, MAX_SITES)?,
             class_totals,
-            chooser: Chooser::new(options.sampling, seed),
+            strategy: ActiveStrategy::new(options.sampling, seed),
             ledger: options
                 .trace
                 .as_ref()
                 .map(|_| Ledger::new(options.sampling)),
-            graves: Graves::new(
+            collected: CollectedSamples::new(
                 options.trace.as_ref().map_or(0, |_| options.garbage),
                 seed.rotate_left(32),
             ),
@@ -502,7 +489,7 @@ impl Agent {
             shown,
             refs,
         };
-        let garbage = Garbage::create(env, &sampler.refs, options.garbage, seed)?;
+        let collected = CollectedRefs::create(env, &sampler.refs, options.garbage, seed)?;
         // Only now is what a dump finds complete. Without a format it is nothing to a reader: for a trace
         // alone the references are needed too, to know what is collected.
         let refs = &sampler.refs;
@@ -511,7 +498,7 @@ impl Agent {
         }
         Ok(Running {
             sampler,
-            garbage,
+            collected,
             started_ms,
             at_startup,
         })

@@ -11,12 +11,15 @@
 //! | `agent` | loading, starting, stopping; the one global |
 //! | `options` | the option string |
 //! | `sampler` | what happens at a sample and at a class definition |
-//! | `chooser` | which samples are taken: the strategies |
+//! | `strategy`, `random` | which samples are taken |
 //! | `stacks`, `intern` | from raw frames to the id of a site |
-//! | `heap`, `table`, `notes`, `totals` | what is kept in the Java heap, and what the agent itself notes of it |
-//! | `reaper`, `garbage` | the agent's thread: finds collected samples, thins, brings figures up to date |
-//! | `ledger`, `graves`, `tracer` | accounts of sites, collected samples, and the thread that writes them to a trace |
-//! | `machine`, `pauses` | what the JVM tells of itself: heap, metaspace, collections |
+//! | `heap`, `table`, `totals` | what is kept in the Java heap |
+//! | `slots` | the agent's own record of each sample, read without asking the JVM |
+//! | `collected` | collected samples that are remembered, in the heap and for the trace |
+//! | `reaper`, `wakeup` | the agent's thread: finds collected samples, thins, brings figures up to date |
+//! | `ledger`, `tracer` | accounts of sites, and the thread that writes them to a trace |
+//! | `jvm_stats`, `pauses` | what the JVM tells of itself: heap, metaspace, collections |
+//! | `log`, `counters` | what the agent says and counts |
 //! | `sample_ref`, `classfile` | the bytes of the Java class |
 //!
 //! # What it misses
@@ -50,26 +53,28 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
-mod chooser;
 mod classfile;
+mod collected;
 mod counters;
-mod garbage;
-mod graves;
 mod heap;
 mod intern;
+mod jvm_stats;
 #[allow(unsafe_code)]
 mod jvmti;
 mod ledger;
-mod machine;
-mod notes;
+mod log;
 pub mod options;
 mod pauses;
+mod random;
 mod reaper;
 mod sample_ref;
 mod sampler;
+mod slots;
 mod stacks;
+mod strategy;
 mod table;
 mod totals;
 mod tracer;
+mod wakeup;
 
 pub use jvmti::sys::{Places, capability};

@@ -8,13 +8,13 @@ use heapdiff_sites::{Counter, MARK_CLASS, MARK_SAMPLE, Sampling};
 use jni::Env;
 use jni::objects::{Global, JClass, JLongArray, JObject};
 
-use crate::chooser::Chooser;
+use crate::collected::CollectedSamples;
 use crate::counters::Counters;
-use crate::graves::Graves;
 use crate::jvmti::java::{RefClass, RefFields};
 use crate::ledger::{Booking, Ledger};
-use crate::notes::Noted;
+use crate::slots::SlotRecord;
 use crate::stacks::Stacks;
+use crate::strategy::ActiveStrategy;
 use crate::table::Table;
 use crate::totals::Totals;
 
@@ -40,11 +40,11 @@ pub(crate) struct Sampler {
     /// Bytes that these stood for.
     pub(crate) allocated: Totals<1>,
     pub(crate) class_totals: Option<Totals<2>>,
-    pub(crate) chooser: Chooser,
+    pub(crate) strategy: ActiveStrategy,
     /// Where a trace is kept.
     pub(crate) ledger: Option<Ledger>,
     /// Of no length without a trace.
-    pub(crate) graves: Graves,
+    pub(crate) collected: CollectedSamples,
     /// How samples were chosen at first.
     pub(crate) first: Sampling,
     pub(crate) filtered: bool,
@@ -75,7 +75,7 @@ impl Sampler {
             return true;
         }
         // The class's name costs a call into the JVM: it is asked for first only where it decides.
-        let counts_classes = self.chooser.counts_classes();
+        let counts_classes = self.strategy.counts_classes();
         let known = (self.filtered || counts_classes).then(|| self.stacks.class(class, counters));
         if known.is_some_and(|known| !known.passes) {
             counters.count(Counter::Filtered);
@@ -84,10 +84,10 @@ impl Sampler {
         let takes = match (&self.class_totals, known) {
             (Some(totals), Some(known)) => {
                 let [position, _] = totals.add(known.id, [1, bytes]);
-                self.chooser.takes_class(known.id, position)
+                self.strategy.takes_class(known.id, position)
             }
             _ => self
-                .chooser
+                .strategy
                 .takes(|| u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)),
         };
         if !takes {
@@ -118,7 +118,7 @@ impl Sampler {
             return true;
         }
         let booking = self.book(counters, (class, site), bytes);
-        self.samples.note(Noted {
+        self.samples.record(SlotRecord {
             slot,
             uid: fields.uid,
             size: bytes,
@@ -140,7 +140,7 @@ impl Sampler {
     /// Bytes that a sample taken now stands for.
     fn stands_for(&self, bytes: u64) -> u64 {
         let weight = self
-            .chooser
+            .strategy
             .sampling()
             .relative_bytes(&self.first, bytes)
             .round();
@@ -215,10 +215,10 @@ impl Sampler {
             counters.count(Counter::DroppedClasses);
             return;
         }
-        self.classes.note(Noted {
+        self.classes.record(SlotRecord {
             slot,
             uid: known.id.into(),
-            ..Noted::default()
+            ..SlotRecord::default()
         });
         counters.raise(Counter::Uids, fields.uid);
         counters.count(Counter::Classes);
@@ -227,7 +227,7 @@ impl Sampler {
     /// The next uid. After thinning only such as the present sampling keeps are given, so that
     /// the next thinning finds all uids drawn alike (see `Sampling::keeps`).
     fn uid(&self, bytes: u64) -> u64 {
-        let sampling = self.chooser.sampling();
+        let sampling = self.strategy.sampling();
         loop {
             let uid = self.uids.fetch_add(1, Relaxed) + 1;
             if sampling == self.first || sampling.keeps(&self.first, uid, bytes) {

@@ -12,7 +12,7 @@ use jni::objects::{Global, JObject, JObjectArray};
 use crate::heap::ObjectChunks;
 use crate::jvmti::java::RefClass;
 use crate::ledger::Booking;
-use crate::notes::{Noted, Notes};
+use crate::slots::{SlotRecord, SlotRecords};
 
 /// A table of a fixed capacity, its chunks made as it fills.
 pub(crate) struct Table {
@@ -24,7 +24,7 @@ pub(crate) struct Table {
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
     /// What is in each place, so that thinning and the trace need not ask the JVM for it.
-    notes: Notes,
+    records: SlotRecords,
 }
 
 impl Table {
@@ -42,7 +42,7 @@ impl Table {
             fresh: AtomicU32::new(0),
             live: AtomicU32::new(0),
             free: Mutex::default(),
-            notes: Notes::new(capacity),
+            records: SlotRecords::new(capacity),
         })
     }
 
@@ -58,31 +58,31 @@ impl Table {
     /// Gives places back, whose references are gone from the heap.
     pub(crate) fn give_back(&self, slots: &[u32]) {
         for &slot in slots {
-            self.notes.clear(slot);
+            self.records.clear(slot);
         }
         let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
         self.live.fetch_sub(count, Relaxed);
         self.free().extend_from_slice(slots);
     }
 
-    /// Notes what was put into a place that was taken.
-    pub(crate) fn note(&self, noted: Noted) {
-        self.notes.set(noted);
+    /// Records what was put into a place that was taken.
+    pub(crate) fn record(&self, record: SlotRecord) {
+        self.records.set(record);
     }
 
-    /// What was noted of a place; `None` if it is empty or is just being filled anew.
-    pub(crate) fn noted_at(&self, slot: u32) -> Option<Noted> {
-        self.notes.at(slot)
+    /// The record of a place; `None` if it is empty or is just being filled anew.
+    pub(crate) fn record_at(&self, slot: u32) -> Option<SlotRecord> {
+        self.records.at(slot)
     }
 
     /// The uid of what is in a place; 0 for none.
     pub(crate) fn uid_at(&self, slot: u32) -> u64 {
-        self.notes.uid(slot)
+        self.records.uid(slot)
     }
 
-    /// Where a place's sample is booked now.
+    /// Says where a place's sample is booked now.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
-        self.notes.book(slot, booking);
+        self.records.book(slot, booking);
     }
 
     /// Places that were ever used: those below this one.
@@ -90,9 +90,9 @@ impl Table {
         self.fresh.load(Relaxed)
     }
 
-    /// All places that were noted.
-    pub(crate) fn noted(&self) -> impl Iterator<Item = Noted> {
-        (0..self.places()).filter_map(|slot| self.noted_at(slot))
+    /// The records of all places that are not empty.
+    pub(crate) fn records(&self) -> impl Iterator<Item = SlotRecord> {
+        (0..self.places()).filter_map(|slot| self.record_at(slot))
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {

@@ -15,14 +15,14 @@ use heapdiff_trace::{
 };
 use jni::Env;
 
-use crate::agent::say;
 use crate::counters::Counters;
+use crate::jvm_stats::{Figures, Invocation, JvmStats};
 use crate::ledger::Ledger;
-use crate::machine::{Figures, Invocation, Machine};
+use crate::log::say;
 use crate::options::{Options, TraceOptions};
 use crate::pauses::Pauses;
-use crate::reaper::Bell;
 use crate::sampler::Sampler;
+use crate::wakeup::Wakeup;
 
 /// After a look at the collector it rests, however often that runs.
 const REST: Duration = Duration::from_millis(5);
@@ -74,7 +74,7 @@ pub(crate) struct Tracing<'a> {
     pub(crate) sampler: &'a Sampler,
     pub(crate) ledger: &'a Ledger,
     pub(crate) counters: &'a Counters,
-    pub(crate) bell: &'a Bell,
+    pub(crate) wakeup: &'a Wakeup,
     pub(crate) pauses: &'a Pauses,
     /// Milliseconds since 1970 when sampling was set up.
     pub(crate) started_ms: i64,
@@ -121,21 +121,21 @@ impl Tracing<'_> {
             ));
         }
         self.done.store(true, Relaxed);
-        self.bell.tell();
+        self.wakeup.notify();
     }
 
     fn record(&self, env: &mut Env<'_>) -> Result<(), String> {
         let text = |error: jni::errors::Error| error.to_string();
         let run = self.describe(env);
         let path = self.trace.path();
-        let mut machine = Machine::new(env, self.pauses, self.at_startup).map_err(|error| {
+        let mut stats = JvmStats::new(env, self.pauses, self.at_startup).map_err(|error| {
             env.exception_clear();
             text(error)
         })?;
         let created = Writer::create(&path, &run, self.trace.limits);
         let mut writer = created.map_err(|error| error.to_string())?;
         let mut waiting = Waiting::default();
-        if !machine.has_beans() {
+        if !stats.has_beans() {
             waiting.notes.push(
                 "this JVM has no module java.management: collections are known by their pauses alone"
                     .to_owned(),
@@ -146,14 +146,14 @@ impl Tracing<'_> {
         loop {
             let left = next.saturating_sub(self.now());
             let going = if left.is_zero() {
-                !self.bell.is_stopping()
+                !self.wakeup.is_stopping()
             } else {
-                self.bell.wait(left)
+                self.wakeup.wait(left)
             };
-            self.look(env, &mut machine, &mut waiting);
+            self.look(env, &mut stats, &mut waiting);
             if !going || self.now() >= next {
                 next = self.now() + self.trace.tick;
-                let figures = machine.figures(env);
+                let figures = stats.figures(env);
                 let tick = || self.tick(figures, &mut waiting, &mut before);
                 let written = writer.tick(&self.sampler.stacks, self.sampler, tick);
                 hold.tried(written, &path, Instant::now())?;
@@ -161,7 +161,7 @@ impl Tracing<'_> {
             if !going {
                 break;
             }
-            if !self.bell.rest(REST) {
+            if !self.wakeup.rest(REST) {
                 // The last tick comes at once.
                 next = self.now();
             }
@@ -201,13 +201,13 @@ impl Tracing<'_> {
     }
 
     /// Collections since the last look.
-    fn look(&self, env: &mut Env<'_>, machine: &mut Machine, waiting: &mut Waiting) {
+    fn look(&self, env: &mut Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
         let clock = |at: Instant| {
             let uptime = millis(at.saturating_duration_since(self.sampler.started));
             let ago = millis(at.elapsed());
             (wall_ms() - ago, uptime)
         };
-        for collection in machine.collections(env, self.pauses, &clock) {
+        for collection in stats.collections(env, self.pauses, &clock) {
             if collection.cause == DUMP {
                 let when = (collection.time_ms, collection.uptime_ms, None);
                 waiting.dumps.push(when);
@@ -215,10 +215,10 @@ impl Tracing<'_> {
             if waiting.collections.len() < MOST_COLLECTIONS {
                 waiting.collections.push(collection);
             } else {
-                machine.unseen += 1;
+                stats.unseen += 1;
             }
         }
-        let unseen = std::mem::take(&mut machine.unseen);
+        let unseen = std::mem::take(&mut stats.unseen);
         if unseen > 0 {
             waiting.notes.push(format!(
                 "{unseen} collections followed each other so fast that only their pauses are known, or nothing"
@@ -246,7 +246,7 @@ impl Tracing<'_> {
         let time_ms = wall_ms();
         let mut notes = std::mem::take(&mut waiting.notes);
         if now.thinnings > before.thinnings {
-            let sampling = self.sampler.chooser.sampling();
+            let sampling = self.sampler.strategy.sampling();
             notes.push(match sampling.strategy {
                 Strategy::Bytes => format!(
                     "max_samples reached: the interval is {} bytes from here on, and live samples were thinned to it",
@@ -295,9 +295,9 @@ impl Samples for Sampler {
     }
 
     fn live(&self, place: u32) -> Option<Sample> {
-        let noted = self.samples.noted_at(place)?;
-        let site = self.ledger.as_ref()?.site(noted.booking)?;
-        Some(noted.sample(site))
+        let record = self.samples.record_at(place)?;
+        let site = self.ledger.as_ref()?.site(record.booking)?;
+        Some(record.sample(site))
     }
 
     fn thread(&self, thread: u32) -> Option<Arc<str>> {
@@ -305,7 +305,7 @@ impl Samples for Sampler {
     }
 
     fn collected(&self) -> Option<Vec<Collected>> {
-        self.graves.collected()
+        self.collected.all()
     }
 }
 

@@ -310,7 +310,7 @@ impl Jvmti {
 
     /// Names and lines of a frame's method.
     pub(crate) fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Result<MethodNames> {
-        let method: as_int::Method = frame.raw.0.method.cast();
+        let method: as_int::MethodId = frame.raw.0.method.cast();
         let mut class = null_mut();
         // SAFETY: the frame is on the current thread's stack, as its type says, so its method is valid.
         unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class)? };
@@ -349,7 +349,7 @@ impl Jvmti {
     /// # Safety
     /// The method's class is loaded.
     // SAFETY: what is unsafe in it says so where it stands.
-    unsafe fn lines(&self, method: as_int::Method) -> Box<[(i64, i32)]> {
+    unsafe fn lines(&self, method: as_int::MethodId) -> Box<[(i64, i32)]> {
         let (mut count, mut entries) = (0, null_mut());
         // SAFETY: the method is valid by the caller's promise; the pointers are to an int and a pointer.
         let result = unsafe {

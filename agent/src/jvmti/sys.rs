@@ -52,23 +52,23 @@ pub(crate) mod as_int {
         *mut jvmtiFrameInfo,
         *mut jint,
     ) -> c_int;
-    pub(crate) type Method = *mut jni::sys::_jmethodID;
+    pub(crate) type MethodId = *mut jni::sys::_jmethodID;
     pub(crate) type GetMethodName = unsafe extern "C" fn(
         *mut jvmtiEnv,
-        Method,
+        MethodId,
         *mut *mut c_char,
         *mut *mut c_char,
         *mut *mut c_char,
     ) -> c_int;
     pub(crate) type GetMethodDeclaringClass =
-        unsafe extern "C" fn(*mut jvmtiEnv, Method, *mut jclass) -> c_int;
+        unsafe extern "C" fn(*mut jvmtiEnv, MethodId, *mut jclass) -> c_int;
     pub(crate) type GetClassSignature =
         unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut *mut c_char, *mut *mut c_char) -> c_int;
     pub(crate) type GetSourceFileName =
         unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut *mut c_char) -> c_int;
     pub(crate) type GetLineNumberTable = unsafe extern "C" fn(
         *mut jvmtiEnv,
-        Method,
+        MethodId,
         *mut jint,
         *mut *mut jvmtiLineNumberEntry,
     ) -> c_int;

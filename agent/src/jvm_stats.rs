@@ -95,7 +95,7 @@ impl Clock {
     }
 }
 
-struct Counters {
+struct PerfCounters {
     perf: Perf,
     metaspace_used: Option<Counter>,
     metaspace_committed: Option<Counter>,
@@ -105,11 +105,11 @@ struct Counters {
     shared_unloaded: Option<Counter>,
 }
 
-/// The JVM, to be asked.
-pub(crate) struct Machine {
+/// Asks the JVM for its figures and its collections.
+pub(crate) struct JvmStats {
     runtime: Global<JObject<'static>>,
     beans: Option<Beans>,
-    counters: Option<Counters>,
+    counters: Option<PerfCounters>,
     /// Pauses that no bean has claimed yet.
     pauses: Vec<Pause>,
     last: Figures,
@@ -135,7 +135,7 @@ fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-impl Machine {
+impl JvmStats {
     /// `young`: the JVM has just come up, and what its beans have counted is counted here too.
     pub(crate) fn new(env: &mut Env<'_>, pauses: &Pauses, young: bool) -> Result<Self> {
         let runtime = env
@@ -158,7 +158,7 @@ impl Machine {
                 "java.cls.unloadedClasses",
                 "java.cls.sharedUnloadedClasses",
             ]);
-            Counters {
+            PerfCounters {
                 perf,
                 metaspace_used: used,
                 metaspace_committed: committed,

@@ -6,36 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapdiff_sites::{Sampling, Strategy, TOTALS_CHUNK};
 
 use crate::intern::MAX_TYPES;
+use crate::random::Random;
 
-/// Draws numbers; quick, and good enough to spread samples.
-#[derive(Debug)]
-pub(crate) struct Random(AtomicU64);
-
-impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
-    }
-
-    /// A number below `limit` (0 if that is 0): splitmix64 and a multiplication.
-    pub(crate) fn below(&self, limit: u64) -> u64 {
-        let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        #[allow(clippy::cast_possible_truncation, reason = "the product's high half")]
-        let high = ((u128::from(z) * u128::from(limit)) >> 64) as u64;
-        high
-    }
-
-    /// From half of `rate` to one and a half, `rate` in the mean, at least 1.
-    fn around(&self, rate: u64) -> u64 {
-        let half = rate / 2;
-        (rate - half + self.below(2 * half + 1)).max(1)
-    }
-}
-
-/// Decides.
-pub(crate) struct Chooser {
+/// The strategy at work: decides for each allocation whether it is taken.
+pub(crate) struct ActiveStrategy {
     strategy: Strategy,
     interval: AtomicU64,
     rate: AtomicU64,
@@ -47,7 +21,7 @@ pub(crate) struct Chooser {
     next_of_class: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
-impl Chooser {
+impl ActiveStrategy {
     pub(crate) fn new(sampling: Sampling, seed: u64) -> Self {
         let random = Random::new(seed);
         let next = match sampling.strategy {
@@ -136,20 +110,20 @@ impl Chooser {
 mod tests {
     use super::*;
 
-    fn chooser(strategy: Strategy, rate: u64) -> Chooser {
+    fn active(strategy: Strategy, rate: u64) -> ActiveStrategy {
         let interval = 0;
         let sampling = Sampling {
             strategy,
             interval,
             rate,
         };
-        Chooser::new(sampling, 1)
+        ActiveStrategy::new(sampling, 1)
     }
 
     #[test]
     fn every_so_many_allocations() {
         for rate in [1, 2, 3, 10, 1000] {
-            let count = chooser(Strategy::Count, rate);
+            let count = active(Strategy::Count, rate);
             let n = 200_000;
             let hits = (0..n).filter(|_| count.takes(|| 0)).count() as u64;
             let expected = n / rate;
@@ -158,13 +132,13 @@ mod tests {
                 "{rate}: {hits}"
             );
         }
-        let all = chooser(Strategy::Count, 1);
+        let all = active(Strategy::Count, 1);
         assert!((0..1000).all(|_| all.takes(|| 0)));
     }
 
     #[test]
     fn distances_are_jittered_by_half_the_rate() {
-        let count = chooser(Strategy::Count, 100);
+        let count = active(Strategy::Count, 100);
         let hits: Vec<u64> = (0..100_000).filter(|_| count.takes(|| 0)).collect();
         let gaps: Vec<u64> = hits.windows(2).map(|w| w[1] - w[0]).collect();
         assert!(gaps.iter().all(|g| (50..=150).contains(g)));
@@ -173,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_so_many_milliseconds() {
-        let time = chooser(Strategy::Time, 10);
+        let time = active(Strategy::Time, 10);
         let hits: Vec<u64> = (0..1_000_000_000_u64)
             .step_by(100_000)
             .filter(|&now| time.takes(|| now))
@@ -184,7 +158,7 @@ mod tests {
 
     #[test]
     fn each_class_by_itself() {
-        let class = chooser(Strategy::Class, 10);
+        let class = active(Strategy::Class, 10);
         let hits = |id: u32, n: u64| (0..n).filter(|&i| class.takes_class(id, i)).count();
         assert!((95..=105).contains(&hits(1, 1000)));
         assert!((95..=105).contains(&hits(5000, 1000)));

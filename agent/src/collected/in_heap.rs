@@ -1,20 +1,21 @@
-//! Collected samples that are remembered: the last ones, and a uniform choice of all.
+//! Collected samples that a dump finds: their Java objects, in two arrays each of which has another that says when
+//! they were found to be collected.
 
 use heapdiff_sites::statics;
 use jni::Env;
 use jni::errors::Result;
 use jni::objects::{Global, JIntArray, JObjectArray};
 
-use crate::chooser::Random;
+use super::Reservoir;
 use crate::heap::{INTS, held, static_objects};
 use crate::jvmti::java::RefClass;
 
-struct Shelf {
+struct RefArray {
     references: Global<JObjectArray<'static>>,
     died: Global<JIntArray<'static>>,
 }
 
-impl Shelf {
+impl RefArray {
     fn create(
         env: &mut Env<'_>,
         refs: &RefClass,
@@ -46,15 +47,14 @@ impl Shelf {
     }
 }
 
-/// The ring of recent ones and the reservoir.
-pub(crate) struct Garbage {
-    recent: Shelf,
-    reservoir: Shelf,
-    len: usize,
-    random: Random,
+/// The references of the last collected samples, and of a uniform choice of all.
+pub(crate) struct CollectedRefs {
+    recent: RefArray,
+    chosen: RefArray,
+    reservoir: Reservoir,
 }
 
-impl Garbage {
+impl CollectedRefs {
     pub(crate) fn create(
         env: &mut Env<'_>,
         refs: &RefClass,
@@ -62,17 +62,16 @@ impl Garbage {
         seed: u64,
     ) -> Result<Self> {
         let recent = (statics::RECENT, statics::RECENT_DIED);
-        let reservoir = (statics::RESERVOIR, statics::RESERVOIR_DIED);
+        let chosen = (statics::RESERVOIR, statics::RESERVOIR_DIED);
         Ok(Self {
-            recent: Shelf::create(env, refs, recent, len)?,
-            reservoir: Shelf::create(env, refs, reservoir, len)?,
-            len,
-            random: Random::new(seed),
+            recent: RefArray::create(env, refs, recent, len)?,
+            chosen: RefArray::create(env, refs, chosen, len)?,
+            reservoir: Reservoir::new(len, seed),
         })
     }
 
     /// Remembers some of `count` references in `dead`; `seen` were before them.
-    pub(crate) fn bury(
+    pub(crate) fn add(
         &self,
         env: &mut Env<'_>,
         dead: &JObjectArray<'_>,
@@ -80,27 +79,17 @@ impl Garbage {
         seen: u64,
         now: u32,
     ) -> Result<()> {
-        if self.len == 0 {
-            return Ok(());
-        }
-        let len = self.len as u64;
-        let last = count.saturating_sub(self.len);
+        // Those before would be overwritten at once.
+        let last = count.saturating_sub(self.reservoir.len());
         for index in 0..count {
-            let number = seen + index as u64;
-            if index >= last {
-                let at = usize::try_from(number % len).unwrap_or(0);
+            let places = self.reservoir.places(seen + index as u64);
+            if let Some(at) = places.recent
+                && index >= last
+            {
                 self.recent.put(env, at, dead, index, now)?;
             }
-            // Algorithm R (Vitter 1985): number n stays with probability len / n.
-            let place = if number < len {
-                number
-            } else {
-                self.random.below(number + 1)
-            };
-            if let Ok(at) = usize::try_from(place)
-                && at < self.len
-            {
-                self.reservoir.put(env, at, dead, index, now)?;
+            if let Some(at) = places.chosen {
+                self.chosen.put(env, at, dead, index, now)?;
             }
         }
         Ok(())

@@ -1,0 +1,158 @@
+//! Collected samples that the trace lists.
+//!
+//! The agent's thread adds their figures while it books them, and the trace's thread takes them for each tick.
+//! The lock is held for additions and for that copy, never across a call into the JVM.
+
+use std::sync::{Mutex, PoisonError};
+
+use heapdiff_trace::{Collected, Sample};
+use rustc_hash::FxHashMap;
+
+use super::Reservoir;
+
+/// Places of each kind at most: 2 MB in all. In the heap there may be more.
+const MOST: usize = 1 << 14;
+
+/// A sample, and when it was found to be collected in milliseconds since the start.
+pub(crate) type CollectedAt = (Sample, i64);
+
+#[derive(Default)]
+struct Lists {
+    recent: Vec<CollectedAt>,
+    chosen: Vec<CollectedAt>,
+    /// Samples collected so far.
+    seen: u64,
+    /// Of these, the trace knows.
+    told: u64,
+}
+
+/// The last collected samples, and a uniform choice of all.
+pub(crate) struct CollectedSamples {
+    lists: Mutex<Lists>,
+    reservoir: Reservoir,
+}
+
+/// Puts something into a place, which is one of those that are there or the next.
+fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
+    match list.get_mut(at) {
+        Some(place) => *place = one,
+        None => list.push(one),
+    }
+}
+
+impl CollectedSamples {
+    /// So many of each kind, within bounds; `seed` is for the choice.
+    pub(crate) fn new(len: usize, seed: u64) -> Self {
+        Self {
+            lists: Mutex::default(),
+            reservoir: Reservoir::new(len.min(MOST), seed),
+        }
+    }
+
+    /// Remembers some of these.
+    pub(crate) fn add(&self, dead: &[CollectedAt]) {
+        if self.reservoir.len() == 0 || dead.is_empty() {
+            return;
+        }
+        let mut guard = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let lists = &mut *guard;
+        for &one in dead {
+            let places = self.reservoir.places(lists.seen);
+            lists.seen += 1;
+            if let Some(at) = places.recent {
+                put(&mut lists.recent, at, one);
+            }
+            if let Some(at) = places.chosen {
+                put(&mut lists.chosen, at, one);
+            }
+        }
+    }
+
+    /// All that are remembered, each once; `None` if none came since the last time.
+    pub(crate) fn all(&self) -> Option<Vec<Collected>> {
+        let (recent, chosen) = {
+            let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+            if lists.told == lists.seen {
+                return None;
+            }
+            lists.told = lists.seen;
+            (lists.recent.clone(), lists.chosen.clone())
+        };
+        let mut all: FxHashMap<u64, Collected> = FxHashMap::default();
+        for (list, is_recent) in [(recent, true), (chosen, false)] {
+            for (sample, collected_ms) in list {
+                let one = all.entry(sample.uid).or_insert(Collected {
+                    sample,
+                    collected_ms,
+                    ..Collected::default()
+                });
+                one.recent |= is_recent;
+                one.chosen |= !is_recent;
+            }
+        }
+        Some(all.into_values().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(uid: u64) -> CollectedAt {
+        let sample = Sample {
+            uid,
+            ..Sample::default()
+        };
+        (sample, 5)
+    }
+
+    /// The uids of one kind, ascending.
+    fn uids(collected: &[Collected], is: impl Fn(&Collected) -> bool) -> Vec<u64> {
+        let of_kind = collected.iter().filter(|c| is(c));
+        let mut uids: Vec<u64> = of_kind.map(|c| c.sample.uid).collect();
+        uids.sort_unstable();
+        uids
+    }
+
+    #[test]
+    fn the_last_ones_and_some_of_all() {
+        let samples = CollectedSamples::new(4, 1);
+        assert_eq!(samples.all(), None);
+        samples.add(&[one(1), one(2), one(3)]);
+        let collected = samples.all().unwrap();
+        assert_eq!(uids(&collected, |c| c.recent && c.chosen), [1, 2, 3]);
+        assert_eq!(samples.all(), None);
+        let more: Vec<CollectedAt> = (4..=1000).map(one).collect();
+        samples.add(&more);
+        let collected = samples.all().unwrap();
+        assert_eq!(uids(&collected, |c| c.recent), [997, 998, 999, 1000]);
+        assert_eq!(uids(&collected, |c| c.chosen).len(), 4);
+        assert!(collected.iter().all(|c| c.collected_ms == 5));
+    }
+
+    /// Each of 100 stays in one of ten places equally often.
+    #[test]
+    fn the_choice_is_uniform() {
+        let mut kept = [0_u32; 100];
+        for seed in 0..2000 {
+            let samples = CollectedSamples::new(10, seed * 0x1234_5678_9abc_def1);
+            for uid in 0..100 {
+                samples.add(&[one(uid)]);
+            }
+            for uid in uids(&samples.all().unwrap(), |c| c.chosen) {
+                kept[usize::try_from(uid).unwrap()] += 1;
+            }
+        }
+        // 200 in the mean, with a standard deviation of 13.4; five of those.
+        assert!(kept.iter().all(|n| (133..=267).contains(n)), "{kept:?}");
+        assert_eq!(kept.iter().sum::<u32>(), 20_000);
+    }
+
+    #[test]
+    fn no_room_no_samples() {
+        let samples = CollectedSamples::new(0, 1);
+        samples.add(&[one(1)]);
+        assert_eq!(samples.all(), None);
+        assert_eq!(CollectedSamples::new(usize::MAX, 1).reservoir.len(), MOST);
+    }
+}

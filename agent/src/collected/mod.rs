@@ -1,0 +1,86 @@
+//! Collected samples that are remembered: the last ones, and a uniform choice of all. [`CollectedRefs`] has them in the
+//! heap, where a dump finds them, [`CollectedSamples`] for the trace.
+
+mod in_heap;
+mod in_trace;
+
+pub(crate) use in_heap::CollectedRefs;
+pub(crate) use in_trace::CollectedSamples;
+
+use crate::random::Random;
+
+/// Says which of a stream's members are remembered, and in which of `len` places.
+struct Reservoir {
+    len: usize,
+    random: Random,
+}
+
+/// Where a member of the stream goes: its place among the last ones, and its place among those chosen of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Places {
+    recent: Option<usize>,
+    chosen: Option<usize>,
+}
+
+impl Reservoir {
+    fn new(len: usize, seed: u64) -> Self {
+        Self {
+            len,
+            random: Random::new(seed),
+        }
+    }
+
+    /// How many places there are of each kind.
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The places of the stream's member with this number, counted from 0. To be asked once for each, in order.
+    fn places(&self, number: u64) -> Places {
+        let len = self.len as u64;
+        if len == 0 {
+            return Places {
+                recent: None,
+                chosen: None,
+            };
+        }
+        // Algorithm R (Vitter 1985): number n stays with probability len / n.
+        let chosen = if number < len {
+            number
+        } else {
+            self.random.below(number + 1)
+        };
+        let index = |place: u64| usize::try_from(place).ok().filter(|&at| at < self.len);
+        Places {
+            recent: index(number % len),
+            chosen: index(chosen),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_and_a_choice_of_all() {
+        let reservoir = Reservoir::new(4, 1);
+        let all = |number| Places {
+            recent: Some(number),
+            chosen: Some(number),
+        };
+        for number in 0..4 {
+            assert_eq!(reservoir.places(number as u64), all(number));
+        }
+        let later: Vec<Places> = (4..1000).map(|n| reservoir.places(n)).collect();
+        for (number, places) in (4_usize..).zip(&later) {
+            assert_eq!(places.recent, Some(number % 4));
+            assert!(places.chosen.is_none_or(|at| at < 4));
+        }
+        // The sum of 4 / n from 5 to 1000 is 21.6.
+        let chosen = later.iter().filter(|p| p.chosen.is_some()).count();
+        assert!((8..=38).contains(&chosen), "{chosen}");
+        let none = Reservoir::new(0, 1).places(7);
+        assert_eq!((none.recent, none.chosen), (None, None));
+    }
+}

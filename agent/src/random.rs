@@ -1,0 +1,30 @@
+//! Random numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Draws numbers; quick, and good enough to spread samples.
+#[derive(Debug)]
+pub(crate) struct Random(AtomicU64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// A number below `limit` (0 if that is 0): splitmix64 and a multiplication.
+    pub(crate) fn below(&self, limit: u64) -> u64 {
+        let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        #[allow(clippy::cast_possible_truncation, reason = "the product's high half")]
+        let high = ((u128::from(z) * u128::from(limit)) >> 64) as u64;
+        high
+    }
+
+    /// From half of `rate` to one and a half, `rate` in the mean, at least 1.
+    pub(crate) fn around(&self, rate: u64) -> u64 {
+        let half = rate / 2;
+        (rate - half + self.below(2 * half + 1)).max(1)
+    }
+}

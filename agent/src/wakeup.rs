@@ -1,0 +1,94 @@
+//! Waking the agent's threads.
+
+use std::ffi::CStr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::{Duration, Instant};
+
+use crate::jvmti::{Jvmti, Monitor};
+
+/// What the JVM calls the agent's monitors.
+pub(crate) const NAME: &CStr = c"heapdiff agent";
+
+/// Wakes one of the agent's threads and tells it when to stop: a raw monitor, which a callback of the collector may
+/// use too.
+pub(crate) struct Wakeup {
+    jvmti: Jvmti,
+    monitor: Monitor,
+    woken: AtomicBool,
+    stopping: AtomicBool,
+}
+
+impl Wakeup {
+    pub(crate) fn new(jvmti: Jvmti, monitor: Monitor) -> Self {
+        Self {
+            jvmti,
+            monitor,
+            woken: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// There is something to do: the collector has run, or a table is full.
+    pub(crate) fn wake(&self) {
+        // To wake a thread that has not yet woken up changes nothing.
+        if !self.woken.load(Acquire) {
+            self.jvmti
+                .notify(self.monitor, || self.woken.store(true, Release));
+        }
+    }
+
+    /// Tells the thread to stop.
+    pub(crate) fn stop(&self) {
+        self.jvmti
+            .notify(self.monitor, || self.stopping.store(true, Release));
+    }
+
+    /// Wakes the threads in [`Self::until`], so that they look again.
+    pub(crate) fn notify(&self) {
+        self.jvmti.notify(self.monitor, || ());
+    }
+
+    /// Waits until `done`, `most` at the longest; the thread that makes it so calls [`Self::notify`].
+    pub(crate) fn until(&self, done: impl Fn() -> bool, most: Duration) {
+        let end = Instant::now() + most;
+        while !done() {
+            let left = end.saturating_duration_since(Instant::now());
+            let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            if millis == 0 || self.jvmti.wait(self.monitor, millis, &done).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether the thread has been told to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Acquire)
+    }
+
+    /// Waits until woken or until time is up; `false` if it is time to stop.
+    pub(crate) fn wait(&self, most: Duration) -> bool {
+        let millis = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
+        let ready = || self.is_stopping() || self.woken.load(Acquire);
+        let waited = self.jvmti.wait(self.monitor, millis, ready);
+        self.woken.swap(false, AcqRel);
+        waited.is_ok() && !self.is_stopping()
+    }
+
+    /// Waits for so long, woken or not; `false` if it is time to stop.
+    pub(crate) fn rest(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while !self.is_stopping() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
+            let stopping = || self.is_stopping();
+            if self.jvmti.wait(self.monitor, millis, stopping).is_err() {
+                return false;
+            }
+        }
+        false
+    }
+}
