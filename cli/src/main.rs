@@ -8,7 +8,6 @@ mod capture;
 mod classpath;
 mod command;
 mod failure;
-mod fleet;
 mod gates;
 mod ignore;
 mod index;
@@ -24,7 +23,6 @@ mod moment;
 mod progress;
 mod style;
 mod trace;
-mod ui;
 mod write;
 
 use std::process::ExitCode;
@@ -42,8 +40,8 @@ fn main() -> ExitCode {
             Action::ExportTrace(export) => trace::export(&export),
             Action::Expunge(expunge) => trace::expunge(&expunge),
             Action::Import(import) => trace::import(&import),
-            Action::Ui(job) => ui::run(&job),
-            Action::Fleet(fleet) => fleet::run(&fleet),
+            Action::Ui(job) => command::ui::run(&job),
+            Action::Fleet(fleet) => command::fleet::run(&fleet),
             Action::Agent(copy) => capture::agent(&copy),
             Action::Man(folder) => write::manual(&folder, args::command_line()),
             Action::Completions(shell) => write::completions(shell, &mut args::command_line()),

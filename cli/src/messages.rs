@@ -64,7 +64,7 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             let names = heapdiff_report::printable(&names);
             let _ = writeln!(
                 out,
-                "{label} a dump does not say which fields are final, and --classpath has no matching class file of \
+                "{label} a dump does not say which fields are final, and --classpath has no matching class file for \
                  {names}{more}: their final fields are followed"
             );
         }

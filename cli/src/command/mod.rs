@@ -1,9 +1,10 @@
-//! From a validated job to its report, one file per command.
+//! Commands, a file for each: from a checked job to its report, or to what it does instead.
 
 mod describe;
 pub(crate) mod diff;
 mod dump_info;
 mod export;
+pub(crate) mod fleet;
 mod histo;
 mod history;
 mod hunt;
@@ -16,6 +17,7 @@ mod sizeof;
 mod threads;
 mod top;
 pub(crate) mod trace;
+pub(crate) mod ui;
 mod waste;
 
 use std::ops::Deref;

@@ -13,6 +13,7 @@ use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
     Basis, By, Candidate, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window, rank,
 };
+use heapdiff_units::counted;
 
 use crate::failure::{Failure, Result};
 use crate::job::{RunWindow, Setup, TraceJob};
@@ -81,10 +82,11 @@ pub(crate) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> 
     found.ok_or_else(|| {
         let path = trace.path().display();
         match wanted {
-            Some(wanted) => Failure::usage(format!(
-                "{path}: there is no run {wanted}, and {count} in all"
-            ))
-            .with_hint(format!("`heapdiff trace info {path}` lists them")),
+            Some(wanted) => {
+                let runs = counted(count as u64, "run");
+                Failure::usage(format!("{path}: there is no run {wanted}; it has {runs}"))
+                    .with_hint(format!("`heapdiff trace info {path}` lists them"))
+            }
             None => input(format!("{path}: no JVM has written to it yet")),
         }
     })

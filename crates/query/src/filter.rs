@@ -1,6 +1,6 @@
-//! What a query says of a table's rows before any is made: which classes, sizes and ids.
+//! The classes, sizes and ids that a query can want, worked out before any row is made.
 //!
-//! A filter may let too much through, since SQLite looks at every row again; never too little.
+//! A filter may let through too much, since SQLite checks every row again, but never too little.
 
 use hprof::{ClassIndex, ObjectIndex};
 use regex::{Regex, RegexBuilder};
@@ -71,7 +71,7 @@ pub(crate) struct Span(u64, u64);
 impl Span {
     pub(crate) const ALL: Self = Self(0, u64::MAX);
 
-    /// Narrows to what a comparison leaves.
+    /// Narrows the range to what a comparison leaves.
     pub(crate) fn narrow(&mut self, op: Op, value: &Scalar) {
         let Scalar::Int(value) = *value else {
             return;
@@ -90,7 +90,7 @@ impl Span {
         if let Some(high) = high {
             match u64::try_from(high) {
                 Ok(high) => self.1 = self.1.min(high),
-                // No size is below nothing.
+                // Sizes are never below zero.
                 Err(_) => *self = Self(1, 0),
             }
         }
@@ -151,7 +151,7 @@ impl ClassSet {
         let snapshot = heap.snapshot();
         match snapshot.class_of(object).or_else(|| snapshot.class_class()) {
             Some(class) => self.has(class),
-            // The class of class objects is not in the dump, and its name is looked at later.
+            // The dump lacks the class of class objects, whose name is compared later.
             None => true,
         }
     }
@@ -176,7 +176,7 @@ fn pattern(op: Op, text: &str) -> Option<Regex> {
             (Op::Regexp, c) => regex.push(c),
             (Op::Like, '%') | (Op::Glob, '*') => regex.push_str(".*"),
             (Op::Like, '_') | (Op::Glob, '?') => regex.push('.'),
-            // The end of a set of characters takes more care than it is worth.
+            // Sets of characters are not translated: the rest of a name may be anything.
             (Op::Glob, '[') => {
                 regex.push_str(".*");
                 break;

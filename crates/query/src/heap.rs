@@ -7,9 +7,9 @@ use hprof::{ClassTotal, Ids, Link, Numbers, ObjectId, ObjectIndex, Place, Snapsh
 
 use crate::error::{Error, Result};
 
-/// Parts of the file whose records are kept at hand.
+/// The most parts of the file whose records are cached.
 const PARTS: usize = 32;
-/// References of a part that are kept at hand; a part with more (a huge array's) is read each time.
+/// The most references of a part that are cached; a part with more (a huge array's) is read each time.
 const LINKS: usize = 1 << 20;
 
 /// An analysed dump that can be queried and exported.
@@ -76,7 +76,7 @@ impl Heap {
         }
     }
 
-    /// The ids of some objects: of few they are looked for, unless all are known.
+    /// The ids of some objects. Those of few objects are looked up one by one, unless all ids are known.
     pub(crate) fn ids_of(&self, objects: &[ObjectIndex], few: bool) -> Result<Vec<ObjectId>> {
         if few && self.ids.get().is_none() {
             let ids = self.snapshot.ids(objects).into_iter();
@@ -97,7 +97,7 @@ impl Heap {
         }
     }
 
-    /// Each class's place among the names of all, in the order of bytes, as SQLite compares texts.
+    /// Each class's rank among the names of all classes, by bytes, as SQLite compares texts.
     fn ranks(&self) -> &[u32] {
         self.ranks.get_or_init(|| {
             let classes = self.snapshot.classes();
@@ -118,7 +118,7 @@ impl Heap {
         })
     }
 
-    /// Instances of each class, roughly: with the agent's.
+    /// About how many instances each class has; the agent's objects count, too.
     pub(crate) fn counts(&self) -> &[ClassTotal] {
         self.counts.get_or_init(|| self.snapshot.totals())
     }
@@ -142,7 +142,7 @@ impl Heap {
     /// The agent's samples, if it was there, and what is wrong with them.
     fn read_samples(&self) -> &(Option<Samples>, Option<String>) {
         self.samples.get_or_init(|| {
-            // A dump that names the stack of each object would have one for each.
+            // In a dump that names the stack of each object, every object would be a sample.
             if self.own.is_empty() {
                 return (None, None);
             }
@@ -221,11 +221,11 @@ impl Heap {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What is kept is made outside and put in whole.
+    // The lock protects finished values only, so a panic leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was read of the parts used last, the latest first.
+/// The records of the parts that were used last, the latest first.
 #[derive(Debug)]
 struct Recent<T>(Vec<(u32, T)>);
 

@@ -17,12 +17,12 @@ use crate::heap::Heap;
 use crate::schema::{Table, of_declared};
 use crate::vtab;
 
-/// Bytes of one text or row that a query makes, at most.
+/// The most bytes of a text or row that a query makes.
 const LENGTH: i32 = 64 << 20;
-/// Characters of a string that `text()` gives.
+/// The most characters of a string that `text()` gives.
 const CHARS: usize = 1 << 16;
 
-/// What a query may take.
+/// The limits of a query.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Rows, at most.
@@ -35,7 +35,7 @@ pub struct Limits {
 /// Looks at a statement without a dump, so that mistakes are told before one is read.
 ///
 /// # Errors
-/// When it is no single SELECT over the known tables and columns.
+/// When it is not a single SELECT over the known tables and columns.
 pub fn check(sql: &str) -> Result<Vec<ResultColumn>> {
     let connection = connect(None, Limits::default())?;
     Ok(columns_of(&prepare(&connection, sql, Limits::default())?))
@@ -83,7 +83,7 @@ fn cell(value: ValueRef<'_>, kind: Option<Kind>) -> Cell<'_> {
         },
         ValueRef::Real(value) => Cell::Double(value),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
-            // Texts are made of texts; only a query's own bytes can be anything else.
+            // All texts of tables are UTF-8; only bytes that the query makes itself may not be.
             std::str::from_utf8(text).map_or(Cell::Null, Cell::Text)
         }
     }
@@ -99,7 +99,7 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
         .collect()
 }
 
-/// A connection to nothing, with the tables and functions of a dump; without one, with empty tables.
+/// A connection to an empty database, with the tables and functions of a dump; without a dump the tables are empty.
 fn connect(heap: Option<&Arc<Heap>>, limits: Limits) -> Result<Connection> {
     let failed = |e| of_sqlite(e, "", limits);
     let mut connection = Connection::open_in_memory().map_err(failed)?;
@@ -122,7 +122,7 @@ fn connect(heap: Option<&Arc<Heap>>, limits: Limits) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Takes from a connection all but reading.
+/// Forbids a connection everything but reading.
 fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -133,7 +133,7 @@ fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH)?;
     connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
-        // Pragmas go by names of tables, too.
+        // Pragmas can be read as tables, too.
         AuthAction::Read { table_name, .. } if table_name.starts_with("pragma_") => {
             Authorization::Deny
         }
@@ -160,7 +160,7 @@ fn prepare<'c>(connection: &'c Connection, sql: &str, limits: Limits) -> Result<
     Ok(statement)
 }
 
-/// `regexp`, which SQLite leaves to others, and what looks into objects.
+/// Registers `regexp`, which SQLite leaves to programs, and functions that look into objects.
 fn add_functions(connection: &Connection, heap: Option<&Arc<Heap>>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -248,7 +248,7 @@ fn text(heap: &Heap, id: ObjectId) -> Option<String> {
     snapshot.string_at(place, CHARS, &mut |array| heap.place_of(array))
 }
 
-/// What SQLite says, in words for whoever wrote the statement.
+/// SQLite's error in words for the person who wrote the statement.
 fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     use rusqlite::Error as E;
     let code = error.sqlite_error_code();
@@ -269,7 +269,7 @@ fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
         E::SqliteFailure(_, Some(message)) if message.ends_with("may not be modified") => {
             Error::Denied
         }
-        // SQLite does not say where a table is named that is not there.
+        // SQLite does not say where the unknown table is named.
         E::SqliteFailure(_, Some(message)) => match message.strip_prefix("no such table: ") {
             Some(name) => {
                 let at = sql.find(name).unwrap_or(0);
@@ -295,7 +295,7 @@ fn misunderstood(message: String, at: usize, sql: &str) -> Error {
     }
 }
 
-/// What there is, where something that is not was named.
+/// A hint that lists the names that exist, for a name that does not.
 fn hint(message: &str, sql: &str) -> Option<String> {
     if message.starts_with("no such table") {
         let names: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();

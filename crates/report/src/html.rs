@@ -48,7 +48,7 @@ const FRAMES: usize = 400_000;
 /// Lines of one method that are named.
 const LINES: usize = 6;
 
-/// What else the page says.
+/// What the page shows besides the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'a> {
     /// What was allocated, where samples tell.
@@ -75,7 +75,7 @@ struct Page<'a> {
     cut: Vec<String>,
     has_flame: bool,
     focus: Option<String>,
-    /// JSON that no name can leave.
+    /// The JSON, escaped so that no name ends the element.
     report: String,
     flame: String,
 }
@@ -144,7 +144,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
     out.write_all(page.as_bytes())
 }
 
-/// Nothing is loaded, and only what was built in runs.
+/// The page's content policy: nothing is loaded, and only the built-in script runs.
 fn policy(script: &str) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(
@@ -201,7 +201,7 @@ fn layout(report: &Report) -> String {
     text
 }
 
-/// Bytes that a text takes in JSON, about.
+/// About how many bytes a text takes in JSON.
 fn bytes(text: &str) -> usize {
     text.len() + 5 * text.matches(['<', '"', '\\']).count() + 3
 }
@@ -395,7 +395,7 @@ mod tests {
         let flame: serde_json::Value = serde_json::from_str(embedded(&page, "flame")).unwrap();
         assert_eq!(flame["first_class"], 1);
         assert_eq!(page, rendered(&report, Some(&all)));
-        // The name of a namespace looks like an address, and is none.
+        // The name of an XML namespace looks like a URL, but nothing requests it.
         let addresses = page.replace("http://www.w3.org/2000/svg", "");
         assert!(
             !addresses.contains("http://") && !addresses.contains("https://"),

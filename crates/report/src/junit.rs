@@ -22,7 +22,7 @@ pub struct Gate {
     pub tripped: Option<String>,
 }
 
-/// What fails and what is left out.
+/// Which test cases fail, and which are skipped.
 pub struct Checks<'a> {
     /// Gates that were asked for.
     pub gates: &'a [Gate],
@@ -73,7 +73,7 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
     }
     number_equals(&mut suite.test_cases);
     if suite.test_cases.is_empty() {
-        // Servers take a file without test cases for a run that broke.
+        // Servers treat a file without test cases as a broken run.
         let mut case = TestCase::new("no growth worth a look", TestCaseStatus::success());
         case.set_classname("heapdiff");
         suite.add_test_case(case);
@@ -113,7 +113,7 @@ fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
     case
 }
 
-/// Named after holder and content, so that servers know it again in the next run.
+/// A test case named after holder and content, so that servers recognise it in the next run.
 fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     let (holder, class) = (printable(&suspect.holder), printable(&suspect.class));
     let mut case = TestCase::new(format!("{holder} keeps {class}"), status);
@@ -121,7 +121,7 @@ fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// Servers take test cases of one name for one.
+/// Numbers test cases of the same name: servers treat them as one.
 fn number_equals(cases: &mut [TestCase]) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     for case in cases {
@@ -134,7 +134,7 @@ fn number_equals(cases: &mut [TestCase]) {
     }
 }
 
-/// Stacks that are written of one suspect.
+/// The most stacks that are written of one suspect.
 const STACKS: usize = 3;
 
 /// A suspect in lines of text.

@@ -13,11 +13,11 @@ use crate::printable::{printable, shortened};
 use crate::stacks::less;
 use crate::verdict;
 
-/// Characters of one name.
+/// The most characters of one name.
 const NAME: usize = 200;
-/// Stacks of one suspect.
+/// The most stacks of one suspect.
 const STACKS: usize = 3;
-/// Frames of one stack.
+/// The most frames of one stack.
 const FRAMES: usize = 16;
 /// Bytes after which details are left out: a comment on GitHub may have 65,536 characters.
 const ENOUGH: usize = 50_000;

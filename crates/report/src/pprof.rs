@@ -59,7 +59,7 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
         _ => &["growth", "before", "after"],
     };
     let mut builder = Builder::new(kinds);
-    // A frame stands in many stacks: its text is looked up once.
+    // Frames are in many stacks, so each frame's location is looked up once.
     let mut places = vec![None; stacks.names.len()];
     for line in &stacks.lines {
         let (before, after) = (line.before, line.after);

@@ -33,7 +33,7 @@ fn columns(c: char) -> usize {
     c.width().unwrap_or(1).max(1)
 }
 
-/// Cuts the middle out of what takes more than `room` columns; a name's end tells most.
+/// Cuts the middle out of a text of more than `room` columns. The end of a name tells most, so most of it stays.
 #[must_use]
 pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
     if text.chars().map(columns).sum::<usize>() <= room {

@@ -29,9 +29,9 @@ pub trait RowSource: fmt::Debug {
     fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError>;
 }
 
-/// Columns that a cell takes in text, but for the last.
+/// The most columns of a cell in text; the last cell of a row takes the room that is left.
 const CELL: usize = 60;
-/// Rows from which the types of computed columns are told, for Parquet.
+/// How many rows decide the types of computed columns in Parquet.
 const SAMPLE: usize = 4096;
 
 /// Runs a query and writes its rows. A terminal is shown nothing that steers it.

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use crate::printable::printable;
 
-/// What stands for a stack that the JVM did not tell.
+/// The name of a stack that the JVM did not give.
 const UNKNOWN: &str = "(no stack)";
 
 /// Objects and bytes that are alive, as estimated from samples.
@@ -34,7 +34,7 @@ pub struct StackLine {
 }
 
 impl StackLine {
-    /// Bytes that came less bytes that went.
+    /// Bytes after less bytes before.
     #[must_use]
     pub fn growth(&self) -> i64 {
         less(self.after.bytes, self.before.bytes)
@@ -139,7 +139,7 @@ impl Stacks {
         stacks
     }
 
-    /// By name: numbers depend on the order in which names were met.
+    /// Sorts by name: numbers depend on the order in which names were met.
     fn sort(&mut self) {
         let rank = |texts: &[String]| {
             let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -170,7 +170,7 @@ impl Stacks {
     }
 }
 
-/// Texts, each once.
+/// A table of texts, each of which is in it once.
 #[derive(Default)]
 struct Table {
     texts: Vec<String>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Paints words, or leaves them as they are.
+/// Colours words, or leaves them as they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     on: bool,

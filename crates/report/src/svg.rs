@@ -22,7 +22,7 @@ pub fn render(stacks: &Stacks, dumps: &[String], out: &mut dyn Write) -> io::Res
     });
     options.count_name = "bytes".to_owned();
     options.notes = "Estimated from allocation samples; the last frame is the class.".to_owned();
-    // Without it colours are drawn by chance.
+    // Without this, inferno chooses colours at random.
     options.deterministic = true;
     options.no_sort = true;
     options.font_type = "monospace".into();
@@ -36,7 +36,7 @@ pub fn render(stacks: &Stacks, dumps: &[String], out: &mut dyn Write) -> io::Res
         let why = "no sampled object that is in focus is alive in the last dump";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    // In the order that inferno merges neighbours in.
+    // inferno merges neighbours only if lines are in this order.
     lines.sort_unstable();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
         .map_err(io::Error::other)

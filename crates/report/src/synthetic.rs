@@ -1,4 +1,4 @@
-//! Reports that no heap gave: for the tests here and in the browser, which need names that no compiler
+//! Made-up reports for tests here and in the browser, which need names that no compiler
 //! writes and more stacks than a small program has.
 
 use heapdiff_diff::{
@@ -6,7 +6,7 @@ use heapdiff_diff::{
     SnapshotInfo, Stack, Suspect, Verdict,
 };
 
-/// Names that try to get out of every format.
+/// A name that tries to break out of every format.
 pub const HOSTILE: &str =
     "com.acme.</script><script>window.hacked=1</script>'\"&<b>|`x`\u{202e}]]>*_@all.Map<K,V>";
 

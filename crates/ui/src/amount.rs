@@ -39,7 +39,7 @@ impl From<heapdiff_trace::read::Amount> for Amount {
     }
 }
 
-/// Figures of traces are no larger than a double tells apart.
+/// A trace's figure as a signed number; the largest where it does not fit.
 pub(crate) fn signed(figure: u64) -> i64 {
     i64::try_from(figure).unwrap_or(i64::MAX)
 }

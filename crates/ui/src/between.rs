@@ -13,7 +13,7 @@ use crate::text::{self, cut, known_by};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Rows of each run that are named before runs are put together.
+/// The most rows of each run that are named before runs are merged.
 const MOST_NAMED: usize = 400;
 
 /// The difference.
@@ -35,7 +35,7 @@ struct Row {
     figures: Figures,
 }
 
-/// Of one site, or of several.
+/// The figures of one site, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Figures {
     allocated_objects: i64,

@@ -11,9 +11,9 @@ use crate::traces::Traces;
 
 /// How often traces are looked at; a tick of the agent is no shorter than a second by default.
 const LOOK: Duration = Duration::from_millis(300);
-/// How often a listener that is told nothing is looked after.
+/// How often a listener without news is checked.
 const BEAT: Duration = Duration::from_secs(1);
-/// A line without meaning, so that a connection which is gone is noticed.
+/// How often a comment is sent, so that a closed connection is noticed.
 const COMMENT_EVERY: Duration = Duration::from_secs(5);
 
 /// A number that grows with each change.
@@ -33,9 +33,9 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Has everybody who waits look up.
+    /// Wakes all that wait.
     pub(crate) fn wake(&self) {
-        // Under the lock: whoever is about to wait has seen why, or waits already.
+        // The lock is held so that no thread misses this between its check and its wait.
         let _held = self.version();
         self.changed.notify_all();
     }
@@ -63,7 +63,7 @@ pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
 
 /// Tells one listener of every change, until it is gone.
 pub(crate) fn tell(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
-    // Why it ended is nobody's concern.
+    // The reason why a connection ended does not matter.
     let _ = tell_on(stream, events, ends);
 }
 

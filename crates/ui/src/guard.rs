@@ -39,13 +39,13 @@ impl Token {
         &self.0
     }
 
-    /// Takes as long for any text of the right length.
+    /// Compares in constant time for texts of the right length.
     fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
 }
 
-/// What requests are held to.
+/// The rules that requests have to keep.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) token: Token,

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a page on the same machine needs: one request without a body, one answer,
+//! The part of HTTP/1.1 that a page on the same machine needs: one request without a body, one answer,
 //! then the connection ends.
 //!
 //! All that a client can take is bounded: bytes of a head, headers, the time for sending it, the
@@ -8,14 +8,14 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A head longer than this is refused.
+/// The most bytes of a request's head.
 const MOST_HEAD: usize = 16 * 1024;
 const MOST_HEADERS: usize = 64;
-/// For a client to send a head.
+/// The time for a client to send a head.
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
-/// For a client to take some more of an answer.
+/// The time for a client to take the next part of an answer.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
-/// What is read of a body that nobody asked for, so that the answer is not lost with it.
+/// The most bytes that are read of an unwanted body: closing a socket with unread bytes would lose the answer.
 const MOST_DRAINED: usize = 64 * 1024;
 
 /// What a client asks.
@@ -188,7 +188,7 @@ impl Answer {
 /// Writes all within a bounded time for each part of it; a client that takes a byte now and then
 /// does not keep the connection.
 fn send_all(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
-    /// As much as loopback takes at once, about.
+    /// About as many bytes as the loopback device takes at once.
     const PART: usize = 256 * 1024;
     for part in bytes.chunks(PART) {
         let begun = Instant::now();
@@ -229,8 +229,8 @@ pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> Stri
     )
 }
 
-/// Ends the connection after what was sent has been taken: a socket that is closed with bytes unread
-/// takes the answer back.
+/// Ends the connection once the client has read the answer: closing a socket with unread bytes
+/// would discard the answer.
 fn finish(stream: &mut TcpStream) {
     if stream.shutdown(Shutdown::Write).is_err() {
         return;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// A run by its place: which trace, which row. Written `0.1`.
+/// A run by its place: the number of the trace and the run's row in it. Written `0.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) trace: usize,

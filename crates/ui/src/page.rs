@@ -67,7 +67,7 @@ pub(crate) fn live() -> Page {
         chart: CHART_SCRIPT,
         script: &script,
     };
-    // Only text is put together, which does not fail.
+    // The template only joins texts, which does not fail.
     let html = page.render().unwrap_or_else(|e| e.to_string()).into_bytes();
     Page { html, policy }
 }
@@ -88,7 +88,7 @@ fn source(text: &str) -> String {
     )
 }
 
-/// A short name of a text that is the same wherever it is made.
+/// A short hash of a text, the same on every machine.
 pub(crate) fn digest(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     hash.iter().take(8).fold(String::new(), |mut out, byte| {

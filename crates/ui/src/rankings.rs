@@ -1,20 +1,20 @@
-//! Rankings that were told lately. A page asks again with each tick, and to rank a long trace takes a while:
-//! so that most of the time is left for others a ranking is told again until ten times as long has passed as
-//! it took. Lines are drawn anew with each answer; only their order, and which they are, is that old.
+//! Cached rankings. A page asks again with each tick, and to rank a long trace takes a while. So that
+//! most of the time is left for other work, a ranking is used again until ten times as long has passed as
+//! it took. Each answer draws its lines from fresh figures; only their choice and order are that old.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heapdiff_trace::{By, Ranking, Timeline, Trace, TraceError, Window, rank};
 
-/// How many times as long as it took a ranking holds.
+/// How many times as long as its making took a ranking is kept.
 const HOLDS: u32 = 10;
-/// Rankings that are kept: those of all pages that look at a trace.
+/// The most rankings that are kept, for all pages that look at a trace.
 const MOST: usize = 16;
-/// Ticks may be that long, and come late: a window that follows them moves on in steps.
+/// How much farther than the time that has passed a window may have moved: ticks may be long, and come late.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Those of one trace.
+/// The cached rankings of one trace.
 #[derive(Debug, Default)]
 pub(crate) struct Rankings(Vec<CachedRanking>);
 

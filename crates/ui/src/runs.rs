@@ -8,9 +8,9 @@ use crate::key::Key;
 use crate::text::cut;
 use crate::traces::Traces;
 
-/// Runs on one page, the latest of each trace.
+/// The most runs on one page, the latest of each trace.
 const MOST_RUNS: usize = 200;
-/// What a hunt notes of its progress begins so.
+/// The beginning of notes on a hunt's progress.
 const HUNT: &str = "hunt: ";
 
 /// Everything that can be looked at.
@@ -18,7 +18,7 @@ const HUNT: &str = "hunt: ";
 pub(crate) struct Listed {
     traces: Vec<File>,
     runs: Vec<Run>,
-    /// Runs beyond those.
+    /// How many more runs there are.
     more: u64,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn keys(traces: &Traces) -> Vec<Key> {
     let mut keys = Vec::new();
     for (trace, opened) in traces.iter() {
         let room = MOST_RUNS.saturating_sub(keys.len());
-        // A trace that cannot be read is told of in the list.
+        // The list says which traces cannot be read.
         let runs = opened.ask(|open| Ok(open.trace.runs()?));
         let ids = runs.unwrap_or_default().into_iter().map(|run| run.id);
         keys.extend(ids.rev().take(room).map(|run| Key { trace, run }));

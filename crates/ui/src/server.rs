@@ -15,11 +15,11 @@ use crate::http::{self, Answer, Refused, Request, Status};
 use crate::page::{self, Page};
 use crate::traces::Traces;
 
-/// At one time; a browser opens six to one server.
+/// The most connections at one time; a browser opens six to one server.
 const MOST_CONNECTIONS: usize = 64;
 /// Connections that a page may hold open to hear of changes, leaving others for questions.
 const MOST_LISTENERS: usize = 40;
-/// For a thread that answers: nothing in it is deep.
+/// The stack size of a thread that answers; no call in it is deep.
 const STACK: usize = 1 << 20;
 
 /// What to show.
@@ -27,17 +27,17 @@ const STACK: usize = 1 << 20;
 pub enum Subject {
     /// Traces, finished or being written, on one page.
     Traces(Vec<PathBuf>),
-    /// A page that is there already: a report.
+    /// A finished page: a report.
     Page(Vec<u8>),
 }
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum UiError {
-    /// A trace that is none.
+    /// A file that is not a trace.
     #[error(transparent)]
     Trace(#[from] heapdiff_trace::TraceError),
-    /// The port is taken, say.
+    /// The port cannot be used: it may be taken.
     #[error("cannot listen on 127.0.0.1:{port}: {source}")]
     Listen {
         /// The port that was asked for; 0: any.
@@ -45,7 +45,7 @@ pub enum UiError {
         /// What the system says.
         source: io::Error,
     },
-    /// No randomness, no token.
+    /// The system gave no random bytes for the token.
     #[error("the system gives no random bytes for a token: {0}")]
     Random(getrandom::Error),
     /// A thread could not be started.
@@ -188,7 +188,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok((mut stream, peer)) = accepted else {
-            // No file descriptor left, say; connections that end give some back.
+            // The process may be out of file descriptors; connections that end free some.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -196,7 +196,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         }
         let Some(place) = Place::of(&shared.connections, MOST_CONNECTIONS) else {
-            // A few bytes to a new connection: that does not wait for anybody.
+            // A few bytes to a new connection are sent without waiting.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let head = http::head(Status::Busy, "text/plain", http::NO_POLICY, "");
             let _ = io::Write::write_all(&mut stream, head.as_bytes());
@@ -231,7 +231,7 @@ fn serve(stream: &mut TcpStream, shared: &Shared) {
         },
         Ok(path) => answer(path, &request, shared),
     };
-    // A client that is gone needs none.
+    // A client that is gone needs no answer.
     let _ = answer.send(stream, only_head);
 }
 

@@ -11,9 +11,9 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, Question};
 
-/// Frames of the tree.
+/// The most frames of the tree.
 const MOST_NODES: usize = 50_000;
-/// Frames of one stack.
+/// The most frames of one stack.
 const DEEPEST: usize = 512;
 
 /// Which stacks.
@@ -37,11 +37,11 @@ pub(crate) struct Tree {
     name: Vec<u32>,
     /// Bytes of a node itself, without what is below: more alive at the window's end than at its begin.
     grown: Vec<i64>,
-    /// Less.
+    /// Bytes less alive at the window's end than at its begin.
     shrunk: Vec<i64>,
-    /// Alive at its end.
+    /// Bytes alive at the window's end.
     after: Vec<i64>,
-    /// Sites that found no room.
+    /// Sites for which there was no room.
     left_out: u64,
 }
 

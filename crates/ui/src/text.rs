@@ -3,12 +3,12 @@
 use heapdiff_diff::{frame_text, is_runtime_frame};
 use heapdiff_trace::{Trace, TraceError};
 
-/// Letters of one name that are shown.
+/// The most letters that are shown of one name.
 pub(crate) const MOST_LETTERS: usize = 400;
-/// Frames of one stack; the agent's own limit is below that, and a damaged trace may have a circle.
+/// The most frames of one stack. The agent's own limit is lower, and the stacks of a damaged trace may be circular.
 const MOST_FRAMES: usize = 512;
 
-/// As much of a name as is shown.
+/// The part of a name that is shown.
 pub(crate) fn cut(name: &str) -> &str {
     let end = name.char_indices().nth(MOST_LETTERS);
     end.map_or(name, |(end, _)| name.get(..end).unwrap_or(name))

@@ -10,13 +10,13 @@ use heapdiff_trace::TraceError;
 
 use crate::rankings::Rankings;
 
-/// For one question to one trace.
+/// The time for one question to one trace.
 const LONGEST: Duration = Duration::from_secs(20);
-/// Bytes of the smallest page that a database has.
+/// The bytes of a database's smallest page.
 const SMALLEST: u64 = 512;
-/// For a JVM that has just begun to make its trace.
+/// How long a JVM may take to make its trace.
 const MAKING: Duration = Duration::from_secs(3);
-/// Before a trace that cannot be read is tried again.
+/// The time until a trace that cannot be read is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a question has no answer, in words for the page.
@@ -40,7 +40,7 @@ impl From<TraceError> for Unanswered {
 pub(crate) struct Traces(Vec<Trace>);
 
 impl Traces {
-    /// Opens them; a trace may get lost later, but is there at first.
+    /// Opens all traces. Each must exist now, and may be removed later.
     pub(crate) fn open(paths: Vec<PathBuf>) -> Result<Self, TraceError> {
         let traces = paths.into_iter().map(|path| {
             let open = Open::once_made(&path)?;
@@ -63,7 +63,7 @@ impl Traces {
 
     /// Whether anything has changed since the last look.
     pub(crate) fn look(&self) -> bool {
-        // All are looked at.
+        // Every trace is looked at, even after one that changed.
         self.0.iter().filter(|t| t.look()).count() > 0
     }
 }
@@ -85,7 +85,7 @@ struct State {
 /// A trace as questions find it.
 pub(crate) struct Open {
     pub(crate) trace: heapdiff_trace::Trace,
-    /// What was told of it lately.
+    /// Rankings that were worked out lately.
     pub(crate) rankings: RefCell<Rankings>,
     file: Option<Identity>,
     /// SQLite's number for what others have committed.
@@ -135,7 +135,7 @@ struct Held<'a>(&'a heapdiff_trace::Trace);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // Letting go is no question, and not too late either. Nothing was changed that could fail to be kept.
+        // The transaction's end has no time limit, and cannot fail: nothing was changed.
         self.0.set_deadline(None);
         let _ = self.0.release();
     }
@@ -152,7 +152,7 @@ impl Trace {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What a panic leaves is at worst a trace that is opened again.
+        // A panic leaves at worst a trace that has to be opened again.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,7 +166,7 @@ impl Trace {
             return match still_there(&self.path, opened) {
                 Ok(false) => false,
                 Ok(true) => {
-                    // Whatever was wrong with the last answer: the next one tells.
+                    // The fault of the last answer is outdated; the next answer tells.
                     *fault = None;
                     true
                 }
@@ -217,7 +217,7 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     if open.file.is_some_and(|file| file != Identity::of(&now)) {
         return Err(words(&"another file has taken the trace's place"));
     }
-    // What is cached, or still in the log, can be read for long after.
+    // Cached pages and the log can still be read long after the file was removed.
     if now.len() < SMALLEST {
         return Err(words(&"something else was written to the trace's file"));
     }
@@ -225,7 +225,7 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     Ok(std::mem::replace(&mut open.version, version) != version)
 }
 
-/// What tells a file from another one that is given its name.
+/// The identity of a file, which another file of the same name does not have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity(u64, u64);
 
@@ -238,7 +238,7 @@ impl Identity {
 
     #[cfg(not(unix))]
     fn of(_file: &Metadata) -> Self {
-        // An open file cannot be replaced there.
+        // Such systems do not let an open file be replaced.
         Self(0, 0)
     }
 }

@@ -15,15 +15,15 @@ use crate::key::Key;
 use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 
-/// Points of a line.
+/// The most points of a line.
 pub(crate) const MOST_POINTS: usize = 1000;
-/// Lines.
+/// The most lines.
 pub(crate) const MOST_LINES: usize = 50;
-/// Marks of collections; more of them are put together.
+/// The most marks of collections; more of them are merged.
 const MOST_COLLECTIONS: usize = 1000;
-/// Dumps and notes.
+/// The most marks of dumps and of notes.
 const MOST_NOTES: usize = 100;
-/// Lines of each run that are named before runs are put together.
+/// The most lines of each run that are named before runs are merged.
 const MOST_NAMED: usize = 400;
 
 /// What is asked.
@@ -51,19 +51,19 @@ pub(crate) struct View {
     /// The points' moments.
     x: Vec<i64>,
     lines: Vec<Drawn>,
-    /// Lines that there are.
+    /// How many lines there are, drawn or not.
     all_lines: usize,
     heap: Vec<Heap>,
     collections: Vec<Collection>,
     dumps: Vec<NoteMark>,
     notes: Vec<NoteMark>,
-    /// What the lines were told from, of each run.
+    /// What the verdicts of each run's lines are based on.
     told: Vec<VerdictBasis>,
     lost_samples: i64,
     lost_bytes: i64,
-    /// Figures that make no sense.
+    /// How many figures make no sense.
     odd: u64,
-    /// Whether some of it was too much to look at.
+    /// Whether some of it was left out because there was too much.
     cut: bool,
 }
 
@@ -107,7 +107,7 @@ struct Heap {
 struct Collection {
     run: String,
     ms: i64,
-    /// So many at about this time.
+    /// How many collections this mark stands for.
     count: i64,
     major: bool,
     collector: String,
@@ -130,7 +130,7 @@ pub(crate) struct Life {
     pub(crate) key: Key,
     pub(crate) run: Run,
     started: i64,
-    /// Of its first and last tick.
+    /// The moments of its first and last tick.
     pub(crate) first: i64,
     pub(crate) last: i64,
 }
@@ -143,7 +143,7 @@ impl Life {
             let Some(trace) = traces.get(key.trace) else {
                 continue;
             };
-            // A trace that cannot be read is told of in the list of runs.
+            // The list of runs says which traces cannot be read.
             if let Ok(Some(life)) = trace.ask(|open| Ok(Self::read(&open.trace, key)?)) {
                 lives.push(life);
             }
@@ -182,7 +182,7 @@ impl Life {
                 from_ms: after.and_then(uptime).map_or(0, |ms| ms.saturating_add(1)),
                 to_ms,
             },
-            // Nothing is before the run.
+            // Before the run there is nothing.
             None => Window {
                 from_ms: 1,
                 to_ms: 0,
@@ -202,7 +202,7 @@ struct Part {
 struct Grid(Vec<i64>);
 
 impl Grid {
-    /// The ticks' own moments if they are few, else equal steps.
+    /// The moments of the ticks if they are few, else equal steps.
     fn new(parts: &[Part], from: i64, to: i64, most: usize) -> Self {
         let mut moments = BTreeSet::new();
         for Part { life, timeline } in parts {
@@ -275,7 +275,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     }
     let grid = Grid::new(&parts, from, to, question.points.clamp(2, MOST_POINTS));
     if parts.len() > 1 {
-        // Those of several runs that have the same names are one.
+        // Lines of several runs that have the same names become one.
         view.all_lines = lines.len();
     }
     let top = lines.top(top);
@@ -343,7 +343,7 @@ impl View {
                 (&mut heap.metaspace_committed, tick.metaspace_committed),
                 (&mut heap.classes, tick.loaded_classes),
             ] {
-                // Points without a tick of their own have what was last.
+                // Points without a tick of their own repeat the last figure.
                 let before = filled
                     .checked_sub(1)
                     .and_then(|p| column.get(p).copied())
@@ -367,7 +367,7 @@ impl View {
         let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
             return;
         };
-        // Put together by time and kind: of each the one that took longest stands for all.
+        // Collections are merged by time and kind; the longest of each group stands for it.
         let from = first.uptime_ms.saturating_sub(first.span_ms);
         let most = MOST_COLLECTIONS as u64 / 2;
         let step = (last.uptime_ms.saturating_sub(from) / most).max(1);
@@ -396,7 +396,7 @@ impl View {
         }
     }
 
-    /// Of several runs no more than of one: those of the whole heap first.
+    /// Several runs together have as many marks as one; collections of the whole heap come first.
     fn thin(&mut self) {
         if self.collections.len() > MOST_COLLECTIONS {
             self.collections
@@ -453,7 +453,7 @@ impl Drawn {
 
     /// Adds what is alive at some sites of a run, point by point.
     fn add(&mut self, Part { life, timeline }: &Part, grid: &Grid, line: &Steps) {
-        // What comes and goes at each point; the sum of them so far is what is alive.
+        // Each step is what came and went at a point; the sum up to a point is what is alive there.
         let mut steps = vec![Amount::default(); grid.0.len() + 1];
         let mut step = |place: usize, by: Amount| {
             if let Some(step) = steps.get_mut(place) {
@@ -467,7 +467,7 @@ impl Drawn {
             step(grid.place(life.at(tick.uptime_ms)), next.less(now));
             now = next;
         }
-        // A run that ended before the window's end has no live objects any more.
+        // A run that ended before the window's end has no live objects after that.
         let over = grid.0.partition_point(|&x| x <= life.last);
         step(over, Amount::default().less(now));
         let mut now = Amount::default();

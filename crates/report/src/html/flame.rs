@@ -17,7 +17,7 @@ pub(super) enum Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
     name: Name,
-    /// 1 for a root of stacks.
+    /// The depth; 1 for the outermost frame of a stack.
     depth: u32,
     own: Figures,
 }
@@ -25,11 +25,11 @@ struct Node {
 /// Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Figures {
-    /// Growth of what grew.
+    /// Growth of stacks that grew.
     grown: u64,
-    /// Loss of what shrank.
+    /// Loss of stacks that shrank.
     shrunk: u64,
-    /// Alive in the last dump.
+    /// Bytes that are alive in the last dump.
     after: u64,
 }
 
@@ -48,7 +48,7 @@ impl Figures {
         self.after = self.after.saturating_add(other.after);
     }
 
-    /// What decides whether a node stays.
+    /// The weight that decides whether a node stays.
     const fn weight(self) -> u64 {
         self.after.saturating_add(self.shrunk)
     }
@@ -70,7 +70,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Neighbours in the order of stacks share what they begin with.
+    /// Builds the tree in one pass: neighbours in the order of stacks share their first frames.
     pub(super) fn new(stacks: &Stacks) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut previous: &[u32] = &[];
@@ -106,7 +106,7 @@ impl Tree {
         parents
     }
 
-    /// The nodes that weigh most; what the others have is given to the nearest node above that stays.
+    /// Keeps the nodes that weigh most; the figures of others go to the nearest node above that stays.
     ///
     /// A node weighs no less than any below it, so the nodes above one that stays do, too.
     pub(super) fn pruned(mut self, most: usize) -> (Self, Rest) {
@@ -131,7 +131,7 @@ impl Tree {
             let own = self.nodes[i].own;
             rest.frames += 1;
             match parents[i] {
-                // Each hands on what it was handed.
+                // A dropped node passes on its own figures and those it got from below.
                 Some(parent) => self.nodes[parent].own.add(own),
                 None => rest.grown = rest.grown.saturating_add(own.grown),
             }

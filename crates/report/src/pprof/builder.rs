@@ -1,4 +1,4 @@
-//! What all profiles here have in common: texts and places once each, the class as a label, the heading.
+//! The common part of all profiles: tables of texts and locations, the class as a label, the header.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use prost::Message;
 use super::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use super::{About, NANOS_PER_MS, whole};
 
-/// A profile in the making.
+/// A profile that is being built.
 pub(super) struct Builder {
     strings: Strings,
     profile: Profile,
@@ -127,7 +127,7 @@ impl Builder {
     }
 }
 
-/// Writes a profile, gzipped. No time of now in the header: two runs give the same bytes.
+/// Writes a gzipped profile. The gzip header has no time, so that two runs give the same bytes.
 pub(super) fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let mut gzip = GzEncoder::new(out, Compression::default());
     gzip.write_all(&profile.encode_to_vec())?;

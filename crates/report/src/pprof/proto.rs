@@ -52,7 +52,7 @@ pub(super) struct Sample {
     pub(super) label: Vec<Label>,
 }
 
-/// Something else that is known of a sample.
+/// A label of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Label {
     #[prost(int64, tag = "1")]
@@ -65,7 +65,7 @@ pub(super) struct Label {
     pub(super) num_unit: i64,
 }
 
-/// A binary; here only to say that names, files and lines are known already.
+/// A binary. Here it only says that names, files and lines are known already.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]

@@ -152,10 +152,10 @@ fn history(history: &History, style: Style, out: &mut dyn Write) -> io::Result<(
     Ok(())
 }
 
-/// Steps of a path that are shown at either end, unless all are asked for.
+/// The most steps of a path that are shown at either end, unless all are asked for.
 const STEPS: usize = 6;
 
-/// What is near the root tells what it is, what is near the content where it grows.
+/// A path without its middle: steps near the root say what it is, steps near the content where it grows.
 fn path(path: &[String], verbose: bool, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let hidden = match path.len() {
         _ if verbose => 0..0,
@@ -174,7 +174,7 @@ fn path(path: &[String], verbose: bool, style: Style, out: &mut dyn Write) -> io
     Ok(())
 }
 
-/// Stacks shown of a suspect, unless all are asked for.
+/// The most stacks that are shown of a suspect, unless all are asked for.
 const STACKS: usize = 3;
 
 /// The stacks that allocated what grew, and how much of the growth they explain.
@@ -223,7 +223,7 @@ fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Resul
     writeln!(out, "    {:<8} {text}", style.dim(label))
 }
 
-/// Words on lines of at most `room`.
+/// Wraps words into lines of at most `room` columns.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use crate::model::Report;
 use crate::style::Style;
 
-/// No line is longer.
+/// The most columns of a line.
 pub(crate) const WIDTH: usize = 100;
 
 pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -10,7 +10,7 @@ use crate::model::{SampleReportRow, TraceSamplesReport};
 use crate::style::Style;
 use crate::times::{span, utc};
 
-/// Lines of one stack, unless all are asked for.
+/// The most lines of one stack, unless all are asked for.
 const FRAMES: usize = 4;
 
 pub(crate) fn render(

@@ -155,7 +155,7 @@ fn more(rest: u64, what: &str, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// What a collection holds, as whoever uses it sees it.
+/// What a collection holds, as its users see it.
 fn contents(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(contents) = &object.contents else {
         return Ok(());

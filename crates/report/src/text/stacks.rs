@@ -9,7 +9,7 @@ use super::WIDTH;
 use super::table::{printable, shortened};
 use crate::style::Style;
 
-/// Frames shown of one stack, unless all are asked for.
+/// The most frames that are shown of one stack, unless all are asked for.
 const FRAMES: usize = 12;
 
 /// One line of figures and a line for each frame, `indent` columns in. The caller has written what

@@ -11,9 +11,9 @@ use super::table::{printable, shortened};
 use crate::model::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use crate::style::Style;
 
-/// Frames that are shown of a stack whatever they hold.
+/// Frames that are always shown, whatever they hold.
 const FRAMES: usize = 8;
-/// What a frame has to retain to be shown, and an object in it, in thousandths of what its thread does.
+/// The least that a frame, or an object in it, has to retain to be shown, in thousandths of its thread's bytes.
 const WORTH: u64 = 10;
 
 pub(crate) fn render(report: &ThreadsReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -13,9 +13,9 @@ use crate::style::Style;
 use crate::times::{span, utc};
 
 const INDENT: usize = 13;
-/// Frames shown of one stack, unless all are asked for.
+/// The most frames that are shown of one stack, unless all are asked for.
 const FRAMES: usize = 8;
-/// Notes shown of a run.
+/// The most notes that are shown of a run.
 const NOTES: usize = 5;
 
 pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -10,7 +10,7 @@ use super::table::{Align, Table, printable, shortened};
 use crate::model::WasteReport;
 use crate::style::Style;
 
-/// Columns for a string's text.
+/// The most columns of a string's text.
 const TEXT: usize = 48;
 
 pub(crate) fn render(report: &WasteReport, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -9,7 +9,7 @@ use heapdiff_diff::Report;
 use heapdiff_report::html;
 use heapdiff_ui::{Server, Subject, UiError};
 
-use crate::command::trace::readable;
+use super::trace::readable;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt;
 use crate::job::UiJob;
