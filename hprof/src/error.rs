@@ -11,7 +11,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file does not begin as a heap dump.
@@ -22,13 +22,13 @@ pub enum Error {
     Header {
         /// Byte offset in the (decompressed) file.
         offset: u64,
-        /// What was found.
+        /// The value found.
         what: String,
     },
     /// More objects or references than the 32-bit numbering holds.
     #[error("too large: {what} {count}, the limit is {limit}")]
     Limit {
-        /// What was counted.
+        /// The things counted.
         what: &'static str,
         /// How many there are.
         count: u64,
@@ -40,7 +40,7 @@ pub enum Error {
     Memory {
         /// How much was asked for.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Nothing in the dump is at this address.
@@ -59,7 +59,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Warning {
     /// Byte offset in the (decompressed) file, where there is one.
     pub offset: Option<u64>,
-    /// What is wrong, and what it means for the figures.
+    /// The damage, and its meaning for the figures.
     pub message: String,
     /// Whether some of the dump's content is missing from the figures because of it.
     pub partial: bool,

@@ -144,7 +144,7 @@ fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     }
 }
 
-/// What the parts sum up to.
+/// The totals of the histogram are those of the tree.
 fn totals_add_up(snapshot: &Snapshot) {
     let totals = snapshot.histogram();
     assert_eq!(totals.len(), snapshot.classes().len());

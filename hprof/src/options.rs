@@ -3,7 +3,7 @@
 /// Which reference objects (`java.lang.ref`) retain their referent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Refs {
-    /// None of them.
+    /// No reference object retains its referent.
     Strong,
     /// Soft references, then finalizers, for what no stronger path reaches; weak and phantom
     /// references never.

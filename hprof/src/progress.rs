@@ -4,7 +4,7 @@
 pub trait Progress: Sync {
     /// A phase begins; `total` is in bytes of the dump, or zero when it has no such measure.
     fn phase(&self, name: &'static str, total: u64);
-    /// That much more of the phase is done.
+    /// Another part of the phase is done, in the measure of the phase's total.
     fn advance(&self, amount: u64);
     /// Asked between phases and batches: `true` gives the work up.
     fn cancelled(&self) -> bool {
@@ -12,7 +12,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// Shows nothing.
+/// A progress that nobody is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -28,7 +28,7 @@ use crate::sizes::shape::{Shape, ShapeClasses, ShapeSizes, Shapes};
 use crate::sizes::stats::Stats;
 use crate::sizes::totals::{self, ClassTotal};
 
-/// What is known of a dump without its graph.
+/// A dump's records, classes and sizes, without its graph.
 #[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) source: Source,
@@ -72,7 +72,7 @@ impl Dump {
     }
 }
 
-/// What is said of references that are missing from records: only reading references finds it.
+/// The warning about references that lie beyond their records, which only a pass that reads references finds.
 fn short_bodies(short: u64) -> Option<Warning> {
     let text = format!(
         "{short} reference fields lie beyond the end of their object's record and were taken for null"
@@ -102,14 +102,14 @@ pub struct Snapshot {
     pub(crate) tree: DominatorTree,
     /// All objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
-    /// What else is known of the dump.
+    /// Further findings about the dump.
     pub(crate) derived: Derived,
-    /// Where records are, and who refers to what: only of a snapshot from an index.
+    /// Places of records and lists of referrers: only of a snapshot from an index.
     pub(crate) positions: Option<Positions>,
     pub(crate) inbound: Option<Inbound>,
 }
 
-/// What an index keeps besides the arrays.
+/// Findings that an index keeps besides the arrays.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
@@ -117,7 +117,7 @@ pub(crate) struct Derived {
     pub(crate) of_graph: Vec<Warning>,
     /// Whether sizes rest on the address map, because neighbours in the file are none in the heap.
     pub(crate) out_of_order: bool,
-    /// What is worked out when first asked for.
+    /// Results that are computed when first asked for.
     pub(crate) unreachable: OnceLock<u64>,
     pub(crate) jvm: OnceLock<Option<String>>,
     pub(crate) doubt: OnceLock<Option<Warning>>,
@@ -266,7 +266,7 @@ impl Snapshot {
         &self.dump.header
     }
 
-    /// Where the dump was read from, and its size on disk.
+    /// The dump's bytes, with their path and size on disk.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.dump.source
@@ -278,7 +278,7 @@ impl Snapshot {
         self.options.refs
     }
 
-    /// What was damaged or missing.
+    /// Damaged or missing parts of the dump, in the order of the file.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.dump.warnings

@@ -49,7 +49,7 @@ impl Histogram {
             &source, &header, &outline, &mut plan, options, progress, &store,
         )?;
         if scanned.stats.out_of_order > 0 {
-            // Neighbours in the file are no neighbours in the heap: sizes need the address map.
+            // Sizes need the address map, since neighbours in the file are not neighbours in the heap.
             let snapshot = Snapshot::of(source, options, progress)?;
             let totals = snapshot.totals;
             return Ok(Self {
@@ -78,13 +78,13 @@ impl Histogram {
         &self.dump.header
     }
 
-    /// Where the dump was read from, and its size on disk.
+    /// The dump's bytes, with their path and size on disk.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.dump.source
     }
 
-    /// What was damaged or missing.
+    /// Damaged or missing parts of the dump, in the order of the file.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.dump.warnings
@@ -102,7 +102,7 @@ impl Histogram {
         &self.dump.classes
     }
 
-    /// The lines, in the order of the classes.
+    /// The lines of the histogram, in the order of the classes.
     #[must_use]
     pub fn totals(&self) -> &[ClassTotal] {
         &self.totals
@@ -227,7 +227,7 @@ impl Snapshot {
             let bytes = self.size_of_shape(shape);
             total.reachable += Total { objects: 1, bytes };
             if node >= open[group] {
-                // A leaf roots no subtree and retains itself.
+                // A leaf has no subtree and retains itself.
                 let (end, retained) = subtree.unwrap_or((0, bytes));
                 total.retained_bytes += retained;
                 open[group] = end;

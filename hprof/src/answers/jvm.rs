@@ -6,9 +6,9 @@ use crate::ids::ObjectIndex;
 use crate::sizes::layout::LayoutSource;
 use crate::snapshot::Snapshot;
 
-/// Entries looked at; a JVM has some hundred system properties.
+/// The most entries that are read; a JVM has some hundred system properties.
 const ENTRIES: usize = 1 << 14;
-/// Characters read of a key or value.
+/// The most characters that are read of a key or value.
 const TEXT: usize = 256;
 /// The first JDK all of whose builds of HotSpot say how references are compressed.
 const TELLS_COMPRESSION: u32 = 11;
@@ -128,7 +128,7 @@ impl Snapshot {
     }
 }
 
-/// What an entry of either kind of table maps its key to.
+/// The value of an entry, of either kind of table.
 fn value(entry: &Record<'_>) -> Option<ObjectIndex> {
     field(entry, "val").or_else(|| field(entry, "value"))
 }

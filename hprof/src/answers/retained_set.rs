@@ -67,7 +67,7 @@ impl Snapshot {
     }
 }
 
-/// Objects that are looked at one by one.
+/// The most objects that are looked at one by one.
 const LOOKS: usize = 1 << 15;
 
 impl Snapshot {
@@ -84,7 +84,7 @@ impl Snapshot {
         let tree = self.tree();
         let mut nodes: Vec<Node> = members.iter().filter_map(|&o| tree.node(o)).collect();
         nodes.sort_unstable();
-        // Those that none of the others dominates.
+        // The objects that no other of them dominates.
         let mut tops: Vec<Node> = Vec::new();
         for node in nodes {
             if tops.last().is_none_or(|&top| tree.end(top) <= node) {
@@ -116,7 +116,7 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // What one object dominates is all that it retains; leaves retain themselves.
+        // An object retains what it dominates; a leaf retains itself.
         if tops.len() < 2 {
             return Some(freed);
         }
@@ -189,7 +189,7 @@ fn reached(graph: &HeapGraph, set: &Bits) -> (Bits, Bits) {
     let mut all = DepthFirst::new(count);
     let mut kept = DepthFirst::new(count);
     for level in 0..=graph.weaker.len() {
-        // What a stronger path reaches belongs to that path: weaker ones do not keep it.
+        // An object that a stronger path reaches is not kept by weaker ones.
         let before = match level {
             0 => Bits::new(0),
             _ => all.seen.clone(),
@@ -203,7 +203,7 @@ fn reached(graph: &HeapGraph, set: &Bits) -> (Bits, Bits) {
     (all.seen, kept.seen)
 }
 
-/// A search under way.
+/// The state of a search.
 struct DepthFirst {
     seen: Bits,
     stack: Vec<u32>,

@@ -42,21 +42,21 @@ impl Deref for Numbers {
     }
 }
 
-/// One reference, as [`Snapshot::links_in`] finds it. Null references are none.
+/// A reference, as [`Snapshot::links_in`] finds it. Null references are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// The object that refers.
+    /// The referring object.
     pub from: ObjectIndex,
     /// Its id.
     pub from_id: ObjectId,
-    /// The id that is referred to.
+    /// The target's id.
     pub id: ObjectId,
     /// The object of that id; `None` where the dump has none (a dangling reference).
     pub to: Option<ObjectIndex>,
     way: RawVia,
 }
 
-/// Where an object's record is, as [`Snapshot::places_in`] finds it.
+/// The place of an object's record, as [`Snapshot::places_in`] finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The object.
@@ -65,12 +65,12 @@ pub struct Place {
     at: usize,
 }
 
-/// What one call of [`Snapshot::links_in`] gave.
+/// The result of one call of [`Snapshot::links_in`].
 #[derive(Debug, Default)]
 pub struct Links {
-    /// Those that were wanted, in the order of the file.
+    /// The wanted references, in the order of the file.
     pub list: Vec<Link>,
-    /// Where to go on in the same part; `None` at its end.
+    /// The place to go on from in the same part; `None` at its end.
     pub next: Option<u64>,
 }
 
@@ -265,14 +265,14 @@ impl Snapshot {
         links
     }
 
-    /// What a reference is, and how strong: [`Reference::No`] for ordinary, strong ones.
+    /// The field of a reference, and its strength: [`Reference::No`] for ordinary, strong ones.
     #[doc(hidden)]
     #[must_use]
     pub fn via_of(&self, link: &Link) -> (Via, Reference) {
         self.via(link.from, link.way)
     }
 
-    /// Where the records of a part's objects are, by number.
+    /// The places of a part's records, by object number.
     ///
     /// Cost: a walk over the part.
     #[doc(hidden)]
@@ -351,7 +351,7 @@ impl Snapshot {
             raw: None,
         };
         if place.at < source.len() {
-            // What is no record gives none.
+            // A place without a whole record gives none.
             let _ = walk::walk(source, place.at, source.len(), id_size, &mut one);
         }
         one.raw

@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 /// The longest thread name that is read.
 const NAME: usize = 200;
 
-/// Where in a method a frame stands.
+/// The line of a method at which a frame stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Line {
     /// At a line of its source file.
@@ -66,7 +66,7 @@ pub struct Local {
 /// A frame and what its variables hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StackFrame {
-    /// Where the thread is.
+    /// The frame.
     pub frame: Frame,
     /// The objects that its local variables hold, each once, in the dump's order.
     pub locals: Vec<Local>,
@@ -87,7 +87,7 @@ pub struct Thread {
     pub is_virtual: bool,
     /// Its stack, the innermost frame first.
     pub frames: Vec<StackFrame>,
-    /// What its stack holds outside the frames listed.
+    /// Objects that its stack holds outside the frames listed.
     pub other_locals: Vec<Local>,
 }
 
@@ -142,7 +142,7 @@ impl Traces<'_> {
     }
 }
 
-/// What is read from a thread's object.
+/// Fields of a thread's object.
 #[derive(Default)]
 struct Details {
     name: Option<ObjectIndex>,

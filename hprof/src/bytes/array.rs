@@ -157,7 +157,7 @@ fn byte_len<T>(len: usize) -> Result<usize> {
         })
 }
 
-/// What an array's elements are in.
+/// The memory of an array's elements.
 #[derive(Debug)]
 enum Memory {
     Pages(Pages),
@@ -223,10 +223,10 @@ impl<T: Pod> Array<T> {
         let bytes = byte_len::<T>(self.len)?;
         match &mut self.memory {
             Memory::Pages(pages) => {
-                // What lies beyond the old length was never written, so it is no memory to keep.
+                // Pages beyond the old length were never written, so they are no memory to keep.
                 drop(pages.split_off(old));
                 let rest = pages.split_off(bytes);
-                // What shares the last page with the elements may become elements again.
+                // Bytes that share the last page with the elements may become elements again.
                 let shared = old.min(pages.len());
                 pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
                 self.recharge(bytes as u64);
@@ -250,7 +250,7 @@ impl<T: Pod> Array<T> {
         let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
         if fits && let Memory::Pages(pages) = &mut self.memory {
             let old = pages.len();
-            // Only what large pages hold is kept, so nothing is where the old pages end within one.
+            // Only large pages are kept, so there is nothing to fill in where the old pages end within one.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
                     self.store.fill_from_kept(pages, old)

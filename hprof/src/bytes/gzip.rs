@@ -110,7 +110,7 @@ fn decompress_blocks(
                     made += member.bytes.len();
                 }
                 Some(member) => waste += member.bytes.len(),
-                // What was read before the damage is not known, but no more than a block.
+                // The amount read before the damage is not known, but is no more than a block.
                 None => waste += block.min(input.len() - at),
             }
         }

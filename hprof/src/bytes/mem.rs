@@ -105,7 +105,7 @@ mod pages {
         at: NonNull<u8>,
         /// Bytes mapped, a multiple of [`Pages::SMALL`]; nothing is mapped when zero.
         len: usize,
-        /// Where stretches begin that came from other mappings, ascending: the system moves each
+        /// Places where stretches from other mappings begin, ascending: the system moves each
         /// only by itself.
         seams: Vec<usize>,
     }
@@ -365,13 +365,13 @@ mod pages {
         moved != libc::MAP_FAILED
     }
 
-    /// What a system does that refuses, for tests.
+    /// Makes the system refuse, for tests.
     #[cfg(test)]
     pub(crate) mod refusals {
         use std::cell::Cell;
         use std::io::{ErrorKind, Result};
 
-        /// What has happened to the target when a move is refused.
+        /// The state of the target when a move is refused.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Target {
             Kept,
@@ -380,13 +380,13 @@ mod pages {
             Taken,
         }
 
-        /// What another thread would have mapped.
+        /// The bytes that another thread would have mapped.
         pub(crate) const TAKEN: u8 = 0x5a;
 
         thread_local! {
             /// How many moves are made before one is refused, and how.
             pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
-            /// Where something else was mapped.
+            /// The range where something else was mapped.
             pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };
             /// How many mappings are made before one is refused.
             pub(crate) static MEMORY: Cell<Option<usize>> = const { Cell::new(None) };

@@ -15,7 +15,7 @@ use crate::error::{Error, Result, Warning};
 const IN_MEMORY: usize = 64 << 20;
 /// Bytes written to that file between two looks at how much room its disk has.
 const LOOK: u64 = 64 << 20;
-/// What every dump begins with.
+/// The bytes that every dump begins with.
 const MAGIC: &[u8] = b"JAVA PROFILE";
 /// Bytes kept of what is no dump, for the error to show.
 const SHOWN: usize = 128;
@@ -124,7 +124,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Where the dump was read from.
+    /// The path that the dump was read from.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -136,7 +136,7 @@ impl Source {
         self.file_bytes
     }
 
-    /// What tells the file from others; `None` for what is compressed, a pipe, or in memory.
+    /// The file's stamp; `None` for compressed dumps, pipes, and bytes in memory.
     pub(crate) const fn stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
     }

@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 /// Bytes at either end of a dump that tell it from others.
 const END: usize = 64 << 10;
 
-/// What tells a dump's file from others and from what it was before.
+/// A stamp of a dump's file, which tells it from other files and from its earlier content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,

@@ -64,7 +64,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Everything: nothing is left out of the computation.
+    /// The core of all objects: nothing is left out of the computation.
     pub(crate) fn all(graph: &mut AnnotatedGraph, store: &Store) -> Result<Self> {
         let inner = graph.split.inner;
         let all = || -> Result<MappedBits> {
@@ -177,7 +177,7 @@ fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + 
                 .compare_exchange(NONE, from, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if !swapped {
-            // Nothing but another referrer's note can have come in between.
+            // Only another referrer's note can have come in between.
             note.store(SEVERAL, Ordering::Relaxed);
         }
     };
@@ -246,7 +246,7 @@ fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) 
     }
 }
 
-/// What witnesses are chosen by.
+/// The criteria by which witnesses are chosen.
 struct Choice<'a, F> {
     class_of: &'a F,
     /// How many references lead to each class object.
@@ -339,7 +339,7 @@ fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // Whoever set the bit goes on from there.
+                // The task that has set the bit goes on from there.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

@@ -43,7 +43,7 @@ pub struct Holders {
     slots: Array<u16>,
 }
 
-/// What a slot holds besides the number of a reference field, counted down from the largest.
+/// Values of a slot besides the numbers of reference fields, counted down from the largest.
 mod code {
     pub(super) const ELEMENT: u16 = u16::MAX;
     pub(super) const CLASS: u16 = u16::MAX - 1;
@@ -75,7 +75,7 @@ impl Snapshot {
                 _ => self.hold_in::<4>(start, end, shared),
             }
         });
-        // What no record shows comes last, so that fields have precedence.
+        // References that no record shows come last, so that fields have precedence.
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
             .iter()
@@ -343,7 +343,7 @@ pub struct Dominated {
     pub class: Option<ClassIndex>,
     /// Its shallow size.
     pub shallow_bytes: u64,
-    /// What it retains.
+    /// The bytes that it retains.
     pub retained_bytes: u64,
     /// See [`Holders::key`].
     pub key: u16,
@@ -415,7 +415,7 @@ impl Snapshot {
         }
     }
 
-    /// Asks for what [`Snapshot::class_and_size`] looks at.
+    /// Prefetches what [`Snapshot::class_and_size`] reads.
     #[inline(always)]
     pub(crate) fn fetch_shape(&self, object: ObjectIndex) {
         if object.0 >= self.split.inner {

@@ -355,7 +355,7 @@ fn extend(
     if seeds.is_empty() {
         return Ok(());
     }
-    // What the new objects are and what they refer to among each other.
+    // The new objects, and the references among them.
     let mut found: Vec<u32> = Vec::new();
     for &(_, to) in &seeds {
         if graph.note(to) == 0 {

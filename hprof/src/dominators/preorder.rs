@@ -30,7 +30,7 @@ pub(super) struct Preorder {
     pub(super) weak: WeaklyReached,
 }
 
-/// What laying out gives.
+/// The result of laying the tree out.
 pub(super) enum Outcome {
     Done(Preorder),
     /// The dominators are not those of the whole graph: these objects have to be witnesses.
@@ -61,7 +61,7 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // First each member's object, and once it has been laid out its place.
+    // Holds each member's object at first, and its place once it has been laid out.
     let mut place = objects(graph, &core, &members.place, store)?;
     (members.place, members.end) = (store.zeroed(0)?, store.zeroed(0)?);
     let weak_from = |q: usize| match levels[0] == levels[2] {
@@ -249,7 +249,7 @@ struct Members {
 /// When a dominator does not come first, which the search's order rules out.
 fn members(idom: &[u32], store: &Store) -> Result<Members> {
     let nodes = idom.len();
-    // First each number's subtree size, then its place.
+    // Holds each number's subtree size at first, then its place.
     let mut place: Array<u32> = store.zeroed(nodes)?;
     for n in (1..nodes).rev() {
         place[n] += 1;
@@ -298,7 +298,7 @@ fn objects(
         .for_each(|(chunk, words)| {
             let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
             for (i, &word) in words.iter().enumerate() {
-                // Each needs two look-ups in far places: one stage after the other for the whole word.
+                // Each object needs two look-ups in far places, which are done stage by stage for the whole word.
                 each_bit(chunk * WORDS + i, word, |object| {
                     let number = cells.number(object);
                     if number != 0 {
@@ -319,7 +319,7 @@ fn objects(
     Ok(object)
 }
 
-/// Where objects have to be that refer to class objects.
+/// The places that objects must have which refer to class objects.
 struct Checks {
     /// For each class object its level of reachability, and the members that its dominator
     /// dominates.
@@ -364,7 +364,7 @@ const SHARE: usize = 1 << 12;
 enum Task {
     /// Members and what hangs on them, long rows excepted.
     Members(Range<u32>),
-    /// What a member holds by a part of its long row.
+    /// Objects that a member holds by a part of its long row.
     Row {
         member: u32,
         object: u32,
@@ -416,7 +416,7 @@ struct TaskOutput {
     object: Vec<u32>,
     /// [`NONE`] for what hangs on the member that the task is about.
     parent: Vec<u32>,
-    /// Where the members are.
+    /// Places of the members.
     members: Vec<u32>,
     missing: Vec<u32>,
 }
@@ -485,7 +485,7 @@ impl Walk<'_> {
         stack: &mut Vec<(Range<usize>, u32, u32)>,
         part: &mut TaskOutput,
     ) {
-        // What hangs on a part of a long row has no place above it yet.
+        // Objects below a part of a long row have no place above them yet.
         let is_row = above == NONE;
         let level = self.level.get(q as usize).copied().unwrap_or(0);
         let checks = &self.checks.of_level[usize::from(level)];
@@ -497,7 +497,7 @@ impl Walk<'_> {
             let (low, len) = checks[class as usize];
             q.wrapping_sub(low) >= len
         };
-        // Fetching what comes next anyway does not help.
+        // The first element comes next anyway, so fetching it does not help.
         let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<usize>| {
             if row.len() > 2 {
                 for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {

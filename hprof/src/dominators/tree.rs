@@ -28,7 +28,7 @@ use crate::records::walk::RootKind;
 pub struct Node(pub u32);
 
 impl Node {
-    /// What dominates every reachable object: the GC roots together.
+    /// The super-root above all GC roots, which dominates every reachable object.
     pub const ROOT: Self = Self(0);
 
     #[inline]
@@ -44,7 +44,7 @@ pub struct DominatorTree {
     pub(crate) object: Column<u32>,
     /// The node that dominates each node.
     pub(crate) parent: Column<u32>,
-    /// Where each node's subtree ends.
+    /// The end of each node's subtree.
     pub(crate) end: Column<u32>,
     /// Bytes of all nodes before this one and of the leaves on them; one more for the total.
     pub(crate) bytes: Sums,
@@ -101,7 +101,7 @@ impl DominatorTree {
     ) -> Result<Self> {
         let (inner, objects) = (graph.split.inner, graph.objects);
         let mut graph = AnnotatedGraph::new(graph)?;
-        // What reading the dump left behind.
+        // Gives back memory that was needed for reading.
         mem::trim_heap();
         let Preorder {
             object,
@@ -198,7 +198,7 @@ impl DominatorTree {
         }
     }
 
-    /// Asks for the first thing that [`DominatorTree::dominator`] looks at.
+    /// Prefetches what [`DominatorTree::dominator`] reads first.
     #[inline(always)]
     pub(crate) fn fetch_dominator(&self, object: ObjectIndex) {
         if object.0 < self.inner {
@@ -208,7 +208,7 @@ impl DominatorTree {
         }
     }
 
-    /// Asks for the second.
+    /// Prefetches what [`DominatorTree::dominator`] reads second.
     #[inline(always)]
     pub(crate) fn fetch_parent(&self, object: ObjectIndex) {
         if object.0 < self.inner {
@@ -216,7 +216,7 @@ impl DominatorTree {
         }
     }
 
-    /// Asks for what [`DominatorTree::children`] and [`DominatorTree::leaves`] look at.
+    /// Prefetches what [`DominatorTree::children`] and [`DominatorTree::leaves`] read.
     #[inline(always)]
     pub(crate) fn fetch_children(&self, node: Node) {
         mem::prefetch(&self.end, node.index() + 1);
@@ -439,12 +439,12 @@ fn common_dominators(parent: &[u32], span: &[u64], out: &mut [u32], store: &Stor
     Ok(())
 }
 
-/// Where the subtrees of nodes in preorder end.
+/// The ends of the subtrees of nodes in preorder.
 fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
     let mut end: Array<u32> = store.zeroed(parent.len())?;
     let ends = &mut end[..];
     for node in (0..parent.len()).rev() {
-        // What was not written has nothing below it.
+        // A node whose end was not written has nothing below it.
         let own = ends[node].max(node as u32 + 1);
         ends[node] = own;
         let above = &mut ends[parent[node] as usize];

@@ -9,7 +9,7 @@ use testdata::deadline::Deadline;
 use super::*;
 use crate::progress::Silent;
 
-/// What one small graph may take: a wrong dominator can send a search round in circles.
+/// The time limit for one small graph: a wrong dominator can send a search round in circles.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// xorshift64*: the same graphs on every run.
@@ -157,7 +157,7 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         assert_eq!(case.found(Sampling::default()), expected, "round {round}");
         wanting += usize::from(case.needs_more(few));
     }
-    // Else this would not test what happens then.
+    // This test is about the cases that need more.
     assert!(wanting > 100, "{wanting} of 4000 cases needed more");
 }
 

@@ -353,15 +353,15 @@ fn place<T: bytemuck::Pod + Send + Sync>(
 /// Maps ids to object numbers.
 #[derive(Debug)]
 pub(crate) enum AddressMap {
-    /// The file is in address order: ranks are numbers.
+    /// For files in address order: ranks are numbers.
     Ordered(Ranks),
-    /// It is not: ranks lead to numbers.
+    /// For files in another order: ranks lead to numbers.
     Permuted {
         ranks: Ranks,
         with_refs: Column<u32>,
         leaves: Column<u32>,
     },
-    /// Ids that are no addresses: sorted, with the numbers beside them.
+    /// For ids that are no addresses: sorted ids, with the numbers beside them.
     Sorted {
         ids: Column<u64>,
         numbers: Column<u32>,
@@ -411,7 +411,7 @@ impl AddressMap {
         }
     }
 
-    /// Asks for what a look-up of this id will need.
+    /// Prefetches what a look-up of this id will need.
     #[inline(always)]
     pub(crate) fn fetch(&self, id: u64) {
         if let Some(ranks) = self.ranks()

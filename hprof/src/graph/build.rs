@@ -30,7 +30,7 @@ use crate::records::walk::{self, Object, Root, Visitor};
 const LARGE_SEGMENT: usize = 16 << 20;
 const PIECE: usize = 4 << 20;
 
-/// What every analysis of a dump starts from: where its records are and what its classes look like.
+/// The starting point of every analysis: the pieces of the file, and the classes.
 pub(crate) struct Plan {
     pub(crate) pieces: Vec<Segment>,
     dumps: Vec<ClassDump>,
@@ -544,7 +544,7 @@ fn finish(
             classes,
             split,
         };
-        // What the first pass gathered is given back before the second gathers it anew.
+        // The first pass's arrays are given back before the second pass fills them anew.
         (scanned.inner_shapes, scanned.leaf_shapes) = (store.zeroed(0)?, store.zeroed(0)?);
         scanned = scan::scan(&context.job(plan, &pinned, numbers), &plan.pieces)?;
     }

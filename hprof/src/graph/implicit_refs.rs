@@ -45,7 +45,7 @@ fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
     class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }
 
-/// Which classes are held by a root of their own.
+/// For each class whether a root of its own holds it.
 pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let mut rooted = vec![false; classes.len()];
     let mut sticky = false;
@@ -63,7 +63,7 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     rooted
 }
 
-/// What is said when nothing, or nothing of the JVM's own, is a root.
+/// The warning for a dump without roots, or without roots of the JVM's own.
 pub(crate) fn without_roots(roots: &[Root]) -> Option<Warning> {
     if roots.is_empty() {
         let text = "the dump has no GC roots (they come last, so a dump that was cut off has none): the classes of the boot loader are treated as roots, and what only threads, JNI or other class loaders hold counts as unreachable";

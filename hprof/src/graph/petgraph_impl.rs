@@ -164,7 +164,7 @@ impl Visitable for HeapGraph {
     }
 }
 
-/// Which nodes an algorithm has been at: one bit each.
+/// The nodes that an algorithm has visited: one bit each.
 #[derive(Clone, Debug, Default)]
 pub struct Visited(Vec<u64>);
 

@@ -37,7 +37,7 @@ impl Snapshot {
         Ok(built.graph)
     }
 
-    /// What each `java.lang.ref` object refers to as its referent, sorted by reference object.
+    /// The referent of each `java.lang.ref` object: reference object, referent, kind; sorted by reference object.
     ///
     /// Cost: a pass over the file; twelve bytes for each reference object.
     pub(crate) fn referents(&self) -> Vec<(u32, u32, Reference)> {

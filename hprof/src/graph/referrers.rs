@@ -20,7 +20,7 @@ pub struct Referrer {
     pub target: ObjectIndex,
     /// The object that refers to it.
     pub from: ObjectIndex,
-    /// How.
+    /// The field, or other reference, by which it refers.
     pub via: Via,
     /// Whether it is the referent of a reference object, and of which kind: [`Reference::No`] for
     /// ordinary, strong references.
@@ -209,7 +209,7 @@ impl Needle {
 }
 
 struct FoundReferrers<'a> {
-    /// What is looked for, sorted.
+    /// The targets, sorted.
     targets: &'a [u32],
     /// References kept of each target.
     limit: usize,

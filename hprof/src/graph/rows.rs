@@ -12,7 +12,7 @@ use crate::options::Refs;
 use crate::records::classes::Reference;
 use crate::snapshot::Snapshot;
 
-/// What rows are made of besides records and lists.
+/// What rows need besides records: an index's lists, and the references that are in neither.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,
@@ -20,7 +20,7 @@ pub(crate) struct Rows<'a> {
     pinned: Vec<bool>,
     /// References that no record shows: source, target; sorted.
     extra: Vec<(u32, u32)>,
-    /// The same the other way round, with those of class objects: target, source; sorted.
+    /// The same references backwards, with those of class objects: target, source; sorted.
     back: Vec<(u32, u32)>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Rows<'a> {
         Some(rows)
     }
 
-    /// What objects refer to, in the order of the graph's rows and as often, but for dangling references.
+    /// The targets of objects, in the order of the graph's rows and as often, but for dangling references.
     ///
     /// Cost: some twenty records for each object.
     pub(crate) fn of(&self, objects: &[u32]) -> Vec<Vec<u32>> {

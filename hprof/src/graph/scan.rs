@@ -24,9 +24,9 @@ use crate::records::walk::{self, Damage, Object, Root, Visitor};
 use crate::sizes::shape::Shapes;
 use crate::sizes::stats::{Last, Stats};
 
-/// How the target of a reference is written down.
+/// How the target of a reference is recorded.
 pub(crate) trait Targets: Copy + Sync {
-    /// Whether references are written down at all.
+    /// Whether references are recorded at all.
     const COLLECT: bool;
     fn encode(&self, id: u64) -> u32;
 }
@@ -42,7 +42,7 @@ impl Targets for NoTargets {
     }
 }
 
-/// As grains from the base of the address range, to be translated when all starts are known.
+/// References as grains from the base of the address range, to be translated when all starts are known.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotTargets(pub(crate) Range);
 
@@ -54,7 +54,7 @@ impl Targets for SlotTargets {
     }
 }
 
-/// As object numbers.
+/// References as object numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct NumberTargets<'a> {
     pub(crate) map: &'a AddressMap,
@@ -95,7 +95,7 @@ pub(crate) struct Piece {
     pub(crate) first_leaf: u32,
 }
 
-/// What the pass found.
+/// The results of the pass.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) pieces: Vec<Piece>,
@@ -124,7 +124,7 @@ pub(crate) struct Scanned {
     pub(crate) misplaced: u64,
 }
 
-/// What the pass is to do.
+/// The task of the pass.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a, T: Targets> {
     pub(crate) source: &'a Source,
@@ -181,7 +181,7 @@ impl ScannedPiece {
     }
 }
 
-/// What a thread gathers over all its pieces.
+/// Findings that a thread gathers over all its pieces.
 struct Worker {
     stats: Stats,
     unknown_classes: BTreeSet<u64>,
@@ -338,7 +338,7 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
 }
 
 impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
-    /// What every object goes through first.
+    /// The first step for every object.
     #[inline(always)]
     fn begin(&mut self, object: Object) {
         let stats = &mut self.worker.stats;
@@ -351,7 +351,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         stats.address_bits |= object.id;
     }
 
-    /// What every object goes through last: it is numbered among its kind.
+    /// The last step for every object: it is numbered among its kind.
     #[inline(always)]
     fn end(&mut self, object: Object, leaf: bool, shape: u32) {
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
@@ -414,7 +414,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.class
     }
 
-    /// Writes a reference down; `count` counts those that are not null.
+    /// Records a reference; `count` counts those that are not null.
     #[inline(always)]
     fn reference(&mut self, id: u64, count: &mut u32) {
         if id != 0 {

@@ -28,10 +28,10 @@ pub(super) fn within(range: Range<u32>) -> impl Fn(&[u32], Range<usize>) -> bool
     }
 }
 
-/// Every number is below a limit, or none.
+/// Every number is below a limit, or [`NONE`].
 pub(super) fn below_or_none(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
-        // One more, so that none is the least.
+        // Adding one turns [`NONE`] into zero, the least.
         let numbers = all[part].iter().map(|v| v.wrapping_add(1));
         numbers.fold(0, u32::max) as usize <= limit
     }
@@ -47,7 +47,7 @@ pub(super) fn ascend<T: Ord>(all: &[T], part: Range<usize>) -> bool {
     pairs.fold(true, |fits, (a, b)| fits & (a <= b))
 }
 
-/// The first is no object, each other one is.
+/// The first number is [`NONE`], all others are objects.
 pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let first = part.start.max(1);

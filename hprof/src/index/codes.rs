@@ -5,7 +5,7 @@ use crate::bytes::stamp::hash;
 use crate::records::classes::Classes;
 use crate::records::walk::RootKind;
 
-/// Which kind of map the sections are of.
+/// Numbers that stand for the kinds of address maps.
 pub(super) const ORDERED: u32 = 0;
 pub(super) const PERMUTED: u32 = 1;
 pub(super) const SORTED: u32 = 2;
@@ -29,7 +29,7 @@ pub(super) const ROOT_KINDS: [RootKind; 15] = [
     RootKind::Unknown,
 ];
 
-/// What tells one class table from another.
+/// A hash that tells one class table from another.
 pub(super) fn class_hash(classes: &Classes) -> u64 {
     let each = classes
         .iter()

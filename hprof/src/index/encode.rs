@@ -1,6 +1,6 @@
 //! Small things as bytes: numbers little-endian, texts and lists after their length.
 
-/// Takes what is encoded.
+/// Collects the encoded bytes.
 #[derive(Debug, Default)]
 pub(super) struct Encoder(pub(super) Vec<u8>);
 
@@ -37,7 +37,7 @@ impl Encoder {
     }
 }
 
-/// Gives it back; `None` where the bytes are of something else.
+/// Decodes the bytes; `None` where they are of something else.
 #[derive(Debug)]
 pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 

@@ -17,14 +17,14 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
-/// Goes up with every change of what sections hold or mean.
+/// The format's version, which goes up with every change of the sections.
 const VERSION: u32 = 2;
 /// Bytes of the header; its checksum, which covers the table as well, is the last word.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;
 /// Sections begin at multiples of this.
 pub(super) const ALIGN: usize = 64;
-/// Bytes that are hashed and checked at a time.
+/// The size of a block, in bytes, which is hashed and checked as one.
 const BLOCK: usize = 1 << 18;
 
 /// The sections, in the order of the table.
@@ -37,7 +37,7 @@ pub(super) enum Section {
     LongArrays,
     /// Object and stack trace serial.
     Sites,
-    /// Which stretches of the address map have marks; then their words, then their counts.
+    /// The stretches of the address map that have marks; then their words, then their counts.
     MapStretches,
     MapBits,
     MapCounts,
@@ -55,7 +55,7 @@ pub(super) enum Section {
     Leaves,
     NodeOf,
     LeafParent,
-    /// Where records are: see [`crate::index::positions`].
+    /// Places of records: see [`crate::index::positions`].
     LinkedPositions,
     LeafPositions,
     /// Who refers to what: see [`crate::index::inbound`]. The hashes of the blocks of the last two sections, and
@@ -88,7 +88,7 @@ pub(super) fn block_sums(bytes: &[u8]) -> Vec<u64> {
     bytes.par_chunks(BLOCK).map(hash).collect()
 }
 
-/// Where a section is, and its checksum.
+/// The place of a section in the file, and its checksum.
 #[derive(Clone, Copy, Debug, Default)]
 struct SectionEntry {
     offset: u64,
@@ -334,7 +334,7 @@ impl Lazy {
         self.range.len()
     }
 
-    /// Bytes as they were written; `None` when they are damaged, or not all there.
+    /// Verified bytes; `None` when they are damaged, or beyond the end.
     ///
     /// Cost: hashes those blocks of them that nobody asked for before.
     pub(crate) fn get(&self, part: Range<usize>) -> Option<&[u8]> {
@@ -356,12 +356,12 @@ impl Lazy {
         Some(bytes)
     }
 
-    /// Whether something was found not to be what was written.
+    /// Whether a block was found to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Notes that what is written cannot be right.
+    /// Notes that a block's content cannot be right.
     pub(crate) fn refuse(&self) {
         self.damaged.store(true, Ordering::Relaxed);
     }

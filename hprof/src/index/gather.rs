@@ -26,7 +26,7 @@ pub(super) struct Gathered {
 }
 
 impl Snapshot {
-    /// Gathers them; nothing of a dump where numbers cannot be told by ids.
+    /// Gathers the sections; they are empty for a dump whose ids do not tell object numbers.
     ///
     /// Cost: one pass over the file; three to five bytes for each reference until the lists are made.
     pub(super) fn gather(&self) -> Gathered {
@@ -40,7 +40,7 @@ impl Snapshot {
         let pieces: Vec<(&Piece, [usize; 2])> = self.pieces.iter().zip(sizes).collect();
         let mut walked: Vec<WalkedPiece<'_>> = Vec::new();
         for batch in pieces.chunks(BATCH).map(Some).chain([None]) {
-            // While one batch is walked, the one before is sorted.
+            // One batch is walked while the one before is sorted.
             let (next, ()) = rayon::join(
                 || {
                     let batch = batch.unwrap_or_default().par_iter();
@@ -80,7 +80,7 @@ impl Snapshot {
     }
 }
 
-/// What a piece of the file has.
+/// The references and places in one piece of the file.
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
@@ -138,7 +138,7 @@ impl Bodies for WalkedPiece<'_> {
         if nth.is_multiple_of(EVERY)
             && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
         {
-            // What does not fit is looked for from the piece's begin.
+            // A place that does not fit is looked for from the piece's begin.
             *at = u32::try_from(object.at - self.start).unwrap_or(0);
         }
         if let Body::Primitives(..) = body {
@@ -158,7 +158,7 @@ impl Bodies for WalkedPiece<'_> {
 }
 
 impl Snapshot {
-    /// Where the lists of who refers to what expect referrers to be.
+    /// The guesses of referrers that the lists in an index start from.
     pub(crate) fn likely_referrers(&self) -> LikelyReferrers<'_> {
         LikelyReferrers {
             classes: self.split.classes,

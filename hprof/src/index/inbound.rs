@@ -13,11 +13,11 @@ use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 use crate::index::format::Lazy;
 
-/// Objects of a group.
+/// The number of objects in a group.
 pub(crate) const GROUP: usize = 64;
 /// Objects whose lists are made together; their numbers differ in the low 16 bits.
 pub(crate) const BUCKET: usize = 1 << 16;
-/// The longest list that is among the others.
+/// The longest list that is kept among the others.
 const NEAR: usize = 16;
 /// The most bytes of a number of 35 bits.
 const LONGEST: usize = 5;
@@ -25,7 +25,7 @@ const LONGEST: usize = 5;
 /// The lists of an index.
 #[derive(Debug)]
 pub(crate) struct Inbound {
-    /// Where groups begin in `near`; one more for the end.
+    /// The places in `near` where groups begin; one more for the end.
     groups: Column<u64>,
     near: Lazy,
     /// For each bucket where its long lists begin in `far`.
@@ -33,7 +33,7 @@ pub(crate) struct Inbound {
     far: Lazy,
 }
 
-/// What an index says cannot be so.
+/// The error of an index whose content contradicts itself.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
@@ -57,7 +57,7 @@ impl Inbound {
         })
     }
 
-    /// Whether something was found not to be what was written.
+    /// Whether a block was found to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.near.is_damaged() || self.far.is_damaged()
     }
@@ -118,7 +118,7 @@ fn read(count: usize, mut bytes: &[u8], guess: u32, limits: &Range<u32>) -> Opti
     for at in 0..count {
         let number = take(&mut bytes)?;
         last = match at {
-            // As far below the guess, or above.
+            // The difference is as far below the guess, or above it.
             0 if number & 1 == 1 => last.checked_sub((number >> 1) + 1)?,
             0 => last.checked_add(number >> 1)?,
             _ => last.checked_add(number)?,

@@ -46,7 +46,7 @@ impl Snapshot {
     /// read: [`Snapshot::open`] then says why.
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
-        // Nothing that is dropped from now on is for another array.
+        // Memory that is dropped from now on is given back to the system, not kept for other arrays.
         store.stop_keeping();
         let parts = OpenedIndex::open(path, index, options.refs, &store)?;
         let OpenedIndex {
@@ -153,7 +153,7 @@ impl Histogram {
     }
 }
 
-/// What both begin with.
+/// The parts that a snapshot and a histogram from an index have in common.
 struct OpenedIndex {
     sections: Sections,
     small: SmallSection,
@@ -297,7 +297,7 @@ impl SmallSection {
     /// The dump with its classes, which have to be those that the index was made with.
     fn dump(&mut self, source: Source, header: Header, mut outline: Outline) -> Checked<Dump> {
         let late_classes = &self.derived.late_classes;
-        // More than are in the file would be no dump's.
+        // An index lists each of them once, and late ones in the order of the file.
         let unknown: HashSet<u64> = late_classes.unknown.iter().copied().collect();
         let sane = unknown.len() == late_classes.unknown.len() && late_classes.late.is_sorted();
         let classes = build::classes_with(&source, &header, &outline, late_classes);
@@ -355,7 +355,7 @@ fn range(d: &mut Decoder<'_>) -> Option<Range> {
     (base < end && base.is_multiple_of(64)).then_some(Range { base, end })
 }
 
-/// How ids become numbers.
+/// The address map, from its sections.
 enum MapKind {
     Ordered(Range),
     Permuted(Range),
@@ -424,7 +424,7 @@ fn ranks(sections: &Sections, range: Range) -> Checked<Ranks> {
     Ranks::of_stretches(range, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
 }
 
-/// Where records are and who refers to what; an index of a dump that has no such lists has none.
+/// Places of records and lists of referrers, where the index has them.
 fn links(
     sections: &Sections,
     pieces: &[Piece],

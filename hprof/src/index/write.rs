@@ -150,7 +150,7 @@ impl Snapshot {
         sections
     }
 
-    /// What is small: [`super::read`] has the same fields in the same order.
+    /// The section of all that is small: [`super::read`] has the same fields in the same order.
     fn small(&self) -> Vec<u8> {
         let mut e = Encoder::default();
         let (derived, sizes) = (&self.derived, &self.dump.sizes);

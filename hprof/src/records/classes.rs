@@ -36,7 +36,7 @@ pub struct Static {
 /// How a class takes part in `java.lang.ref`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Reference {
-    /// Not a reference class.
+    /// An ordinary class.
     #[default]
     No,
     /// `java.lang.ref.SoftReference` or a subclass.
@@ -76,10 +76,10 @@ pub struct Class {
     pub(crate) hidden: bool,
 }
 
-/// What the object passes need of a class, small enough that the table stays in the cache.
+/// A class as the object passes need it, small enough that the table stays in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordLayout {
-    /// Where the offsets of its reference fields begin in [`Classes::ref_offsets`].
+    /// The first of its reference fields' offsets in [`Classes::ref_offsets`].
     first_ref: u32,
     refs: u32,
     /// Offset of `java.lang.ref.Reference.referent`, or [`RecordLayout::NO_REFERENT`].
@@ -547,7 +547,7 @@ pub(crate) struct IdTable {
     slots: Vec<(u64, u32)>,
     shift: u32,
     used: usize,
-    /// What found no place within [`IdTable::PROBES`] steps: only ids made to collide end here.
+    /// Ids that found no place within [`IdTable::PROBES`] steps: only ids made to collide end here.
     overflow: HashMap<u64, u32>,
 }
 

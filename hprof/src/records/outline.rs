@@ -30,7 +30,7 @@ pub(crate) struct TraceAt {
     pub(crate) offset: usize,
 }
 
-/// Where everything outside the heap is.
+/// The places of all records outside the heap.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     pub(crate) segments: Vec<Segment>,

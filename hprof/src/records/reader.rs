@@ -107,7 +107,7 @@ impl<'a> Records<'a> {
         &self.header
     }
 
-    /// What is damaged or missing among the top-level records.
+    /// Damaged or missing parts among the top-level records.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.outline.warnings

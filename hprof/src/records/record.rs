@@ -155,7 +155,7 @@ pub struct Header {
     pub id_size: usize,
     /// When the dump was taken, in milliseconds since 1970.
     pub taken_ms: u64,
-    /// Where the records begin.
+    /// Offset of the first record.
     pub(crate) end: usize,
 }
 

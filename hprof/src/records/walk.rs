@@ -5,7 +5,7 @@
 
 use crate::records::record::{self, ClassDump, Kind, sub};
 
-/// What keeps an object alive from outside the heap.
+/// The kind of a GC root, which keeps an object alive from outside the heap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RootKind {
     /// A class of the boot loader, which is never unloaded.
@@ -43,7 +43,7 @@ pub enum RootKind {
 /// A GC root as the dump has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Root {
-    /// What kind of root.
+    /// The kind of root.
     pub kind: RootKind,
     /// The object.
     pub id: crate::ids::ObjectId,
@@ -110,7 +110,7 @@ pub(crate) trait Visitor {
     }
 }
 
-/// Where and why a walk ended early.
+/// The place and reason of a walk's early end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) offset: usize,

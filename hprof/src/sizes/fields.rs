@@ -57,7 +57,7 @@ impl Model {
         }
     }
 
-    /// Where the elements of an array begin.
+    /// Offset of an array's first element.
     pub(crate) fn array_base(&self, kind: Kind) -> u32 {
         self.array_header.next_multiple_of(self.width(kind).max(1))
     }
@@ -223,7 +223,7 @@ impl LaidOut {
     }
 }
 
-/// Which fields of a class stand apart from the others (`@Contended`).
+/// The fields of a class that stand apart from the others (`@Contended`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contended {
     Nothing,

@@ -22,16 +22,16 @@ pub struct Layout {
     pub array_header: u32,
     /// Object sizes are multiples of this.
     pub align: u32,
-    /// What the sizes rest on.
+    /// The evidence for the sizes.
     pub source: LayoutSource,
 }
 
-/// What sizes rest on.
+/// The evidence for a layout's sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutSource {
     /// Distances between objects.
     Addresses,
-    /// Only the model: ids are no addresses, or the objects are too few.
+    /// The model alone: ids are no addresses, or the objects are too few.
     Assumed,
 }
 
@@ -191,7 +191,7 @@ fn statics(class: &Class, model: &Model) -> u64 {
     model.statics(fields.map(|s| s.kind))
 }
 
-/// What all addresses are multiples of.
+/// The alignment: all addresses are multiples of it.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     /// Fewer addresses than this may be even by chance.
     const FEW: u64 = 16;
@@ -231,7 +231,7 @@ impl Mirrors {
     }
 }
 
-/// What was measured of a class.
+/// The measured sizes of a class.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     /// The smallest distance to the next object; `u64::MAX` when none was seen.
@@ -284,7 +284,7 @@ impl Gap {
     }
 }
 
-/// What the distances that are no accident say of a hypothesis, in classes.
+/// How many classes' measured distances agree with a hypothesis; distances by accident do not count.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,

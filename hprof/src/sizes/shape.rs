@@ -15,14 +15,14 @@ const SHORT: u32 = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,
-    /// Where the long arrays' shapes begin.
+    /// The first shape of a long array.
     long: u32,
     arrays: Vec<ClassIndex>,
     /// Class and length of each longer array.
     pub(crate) longs: Vec<(u32, u32)>,
 }
 
-/// What a shape stands for.
+/// The meaning of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Instance(ClassIndex),

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use crate::records::classes::Classes;
 use crate::records::record::Kind;
 
-/// What was seen of a class's instances.
+/// Measurements of a class's instances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassStats {
     /// Instances (not arrays).
     pub(crate) instances: u64,
     /// The smallest distance from an instance to the next object.
     pub(crate) gap: u64,
-    /// Where that was.
+    /// The place of that object.
     pub(crate) gap_at: u64,
     /// How many instances showed that distance.
     pub(crate) gap_seen: u64,
@@ -45,7 +45,7 @@ impl ClassStats {
     }
 }
 
-/// What a scan measured.
+/// The measurements of a scan.
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     pub(crate) classes: Vec<ClassStats>,

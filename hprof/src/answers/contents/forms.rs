@@ -123,7 +123,7 @@ fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>)
         return list;
     };
     let (start, end) = (range.start.min(size), range.end.min(size));
-    // No sum passes twice the length of an array.
+    // Sums stay below twice the length of an array.
     let (first, last) = (head + start, head + end.max(start));
     let parts = [
         first.min(len)..last.min(len),
@@ -230,7 +230,7 @@ fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option
     Some(map)
 }
 
-/// Entries at hand, of which the range is taken.
+/// The entries in the range, of entries that are known already.
 fn listed(entries: impl Iterator<Item = Entry>, range: &Range<u64>) -> FollowedNodes {
     let mut found = FollowedNodes::all();
     for entry in entries {
@@ -409,7 +409,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
     }
 }
 
-/// A queue that takes no more than so many.
+/// A queue of bounded capacity.
 fn bounded(fields: &Fields<'_>, list: Contents) -> Option<Contents> {
     let capacity = fields.integer("capacity")?;
     Some(Contents {

@@ -12,10 +12,10 @@ use crate::answers::objects::object::{ArrayView, Body, Content, FieldValue, Raw,
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::snapshot::Snapshot;
 
-/// Collections that are nothing but views of another are followed so far.
+/// The most views of another collection that are followed.
 const VIEWS: usize = 8;
 
-/// What kind of contents an object has.
+/// The kind of an object's contents.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ContentsKind {
     /// Elements in an order: lists, queues, deques, atomic arrays.
@@ -59,13 +59,13 @@ pub struct Entry {
 /// A buffer's `position` and `limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Where the next element is read or written.
+    /// The position: where the next element is read or written.
     pub position: u64,
-    /// Where that ends.
+    /// The limit, where reading or writing ends.
     pub limit: u64,
 }
 
-/// What an object of a collection class holds; see [`Snapshot::contents`].
+/// The contents of an object of a collection class; see [`Snapshot::contents`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Contents {
     /// Of which kind it is.
@@ -142,7 +142,7 @@ impl Contents {
         self
     }
 
-    /// Few elements that are at hand.
+    /// A few elements that are known already.
     fn of_values(mut self, values: Vec<Entry>, range: &Range<u64>) -> Self {
         self.size = Some(values.len() as u64);
         let take = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);

@@ -11,17 +11,17 @@ use crate::snapshot::Snapshot;
 /// Pieces of the file whose objects are known at a time.
 const PIECES: usize = 8;
 
-/// No more nodes are followed, one after the other: each may cost a walk over a piece of the file.
+/// The most nodes that are followed one after the other: each may cost a walk over a piece of the file.
 const NODES: u64 = 10_000;
 
-/// What was found in a structure of nodes.
+/// Entries found in a structure of nodes.
 #[derive(Debug, Default)]
 pub(super) struct FollowedNodes {
-    /// Those of the range.
+    /// The entries in the range.
     pub(super) entries: Vec<Entry>,
-    /// How many were passed, those before the range included.
+    /// The number of entries passed, those before the range included.
     pub(super) total: u64,
-    /// Whether these are all.
+    /// Whether the entries are complete.
     pub(super) complete: bool,
     /// No node is missing, of another form than expected, or met twice.
     pub(super) whole: bool,
@@ -58,7 +58,7 @@ pub(super) struct Names {
     pub(super) key: Option<&'static str>,
     pub(super) value: &'static str,
     pub(super) next: &'static str,
-    /// Nodes without an element are passed over: the ends of queues, and what was just removed.
+    /// Nodes without an element are passed over: the ends of queues, and nodes that were just removed.
     pub(super) skips_null: bool,
 }
 
@@ -74,7 +74,7 @@ impl Names {
         let entry = Entry { key, value };
         let null = |v: Value| matches!(v, Value::Object(ObjectId::NULL, _));
         let empty = self.skips_null && (null(value) || key.is_some_and(null));
-        // What has no such field ends a chain: the nodes of open tables.
+        // A node without such a field, as in open tables, ends its chain.
         let next = next.unwrap_or(Value::Object(ObjectId::NULL, None));
         Some(((!empty).then_some(entry), next))
     }
@@ -199,7 +199,7 @@ impl Snapshot {
         found.whole &= chains.iter().all(|c| c.1.is_some());
         let mut visited: HashSet<ObjectIndex> = HashSet::new();
         for _ in 0..NODES {
-            // Only chains that the range may end in have to go on.
+            // Chains go on only where the range may end in them.
             let mut sum = 0;
             let needed = chains.iter().take_while(|(entries, _)| {
                 let before = sum;

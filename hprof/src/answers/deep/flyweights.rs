@@ -10,7 +10,7 @@ use crate::records::record::Kind;
 use crate::records::walk::{RootKind, read_id};
 use crate::snapshot::Snapshot;
 
-/// Where a class's resolved constants hang in HotSpot's dumps.
+/// The pseudo static field in which HotSpot's dumps show a class's resolved constants.
 const RESOLVED: &str = "<resolved_references>";
 
 /// The classes whose static field `cache` holds the boxes that are shared, and of which class those are.

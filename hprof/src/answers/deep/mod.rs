@@ -35,7 +35,7 @@ use crate::snapshot::Snapshot;
 
 /// Objects that are read one by one, at most, instead of all of the file: a tenth of a second's work.
 const LOOKS: usize = 1 << 17;
-/// What looking for the objects one reference further costs besides, in objects.
+/// The further cost of looking one reference deeper, counted in objects.
 const LOOKS_OF_LEVEL: usize = 3;
 /// Pieces of the file whose references are held twice at a time.
 const BATCH: usize = 128;
@@ -72,13 +72,13 @@ pub struct Deep<'a> {
     pub(crate) snapshot: &'a Snapshot,
     rules: Rules,
     rows: RowIndex,
-    /// What rows refer to, without what is never followed.
+    /// The objects that rows refer to, without references that are never followed.
     targets: Array<u32>,
     /// Objects that the walk under way has come upon; none between walks.
     seen: Bits,
 }
 
-/// Where each object's references are in the list of all.
+/// The place of each object's references in the list of all.
 #[derive(Debug)]
 enum RowIndex {
     /// For each object with references, where its row begins; one more for the end of the last.
@@ -96,7 +96,7 @@ pub struct DeepSize {
     pub by_class: Vec<Total>,
 }
 
-/// What is not followed, class by class and object by object.
+/// Rules on what is followed, class by class and object by object.
 #[derive(Debug)]
 struct Rules {
     /// Classes whose objects have no references.
@@ -342,7 +342,7 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Never with references, but counted among the leaves.
+        // Arrays of primitives have no references, but are counted among the leaves.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
@@ -374,7 +374,7 @@ impl Deep<'_> {
         unknown
     }
 
-    /// What is taken for shared values; `None` where none are left out.
+    /// The objects taken for shared values; `None` where none are left out.
     #[must_use]
     pub fn flyweights(&self) -> Option<&Flyweights> {
         self.rules.flyweights.as_ref()
@@ -418,7 +418,7 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // What the walk came upon and did not visit is in no list.
+            // Objects that the walk met but did not visit are in no list.
             self.forget();
             return None;
         }
@@ -491,7 +491,7 @@ impl Deep<'_> {
         }
     }
 
-    /// Where an object's references are in the list of all.
+    /// The place of an object's references in the list of all.
     #[inline(always)]
     fn row(&self, object: u32) -> Range<usize> {
         match &self.rows {
@@ -589,7 +589,7 @@ impl Deep<'_> {
         }
     }
 
-    /// What a class object's static fields refer to, if they are followed.
+    /// The objects that a class object's static fields refer to, if they are followed.
     fn each_static(&mut self, object: u32, mut f: impl FnMut(&mut Self, u32, RawVia)) {
         let snapshot = self.snapshot;
         let ends = |c: ClassIndex| self.rules.ends[c.index()];

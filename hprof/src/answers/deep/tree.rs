@@ -79,7 +79,7 @@ impl Deep<'_> {
             }
             level = next;
         }
-        // What lies deeper needs no names.
+        // Deeper objects need no names.
         let mut deeper: Vec<Total> = vec![Total::default(); lines.len()];
         let mut first = true;
         while !level.is_empty() {

@@ -18,7 +18,7 @@ impl Snapshot {
         objects: &[ObjectIndex],
         names: [&str; N],
     ) -> Vec<Option<[Option<Value>; N]>> {
-        // Where the fields are, for each class met.
+        // Offsets of the fields, for each class met.
         let mut places: HashMap<u64, [Option<(usize, Kind)>; N]> = HashMap::new();
         let raws = self.raws(objects).into_iter();
         let values = raws.map(|raw| {
@@ -37,7 +37,7 @@ impl Snapshot {
         values.collect()
     }
 
-    /// Where a field's bytes begin in an instance's body, and its type.
+    /// Offset of a field's bytes in an instance's body, and the field's type.
     fn place_of(&self, class: ObjectId, name: &str) -> Option<(usize, Kind)> {
         let classes = self.classes();
         let id_size = self.header().id_size;

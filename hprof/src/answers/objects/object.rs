@@ -107,11 +107,11 @@ pub struct Record<'a> {
     pub class: Option<ClassIndex>,
     /// The serial of the stack trace that allocated it; 0 or 1 where the dump does not say.
     pub trace: u32,
-    /// What it holds.
+    /// Its content.
     pub content: Content<'a>,
 }
 
-/// What an object holds.
+/// The content of an object.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// An instance: its fields, those of its own class first, then those of the superclass, and so on.
@@ -437,7 +437,7 @@ impl Snapshot {
         }
     }
 
-    /// Where to begin looking for an object: bytes from the begin of its piece.
+    /// The place to begin looking for an object, in bytes from the begin of its piece.
     fn begin_of(&self, piece: u32, object: u32) -> u32 {
         let (Some(positions), Some(of)) = (&self.positions, self.pieces.get(piece as usize)) else {
             return 0;
@@ -692,7 +692,7 @@ impl Snapshot {
         }
     }
 
-    /// What a static field of a class holds.
+    /// The value of a static field of a class.
     #[must_use]
     pub fn static_value(&self, class: ClassIndex, name: &str) -> Option<Value> {
         let field = self.classes()[class]

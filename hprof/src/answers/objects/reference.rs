@@ -162,7 +162,7 @@ impl Snapshot {
         }
     }
 
-    /// What a way out of an object is, and how strong.
+    /// The reference that a raw one stands for, and its strength.
     pub(crate) fn via(&self, source: ObjectIndex, way: RawVia) -> (Via, Reference) {
         let via = match way {
             RawVia::Field(n) => self.field_at(source, Some(n)),

@@ -52,7 +52,7 @@ pub enum ParseSelectorError {
     Pattern {
         /// The regular expression.
         pattern: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }
@@ -239,7 +239,7 @@ fn first_of(names: &[String], count: u64) -> String {
     format!("{}{more}", names.join(", "))
 }
 
-/// What a selector means in a dump.
+/// The objects that a selector names in a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// One object.
@@ -269,7 +269,7 @@ impl Snapshot {
         }
     }
 
-    /// What a selector means, before its instances are looked for.
+    /// Resolves a selector without looking for instances.
     ///
     /// # Errors
     /// When it names no object and no class.

@@ -40,7 +40,7 @@ pub(crate) struct Bidirectional<'a> {
     left: u64,
 }
 
-/// What leads to an object.
+/// The outcome of a search for a path to one object.
 pub(crate) enum PathSearch {
     /// A path.
     Found(Vec<u32>),
@@ -48,15 +48,15 @@ pub(crate) enum PathSearch {
     Nowhere(Vec<u32>),
 }
 
-/// What the forward search has come upon: all levels up to one, in the order of a breadth-first search.
+/// The objects that the forward search has reached: all levels up to one, in breadth-first order.
 pub(crate) struct Forward {
     queue: Vec<u32>,
     /// The place in the queue of the object before, [`NONE`] of beginnings.
     parents: Vec<u32>,
     places: FxHashMap<u32, u32>,
-    /// Where each level begins in the queue.
+    /// The place in the queue where each level begins.
     levels: Vec<usize>,
-    /// What the next level will cost.
+    /// The cost of the next level.
     cost: u64,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Bidirectional<'a> {
         forward
     }
 
-    /// What reading the rows of these objects will cost.
+    /// The cost of reading the rows of these objects.
     fn cost_of_rows(&self, objects: &[u32]) -> u64 {
         let linked = objects.iter().filter(|&&o| o < self.snapshot.split.inner);
         let each = linked.map(|&o| {

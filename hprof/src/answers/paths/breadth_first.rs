@@ -61,7 +61,7 @@ const SEED: u32 = 1;
 const EXCEPT: u32 = 2;
 const OFFSET: u32 = 3;
 
-/// A search under way.
+/// The state of a search.
 struct BreadthFirst {
     /// For each object 0 when unseen, [`SEED`], [`EXCEPT`], or the object that it was reached from.
     parent: Array<u32>,

@@ -26,7 +26,7 @@ pub(crate) struct PathForest {
     pub(crate) vias: Vec<(Via, Reference)>,
     /// The objects that were asked for, sorted, with their places.
     pub(crate) targets: Vec<(u32, u32)>,
-    /// Those before this place were reached by strong references only.
+    /// Strong references alone reached the objects before this place.
     pub(crate) strong: usize,
 }
 

@@ -11,7 +11,7 @@ use crate::records::classes::Reference;
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
-/// What makes one line of a merged tree.
+/// How objects are merged into the lines of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Merge {
     /// Objects of one class that are reached alike.

@@ -68,7 +68,7 @@ pub struct Paths {
     /// Paths that begin at static fields or roots, and the full ones.
     pub(crate) near: PathForest,
     pub(crate) full: PathForest,
-    /// What was asked for, sorted.
+    /// The objects asked for, sorted.
     pub(crate) asked: Vec<ObjectIndex>,
     pub(crate) missing: Vec<ObjectIndex>,
 }

@@ -7,7 +7,7 @@ use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// What a search starts from, the more telling first.
+    /// The objects that a search starts from, the more telling first.
     pub(crate) fn seeds(&self, statics: Statics<'_>) -> Vec<u32> {
         let classes = self.split.classes;
         let tree = self.tree();

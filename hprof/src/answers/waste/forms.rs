@@ -25,7 +25,7 @@ pub(super) enum ArrayUse {
     Nothing,
 }
 
-/// Where an instance's body has what matters, in bytes.
+/// Offsets of the fields of interest in an instance's body, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     /// A string: its array, and whether two bytes make a character.

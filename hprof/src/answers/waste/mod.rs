@@ -60,7 +60,7 @@ pub enum WasteKind {
 }
 
 impl WasteKind {
-    /// All of them, in a fixed order.
+    /// All kinds, in a fixed order.
     pub const ALL: [Self; 8] = [
         Self::DuplicateStrings,
         Self::DuplicateArrays,
@@ -87,7 +87,7 @@ impl WasteKind {
         }
     }
 
-    /// Whether objects are wasted because there is another of the same content.
+    /// Whether objects of this kind are wasted because another has the same content.
     #[must_use]
     pub const fn is_duplicate(self) -> bool {
         matches!(
@@ -97,11 +97,11 @@ impl WasteKind {
     }
 }
 
-/// What is looked for.
+/// Options for the search for waste.
 pub struct WasteOptions<'a> {
     /// Groups that are kept of each kind: those with most to be won.
     pub groups: usize,
-    /// Objects that belong to nobody whose memory is looked at.
+    /// Objects that are left out, as though they were not in the dump.
     pub except: &'a [ObjectIndex],
     /// Whether objects of a class say nothing of who holds what they hold: then it is who holds them.
     pub passes: &'a (dyn Fn(ClassIndex) -> bool + Sync),
@@ -142,13 +142,13 @@ pub struct WasteGroup {
     pub total: WasteTotal,
 }
 
-/// What holds wasted objects.
+/// A kind of field that holds wasted objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WasteHolder {
     /// The class of the objects that hold them, or the class whose static field does; `None` where
     /// only GC roots do.
     pub class: Option<ClassIndex>,
-    /// How.
+    /// The field, or other reference, by which they hold them.
     pub hold: Hold,
     /// Objects that could be spared, or be smaller.
     pub objects: u64,
@@ -159,11 +159,11 @@ pub struct WasteHolder {
 /// Waste of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WasteOf {
-    /// All of it.
+    /// Its total.
     pub total: WasteTotal,
     /// How many different contents, or classes, it is of.
     pub groups: u64,
-    /// Those with most to be won.
+    /// The groups with most to be won, largest first.
     pub largest: Vec<WasteGroup>,
     /// Who holds what could be spared, most to be won first.
     pub holders: Vec<WasteHolder>,
@@ -176,7 +176,7 @@ pub struct Waste {
 }
 
 impl Waste {
-    /// What there is of a kind.
+    /// The findings of a kind.
     #[must_use]
     pub const fn of(&self, kind: WasteKind) -> &WasteOf {
         &self.of[kind as usize]
@@ -219,7 +219,7 @@ struct Cost {
     win: u64,
 }
 
-/// Takes what is found, kind by kind.
+/// Collects findings, kind by kind.
 struct WasteFinder<'a> {
     snapshot: &'a Snapshot,
     options: &'a WasteOptions<'a>,
@@ -266,7 +266,7 @@ impl<'a> WasteFinder<'a> {
         free
     }
 
-    /// What an array of the same class and another length would take.
+    /// The shallow bytes of an array of the same class and another length.
     fn size_with(&self, array: u32, len: u64) -> u64 {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         match self.snapshot.class_of(ObjectIndex(array)) {
@@ -302,7 +302,7 @@ impl<'a> WasteFinder<'a> {
             need,
         } in &scanned.collections
         {
-            // Two collections with one array are nothing that the JDK makes.
+            // The JDK makes no two collections that share an array.
             let array = Some(array).filter(|&a| self.claim(a));
             let len = array.and_then(|a| self.snapshot.array_length(ObjectIndex(a)));
             let room = array.filter(|_| len.is_some_and(|len| len > 0));
@@ -395,7 +395,7 @@ impl<'a> WasteFinder<'a> {
         // The value, and in the upper half of the second word the class.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // The others of the group are to be won already.
+            // The other objects of the group are counted as to be won already.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
                 let shallow = self.size(first);

@@ -33,7 +33,7 @@ pub(super) struct Collection {
     pub(super) need: u64,
 }
 
-/// What the pass finds, each list in the order of the file.
+/// The pass's findings, each list in the order of the file.
 pub(super) struct WasteScan {
     /// For each object without references: if it is an array of primitives, the hash of its type, length and
     /// content, else 0.
@@ -102,7 +102,7 @@ pub(super) fn scan(
     Ok(all)
 }
 
-/// What is found in a piece.
+/// The findings in one piece of the file.
 struct PieceContents<'a> {
     snapshot: &'a Snapshot,
     forms: &'a [Option<Form>],
@@ -205,7 +205,7 @@ impl<'a> PieceContents<'a> {
                     return None;
                 }
                 let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
-                // No table has more buckets than an array has places.
+                // A table has no more buckets than an array can have places.
                 let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
                 let (array, need) = (object(array)?, ArrayUse::EarlyTable.need(used, false));
                 self.collections.push(Collection {
@@ -223,7 +223,7 @@ impl<'a> PieceContents<'a> {
                     .checked_sub(int(head)?)?
                     .rem_euclid(len)
                     .cast_unsigned();
-                // One place is always free.
+                // A table always has one free place.
                 self.collections.push(Collection {
                     object: number,
                     array,
