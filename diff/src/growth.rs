@@ -570,3 +570,6 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
 fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {
     (trie.names.text(step.via), trie.names.text(step.class))
 }
+
+#[cfg(test)]
+mod tests;

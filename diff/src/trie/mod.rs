@@ -473,3 +473,35 @@ pub(crate) fn label(
     let holder = tree.dominator(object).and_then(|d| tree.object(d));
     names::hold_label(snapshot, hold, holder)
 }
+
+#[cfg(test)]
+impl Trie {
+    /// A trie drawn by hand: steps in the order of their numbers, from 1, each with the number of its parent.
+    pub(crate) fn drawn(steps: &[(u32, (&str, LabelKind), &str, [u64; 3])]) -> Self {
+        let mut names = Names::default();
+        let root = names.intern("<GC roots>", LabelKind::Structure);
+        let step = |via, class, parent, [objects, shallow_bytes, retained_bytes]: [u64; 3]| Step {
+            via,
+            class,
+            parent,
+            objects,
+            shallow_bytes,
+            retained_bytes,
+            children: Vec::new(),
+            samples: Vec::new(),
+            of: None,
+            cyclic: false,
+        };
+        let mut drawn = vec![step(root, root, StepId::ROOT, [0; 3])];
+        for (number, &(parent, (via, kind), class, figures)) in (1..).zip(steps) {
+            let via = names.intern(via, kind);
+            let class = names.intern(class, LabelKind::Class);
+            drawn.push(step(via, class, StepId(parent), figures));
+            drawn[parent as usize].children.push(StepId(number));
+        }
+        Self {
+            steps: drawn,
+            names,
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! Candidates in tries that are drawn by hand.
+
+use super::*;
+use crate::report::{LayoutInfo, SnapshotInfo};
+use crate::summary::ClassFigures;
+use crate::summary::stats::DumpStats;
+use hprof::Total;
+
+/// A step: the number of the step above, label, class; objects, shallow bytes, retained bytes.
+type Drawn = (u32, (&'static str, LabelKind), &'static str, [u64; 3]);
+
+const ROOT: (&str, LabelKind) = ("sticky class", LabelKind::Structure);
+const ENTRIES: (&str, LabelKind) = ("com.acme.Registry.entries", LabelKind::ApplicationStatic);
+const DATA: (&str, LabelKind) = ("java.util.ArrayList.elementData", LabelKind::RuntimeField);
+const ELEMENT: (&str, LabelKind) = ("java.lang.Object[*]", LabelKind::Element);
+const SHARED: (&str, LabelKind) = ("(several paths)", LabelKind::Shared);
+
+/// A dump of 1 MB with these steps, and the reachable instances of some classes.
+fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
+    let classes = instances.iter().map(|&(class, objects)| {
+        let reachable = Total { objects, bytes: 0 };
+        let figures = ClassFigures {
+            reachable,
+            retained_bytes: 0,
+        };
+        ((class.to_owned(), None), figures)
+    });
+    Summary {
+        info: SnapshotInfo {
+            path: String::new(),
+            bytes: 0,
+            taken_ms: 0,
+            id_size: 8,
+            jvm: None,
+            layout: LayoutInfo {
+                reference: 4,
+                header: 12,
+                array_header: 16,
+                align: 8,
+                source: "assumed".into(),
+            },
+            objects: 0,
+            reachable_objects: 0,
+            reachable_bytes: 1 << 20,
+            unreachable_bytes: 0,
+            partial: false,
+            warnings: Vec::new(),
+            agent: None,
+        },
+        classes: classes.collect(),
+        trie: Trie::drawn(steps),
+        allocated: None,
+        stats: DumpStats::default(),
+    }
+}
+
+/// A registry's list of entries of 1000 bytes each.
+fn registry(entries: u64) -> Vec<Drawn> {
+    let bytes = 1000 * entries;
+    vec![
+        (0, ROOT, "class com.acme.Registry", [1, 100, bytes + 200]),
+        (1, ENTRIES, "java.util.ArrayList", [1, 24, bytes + 100]),
+        (2, DATA, "java.lang.Object[]", [1, 76, bytes + 76]),
+        (3, ELEMENT, "com.acme.Entry", [entries, 24 * entries, bytes]),
+    ]
+}
+
+fn candidates(summaries: &[Summary]) -> Vec<Candidate> {
+    Aligned::new(summaries).unwrap().candidates()
+}
+
+#[test]
+fn what_is_added_to_a_list_is_a_candidate() {
+    let dumps = [100, 200, 300].map(|n| summary(&registry(n), &[]));
+    let aligned = Aligned::new(&dumps).unwrap();
+    let found = aligned.candidates();
+    assert_eq!(found.len(), 1);
+    let candidate = &found[0];
+    assert_eq!((candidate.at, candidate.named), (StepId(3), StepId(4)));
+    assert_eq!(
+        (&*candidate.content, candidate.in_place),
+        (&[StepId(4)][..], false)
+    );
+    assert_eq!(candidate.objects, [100, 200, 300]);
+    assert_eq!(candidate.shallow, [2400, 4800, 7200]);
+    assert_eq!(candidate.retained, [100_000, 200_000, 300_000]);
+    assert_eq!(candidate.series, candidate.retained);
+    assert_eq!((candidate.trend, candidate.tier()), (Trend::Steady, 0));
+    assert_eq!(candidate.growth(), 200_000);
+    assert_eq!(holder(&aligned.labels(candidate)).unwrap(), ENTRIES.0);
+    assert_eq!(aligned.own_field(candidate), Some(StepId(2)));
+    assert_eq!(aligned.first(StepId(4)), Some(StepId(4)));
+    // The application's field counts double.
+    assert_eq!(aligned.weight(candidate), 400_000);
+    // What shrinks is none.
+    assert!(candidates(&[200, 100].map(|n| summary(&registry(n), &[]))).is_empty());
+}
+
+#[test]
+fn growth_below_the_least_is_noise() {
+    let grown = |bytes: u64| {
+        let dumps = [0, bytes].map(|more| {
+            let mut steps = registry(100);
+            steps[3].3[0] += more / 100;
+            steps[3].3[2] += more;
+            summary(&steps, &[])
+        });
+        candidates(&dumps).len()
+    };
+    assert_eq!((grown(LEAST - 1), grown(LEAST)), (0, 1));
+    // A two-thousandth of a larger heap.
+    let large = [0, 40_000].map(|more| {
+        let mut steps = registry(100);
+        steps[3].3[0] += more / 100;
+        steps[3].3[2] += more;
+        let mut summary = summary(&steps, &[]);
+        summary.info.reachable_bytes = 80_000_000 + more;
+        summary
+    });
+    assert_eq!(candidates(&large[..]).len(), 0);
+}
+
+#[test]
+fn an_array_that_grew_itself_grew_in_place() {
+    let matrix = |own: u64, inner: u64| {
+        vec![
+            (
+                0,
+                ROOT,
+                "class com.acme.Registry",
+                [1, 100, 100 + own + inner],
+            ),
+            (1, ENTRIES, "com.acme.Matrix", [1, own, own + inner]),
+            (2, DATA, "byte[]", [1, inner, inner]),
+        ]
+    };
+    let dumps = [matrix(100, 100), matrix(20_100, 20_100)].map(|steps| summary(&steps, &[]));
+    // As much lies in the array that it holds: that is looked into instead.
+    let found = candidates(&dumps);
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (&*found[0].content, found[0].in_place),
+        (&[StepId(3)][..], true)
+    );
+    assert!(found[0].beside.is_empty());
+    assert_eq!(found[0].retained, [100, 20_100]);
+    let dumps = [matrix(100, 100), matrix(20_101, 19_000)].map(|steps| summary(&steps, &[]));
+    let found = candidates(&dumps);
+    assert_eq!(
+        (&*found[0].content, found[0].in_place),
+        (&[StepId(2)][..], true)
+    );
+    assert_eq!(found[0].at, StepId(1));
+}
+
+#[test]
+fn growth_that_no_step_shows_has_no_candidate() {
+    // The parts that grew are too small to be kept.
+    let dumps = [(76, 10_000), (176, 60_000)].map(|(shallow, retained)| {
+        let mut steps = registry(100);
+        steps.truncate(3);
+        steps[2].3 = [1, shallow, retained];
+        steps[1].3[2] = retained + 24;
+        steps[0].3[2] = retained + 124;
+        summary(&steps, &[])
+    });
+    assert!(candidates(&dumps).is_empty());
+}
+
+#[test]
+fn growth_in_number_is_half_as_fast_as_that_of_bytes_at_least() {
+    for (objects, retained, expected) in [
+        ([0, 1], [0, 100], false),
+        ([0, 2], [0, 100], true),
+        ([1, 2], [0, 50], true),
+        ([0, 2], [50, 100], true),
+        ([5, 5], [1000, 2000], false),
+        ([5, 4], [1000, 2000], false),
+        ([10, 20], [1000, 2000], true),
+        ([10, 15], [1000, 2000], true),
+        ([10, 14], [1000, 2000], false),
+        ([10, 20], [1000, 900], true),
+        ([1, 2], [100, 400], false),
+        ([100, 200], [10, 40], false),
+    ] {
+        let dumps = [0, 1].map(|i| {
+            let step = (0, ROOT, "com.acme.Entry", [objects[i], 0, retained[i]]);
+            summary(&[step], &[])
+        });
+        let aligned = Aligned::new(&dumps).unwrap();
+        let grew = aligned.grew_in_number(StepId(1));
+        assert_eq!(grew, expected, "{objects:?} {retained:?}");
+    }
+}
+
+#[test]
+fn figures_between_two_dumps_are_in_proportion() {
+    assert_eq!(between(100, 300, (1, 4)), 150);
+    assert_eq!(between(100, 300, (3, 4)), 250);
+    assert_eq!(between(0, 100, (1, 2)), 50);
+    assert_eq!(between(u64::MAX, u64::MAX, (1, 2)), u64::MAX);
+    assert_eq!(between(7, 9, (0, 0)), 7);
+    assert_eq!(
+        (difference(&[5, 9, 3]), difference(&[5]), difference(&[])),
+        (-2, 0, 0)
+    );
+}
+
+#[test]
+fn a_dump_in_which_other_paths_hold_it_is_bridged() {
+    // In the third dump the entries hang elsewhere, all of them or few.
+    let dumps = |instances: u64, after: u64| {
+        let all = [100, 200, 0, 600].map(registry);
+        let counts = [100, 200, instances, after];
+        let mut dumps: Vec<Summary> = all
+            .iter()
+            .zip(counts)
+            .map(|(steps, count)| summary(steps, &[("com.acme.Entry", count)]))
+            .collect();
+        let mut without = registry(0);
+        without.truncate(3);
+        dumps[2].trie = Trie::drawn(&without);
+        dumps
+    };
+    let found = candidates(&dumps(300, 600));
+    assert_eq!(found[0].retained, [100_000, 200_000, 0, 600_000]);
+    assert_eq!(found[0].series, [100_000, 200_000, 400_000, 600_000]);
+    assert_eq!(
+        (&*found[0].elsewhere, found[0].trend),
+        (&[2][..], Trend::Steady)
+    );
+    // Half of what there was before or after, whichever is less.
+    for (instances, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
+        let found = candidates(&dumps(instances, after));
+        assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{instances}");
+        assert_eq!(found[0].series[2] == 400_000, elsewhere);
+    }
+}
+
+#[test]
+fn of_several_bridged_dumps_each_has_its_part() {
+    let mut dumps: Vec<Summary> = [100, 100, 0, 0, 400]
+        .iter()
+        .map(|&n| summary(&registry(n), &[("com.acme.Entry", 100 + n)]))
+        .collect();
+    let mut without = registry(0);
+    without.truncate(3);
+    for dump in &mut dumps[2..4] {
+        dump.trie = Trie::drawn(&without);
+    }
+    let found = candidates(&dumps);
+    assert_eq!(found[0].elsewhere, [2, 3]);
+    assert_eq!(
+        found[0].series,
+        [100_000, 100_000, 200_000, 300_000, 400_000]
+    );
+}
+
+/// Direct buffers in the registry's list: so many, and what they own outside of the heap.
+fn buffers(count: u64, bytes: u64) -> Summary {
+    let mut steps = registry(0);
+    steps[3] = (
+        3,
+        ELEMENT,
+        "java.nio.DirectByteBuffer",
+        [count, 64 * count, 64 * count],
+    );
+    let mut summary = summary(&steps, &[]);
+    let own = OffHeap {
+        buffers: count,
+        bytes,
+    };
+    summary.stats.off_heap.insert(StepId(4), own);
+    summary
+}
+
+#[test]
+fn memory_outside_of_the_heap_grows_too() {
+    let dumps = [buffers(10, 1 << 20), buffers(20, 2 << 20)];
+    let found = candidates(&dumps);
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].at, &*found[0].content),
+        (StepId(3), &[StepId(4)][..])
+    );
+    let off_heap: Vec<(u64, u64)> = found[0]
+        .off_heap
+        .iter()
+        .map(|o| (o.buffers, o.bytes))
+        .collect();
+    assert_eq!(off_heap, [(10, 1 << 20), (20, 2 << 20)]);
+    assert_eq!(found[0].series, [(1 << 20) + 640, (2 << 20) + 1280]);
+    assert_eq!(found[0].all_growth(), (1 << 20) + 640);
+    // Less than the least is none.
+    assert!(candidates(&[buffers(10, 1 << 20), buffers(20, (1 << 20) + 1000)]).is_empty());
+}
+
+#[test]
+fn buffers_of_a_step_that_was_too_small_count_for_the_step_above() {
+    let small = |at: u32| {
+        let mut summary = buffers(10, 1 << 20);
+        let mut steps = registry(0);
+        steps.truncate(3);
+        summary.trie = Trie::drawn(&steps);
+        summary.stats.off_heap = [(
+            StepId(at),
+            OffHeap {
+                buffers: 10,
+                bytes: 1 << 20,
+            },
+        )]
+        .into();
+        summary
+    };
+    let first = |at| candidates(&[small(at), buffers(20, 2 << 20)])[0].off_heap[0].bytes;
+    assert_eq!(first(3), 1 << 20);
+    // Buffers of no step may be anyone's.
+    assert_eq!(first(0), 0);
+    let nothing = {
+        let mut summary = small(0);
+        summary.trie = Trie::drawn(&[]);
+        summary
+    };
+    assert_eq!(
+        candidates(&[nothing, buffers(20, 2 << 20)])[0].off_heap[0].bytes,
+        0
+    );
+}
+
+#[test]
+fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
+    let dumps = [(100, 1), (200, 2)].map(|(entries, megabytes)| {
+        let mut steps = registry(entries);
+        let field = ("com.acme.Entry.buffer", LabelKind::ApplicationField);
+        steps.push((4, field, "java.nio.DirectByteBuffer", [entries, 0, 0]));
+        let mut summary = summary(&steps, &[]);
+        let own = OffHeap {
+            buffers: entries,
+            bytes: megabytes << 20,
+        };
+        summary.stats.off_heap.insert(StepId(5), own);
+        summary
+    });
+    let found = candidates(&dumps);
+    assert_eq!((found.len(), &*found[0].content), (1, &[StepId(4)][..]));
+    assert_eq!(found[0].off_heap[1].bytes, 2 << 20);
+    assert!(found[0].beside.is_empty());
+}
+
+#[test]
+fn objects_that_only_moved_are_no_candidate() {
+    let shared = |entries: u64, instances: u64| {
+        let step = (0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]);
+        summary(&[step], &[("com.acme.Entry", instances)])
+    };
+    // A hundred more that several paths lead to; how many more there are in all decides.
+    for (more, count) in [(0, 0), (49, 0), (50, 1), (100, 1)] {
+        let found = candidates(&[shared(100, 200), shared(200, 200 + more)]);
+        assert_eq!(found.len(), count, "{more}");
+    }
+    // Or one path leads to them now that was not there; classes of the runtime are everywhere.
+    let single = |class: &'static str, entries: u64| {
+        let field = ("com.acme.Registry.one", LabelKind::ApplicationStatic);
+        let step = (0, field, class, [entries, 0, 1000 * entries]);
+        summary(&[step], &[(class, 500)])
+    };
+    let found = |class, before| candidates(&[single(class, before), single(class, 200)]).len();
+    assert_eq!(found("com.acme.Entry", 0), 0);
+    assert_eq!(found("com.acme.Entry", 100), 1);
+    assert_eq!(found("java.lang.String", 0), 1);
+}
+
+#[test]
+fn what_a_greater_candidate_has_explains_no_smaller_one() {
+    // A hundred entries more are in the list, and as many more are shared.
+    let dump = |entries: u64| {
+        let mut steps = registry(2 * entries);
+        steps.push((0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]));
+        summary(&steps, &[("com.acme.Entry", 2 * entries)])
+    };
+    let found = candidates(&[dump(100), dump(200)]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].content, [StepId(4)]);
+    // With a hundred more of them both are new.
+    let mut last = dump(200);
+    last.classes = summary(&[], &[("com.acme.Entry", 600)]).classes;
+    assert_eq!(candidates(&[dump(100), last]).len(), 2);
+}
+
+/// A map's nodes with keys and values; bytes of each pair.
+fn map(nodes: u64, key: u64, value: (&'static str, u64)) -> Vec<Drawn> {
+    let node = ("java.util.HashMap$Node[*]", LabelKind::Element);
+    let table = ("java.util.HashMap.table", LabelKind::RuntimeField);
+    let key_field = ("java.util.HashMap$Node.key", LabelKind::RuntimeField);
+    let value_field = ("java.util.HashMap$Node.value", LabelKind::RuntimeField);
+    let bytes = nodes * (32 + key + value.1);
+    vec![
+        (0, ROOT, "class com.acme.Registry", [1, 100, bytes]),
+        (1, ENTRIES, "java.util.HashMap", [1, 48, bytes]),
+        (2, table, "java.util.HashMap$Node[]", [1, 100, bytes]),
+        (
+            3,
+            node,
+            "java.util.HashMap$Node",
+            [nodes, 32 * nodes, bytes],
+        ),
+        (
+            4,
+            key_field,
+            "java.lang.String",
+            [nodes, 24 * nodes, key * nodes],
+        ),
+        (
+            4,
+            value_field,
+            value.0,
+            [nodes, 24 * nodes, value.1 * nodes],
+        ),
+    ]
+}
+
+#[test]
+fn a_maps_values_are_named() {
+    for (key, value, named) in [
+        // The application's rather than what is larger.
+        (900, ("com.acme.Value", 500), StepId(6)),
+        (900, ("java.lang.Integer", 500), StepId(5)),
+        (400, ("java.lang.Integer", 500), StepId(6)),
+        // Of a value that is less than an eighth of it all the map says nothing.
+        (900, ("com.acme.Value", 100), StepId(5)),
+        // 8 times 100 are all of the 800.
+        (668, ("com.acme.Value", 100), StepId(6)),
+        (669, ("com.acme.Value", 100), StepId(5)),
+    ] {
+        let dumps = [100, 200].map(|nodes| summary(&map(nodes, key, value), &[]));
+        let found = candidates(&dumps);
+        assert_eq!((found.len(), found[0].named), (1, named), "{key} {value:?}");
+        assert_eq!(
+            (found[0].at, &*found[0].content),
+            (StepId(3), &[StepId(4)][..])
+        );
+    }
+}
+
+#[test]
+fn candidates_of_one_field_are_one() {
+    // Two kinds of nodes in one table, and in another field a third.
+    let dump = |nodes: u64| {
+        let mut steps = map(nodes, 200, ("com.acme.Value", 500));
+        let tree = ("java.util.HashMap$Node[*]", LabelKind::Element);
+        steps.push((
+            3,
+            tree,
+            "java.util.HashMap$TreeNode",
+            [nodes, 48 * nodes, 300 * nodes],
+        ));
+        let other = ("com.acme.Registry.other", LabelKind::ApplicationStatic);
+        steps.push((1, other, "com.acme.Other[]", [1, 16, 200 * nodes]));
+        let of_other = ("com.acme.Other[*]", LabelKind::Element);
+        steps.push((
+            8,
+            of_other,
+            "com.acme.Other",
+            [nodes, 24 * nodes, 200 * nodes],
+        ));
+        summary(&steps, &[])
+    };
+    let found = candidates(&[dump(100), dump(200)]);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].content, [StepId(4), StepId(7)]);
+    assert_eq!(found[0].growth(), 100 * (732 + 300));
+    assert_eq!(found[1].content, [StepId(9)]);
+}
+
+/// A table and a list below one object that a field holds; bytes of each table entry and list entry.
+fn two_places(nodes: u64, class: &'static str) -> Summary {
+    let field = ("com.acme.Registry.cache", LabelKind::ApplicationStatic);
+    let table = ("java.util.Cache.table", LabelKind::RuntimeField);
+    let list = ("java.util.Cache.list", LabelKind::RuntimeField);
+    let mut dump = summary(
+        &[
+            (0, field, "java.util.Cache", [1, 16, 900 * nodes]),
+            (1, table, "java.lang.Object[]", [1, 16, 600 * nodes]),
+            (
+                2,
+                ELEMENT,
+                "com.acme.Entry",
+                [nodes, 24 * nodes, 600 * nodes],
+            ),
+            (1, list, "java.lang.Object[]", [1, 16, 300 * nodes]),
+            (4, ELEMENT, class, [nodes, 16 * nodes, 300 * nodes]),
+        ],
+        &[],
+    );
+    let buffers = |bytes| OffHeap {
+        buffers: nodes,
+        bytes: bytes * nodes,
+    };
+    dump.stats.off_heap = [(StepId(3), buffers(5)), (StepId(5), buffers(7))].into();
+    dump
+}
+
+#[test]
+fn figures_of_two_places_below_one_field_add_up() {
+    for (class, objects, shallow) in [
+        ("com.acme.Entry", [200, 400], [4000, 8000]),
+        // Objects of different classes do not add up.
+        ("com.acme.Key", [100, 200], [2400, 4800]),
+    ] {
+        let found = candidates(&[100, 200].map(|n| two_places(n, class)));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].content, [StepId(3)]);
+        assert_eq!(found[0].beside, [StepId(5)]);
+        assert_eq!(found[0].retained, [90_000, 180_000]);
+        assert_eq!(found[0].objects, objects);
+        assert_eq!(found[0].shallow, shallow);
+        let off_heap: Vec<_> = found[0]
+            .off_heap
+            .iter()
+            .map(|o| (o.buffers, o.bytes))
+            .collect();
+        assert_eq!(off_heap, [(200, 1200), (400, 2400)]);
+        assert_eq!(found[0].series, [91_200, 182_400]);
+    }
+}
+
+#[test]
+fn what_is_over_comes_after_what_still_grows() {
+    let tier = |series: [u64; 4]| {
+        let dumps = series.map(|n| summary(&registry(n), &[]));
+        candidates(&dumps)[0].tier()
+    };
+    assert_eq!(tier([100, 200, 300, 400]), 0);
+    assert_eq!(tier([100, 200, 200, 400]), 1);
+    assert_eq!(tier([100, 400, 400, 400]), 2);
+}
