@@ -388,6 +388,38 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_empty_until_something_is_defined() {
+        let mut batch = Batch::new();
+        assert!(batch.is_empty());
+        batch.class(1, 1);
+        assert!(!batch.is_empty());
+    }
+
+    #[test]
+    fn a_site_may_be_the_last_record() {
+        let mut batch = Batch::new();
+        batch.site(1, &[1, 2, 3], false);
+        assert_eq!(decode(&batch.finish()).unwrap().frames(1).len(), 3);
+    }
+
+    #[test]
+    fn faults_of_later_batches_are_placed_too() {
+        let one = sample();
+        let place = |byte: usize, value: u8| {
+            let mut bytes = [&one[..], &one].concat();
+            bytes[one.len() + byte] = value;
+            let error = SiteTable::decode([&one[..], &bytes]).unwrap_err();
+            assert_eq!(error.piece, 1);
+            error.offset - one.len()
+        };
+        // The mark, the version, the length, the checksum.
+        assert_eq!(place(0, b'X'), 0);
+        assert_eq!(place(2, 7), 2);
+        assert_eq!(place(7, 0xff), 4);
+        assert_eq!(place(8, one[8] ^ 1), 8);
+    }
+
+    #[test]
     fn faults_are_placed() {
         let fault = |bytes: &[u8]| decode(bytes).unwrap_err();
         let good = sample();

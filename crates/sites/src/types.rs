@@ -82,6 +82,12 @@ mod tests {
         for (signature, name) in [
             ("I", "int"),
             ("[[J", "long[][]"),
+            ("Z", "boolean"),
+            ("[B", "byte[]"),
+            ("[C", "char[]"),
+            ("[S", "short[]"),
+            ("[F", "float[]"),
+            ("[D", "double[]"),
             ("Lcom/acme/Foo$Bar;", "com.acme.Foo$Bar"),
             ("[Ljava/lang/String;", "java.lang.String[]"),
             ("LFoo;", "Foo"),

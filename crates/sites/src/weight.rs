@@ -193,6 +193,34 @@ mod tests {
     }
 
     #[test]
+    fn variances_are_those_of_the_estimator() {
+        let count = Sampling {
+            strategy: Strategy::Count,
+            interval: 0,
+            rate: 4,
+        };
+        // (1 - p) / p² with p of a quarter.
+        let weight = count.weight(10).unwrap();
+        assert_eq!((weight.objects, weight.bytes), (4.0, 40.0));
+        assert_eq!(weight.objects_variance, 12.0);
+        assert_eq!(weight.bytes_variance, 1200.0);
+    }
+
+    #[test]
+    fn the_choice_is_the_same_in_every_version() {
+        // Agents and readers of different versions have to agree: splitmix64's first output, and others.
+        for (uid, bits) in [
+            (0, 0xe220_a839_7b1d_cdaf_u64),
+            (1, 0x910a_2dec_8902_5cc1),
+            (2, 0x9758_35de_1c97_56ce),
+            (3, 0x1d0b_14e4_db01_8fed),
+        ] {
+            let expected = (bits >> 11) as f64 / (1_u64 << 53) as f64;
+            assert_eq!(uniform(uid), expected);
+        }
+    }
+
+    #[test]
     fn small_objects_weigh_an_interval_and_large_ones_themselves() {
         let s = bytes(524_288);
         let small = s.weight(16).unwrap();
