@@ -107,6 +107,98 @@ fn help(args: &[&str]) -> String {
     String::from_utf8(done.stdout).expect("text")
 }
 
+/// Every path that ARCHITECTURE.md names is there; in its code map a name without a folder is in that of the name before.
+#[test]
+fn the_code_map_names_what_is_there() {
+    const TOPS: [&str; 9] = [
+        "hprof/",
+        "agent/",
+        "diff/",
+        "cli/",
+        "crates/",
+        "xtask/",
+        "testdata/",
+        "docs/",
+        "fuzz/",
+    ];
+    let page = read("ARCHITECTURE.md");
+    let mut missing = BTreeSet::new();
+    let code = |text: &str| -> Vec<String> {
+        text.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    let mut named = 0;
+    for path in page.lines().flat_map(code) {
+        if TOPS.iter().any(|top| path.starts_with(top)) {
+            named += 1;
+            if !root().join(&path).exists() {
+                missing.insert(path);
+            }
+        }
+    }
+    let map = page.split("## Code map").nth(1).expect("a code map");
+    let map = map.split("\n## ").next().unwrap_or_default();
+    for row in map.lines().filter(|line| line.starts_with("| `")) {
+        let cell = row.split('|').nth(1).unwrap_or_default();
+        let mut folder = root();
+        for path in code(cell) {
+            named += 1;
+            let full = match TOPS.iter().any(|top| path.starts_with(top)) {
+                true => root().join(&path),
+                false => folder.join(&path),
+            };
+            if !full.exists() {
+                missing.insert(path);
+            }
+            folder = match full.is_dir() {
+                true => full,
+                false => full.parent().expect("a folder").to_path_buf(),
+            };
+        }
+    }
+    assert!(missing.is_empty(), "ARCHITECTURE.md names {missing:?}");
+    assert!(named > 40, "{named} paths");
+}
+
+/// The list of crates in ARCHITECTURE.md, and what their manifests say.
+#[test]
+fn crates_use_what_the_architecture_says() {
+    let page = read("ARCHITECTURE.md");
+    let list = page.split("the highest first:").nth(1).expect("a list");
+    let list = list.split("```").nth(1).expect("a list");
+    let mut checked = 0;
+    for line in list.lines().skip(1) {
+        let Some((name, used)) = line.split_once("  ") else {
+            continue;
+        };
+        let folder = match name {
+            "hprof" | "agent" | "diff" => name.to_owned(),
+            "heapdiff (cli)" => continue,
+            _ => format!("crates/{name}"),
+        };
+        // The last line has the crates that use none of ours.
+        let used: BTreeSet<&str> = match used.contains("nothing of ours") {
+            true => continue,
+            false => used.split_whitespace().collect(),
+        };
+        let manifest = read(&format!("{folder}/Cargo.toml"));
+        let section = manifest.split("\n[dependencies]\n").nth(1);
+        let section = section.and_then(|text| text.split("\n[").next());
+        let names = section.unwrap_or_default().lines().filter_map(|line| {
+            let name = line.split(['=', '.', ' ']).next()?;
+            (name == "hprof")
+                .then_some(name)
+                .or_else(|| name.strip_prefix("heapdiff-"))
+        });
+        assert_eq!(names.collect::<BTreeSet<_>>(), used, "{folder}");
+        checked += 1;
+    }
+    assert!(checked > 7, "{checked} crates");
+}
+
 /// The tables of messages quote the source. `…` stands for what differs.
 #[test]
 fn messages_are_those_of_the_program() {
