@@ -30,7 +30,7 @@ pub(crate) use capture::{
 };
 pub(crate) use output::{Output, folder_of};
 pub(crate) use trace::{
-    ExportFormat, Expunge, Import, RunWindow, SampleOrder, SamplesJob, TraceExport, TraceJob,
+    ExportFormat, Import, Prune, RunWindow, SampleOrder, SamplesJob, TraceExport, TraceJob,
 };
 
 /// What to do, checked.
@@ -204,7 +204,7 @@ pub(crate) enum Action {
     /// Deletes the indexes of dumps and in folders.
     CleanIndexes(Vec<PathBuf>),
     ExportTrace(TraceExport),
-    Expunge(Expunge),
+    Prune(Prune),
     Import(Import),
     /// A page, until the user ends it.
     Ui(UiJob),

@@ -15,14 +15,13 @@ mod interrupt;
 mod jfr;
 mod job;
 mod messages;
-mod moment;
 #[cfg_attr(
     not(target_os = "linux"),
     allow(dead_code, reason = "waits and transfers are of what talks to JVMs")
 )]
 mod progress;
 mod style;
-mod trace;
+mod time;
 mod write;
 
 use std::process::ExitCode;
@@ -37,9 +36,9 @@ fn main() -> ExitCode {
             Action::Job(job) => run(&job),
             Action::Capture(capture) => capture::run(&capture),
             Action::CleanIndexes(paths) => index::clean(&paths),
-            Action::ExportTrace(export) => trace::export(&export),
-            Action::Expunge(expunge) => trace::expunge(&expunge),
-            Action::Import(import) => trace::import(&import),
+            Action::ExportTrace(export) => command::trace::export(&export),
+            Action::Prune(prune) => command::trace::prune(&prune),
+            Action::Import(import) => command::trace::import(&import),
             Action::Ui(job) => command::ui::run(&job),
             Action::Fleet(fleet) => command::fleet::run(&fleet),
             Action::Agent(copy) => capture::agent(&copy),

@@ -11,10 +11,10 @@ use regex::Regex;
 use super::common::ViewArgs;
 use crate::failure::{Failure, Result};
 use crate::job::{
-    Action, ExportFormat, Expunge, Import, Job, RunWindow, SampleOrder, SamplesJob, Setup, Task,
+    Action, ExportFormat, Import, Job, Prune, RunWindow, SampleOrder, SamplesJob, Setup, Task,
     TraceExport, TraceJob,
 };
-use crate::moment::Moment;
+use crate::time::Moment;
 
 const TOP_HELP: &str = "\
 Objects that have not been collected yet look alive, so what is compared is what is alive after each
@@ -47,7 +47,8 @@ enum TraceCommand {
     /// The trace for other programs: tables, or profiles of slices of time
     Export(TraceExportArgs),
     /// Remove what is older than some time
-    Expunge(ExpungeArgs),
+    #[command(alias = "expunge")]
+    Prune(PruneArgs),
     /// Make a trace of what Java Flight Recorder or async-profiler recorded
     Import(ImportArgs),
 }
@@ -159,7 +160,7 @@ struct TraceExportArgs {
 }
 
 #[derive(Debug, Args)]
-struct ExpungeArgs {
+struct PruneArgs {
     /// A trace, as the agent writes it (trace=FILE)
     trace: PathBuf,
     /// What is older than this before the trace's end is removed
@@ -240,7 +241,7 @@ impl TraceArgs {
             }
             TraceCommand::Export(args) => args.action(),
             TraceCommand::Import(args) => args.action(),
-            TraceCommand::Expunge(args) => Ok(Action::Expunge(Expunge {
+            TraceCommand::Prune(args) => Ok(Action::Prune(Prune {
                 trace: args.trace,
                 before: args.before,
                 quiet: args.quiet,

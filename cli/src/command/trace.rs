@@ -1,6 +1,10 @@
-//! `heapdiff trace info`, `heapdiff trace top` and `heapdiff trace samples`.
+//! `heapdiff trace`: the reports `info`, `top` and `samples`, and what ends in no report.
 
+mod export;
+mod import;
+mod prune;
 mod samples;
+mod slices;
 
 use std::path::Path;
 
@@ -17,6 +21,9 @@ use heapdiff_units::counted;
 
 use crate::failure::{Failure, Result};
 use crate::job::{RunWindow, Setup, TraceJob};
+pub(crate) use export::export;
+pub(crate) use import::import;
+pub(crate) use prune::prune;
 
 /// The rows of a list in text, and in other formats.
 const ROWS: usize = 10;
@@ -179,7 +186,7 @@ fn info(trace: &Trace) -> Result<TraceInfoReport> {
 
 /// The part of a run that is asked for.
 fn window(part: &RunWindow, run: &Run, uptime_ms: u64) -> Result<Window> {
-    let at = |moment: crate::moment::Moment| moment.uptime_ms(run.started_ms, uptime_ms);
+    let at = |moment: crate::time::Moment| moment.uptime_ms(run.started_ms, uptime_ms);
     let to_ms = part.until.map_or(u64::MAX, at);
     let from_ms = match part.window {
         Some(span) => {

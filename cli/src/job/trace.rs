@@ -7,7 +7,7 @@ use heapdiff_trace::{By, Which};
 use heapdiff_units::Span;
 use regex::Regex;
 
-use crate::moment::Moment;
+use crate::time::Moment;
 
 /// Which part of which run.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl ExportFormat {
 
 /// What is removed.
 #[derive(Debug)]
-pub(crate) struct Expunge {
+pub(crate) struct Prune {
     pub(crate) trace: PathBuf,
     pub(crate) before: Span,
     pub(crate) quiet: bool,

@@ -213,6 +213,7 @@ fn a_log_that_was_not_merged_is_not_given_to_another_trace() {
 fn what_is_old_goes() {
     let folder = folder();
     let home = folder.path();
+    // The name that it had first.
     run(home, &["trace", "expunge", "shop.db", "--before", "1m"]);
     let report = run(home, &["trace", "top", "shop.db", "--format", "json"]);
     let report: Value = serde_json::from_str(&report).expect("JSON");

@@ -9,7 +9,7 @@ use heapdiff_trace::{ColumnType, Table, Trace, TraceError, ValueRef};
 use heapdiff_units::counted;
 
 use super::slices;
-use crate::command::trace::{chosen, open};
+use super::{chosen, open};
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::job::{ExportFormat, TraceExport};
 use crate::write::{failed, replace};

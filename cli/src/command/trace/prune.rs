@@ -1,4 +1,4 @@
-//! `heapdiff trace expunge`: removes what is old.
+//! `heapdiff trace prune`: removes what is old.
 
 use std::fs;
 use std::path::Path;
@@ -7,22 +7,22 @@ use heapdiff_report::utc;
 use heapdiff_trace::{Database, Trace};
 use heapdiff_units::{Size, counted};
 
-use crate::command::trace::open;
+use super::open;
 use crate::failure::{Exit, Failure, Result};
-use crate::job::Expunge;
+use crate::job::Prune;
 use crate::messages;
 
 /// Removes it and says what.
-pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {
+pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
     let failure = |e| Failure::trace(&e);
-    let path = &expunge.trace;
+    let path = &prune.trace;
     let before = Content::of(&open(path)?)?;
     if before.triggers > 0 {
         // They would run, and whatever they do is not heapdiff's.
         let message = format!("{}: has triggers, so it is not a trace", path.display());
         return Err(Failure::usage(message));
     }
-    let span = u64::try_from(expunge.before.0.as_millis()).unwrap_or(u64::MAX);
+    let span = u64::try_from(prune.before.0.as_millis()).unwrap_or(u64::MAX);
     let cut = before.end_ms.saturating_sub(span);
     let cut_ms = i64::try_from(cut).unwrap_or(i64::MAX);
     let size = size(path);
@@ -30,7 +30,7 @@ pub(crate) fn expunge(expunge: &Expunge) -> Result<Exit> {
     database.expunge(cut_ms).map_err(failure)?;
     drop(database);
     let after = Content::of(&open(path)?)?;
-    if !expunge.quiet {
+    if !prune.quiet {
         let gone = |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
         messages::said(&format!(
             "removed what was before {} UTC: {}, {}; {} of {} left",

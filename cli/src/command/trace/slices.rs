@@ -9,7 +9,7 @@ use heapdiff_trace::Trace;
 use heapdiff_trace::read::{Amount, Run, Tick};
 use heapdiff_units::Span;
 
-use crate::command::trace::frames;
+use super::frames;
 use crate::failure::{Failure, Result};
 use crate::write::{failed, replace};
 
