@@ -18,10 +18,11 @@ pub(crate) fn ensure_chromium() -> Result<PathBuf> {
     )
 }
 
-/// What reads the formats that reports are written in: `go tool pprof`, and `xmllint` with schemas.
+/// What reads the formats that reports are written in: `go tool pprof`, `xmllint` with schemas, and `jq`.
 pub(crate) fn ensure_readers() -> Result<()> {
     ensure(&["go"], "golang-go")?;
     ensure(&["xmllint"], "libxml2-utils")?;
+    ensure(&["jq"], "jq")?;
     Ok(())
 }
 

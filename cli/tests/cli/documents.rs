@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,7 +61,7 @@ fn every_command_and_option_is_documented() {
     assert!(commands.len() > 15, "{commands:?}");
     for command in &commands {
         let is_word = |heading: &&str| heading.split_whitespace().any(|w| w == command);
-        if !headings.iter().any(|heading| is_word(heading)) {
+        if !headings.iter().any(is_word) {
             missing.insert(format!("the command {command}"));
         }
         let text = help(&["help", command]);
@@ -247,7 +248,8 @@ fn add_sources(folder: &Path, into: &mut String) {
 fn examples_with_jq_print_what_is_shown() {
     let is_there = Command::new("jq").arg("--version").output().is_ok();
     if !is_there && std::env::var_os("CI").is_none() {
-        eprintln!("jq is missing: its examples are not run");
+        let note = "jq is missing: its examples are not run";
+        writeln!(std::io::stderr(), "{note}").expect("standard error");
         return;
     }
     let page = read("docs/json.md");
