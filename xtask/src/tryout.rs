@@ -33,7 +33,7 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
         .start()?;
     target.wait_ready(1)?;
     let pid = target.pid().to_string();
-    let said = output(alone(program, home.path()).args(["attach", &pid, "interval=16k"]))?;
+    let said = output(alone(program, home.path()).args(["attach", &pid, "interval=1k"]))?;
     print!("  {said}");
     // Not before it has allocated what it had left of the interval before.
     target.advance(2)?;
@@ -65,7 +65,7 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
         library.display()
     );
     let mut target = Launch::source(&jdk, testdata::programs::shelf())
-        .agent(library, "interval=16k")
+        .agent(library, "interval=1k")
         .start()?;
     target.wait_ready(1)?;
     println!(
