@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::Collection;
+use heapdiff_trace::NewCollection;
 use jni::errors::Result;
 use jni::objects::{Global, JObject, JObjectArray, JString};
 use jni::{Env, JValue, jni_sig, jni_str};
@@ -243,7 +243,7 @@ impl JvmStats {
         env: &mut Env<'_>,
         pauses: &Pauses,
         clock: &impl Fn(Instant) -> (i64, i64),
-    ) -> Vec<Collection> {
+    ) -> Vec<NewCollection> {
         let (new, missed) = pauses.take();
         self.pauses.extend(new);
         self.unseen += missed;
@@ -259,7 +259,7 @@ impl JvmStats {
         env: &mut Env<'_>,
         pauses: &Pauses,
         clock: &impl Fn(Instant) -> (i64, i64),
-    ) -> Result<Vec<Collection>> {
+    ) -> Result<Vec<NewCollection>> {
         let mut seen = Vec::new();
         let mut cause = None;
         if let Some(beans) = &mut self.beans {
@@ -322,7 +322,7 @@ impl JvmStats {
         &mut self,
         env: &mut Env<'_>,
         clock: &impl Fn(Instant) -> (i64, i64),
-        seen: &mut Vec<Collection>,
+        seen: &mut Vec<NewCollection>,
     ) -> Result<()> {
         let old = |pause: &Pause| self.beans.is_none() || pause.end.elapsed() >= UNCLAIMED;
         let (old, young): (Vec<Pause>, Vec<Pause>) = self.pauses.drain(..).partition(old);
@@ -363,13 +363,13 @@ fn row(
     cause: String,
     pause_us: u64,
     (before_bytes, after_bytes): (u64, u64),
-) -> Collection {
+) -> NewCollection {
     let full = [
         "System.gc()",
         "Heap Dump Initiated GC",
         "Heap Inspection Initiated GC",
     ];
-    Collection {
+    NewCollection {
         time_ms,
         uptime_ms,
         collector: collector.to_owned(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use heapdiff_sites::{Sampling, Weight};
-use heapdiff_trace::{Activity, Amount, ClassChange};
+use heapdiff_trace::{Activity, ClassChange, EstimatedAmount};
 use rustc_hash::FxHashMap;
 
 const SHARDS: usize = 16;
@@ -95,20 +95,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn add(amount: &mut Amount, weight: &Weight) {
+fn add(amount: &mut EstimatedAmount, weight: &Weight) {
     amount.samples += 1;
     amount.objects += weight.objects;
     amount.bytes += weight.bytes;
 }
 
-fn take(amount: &mut Amount, variance: &mut f64, weight: &Weight) {
+fn take(amount: &mut EstimatedAmount, variance: &mut f64, weight: &Weight) {
     amount.samples = amount.samples.saturating_sub(1);
     amount.objects -= weight.objects;
     amount.bytes -= weight.bytes;
     *variance -= weight.bytes_variance;
     if amount.samples == 0 {
         // What rounding has left.
-        *amount = Amount::default();
+        *amount = EstimatedAmount::default();
         *variance = 0.0;
     }
 }
@@ -257,8 +257,8 @@ impl Ledger {
                 if let Some(account) = shard.accounts.get_mut(index) {
                     account.dirty = false;
                     sites.push(account.activity);
-                    account.activity.allocated = Amount::default();
-                    account.activity.collected = Amount::default();
+                    account.activity.allocated = EstimatedAmount::default();
+                    account.activity.collected = EstimatedAmount::default();
                 }
             }
         }
@@ -336,7 +336,10 @@ mod tests {
             ledger.collected(booking, 500);
         }
         let site = only(&ledger);
-        assert_eq!((site.live, site.live_variance), (Amount::default(), 0.0));
+        assert_eq!(
+            (site.live, site.live_variance),
+            (EstimatedAmount::default(), 0.0)
+        );
         assert!((site.collected.bytes - 2.0 * weight.bytes).abs() < 1e-6);
     }
 

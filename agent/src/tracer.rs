@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, Strategy};
 use heapdiff_trace::{
-    Collected, Collection, Run, Sample, Samples, Tick, TraceError, Writer, Written,
+    Collected, NewCollection, NewRun, NewTick, Sample, Samples, TraceError, Writer, Written,
 };
 use jni::Env;
 
@@ -98,7 +98,7 @@ struct Before {
 /// What waits for the next tick.
 #[derive(Default)]
 struct Waiting {
-    collections: Vec<Collection>,
+    collections: Vec<NewCollection>,
     dumps: Vec<(i64, i64, Option<String>)>,
     notes: Vec<String>,
 }
@@ -174,12 +174,12 @@ impl Tracing<'_> {
         self.sampler.started.elapsed()
     }
 
-    fn describe(&self, env: &mut Env<'_>) -> Run {
+    fn describe(&self, env: &mut Env<'_>) -> NewRun {
         let invocation = Invocation::of_this_jvm(env);
         let sampling = self.sampler.first;
         let pid = std::process::id();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        Run {
+        NewRun {
             uid: format!("{pid}-{}", self.started_ms),
             pid,
             host: host.trim().to_owned(),
@@ -227,7 +227,7 @@ impl Tracing<'_> {
     }
 
     /// What has happened since `before`, which it brings up to date.
-    fn tick(&self, figures: Figures, waiting: &mut Waiting, before: &mut Before) -> Tick {
+    fn tick(&self, figures: Figures, waiting: &mut Waiting, before: &mut Before) -> NewTick {
         let get = |counter| self.counters.get(counter);
         let (sites, classes) = self.ledger.close();
         let (full, full_bytes) = self.ledger.refused();
@@ -261,7 +261,7 @@ impl Tracing<'_> {
         if before.sites_full == 0 && now.sites_full > 0 {
             notes.push("the table of sites is full: new stacks are not told apart".to_owned());
         }
-        let tick = Tick {
+        let tick = NewTick {
             time_ms,
             uptime_ms: now.uptime_ms,
             span_ms: now.uptime_ms - before.uptime_ms,
@@ -313,7 +313,7 @@ impl Samples for Sampler {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use heapdiff_trace::{Database, Limits, Run, Tick, Writer, Written};
+    use heapdiff_trace::{Database, Limits, NewRun, NewTick, Writer, Written};
 
     use super::{Hold, PATIENCE};
 
@@ -322,12 +322,12 @@ mod tests {
     fn a_file_that_is_held_too_long_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
-        let mut writer = Writer::create(&path, &Run::default(), Limits::default()).unwrap();
+        let mut writer = Writer::create(&path, &NewRun::default(), Limits::default()).unwrap();
         let mut tick = |uptime_ms| {
-            writer.tick(&(), &(), || Tick {
+            writer.tick(&(), &(), || NewTick {
                 time_ms: uptime_ms,
                 uptime_ms,
-                ..Tick::default()
+                ..NewTick::default()
             })
         };
         let start = Instant::now();

@@ -135,7 +135,7 @@ mod tests {
     fn the_choice_is_uniform() {
         let mut kept = [0_u32; 100];
         for seed in 0..2000 {
-            let samples = CollectedSamples::new(10, seed * 0x1234_5678_9abc_def1);
+            let samples = CollectedSamples::new(10, u64::wrapping_mul(seed, 0x1234_5678_9abc_def1));
             for uid in 0..100 {
                 samples.add(&[one(uid)]);
             }

@@ -17,7 +17,7 @@ struct Reservoir {
 
 /// Where a member of the stream goes: its place among the last ones, and its place among those chosen of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Places {
+struct KeptAt {
     recent: Option<usize>,
     chosen: Option<usize>,
 }
@@ -36,10 +36,10 @@ impl Reservoir {
     }
 
     /// The places of the stream's member with this number, counted from 0. To be asked once for each, in order.
-    fn places(&self, number: u64) -> Places {
+    fn places(&self, number: u64) -> KeptAt {
         let len = self.len as u64;
         if len == 0 {
-            return Places {
+            return KeptAt {
                 recent: None,
                 chosen: None,
             };
@@ -51,7 +51,7 @@ impl Reservoir {
             self.random.below(number + 1)
         };
         let index = |place: u64| usize::try_from(place).ok().filter(|&at| at < self.len);
-        Places {
+        KeptAt {
             recent: index(number % len),
             chosen: index(chosen),
         }
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn the_last_and_a_choice_of_all() {
         let reservoir = Reservoir::new(4, 1);
-        let all = |number| Places {
+        let all = |number| KeptAt {
             recent: Some(number),
             chosen: Some(number),
         };
         for number in 0..4 {
             assert_eq!(reservoir.places(number as u64), all(number));
         }
-        let later: Vec<Places> = (4..1000).map(|n| reservoir.places(n)).collect();
+        let later: Vec<KeptAt> = (4..1000).map(|n| reservoir.places(n)).collect();
         for (number, places) in (4_usize..).zip(&later) {
             assert_eq!(places.recent, Some(number % 4));
             assert!(places.chosen.is_none_or(|at| at < 4));

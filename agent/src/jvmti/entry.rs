@@ -110,7 +110,6 @@ unsafe extern "C" fn class_load(
 unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
     // JVMTI allows no JNI here, and of its own functions raw monitors alone; a fault keeps to that.
     if catch_unwind(|| {
-        #[cfg(debug_assertions)]
         provoked::panic(provoked::GC_START);
         agent::collecting();
     })
@@ -126,7 +125,6 @@ unsafe extern "C" fn garbage_collection_start(_: *mut jvmtiEnv) {
 unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
     // JVMTI allows no JNI here, and of its own functions raw monitors alone; a fault keeps to that.
     if catch_unwind(|| {
-        #[cfg(debug_assertions)]
         provoked::panic(provoked::GC_FINISH);
         agent::collected();
     })
@@ -272,6 +270,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
 ) -> jint {
     // SAFETY: what the JVM hands over.
     let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
+    provoked::prepare();
     // Whatever goes wrong: any other answer ends the JVM.
     if catch_unwind(AssertUnwindSafe(|| agent::load(environment, &options))).is_err() {
         agent::fault();
@@ -321,20 +320,29 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 // SAFETY: what is unsafe in it says so where it stands.
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
-/// Panics that tests ask for, in builds with debug assertions alone.
-#[cfg(debug_assertions)]
+/// Panics that a test asks for, by an environment variable. They are in every build, since tests run what users run:
+/// without the variable a collection costs one comparison more.
 mod provoked {
-    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
     /// The environment variable that says where to panic.
     const VARIABLE: &str = "HEAPDIFF_AGENT_PANIC";
-    pub(super) const GC_START: &str = "gc-start";
-    pub(super) const GC_FINISH: &str = "gc-finish";
-    static WHERE: OnceLock<Option<String>> = OnceLock::new();
+    pub(super) const GC_START: u8 = 1;
+    pub(super) const GC_FINISH: u8 = 2;
+    static WHERE: AtomicU8 = AtomicU8::new(0);
 
-    /// Panics if the environment asks for it here.
-    pub(super) fn panic(here: &str) {
-        let asked = WHERE.get_or_init(|| std::env::var(VARIABLE).ok());
-        assert!(asked.as_deref() != Some(here), "provoked in {here}");
+    /// Reads the variable. Called while the agent is loaded, for a callback of the collector may not wait.
+    pub(super) fn prepare() {
+        let place = match std::env::var(VARIABLE).as_deref() {
+            Ok("gc-start") => GC_START,
+            Ok("gc-finish") => GC_FINISH,
+            _ => 0,
+        };
+        WHERE.store(place, Relaxed);
+    }
+
+    /// Panics if a test asks for it here.
+    pub(super) fn panic(here: u8) {
+        assert!(WHERE.load(Relaxed) != here, "provoked by {VARIABLE}");
     }
 }

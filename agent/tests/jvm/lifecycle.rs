@@ -186,7 +186,6 @@ fn a_delay_before_the_first_sample() {
 /// Panics in the collector's callbacks, where JVMTI forbids to turn events off: the agent's thread does that, and
 /// no further collection calls the agent. If the callback tried it itself, the JVM would refuse, and each
 /// collection would panic.
-#[cfg(debug_assertions)]
 #[test]
 fn panics_in_a_collection_turn_the_agent_off() {
     const COLLECTIONS_AFTER: u32 = 6;

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::{Beside, DumpTaken, TraceError, Written};
+use heapdiff_trace::{DumpTaken, SideWriter, TraceError, Written};
 
 use super::dump::{DumpResult, now_ms};
 use super::protocol::Jvm;
@@ -93,7 +93,7 @@ impl<'a> TraceNotes<'a> {
         let process = self.jvm.process;
         let added = |path: &Path| {
             // Other programs in the JVM may have databases, too.
-            let Ok(Some(mut trace)) = Beside::open(path, process.inner_pid) else {
+            let Ok(Some(mut trace)) = SideWriter::open(path, process.inner_pid) else {
                 return false;
             };
             matches!(note.add_to(&mut trace), Ok(Written::Done))
@@ -105,7 +105,7 @@ impl<'a> TraceNotes<'a> {
 }
 
 impl TraceNote {
-    fn add_to(&self, trace: &mut Beside) -> Result<Written, TraceError> {
+    fn add_to(&self, trace: &mut SideWriter) -> Result<Written, TraceError> {
         match self {
             Self::Note { time_ms, text } => trace.note(*time_ms, text),
             Self::Dump {

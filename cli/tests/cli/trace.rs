@@ -213,8 +213,29 @@ fn a_log_that_was_not_merged_is_not_given_to_another_trace() {
 fn what_is_old_goes() {
     let folder = folder();
     let home = folder.path();
-    // The name that it had first.
-    run(home, &["trace", "expunge", "shop.db", "--before", "1m"]);
+    // By its old name too.
+    fs::copy(home.join("shop.db"), home.join("copy.db")).expect("a copy");
+    let said = ["prune", "expunge"].map(|name| {
+        let trace = match name {
+            "prune" => "shop.db",
+            _ => "copy.db",
+        };
+        let args = ["trace", name, trace, "--before", "1m"];
+        let done = heapdiff(home, &args).output().expect("a run");
+        assert_eq!(done.status.code(), Some(0));
+        String::from_utf8(done.stderr).expect("text")
+    });
+    assert!(said[0].contains("removed what was before"), "{}", said[0]);
+    assert_eq!(said[0], said[1]);
+    let same = |trace: &str| {
+        run(
+            home,
+            &[
+                "trace", "export", trace, "--table", "tick", "--format", "csv",
+            ],
+        )
+    };
+    assert_eq!(same("shop.db"), same("copy.db"));
     let report = run(home, &["trace", "top", "shop.db", "--format", "json"]);
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert!(

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use heapdiff_trace::synthetic::{self, SITES, Scene, Site};
+use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
 
 /// Three ticks an hour, for thirty hours: two or three days.
 const TICKS: i64 = 90;
@@ -17,15 +17,15 @@ struct Service {
     name: &'static str,
     hosts: usize,
     leaking: usize,
-    leak: Site<'static>,
+    leak: SceneSite<'static>,
     /// What else there is: caches, sessions, tables, short-lived strings.
-    rest: &'static [Site<'static>],
+    rest: &'static [SceneSite<'static>],
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: traces FOLDER")?);
     let rest = &SITES[1..];
-    let orders = Site {
+    let orders = SceneSite {
         class: "com.acme.Order",
         frames: &[
             ("com.acme.Depot", "keep", "Depot.java", 77),
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             synthetic::write(&folder.join(file), &scene)?;
         }
         if service.leaking > 0 {
-            let Site {
+            let SceneSite {
                 class, live, size, ..
             } = service.leak;
             // From the end of the hour that has the first tick.

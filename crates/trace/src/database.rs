@@ -286,6 +286,34 @@ fn network_name(kind: i64) -> Option<&'static str> {
     })
 }
 
+/// Adds a note to a run that does not have it yet.
+pub(crate) fn note_once(
+    connection: &Connection,
+    run: i64,
+    time_ms: i64,
+    text: &str,
+) -> rusqlite::Result<()> {
+    let add = "INSERT INTO note (run, time_ms, text) SELECT ?1, ?2, ?3
+               WHERE NOT EXISTS (SELECT 1 FROM note WHERE run = ?1 AND text = ?3)";
+    connection
+        .prepare_cached(add)?
+        .execute(rusqlite::params![run, time_ms, text])?;
+    Ok(())
+}
+
+/// Whether another process has locked the file.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+    )
+}
+
+/// A number as SQLite takes it; what is too large becomes the largest.
+pub(crate) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

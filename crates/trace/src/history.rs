@@ -2,52 +2,17 @@
 
 use std::collections::HashMap;
 
-use heapdiff_sites::{half_width, whole};
 use heapdiff_trend::onset;
 
 use crate::TraceError;
-use crate::read::{Amount, Collection, Run, Tick, Trace};
+use crate::amount::{Amount, Live};
+use crate::read::{Collection, Run, Tick, Trace};
+use crate::window::Window;
 
 /// Points that a trend is told from, at most.
 const MOST_POINTS: usize = 64;
 /// Fewer major collections than that say too little of a trend.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
-
-/// A part of a run, in milliseconds since it began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Ticks that end before are left out.
-    pub from_ms: u64,
-    /// Ticks that end later are left out.
-    pub to_ms: u64,
-}
-
-impl Window {
-    /// All of it.
-    pub const ALL: Self = Self {
-        from_ms: 0,
-        to_ms: u64::MAX,
-    };
-
-    /// What a query about a run asks besides.
-    pub(crate) const fn condition(self) -> &'static str {
-        match (self.from_ms, self.to_ms) {
-            // Whatever type the times of a damaged trace are of.
-            (0, u64::MAX) => "",
-            _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
-        }
-    }
-
-    /// The values that such a query takes.
-    pub(crate) fn values(self, run: i64) -> impl rusqlite::Params {
-        let mut values = vec![run];
-        if !self.condition().is_empty() {
-            let bound = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
-            values.extend([bound(self.from_ms), bound(self.to_ms)]);
-        }
-        rusqlite::params_from_iter(values)
-    }
-}
 
 /// The ticks and collections of a part of a run.
 #[derive(Clone, Debug)]
@@ -239,24 +204,6 @@ fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
             Some((part.first()?.0, part.last()?.1))
         })
         .collect()
-}
-
-/// What is alive at a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Live {
-    /// Samples, objects and bytes.
-    pub amount: Amount,
-    /// Variance of the estimate of the bytes.
-    pub variance: f64,
-}
-
-impl Live {
-    /// The interval in bytes that covers the truth in 95 of 100 cases.
-    #[must_use]
-    pub fn ci95(&self) -> [u64; 2] {
-        let (bytes, half) = (self.amount.bytes as f64, half_width(self.variance));
-        [whole((bytes - half).max(0.0)), whole(bytes + half)]
-    }
 }
 
 /// What some sites did in a window, together.

@@ -17,9 +17,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod beside;
+mod amount;
 mod database;
 mod export;
+mod guard;
 mod history;
 mod import;
 mod rank;
@@ -27,9 +28,12 @@ pub mod read;
 mod read_samples;
 mod read_stacks;
 mod rollup;
+mod side_writer;
 #[cfg(feature = "synthetic")]
 #[doc(hidden)]
 pub mod synthetic;
+mod tick;
+mod window;
 mod write;
 mod write_names;
 mod write_samples;
@@ -37,17 +41,22 @@ mod write_samples;
 /// The `strategy` of runs that were imported from a recording.
 pub const RECORDING: &str = "recording";
 
-pub use beside::{Beside, DumpTaken};
+pub use amount::Live;
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
-pub use history::{Basis, Began, Live, Points, Steps, Timeline, Window};
+pub use history::{Basis, Began, Points, Steps, Timeline};
 pub use import::{Import, ImportError, Origin};
 pub use rank::{By, Candidate, HourlySlope, Ranking, Standing, Trending, Verdict, rank, trending};
 pub use read::Trace;
 pub use read_samples::{SampleRow, Which};
 pub use read_stacks::Stacks;
 pub use rusqlite::types::ValueRef;
-pub use write::{Activity, Amount, ClassChange, Collection, Limits, Run, Tick, Writer, Written};
+pub use side_writer::{DumpTaken, SideWriter};
+pub use tick::{
+    Activity, ClassChange, EstimatedAmount, Limits, NewCollection, NewRun, NewTick, Written,
+};
+pub use window::Window;
+pub use write::Writer;
 pub use write_names::{FrameName, Names};
 pub use write_samples::{Collected, Sample, Samples};

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use heapdiff_trend::{Slope, Trend};
 
 use crate::TraceError;
-use crate::history::{Basis, Live, Points, Steps, Timeline};
+use crate::amount::Live;
+use crate::history::{Basis, Points, Steps, Timeline};
 use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;

@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use rusqlite::Row;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
 
-use crate::history::{Live, Window};
+pub use crate::amount::Amount;
+use crate::amount::Live;
+use crate::guard::not_a_table;
+use crate::window::Window;
 use crate::{Database, TraceError};
 
 /// What no figure is larger than: eight petabytes, which a double still tells apart from one more.
@@ -29,23 +32,6 @@ const LEAST_STEPS: u64 = 100_000_000;
 const STRIDE: i32 = 100_000;
 /// The largest row that SQLite is to handle.
 const LARGEST_ROW: i32 = 16 << 20;
-
-/// With the version that has them first.
-const TABLES: [(&str, i32); 13] = [
-    ("run", 1),
-    ("class", 1),
-    ("frame", 1),
-    ("stack", 1),
-    ("site", 1),
-    ("tick", 1),
-    ("site_tick", 1),
-    ("collection", 1),
-    ("class_tick", 1),
-    ("dump", 1),
-    ("note", 1),
-    ("thread", 2),
-    ("sample", 2),
-];
 
 /// A JVM that wrote to a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,29 +158,6 @@ pub struct Frame {
     pub line: Option<i64>,
 }
 
-/// Objects and bytes, estimated from samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
-    /// Samples behind the estimate.
-    pub samples: u64,
-    /// Objects.
-    pub objects: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-impl Amount {
-    /// Adds; what is too much stays at the most there is.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            samples: self.samples.saturating_add(other.samples),
-            objects: self.objects.saturating_add(other.objects),
-            bytes: self.bytes.saturating_add(other.bytes),
-        }
-    }
-}
-
 /// What happened at a site in a tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteTick {
@@ -239,7 +202,7 @@ impl Trace {
             .progress_handler(STRIDE, Some(ends))
             .and_then(|()| connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_ROW))
             .and_then(|_| connection.pragma_update(None, "trusted_schema", false))
-            .and_then(|()| strange(connection, version));
+            .and_then(|()| not_a_table(connection, version));
         let trace = Self {
             database,
             steps,
@@ -685,22 +648,6 @@ impl Trace {
 fn is_over(deadline: &Mutex<Option<Instant>>) -> bool {
     let deadline = *deadline.lock().unwrap_or_else(PoisonError::into_inner);
     deadline.is_some_and(|d| Instant::now() > d)
-}
-
-/// The first of the tables that is none: a view or a virtual table runs what its maker likes.
-pub(crate) fn strange(
-    connection: &Connection,
-    version: i32,
-) -> rusqlite::Result<Option<&'static str>> {
-    let sql = "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND name = ?1 AND type = 'table'";
-    let mut query = connection.prepare(sql)?;
-    for (table, _) in TABLES.into_iter().filter(|(_, since)| *since <= version) {
-        let ordinary: i64 = query.query_row([table], |row| row.get(0))?;
-        if ordinary != 1 {
-            return Ok(Some(table));
-        }
-    }
-    Ok(None)
 }
 
 pub(crate) fn optional_text(row: &Row<'_>, column: usize) -> Option<String> {

@@ -7,10 +7,11 @@
 //! What was live at a moment is in the last row of each site at or before it. So when ticks go, these rows stay
 //! as a baseline, at the last tick before the cut.
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::database::{Database, TraceError};
-use crate::write::{Writer, int, is_busy, note_once};
+use crate::database::{Database, TraceError, int, is_busy, note_once};
+use crate::write::Writer;
+use crate::write_names::{ALIVE, SILENT, drop_names};
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -25,15 +26,10 @@ const AT_A_TIME: usize = 8;
 const VACUUM_PAGES: i64 = 2000;
 /// The states of a group's newest row: beside `max` SQLite takes other columns from the row that has it.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// A JVM that has written nothing for so long is no more.
-const SILENT: i64 = 10 * MINUTE;
 /// With no more ticks than that it is the names that make a file large.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str =
     "trace_max is nearly reached by the names of sites alone: samples are no longer listed";
-/// Runs, other than one, whose JVM may be writing.
-const ALIVE: &str = "SELECT id FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
-    OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms >= ?1))";
 /// The part of the ticks that goes when the file is too large, as a divisor.
 const PART: i64 = 8;
 
@@ -81,7 +77,7 @@ impl Writer {
             if let (Some(first), Some(cut)) = (first, cut)
                 && first < now.saturating_sub(past)
             {
-                expunge_run(&transaction, other, cut, time_ms)?;
+                prune_run(&transaction, other, cut, time_ms)?;
             }
         }
         if large {
@@ -94,7 +90,7 @@ impl Writer {
                 .query_row(sql, [some.max(1)], |row| row.get(0))
                 .optional()?;
             if let Some(cut) = cut {
-                expunge(&transaction, cut, time_ms)?;
+                prune(&transaction, cut, time_ms)?;
             }
         }
         transaction.commit()?;
@@ -145,10 +141,10 @@ impl Database {
     ///
     /// # Errors
     /// The file cannot be written, or another process has locked it.
-    pub fn expunge(&mut self, before_ms: i64) -> Result<(), TraceError> {
+    pub fn prune(&mut self, before_ms: i64) -> Result<(), TraceError> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
-        let done = self.expunge_at(before_ms, now);
+        let done = self.prune_at(before_ms, now);
         done.map_err(|source| self.error(source))
     }
 
@@ -160,10 +156,10 @@ impl Database {
         Ok(pages * number("page_size")?)
     }
 
-    fn expunge_at(&mut self, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
+    fn prune_at(&mut self, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
         let connection = self.connection_mut();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        expunge(&transaction, before_ms, now_ms)?;
+        prune(&transaction, before_ms, now_ms)?;
         transaction.commit()?;
         while vacuum(connection)? {}
         Ok(())
@@ -272,9 +268,9 @@ fn merge(
 }
 
 /// Drops what all runs recorded before a time of day.
-fn expunge(connection: &Connection, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
+fn prune(connection: &Connection, before_ms: i64, now_ms: i64) -> rusqlite::Result<()> {
     for run in runs(connection)? {
-        expunge_run(connection, run, before_ms, now_ms)?;
+        prune_run(connection, run, before_ms, now_ms)?;
     }
     Ok(())
 }
@@ -313,35 +309,6 @@ fn drop_run(
     Ok(true)
 }
 
-/// Drops names that nothing refers to, unless a JVM other than `own` may be writing: it relies on those it knows.
-pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
-    // Names refer to each other; looking for what refers to each that goes would take for ever.
-    connection.pragma_update(None, "foreign_keys", false)?;
-    let done = drop_unused(connection, own, now_ms);
-    connection.pragma_update(None, "foreign_keys", true)?;
-    done
-}
-
-fn drop_unused(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
-    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    let alive = transaction.prepare(ALIVE)?.exists([now_ms - SILENT, own])?;
-    if alive {
-        return Ok(());
-    }
-    transaction.execute_batch(
-        "DELETE FROM site WHERE id NOT IN (SELECT site FROM site_tick UNION SELECT site FROM sample);
-         DELETE FROM thread WHERE id NOT IN (SELECT thread FROM sample WHERE thread IS NOT NULL);
-         WITH RECURSIVE used (id) AS (
-             SELECT stack FROM site WHERE stack IS NOT NULL
-             UNION SELECT parent FROM stack JOIN used ON used.id = stack.id WHERE parent IS NOT NULL)
-         DELETE FROM stack WHERE id NOT IN (SELECT id FROM used);
-         DELETE FROM frame WHERE id NOT IN (SELECT frame FROM stack);
-         DELETE FROM class WHERE id NOT IN (SELECT class FROM site)
-             AND id NOT IN (SELECT class FROM frame) AND id NOT IN (SELECT class FROM class_tick);",
-    )?;
-    transaction.commit()
-}
-
 /// Drops the single samples of all runs but those of other JVMs that may be writing: they rely on theirs. Whether there
 /// were any.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
@@ -351,7 +318,7 @@ fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Res
 }
 
 /// Drops what a run recorded before a time of day, but for the states of its sites and what lives.
-fn expunge_run(
+fn prune_run(
     connection: &Connection,
     run: i64,
     before_ms: i64,
@@ -423,22 +390,22 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use crate::{Activity, Amount, Database, Limits, Run, Tick, Writer, Written};
+    use crate::{Activity, Database, EstimatedAmount, Limits, NewRun, NewTick, Writer, Written};
 
     use super::{DAY, HOUR, MINUTE};
     use crate::synthetic::Numbered;
 
     const START: i64 = 1_700_000_000_000;
 
-    fn run(uid: &str) -> Run {
-        Run {
+    fn run(uid: &str) -> NewRun {
+        NewRun {
             uid: uid.to_owned(),
-            ..Run::default()
+            ..NewRun::default()
         }
     }
 
-    fn amount(n: u32) -> Amount {
-        Amount {
+    fn amount(n: u32) -> EstimatedAmount {
+        EstimatedAmount {
             samples: n.into(),
             objects: n.into(),
             bytes: f64::from(n) * 24.0,
@@ -451,20 +418,20 @@ mod tests {
             class: site,
             stack: site,
             allocated: amount(1),
-            collected: Amount::default(),
+            collected: EstimatedAmount::default(),
             live: amount(live),
             live_variance: 0.0,
         }
     }
 
     fn tick(writer: &mut Writer, uptime_ms: i64, time_ms: i64, span_ms: i64, sites: Vec<Activity>) {
-        let tick = Tick {
+        let tick = NewTick {
             time_ms,
             uptime_ms,
             span_ms,
             samples: sites.len() as u64,
             sites,
-            ..Tick::default()
+            ..NewTick::default()
         };
         assert_eq!(writer.tick(&Numbered, &(), || tick).unwrap(), Written::Done);
     }
@@ -541,7 +508,7 @@ mod tests {
             vec![
                 activity(2, 7),
                 Activity {
-                    live: Amount::default(),
+                    live: EstimatedAmount::default(),
                     ..activity(3, 0)
                 },
             ],
@@ -558,8 +525,8 @@ mod tests {
         }
         let mut database = Database::create(&path).unwrap();
         let now = START + 21_000;
-        database.expunge_at(START + 10_500, now).unwrap();
-        database.expunge_at(START + 10_500, now).unwrap();
+        database.prune_at(START + 10_500, now).unwrap();
+        database.prune_at(START + 10_500, now).unwrap();
         assert_eq!(number(&path, "SELECT count(*) FROM tick"), 11);
         assert_eq!(live(&path), 27);
         assert_eq!(
@@ -578,11 +545,11 @@ mod tests {
             vec![activity(2, 8)],
         );
         assert_eq!(live(&path), 28);
-        database.expunge_at(START + DAY, now).unwrap();
+        database.prune_at(START + DAY, now).unwrap();
         assert_eq!(live(&path), 28);
         assert_eq!(number(&path, "SELECT count(*) FROM tick"), 1);
         // Nothing stays of a run that is over.
-        database.expunge_at(START + DAY, now + DAY).unwrap();
+        database.prune_at(START + DAY, now + DAY).unwrap();
         assert_eq!(number(&path, "SELECT count(*) FROM site_tick"), 0);
         assert_eq!(number(&path, "SELECT count(*) FROM run"), 0);
         super::drop_names(database.connection(), 0, now + DAY).unwrap();
@@ -657,8 +624,8 @@ mod tests {
         let sites = number(&path, "SELECT count(*) FROM site");
         writer.end(START + 301_000).unwrap();
         let mut database = Database::create(&path).unwrap();
-        database.expunge_at(START + DAY, START + DAY).unwrap();
-        let later = Run {
+        database.prune_at(START + DAY, START + DAY).unwrap();
+        let later = NewRun {
             started_ms: START + DAY,
             ..run("2-2")
         };
@@ -745,7 +712,7 @@ mod tests {
         assert_eq!(number(&path, wrong), 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
         let mut database = Database::create(&path).unwrap();
-        database.expunge_at(START + 8500, START + 20_000).unwrap();
+        database.prune_at(START + 8500, START + 20_000).unwrap();
         assert_eq!(live(&path), 20);
     }
 

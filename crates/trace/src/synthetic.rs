@@ -33,15 +33,15 @@ impl Names for Numbered {
 }
 
 /// A frame: class, method, file and line.
-pub type Frame<'a> = (&'a str, &'a str, &'a str, i64);
+pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 
 /// A site whose figures functions of the tick say.
 #[derive(Clone, Copy)]
-pub struct Site<'a> {
+pub struct SceneSite<'a> {
     /// What it allocates.
     pub class: &'a str,
     /// Its stack, the leaf first.
-    pub frames: &'a [Frame<'a>],
+    pub frames: &'a [SceneFrame<'a>],
     /// Bytes of an object.
     pub size: i64,
     /// Objects alive at the end of a tick, from 1 on.
@@ -54,7 +54,7 @@ pub struct Site<'a> {
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     /// The sites.
-    pub sites: &'a [Site<'a>],
+    pub sites: &'a [SceneSite<'a>],
     /// How many ticks there are.
     pub ticks: i64,
     /// Their length in milliseconds.
@@ -83,12 +83,12 @@ impl Default for Scene<'_> {
     }
 }
 
-const MAIN: Frame<'static> = ("com.acme.Main", "main", "Main.java", 12);
+const MAIN: SceneFrame<'static> = ("com.acme.Main", "main", "Main.java", 12);
 
 /// A service that keeps one buffer for each request, from the 20th tick on; a cache that fills and
 /// stays full; tables that are loaded at the start; sessions that come and go; short-lived strings.
-pub const SITES: [Site<'static>; 5] = [
-    Site {
+pub const SITES: [SceneSite<'static>; 5] = [
+    SceneSite {
         class: "byte[]",
         frames: &[
             ("com.acme.Interceptor", "record", "Interceptor.java", 31),
@@ -99,7 +99,7 @@ pub const SITES: [Site<'static>; 5] = [
         live: |t| (t - 20).max(0) * 160 + ripple(t, 2) * 16,
         churn: 32,
     },
-    Site {
+    SceneSite {
         class: "com.acme.Page",
         frames: &[
             ("com.acme.Cache", "load", "Cache.java", 22),
@@ -110,14 +110,14 @@ pub const SITES: [Site<'static>; 5] = [
         live: |t| (t * 32).min(1600) + ripple(t, 3) * 16,
         churn: 0,
     },
-    Site {
+    SceneSite {
         class: "com.acme.Tax",
         frames: &[("com.acme.Tables", "<clinit>", "Tables.java", 9), MAIN],
         size: 256,
         live: |_| 4800,
         churn: 0,
     },
-    Site {
+    SceneSite {
         class: "com.acme.Session",
         frames: &[
             ("com.acme.Sessions", "open", "Sessions.java", 17),
@@ -129,7 +129,7 @@ pub const SITES: [Site<'static>; 5] = [
         live: |t| 320 + t % 10 * 160,
         churn: 0,
     },
-    Site {
+    SceneSite {
         class: "java.lang.String",
         frames: &[
             (
@@ -313,7 +313,7 @@ fn samples(
     Ok(())
 }
 
-fn site(connection: &Connection, site: &Site<'_>) -> rusqlite::Result<i64> {
+fn site(connection: &Connection, site: &SceneSite<'_>) -> rusqlite::Result<i64> {
     let mut parent: Option<i64> = None;
     for &(class, method, file, line) in site.frames.iter().rev() {
         let class = self::class(connection, class)?;

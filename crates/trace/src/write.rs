@@ -1,15 +1,12 @@
 //! Writing a trace: one run, tick by tick.
 
 use std::path::Path;
-use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{Transaction, TransactionBehavior, named_params, params};
 
-use crate::beside::APART_MS;
-use crate::database::{Database, TraceError};
-use crate::rollup::drop_names;
-use crate::write_names::Ids;
-use crate::write_names::Names;
+use crate::database::{Database, TraceError, int, is_busy, note_once};
+use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
+use crate::write_names::{Ids, Names, drop_names};
 use crate::write_samples::{Rows, Samples, Target};
 
 /// Pages of the database that are kept in memory, in KiB.
@@ -24,127 +21,6 @@ const CLOCK_SLACK_MS: i64 = 2000;
 
 const NO_ROOM: &str = "trace_max leaves no room for some samples in the table sample: figures of sites count them, \
                        they are not listed";
-
-/// A JVM, as the table `run` tells of it.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "named after the columns")]
-pub struct Run {
-    pub uid: String,
-    pub pid: u32,
-    pub host: String,
-    pub service: Option<String>,
-    pub started_ms: i64,
-    pub jvm: String,
-    pub command: String,
-    pub flags: String,
-    pub options: String,
-    pub interval_bytes: u64,
-    pub strategy: String,
-}
-
-/// How much is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// What is older goes.
-    pub retain: Duration,
-    /// The most bytes of the file; the oldest goes first. The write-ahead log beside it has a limit of its own.
-    pub max_bytes: u64,
-}
-
-impl Default for Limits {
-    /// A week, 256 MiB.
-    fn default() -> Self {
-        Self {
-            retain: Duration::from_secs(7 * 24 * 3600),
-            max_bytes: 256 << 20,
-        }
-    }
-}
-
-/// Samples and what they stand for.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Amount {
-    /// Samples.
-    pub samples: u64,
-    /// Estimated objects.
-    pub objects: f64,
-    /// Estimated bytes.
-    pub bytes: f64,
-}
-
-/// What happened at a site since the last tick, and what is live there now.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Activity {
-    /// The class's number, for [`Names`].
-    pub class: u32,
-    /// The stack's number, for [`Names`]; 0: none.
-    pub stack: u32,
-    /// Since the last tick.
-    pub allocated: Amount,
-    /// Since the last tick.
-    pub collected: Amount,
-    /// At the end of this one.
-    pub live: Amount,
-    /// Of `live.bytes`.
-    pub live_variance: f64,
-}
-
-/// A collection, as the table `collection` tells of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs, reason = "named after the columns")]
-pub struct Collection {
-    pub time_ms: i64,
-    pub uptime_ms: i64,
-    pub collector: String,
-    pub major: bool,
-    pub cause: String,
-    pub pause_us: u64,
-    pub before_bytes: u64,
-    pub after_bytes: u64,
-}
-
-/// Classes of one name, loaded and unloaded since the last tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the columns")]
-pub struct ClassChange {
-    /// The class's number, for [`Names`].
-    pub class: u32,
-    pub loaded: u64,
-    pub unloaded: u64,
-}
-
-/// What is known of a period, as the table `tick` and those around it tell of it.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "named after the columns")]
-pub struct Tick {
-    pub time_ms: i64,
-    pub uptime_ms: i64,
-    pub span_ms: i64,
-    pub heap_used: u64,
-    pub heap_committed: u64,
-    pub metaspace_used: u64,
-    pub metaspace_committed: u64,
-    pub loaded_classes: u64,
-    pub samples: u64,
-    pub lost_samples: u64,
-    pub lost_bytes: u64,
-    pub sites: Vec<Activity>,
-    pub classes: Vec<ClassChange>,
-    pub collections: Vec<Collection>,
-    /// Times and uptimes of heap dumps, those of their collections, and their files where these are known.
-    pub dumps: Vec<(i64, i64, Option<String>)>,
-    pub notes: Vec<String>,
-}
-
-/// What became of a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// It is in the file.
-    Done,
-    /// Somebody else holds the file. Nothing was asked of the caller: it keeps what it has and
-    /// makes a longer tick of it the next time.
-    Busy,
-}
 
 /// Writes one run to a trace.
 #[derive(Debug)]
@@ -166,7 +42,7 @@ impl Writer {
     ///
     /// # Errors
     /// The file cannot be made or written, is no trace, or one of another version.
-    pub fn create(path: &Path, run: &Run, limits: Limits) -> Result<Self, TraceError> {
+    pub fn create(path: &Path, run: &NewRun, limits: Limits) -> Result<Self, TraceError> {
         let mut database = Database::create(path)?;
         if database
             .used_bytes()
@@ -201,7 +77,7 @@ impl Writer {
         &mut self,
         names: &impl Names,
         samples: &impl Samples,
-        make: impl FnOnce() -> Tick,
+        make: impl FnOnce() -> NewTick,
     ) -> Result<Written, TraceError> {
         if self.log_bytes() > MOST_LOG_BYTES && self.checkpoint().is_err() {
             return Ok(Written::Busy);
@@ -222,7 +98,7 @@ impl Writer {
         &mut self,
         names: &impl Names,
         samples: &impl Samples,
-        make: impl FnOnce() -> Tick,
+        make: impl FnOnce() -> NewTick,
     ) -> rusqlite::Result<Option<(i64, i64)>> {
         let connection = self.database.connection_mut();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
@@ -307,7 +183,7 @@ impl Writer {
     }
 }
 
-fn begin(database: &mut Database, run: &Run) -> rusqlite::Result<i64> {
+fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     let connection = database.connection_mut();
     // Memory is bounded, and nothing is mapped but the index of the log: a mapped page that the disk lacks
     // would end the process.
@@ -335,31 +211,6 @@ fn begin(database: &mut Database, run: &Run) -> rusqlite::Result<i64> {
 }
 
 /// Adds a note to a run, if it is not there.
-pub(crate) fn note_once(
-    connection: &Connection,
-    run: i64,
-    time_ms: i64,
-    text: &str,
-) -> rusqlite::Result<()> {
-    let add = "INSERT INTO note (run, time_ms, text) SELECT ?1, ?2, ?3
-               WHERE NOT EXISTS (SELECT 1 FROM note WHERE run = ?1 AND text = ?3)";
-    connection
-        .prepare_cached(add)?
-        .execute(params![run, time_ms, text])?;
-    Ok(())
-}
-
-pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
-    )
-}
-
-pub(crate) fn int(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
 /// An estimate as a whole number.
 fn whole(value: f64) -> i64 {
     #[allow(clippy::cast_possible_truncation, reason = "saturates, as it should")]
@@ -376,7 +227,7 @@ struct Inserting<'a, N> {
 }
 
 impl<N: Names> Inserting<'_, N> {
-    fn tick(&mut self, mut tick: Tick) -> rusqlite::Result<()> {
+    fn tick(&mut self, mut tick: NewTick) -> rusqlite::Result<()> {
         let run = self.run;
         let mut sites = Vec::with_capacity(tick.sites.len());
         for activity in &tick.sites {
@@ -467,7 +318,7 @@ impl<N: Names> Inserting<'_, N> {
         Ok(())
     }
 
-    fn rest(&mut self, tick: &Tick) -> rusqlite::Result<()> {
+    fn rest(&mut self, tick: &NewTick) -> rusqlite::Result<()> {
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO collection (run, time_ms, uptime_ms, collector, major, cause, pause_us,
                                      before_bytes, after_bytes)
@@ -486,7 +337,7 @@ impl<N: Names> Inserting<'_, N> {
                 int(c.after_bytes),
             ])?;
         }
-        // Whoever asked for a dump may have told of it already, with its path: see `beside`.
+        // Whoever asked for a dump may have told of it already, with its path: see `side_writer`.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO dump (run, time_ms, uptime_ms, path) SELECT ?1, ?2, ?3, ?4
              WHERE NOT EXISTS (SELECT 1 FROM dump WHERE run = ?1 AND path IS NOT NULL

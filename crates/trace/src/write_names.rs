@@ -2,13 +2,20 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use rustc_hash::FxHashMap;
 
 /// Stacks whose ids are remembered; then all are forgotten and looked up again.
 const MOST_STEPS: usize = 1 << 16;
 /// The class of the frame that stands for those that were cut off.
 const CUT: &str = "...";
+
+/// A JVM that has written nothing for so many milliseconds is taken to have ended.
+pub(crate) const SILENT: i64 = 10 * 60_000;
+/// Runs other than `?2` whose JVM may be writing: those that wrote since `?1`.
+pub(crate) const ALIVE: &str =
+    "SELECT id FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
+    OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms >= ?1))";
 
 /// A frame's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,4 +236,33 @@ fn frame(
         .prepare_cached(add)?
         .execute(params![class, method, file, line])?;
     Ok(connection.last_insert_rowid())
+}
+
+/// Drops names that nothing refers to, unless a JVM other than `own` may be writing: it relies on those it knows.
+pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
+    // Names refer to each other; looking for what refers to each that goes would take for ever.
+    connection.pragma_update(None, "foreign_keys", false)?;
+    let done = drop_unused(connection, own, now_ms);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    done
+}
+
+fn drop_unused(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let alive = transaction.prepare(ALIVE)?.exists([now_ms - SILENT, own])?;
+    if alive {
+        return Ok(());
+    }
+    transaction.execute_batch(
+        "DELETE FROM site WHERE id NOT IN (SELECT site FROM site_tick UNION SELECT site FROM sample);
+         DELETE FROM thread WHERE id NOT IN (SELECT thread FROM sample WHERE thread IS NOT NULL);
+         WITH RECURSIVE used (id) AS (
+             SELECT stack FROM site WHERE stack IS NOT NULL
+             UNION SELECT parent FROM stack JOIN used ON used.id = stack.id WHERE parent IS NOT NULL)
+         DELETE FROM stack WHERE id NOT IN (SELECT id FROM used);
+         DELETE FROM frame WHERE id NOT IN (SELECT frame FROM stack);
+         DELETE FROM class WHERE id NOT IN (SELECT class FROM site)
+             AND id NOT IN (SELECT class FROM frame) AND id NOT IN (SELECT class FROM class_tick);",
+    )?;
+    transaction.commit()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, params};
 use rustc_hash::FxHashMap;
 
-use crate::write::int;
+use crate::database::int;
 use crate::write_names::{Ids, Names};
 
 /// Live samples that get a row in one tick, at most; the others follow.

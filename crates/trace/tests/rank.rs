@@ -1,7 +1,7 @@
 //! What a ranking makes of traces whose truth is known.
 #![allow(clippy::unwrap_used)]
 
-use heapdiff_trace::synthetic::{SITES, Scene, Site, write};
+use heapdiff_trace::synthetic::{SITES, Scene, SceneSite, write};
 use heapdiff_trace::{
     Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, TraceError, Verdict, Window,
     rank,
@@ -164,7 +164,7 @@ fn few_samples_are_no_proof() {
     // Each object is sampled once in 4096: what grows is a handful of samples.
     let scene = Scene {
         sites: &[
-            Site {
+            SceneSite {
                 live: |t| 40_960 + t / 60 * 4096,
                 ..SITES[0]
             },
@@ -182,15 +182,15 @@ fn few_samples_are_no_proof() {
 }
 
 /// A small thing that grows by the clock, and a large one that grows by fits and starts.
-const SLOW_AND_LARGE: [Site<'static>; 2] = [
-    Site {
+const SLOW_AND_LARGE: [SceneSite<'static>; 2] = [
+    SceneSite {
         class: "com.acme.Slow",
         size: 2048,
         live: |t| 1000 + t * 16,
         churn: 0,
         ..SITES[0]
     },
-    Site {
+    SceneSite {
         class: "com.acme.Large",
         size: 200_000,
         live: |t| 16 + t / 4 * 16,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use heapdiff_trace::synthetic::Numbered;
 use heapdiff_trace::{
-    Activity, Amount, Collected, Database, Limits, Run, Sample, Samples, Tick, Trace, TraceError,
-    Which, Writer, Written,
+    Activity, Collected, Database, EstimatedAmount, Limits, NewRun, NewTick, Sample, Samples,
+    Trace, TraceError, Which, Writer, Written,
 };
 
 const START: i64 = 1_700_000_000_000;
@@ -76,10 +76,10 @@ impl Heap {
 }
 
 fn writer(path: &Path, max_bytes: u64) -> Writer {
-    let run = Run {
+    let run = NewRun {
         uid: "1-1".to_owned(),
         started_ms: START,
-        ..Run::default()
+        ..NewRun::default()
     };
     let limits = Limits {
         max_bytes,
@@ -89,12 +89,12 @@ fn writer(path: &Path, max_bytes: u64) -> Writer {
 }
 
 fn tick_with(writer: &mut Writer, heap: &Heap, uptime_ms: i64, sites: Vec<Activity>) {
-    let tick = Tick {
+    let tick = NewTick {
         time_ms: START + uptime_ms,
         uptime_ms,
         span_ms: 1000,
         sites,
-        ..Tick::default()
+        ..NewTick::default()
     };
     let written = writer.tick(&Numbered, heap, || tick).unwrap();
     assert_eq!(written, Written::Done);
@@ -230,10 +230,10 @@ fn rows_are_bounded_by_the_file_and_that_is_told() {
     assert_eq!(number(&path, "SELECT count(*) FROM sample"), 1001);
     assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
     // The rows of another run count as well.
-    let run = Run {
+    let run = NewRun {
         uid: "2-2".to_owned(),
         started_ms: START + 60_000,
-        ..Run::default()
+        ..NewRun::default()
     };
     let limits = Limits {
         max_bytes: 1 << 20,
@@ -262,7 +262,7 @@ fn expunging_keeps_what_lives() {
         tick(&mut writer, &heap, n * 1000);
     }
     let mut database = Database::create(&path).unwrap();
-    database.expunge(START + 10_500).unwrap();
+    database.prune(START + 10_500).unwrap();
     // The run has been silent for years and is over, but it has newer ticks.
     assert_eq!(uids(&path, Which::Live), [1, 2, 3]);
     assert_eq!(uids(&path, Which::Chosen), [] as [u64; 0]);
@@ -275,7 +275,7 @@ fn expunging_keeps_what_lives() {
     tick(&mut writer, &heap, 21_000);
     assert_eq!(uids(&path, Which::Chosen), [5]);
     assert_whole(&path);
-    database.expunge(START + 30_000).unwrap();
+    database.prune(START + 30_000).unwrap();
     for table in ["run", "sample"] {
         let left = format!("SELECT count(*) FROM {table}");
         assert_eq!(number(&path, &left), 0, "{table}");
@@ -283,7 +283,7 @@ fn expunging_keeps_what_lives() {
 }
 
 fn activity(site: u32, live: u64) -> Activity {
-    let amount = |samples: u64| Amount {
+    let amount = |samples: u64| EstimatedAmount {
         samples,
         objects: 1.0,
         bytes: 24.0,
@@ -325,10 +325,10 @@ fn a_busy_trace_stays_under_the_cap() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let cap = 1 << 20;
-    let run = Run {
+    let run = NewRun {
         uid: "1-1".to_owned(),
         started_ms: START,
-        ..Run::default()
+        ..NewRun::default()
     };
     let limits = Limits {
         retain: Duration::from_secs(24 * 3600),

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, Site, write};
+use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneSite, write};
 use heapdiff_trace::{By, Timeline, Trace, Window, rank};
 use heapdiff_ui::{Server, Subject, UiError};
 use serde_json::Value;
@@ -269,7 +269,7 @@ fn the_page_brings_all_it_needs_and_lets_nothing_else_run() {
 #[test]
 fn names_from_a_jvm_are_data() {
     const HOSTILE: &str = "<script>alert(1)</script>\u{202e}\"'&\n";
-    let site = Site {
+    let site = SceneSite {
         class: HOSTILE,
         frames: &[(HOSTILE, "<img src=x onerror=alert(1)>", "</script>", 1)],
         ..SITES[0]

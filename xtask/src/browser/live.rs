@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use heapdiff_trace::synthetic::{self, SITES, Scene, Site};
+use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
 use serde_json::json;
 use testdata::jvm::{Launch, Target};
 
@@ -325,7 +325,7 @@ fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
 /// Names that are HTML stay text.
 fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     let trace: PathBuf = folder.join("hostile.db");
-    let site = Site {
+    let site = SceneSite {
         class: HOSTILE,
         frames: &[(HOSTILE, HOSTILE, HOSTILE, 1)],
         ..SITES[0]

@@ -27,7 +27,7 @@ pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
     let cut_ms = i64::try_from(cut).unwrap_or(i64::MAX);
     let size = size(path);
     let mut database = Database::create(path).map_err(failure)?;
-    database.expunge(cut_ms).map_err(failure)?;
+    database.prune(cut_ms).map_err(failure)?;
     drop(database);
     let after = Content::of(&open(path)?)?;
     if !prune.quiet {

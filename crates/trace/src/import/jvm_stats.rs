@@ -6,7 +6,7 @@ use heapdiff_jfr::{Recording, State};
 
 use super::NS_PER_MS;
 use super::slices::Ticks;
-use crate::write::{Collection, Tick};
+use crate::tick::{NewCollection, NewTick};
 
 /// What is known of heap, classes and collections, tick by tick.
 pub(super) struct JvmStats<'a> {
@@ -17,7 +17,7 @@ pub(super) struct JvmStats<'a> {
     collections: usize,
     /// Heap used before and after each collection.
     around: BTreeMap<i64, [u64; 2]>,
-    figures: Tick,
+    figures: NewTick,
 }
 
 impl<'a> JvmStats<'a> {
@@ -34,12 +34,12 @@ impl<'a> JvmStats<'a> {
             states: 0,
             collections: 0,
             around,
-            figures: Tick::default(),
+            figures: NewTick::default(),
         }
     }
 
     /// The tick without its sites. Called for each in turn.
-    pub(super) fn tick(&mut self, number: i64) -> Tick {
+    pub(super) fn tick(&mut self, number: i64) -> NewTick {
         let Self {
             recording, ticks, ..
         } = *self;
@@ -71,7 +71,7 @@ impl<'a> JvmStats<'a> {
                 .unwrap_or_default();
             let name = recording.names.text(collection.name);
             let time_ms = collection.time_ns / NS_PER_MS;
-            collections.push(Collection {
+            collections.push(NewCollection {
                 time_ms,
                 uptime_ms: time_ms.saturating_sub(from_ms).max(0),
                 collector: name.to_string(),
@@ -83,7 +83,7 @@ impl<'a> JvmStats<'a> {
             });
         }
         let uptime_ms = (number + 1).saturating_mul(ticks.length_ms);
-        Tick {
+        NewTick {
             time_ms: from_ms.saturating_add(uptime_ms),
             uptime_ms,
             span_ms: ticks.length_ms,

@@ -17,7 +17,8 @@ use heapdiff_units::counted;
 use self::jvm_stats::JvmStats;
 use self::slices::{Slices, Ticks};
 use crate::database::TraceError;
-use crate::write::{Limits, Run, Writer, Written};
+use crate::tick::{Limits, NewRun, Written};
+use crate::write::Writer;
 use crate::write_names::{FrameName, Names};
 
 const NS_PER_MS: i64 = 1_000_000;
@@ -114,7 +115,7 @@ impl<'a> Import<'a> {
         Ok(writer.end(recording.to_ns / NS_PER_MS)?)
     }
 
-    fn run(&self, origin: &Origin) -> Run {
+    fn run(&self, origin: &Origin) -> NewRun {
         let recording = self.recording;
         let title = recording.jvm.as_ref().map(Jvm::title);
         let title = title.unwrap_or_else(|| "unknown JVM".to_owned());
@@ -126,7 +127,7 @@ impl<'a> Import<'a> {
         let (count, sum) =
             weights.fold((0_u64, 0_u64), |(n, sum), w| (n + 1, sum.saturating_add(w)));
         let mean = sum / count.max(1);
-        Run {
+        NewRun {
             uid: format!("jfr-{}-{}", jvm.pid, recording.from_ns),
             pid: u32::try_from(jvm.pid).unwrap_or(0),
             host: origin.host.clone().unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use heapdiff_jfr::{Event, NameId, Recording, Sample, StackId};
 
 use super::{ImportError, NS_PER_MS};
-use crate::write::{Activity, Amount};
+use crate::tick::{Activity, EstimatedAmount};
 
 /// Ticks, unless their length is given; and at most.
 const TICKS: i64 = 3600;
@@ -49,7 +49,7 @@ impl Ticks {
     }
 }
 
-type Site = (NameId, StackId);
+type RecordedSite = (NameId, StackId);
 
 /// What happened at the sites, by tick: only where something did.
 pub(super) struct Slices {
@@ -58,7 +58,7 @@ pub(super) struct Slices {
 
 impl Slices {
     pub(super) fn of(recording: &Recording, ticks: &Ticks) -> Self {
-        let mut allocated: BTreeMap<(i64, Site), Amount> = BTreeMap::new();
+        let mut allocated: BTreeMap<(i64, RecordedSite), EstimatedAmount> = BTreeMap::new();
         // Where the JVM writes its buffers as well, samples have all of it.
         let has_samples = recording.of(Event::Allocation).next().is_some();
         for sample in &recording.samples {
@@ -73,11 +73,12 @@ impl Slices {
             }
         }
         let live = alive(recording, ticks);
-        let mut rows: Vec<(i64, Site)> = allocated.keys().chain(live.keys()).copied().collect();
+        let mut rows: Vec<(i64, RecordedSite)> =
+            allocated.keys().chain(live.keys()).copied().collect();
         rows.sort_unstable();
         rows.dedup();
         // A row is all there is of a site at a tick: what is alive stands in it, changed or not.
-        let mut now: BTreeMap<Site, Alive> = BTreeMap::new();
+        let mut now: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
         let activity = rows.into_iter().map(|(tick, site)| {
             let now = now.entry(site).or_default();
             if let Some(&live) = live.get(&(tick, site)) {
@@ -99,7 +100,7 @@ impl Slices {
     }
 }
 
-fn add(amount: &mut Amount, recording: &Recording, sample: &Sample) {
+fn add(amount: &mut EstimatedAmount, recording: &Recording, sample: &Sample) {
     let weight = recording.weight(sample);
     amount.samples += 1;
     amount.objects += weight.objects;
@@ -109,7 +110,7 @@ fn add(amount: &mut Amount, recording: &Recording, sample: &Sample) {
 /// What is alive at a site.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Alive {
-    amount: Amount,
+    amount: EstimatedAmount,
     variance: f64,
 }
 
@@ -117,7 +118,7 @@ struct Alive {
 ///
 /// What is alive is known of the moments at which it was looked for. At a tick's end it is what the next look found, as
 /// far as that was allocated by then; behind the last look, what that found.
-fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, Site), Alive> {
+fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), Alive> {
     let old = recording.of(Event::Old).next().is_some();
     let mut looks: BTreeMap<i64, Vec<&Sample>> = BTreeMap::new();
     for sample in recording.samples.iter().filter(|s| s.event.is_of_live()) {
@@ -128,8 +129,8 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, Site), Alive> {
             _ => {}
         }
     }
-    let mut changes: BTreeMap<(i64, Site), Alive> = BTreeMap::new();
-    let mut now: BTreeMap<Site, Alive> = BTreeMap::new();
+    let mut changes: BTreeMap<(i64, RecordedSite), Alive> = BTreeMap::new();
+    let mut now: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
     let mut from = 0;
     let last = looks.len().saturating_sub(1);
     for (number, (time, mut found)) in looks.into_iter().enumerate() {
@@ -143,8 +144,8 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, Site), Alive> {
         }
         found.sort_by_key(|s| s.allocated_ns);
         let mut found = found.into_iter().peekable();
-        let mut next: BTreeMap<Site, Alive> = BTreeMap::new();
-        let mut touched: Vec<Site> = Vec::new();
+        let mut next: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
+        let mut touched: Vec<RecordedSite> = Vec::new();
         let mut tick = from;
         while tick <= to {
             touched.clear();

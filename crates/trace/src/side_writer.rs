@@ -1,32 +1,23 @@
-//! What others than the agent add to a trace that it is writing: how a hunt goes, and where dumps are.
+//! Adding a row to a trace that an agent is writing: how a hunt goes, and where dumps are.
 //!
-//! Nobody waits for such a row. It is one short transaction that is given up when the file is not free within
+//! Neither side waits for such a row. It is one short transaction that is given up when the file is not free within
 //! some milliseconds, and it leaves to the agent all that takes longer: moving the log into the database.
-//! The file may be anybody's, so its triggers do not run, and what takes too long is ended.
+//! Anybody may have made the file, so its triggers do not run, and statements that take too long are ended.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::database::{Database, TraceError};
-use crate::read::strange;
-use crate::write::{Written, is_busy};
+use crate::database::{Database, TraceError, is_busy};
+use crate::guard::guard_side_writer;
+use crate::tick::Written;
 
-/// For the file to be free; a tick is written in less.
+/// How long the file may stay locked; a tick is written in less.
 const BUSY: Duration = Duration::from_millis(50);
-/// For all of it.
-const LONGEST: Duration = Duration::from_millis(200);
-/// Steps of SQLite's virtual machine between two looks at the clock.
-const STRIDE: i32 = 1000;
-/// How far from its request, besides the pause, a dump's collection is: the JVM may be busy, and clocks are read
-/// one after the other.
-pub(crate) const APART_MS: i64 = 5000;
-
-/// A trace to which a JVM is writing, open to add a row.
+/// Adds rows to a trace that a JVM is writing.
 #[derive(Debug)]
-pub struct Beside {
+pub struct SideWriter {
     database: Database,
     run: i64,
     /// Time of day less uptime.
@@ -44,7 +35,7 @@ pub struct DumpTaken<'a> {
     pub path: &'a str,
 }
 
-impl Beside {
+impl SideWriter {
     /// Opens a trace that is there; none if no JVM of this process id is writing to it.
     ///
     /// # Errors
@@ -52,7 +43,7 @@ impl Beside {
     pub fn open(path: &Path, pid: u32) -> Result<Option<Self>, TraceError> {
         let mut database = Database::open_to_add(path, BUSY)?;
         let version = database.version();
-        let guarded = guard(database.connection_mut(), version);
+        let guarded = guard_side_writer(database.connection_mut(), version);
         let table = guarded.map_err(|e| database.error(e))?;
         if let Some(table) = table {
             let path = path.to_owned();
@@ -133,53 +124,36 @@ impl Beside {
     }
 }
 
-/// Takes from the file what it could do to us or to those who wait for it; the first table that is none.
-fn guard(connection: &mut Connection, version: i32) -> rusqlite::Result<Option<&'static str>> {
-    let end = Instant::now() + LONGEST;
-    connection.progress_handler(STRIDE, Some(move || Instant::now() > end))?;
-    connection.pragma_update(None, "trusted_schema", false)?;
-    for (setting, on) in [
-        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
-        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
-        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
-        (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
-    ] {
-        connection.set_db_config(setting, on)?;
-    }
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "synchronous", "normal")?;
-    connection.pragma_update(None, "mmap_size", 0)?;
-    strange(connection, version)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Beside, DumpTaken};
+    use super::{DumpTaken, SideWriter};
     use crate::synthetic::{STARTED_MS, Scene, write};
-    use crate::{Collection, Database, Limits, Run, Tick, Trace, TraceError, Writer, Written};
+    use crate::{
+        Database, Limits, NewCollection, NewRun, NewTick, Trace, TraceError, Writer, Written,
+    };
 
     const START: i64 = 1_700_000_000_000;
 
-    fn run() -> Run {
-        Run {
+    fn run() -> NewRun {
+        NewRun {
             uid: "7-1".into(),
             pid: 7,
             started_ms: START,
-            ..Run::default()
+            ..NewRun::default()
         }
     }
 
     /// A tick that ends then, with a collection for a dump that ended then and took so long.
-    fn tick(uptime_ms: i64, dumped: Option<(i64, i64)>) -> Tick {
-        let collections = dumped.map(|(ms, took)| Collection {
+    fn tick(uptime_ms: i64, dumped: Option<(i64, i64)>) -> NewTick {
+        let collections = dumped.map(|(ms, took)| NewCollection {
             time_ms: START + ms,
             uptime_ms: ms,
             pause_us: took.unsigned_abs() * 1000,
-            ..Collection::default()
+            ..NewCollection::default()
         });
-        Tick {
+        NewTick {
             time_ms: START + uptime_ms,
             uptime_ms,
             collections: collections.into_iter().collect(),
@@ -187,7 +161,7 @@ mod tests {
                 .map(|(ms, _)| (START + ms, ms, None))
                 .into_iter()
                 .collect(),
-            ..Tick::default()
+            ..NewTick::default()
         }
     }
 
@@ -203,7 +177,7 @@ mod tests {
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
         let trace = Trace::open(&path).unwrap();
-        let mut beside = Beside::open(&path, 7).unwrap().unwrap();
+        let mut side = SideWriter::open(&path, 7).unwrap().unwrap();
         let mut wrote = |tick| assert_eq!(writer.tick(&(), &(), || tick).unwrap(), Written::Done);
         let mut told = |asked: i64, done: i64, path| {
             let (asked_ms, done_ms) = (START + asked, START + done);
@@ -212,7 +186,7 @@ mod tests {
                 done_ms,
                 path,
             };
-            assert_eq!(beside.dump(&dump).unwrap(), Written::Done);
+            assert_eq!(side.dump(&dump).unwrap(), Written::Done);
         };
         // The agent first: the dump took longer than a tick.
         wrote(tick(1000, Some((900, 40))));
@@ -240,30 +214,33 @@ mod tests {
     fn nobody_waits_for_a_note() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
-        assert!(Beside::open(&path, 7).is_err());
+        assert!(SideWriter::open(&path, 7).is_err());
         assert!(!path.exists(), "nothing is made");
         let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
         let written = writer.tick(&(), &(), || tick(1000, None));
         assert_eq!(written.unwrap(), Written::Done);
-        assert!(Beside::open(&path, 8).unwrap().is_none(), "another JVM");
+        assert!(SideWriter::open(&path, 8).unwrap().is_none(), "another JVM");
         let holder = Database::create(&path).unwrap();
         holder
             .connection()
             .execute_batch("BEGIN IMMEDIATE")
             .unwrap();
         let begun = Instant::now();
-        let mut beside = Beside::open(&path, 7).unwrap().unwrap();
-        assert_eq!(beside.note(START, "hunt: x").unwrap(), Written::Busy);
+        let mut side = SideWriter::open(&path, 7).unwrap().unwrap();
+        assert_eq!(side.note(START, "hunt: x").unwrap(), Written::Busy);
         assert!(begun.elapsed() < Duration::from_secs(1));
         holder.connection().execute_batch("ROLLBACK").unwrap();
-        let mut beside = Beside::open(&path, 7).unwrap().unwrap();
-        assert_eq!(beside.note(START + 5, "hunt: y").unwrap(), Written::Done);
+        let mut side = SideWriter::open(&path, 7).unwrap().unwrap();
+        assert_eq!(side.note(START + 5, "hunt: y").unwrap(), Written::Done);
         let trace = Trace::open(&path).unwrap();
         let last = trace.last_note(1, "hunt: ").unwrap().unwrap();
         assert_eq!(last.text, "hunt: y");
         assert!(trace.last_note(1, "Hunt").unwrap().is_none());
         writer.end(START + 2000).unwrap();
-        assert!(Beside::open(&path, 7).unwrap().is_none(), "it has ended");
+        assert!(
+            SideWriter::open(&path, 7).unwrap().is_none(),
+            "it has ended"
+        );
     }
 
     #[test]
@@ -278,8 +255,8 @@ mod tests {
         let database = Database::create(&path).unwrap();
         let trap = "CREATE TRIGGER trap AFTER INSERT ON note BEGIN DELETE FROM tick; END";
         database.connection().execute_batch(trap).unwrap();
-        let mut beside = Beside::open(&path, 4711).unwrap().unwrap();
-        assert_eq!(beside.note(STARTED_MS, "hunt: z").unwrap(), Written::Done);
+        let mut side = SideWriter::open(&path, 4711).unwrap().unwrap();
+        assert_eq!(side.note(STARTED_MS, "hunt: z").unwrap(), Written::Done);
         let ticks = "SELECT count(*) FROM tick";
         let ticks: i64 = database
             .connection()
@@ -288,7 +265,7 @@ mod tests {
         assert_eq!(ticks, 120);
         let fake = "DROP TABLE note; CREATE VIEW note AS SELECT 1 AS run, 2 AS time_ms, 3 AS text";
         database.connection().execute_batch(fake).unwrap();
-        let refused = Beside::open(&path, 4711);
+        let refused = SideWriter::open(&path, 4711);
         assert!(matches!(
             refused,
             Err(TraceError::Table { table: "note", .. })

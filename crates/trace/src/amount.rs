@@ -1,0 +1,44 @@
+//! Objects and bytes as a trace has them, and what is alive at a moment.
+
+use heapdiff_sites::{half_width, whole};
+
+/// Objects and bytes, estimated from samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Samples behind the estimate.
+    pub samples: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// Adds; what is too much stays at the most there is.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            samples: self.samples.saturating_add(other.samples),
+            objects: self.objects.saturating_add(other.objects),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+/// What is alive at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Live {
+    /// Samples, objects and bytes.
+    pub amount: Amount,
+    /// Variance of the estimate of the bytes.
+    pub variance: f64,
+}
+
+impl Live {
+    /// The interval in bytes that covers the truth in 95 of 100 cases.
+    #[must_use]
+    pub fn ci95(&self) -> [u64; 2] {
+        let (bytes, half) = (self.amount.bytes as f64, half_width(self.variance));
+        [whole((bytes - half).max(0.0)), whole(bytes + half)]
+    }
+}

@@ -1,0 +1,67 @@
+//! What protects a process from a trace that anybody may have made.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+/// How long a side writer's statements may take together.
+const LONGEST: Duration = Duration::from_millis(200);
+/// Steps of SQLite's virtual machine between two looks at the clock.
+const STRIDE: i32 = 1000;
+
+/// All tables, each with the first version of the schema that has it.
+const TABLES: [(&str, i32); 13] = [
+    ("run", 1),
+    ("class", 1),
+    ("frame", 1),
+    ("stack", 1),
+    ("site", 1),
+    ("tick", 1),
+    ("site_tick", 1),
+    ("collection", 1),
+    ("class_tick", 1),
+    ("dump", 1),
+    ("note", 1),
+    ("thread", 2),
+    ("sample", 2),
+];
+
+/// Takes from a file that is open to be written what it could do to this process or to those that wait for the file.
+/// Returns the first of its tables that is not an ordinary table.
+pub(crate) fn guard_side_writer(
+    connection: &mut Connection,
+    version: i32,
+) -> rusqlite::Result<Option<&'static str>> {
+    let end = Instant::now() + LONGEST;
+    connection.progress_handler(STRIDE, Some(move || Instant::now() > end))?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    for (setting, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
+    ] {
+        connection.set_db_config(setting, on)?;
+    }
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    not_a_table(connection, version)
+}
+
+/// The first of the tables that is not an ordinary table. A view or a virtual table runs whatever its maker likes.
+pub(crate) fn not_a_table(
+    connection: &Connection,
+    version: i32,
+) -> rusqlite::Result<Option<&'static str>> {
+    let sql = "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND name = ?1 AND type = 'table'";
+    let mut query = connection.prepare(sql)?;
+    for (table, _) in TABLES.into_iter().filter(|(_, since)| *since <= version) {
+        let ordinary: i64 = query.query_row([table], |row| row.get(0))?;
+        if ordinary != 1 {
+            return Ok(Some(table));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,37 @@
+//! Parts of a run.
+
+/// A part of a run, in milliseconds since it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Ticks that end before are left out.
+    pub from_ms: u64,
+    /// Ticks that end later are left out.
+    pub to_ms: u64,
+}
+
+impl Window {
+    /// All of it.
+    pub const ALL: Self = Self {
+        from_ms: 0,
+        to_ms: u64::MAX,
+    };
+
+    /// What a query about a run asks besides.
+    pub(crate) const fn condition(self) -> &'static str {
+        match (self.from_ms, self.to_ms) {
+            // Whatever type the times of a damaged trace are of.
+            (0, u64::MAX) => "",
+            _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
+        }
+    }
+
+    /// The values that such a query takes.
+    pub(crate) fn values(self, run: i64) -> impl rusqlite::Params {
+        let mut values = vec![run];
+        if !self.condition().is_empty() {
+            let bound = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
+            values.extend([bound(self.from_ms), bound(self.to_ms)]);
+        }
+        rusqlite::params_from_iter(values)
+    }
+}
