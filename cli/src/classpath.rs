@@ -20,13 +20,13 @@ use zip::ZipArchive;
 use crate::failure::{Exit, Failure, Result, plain};
 use image::Image;
 
-/// No class file is longer; the largest that compilers write are a few megabytes.
+/// The most bytes of a class file; the largest that compilers write have a few megabytes.
 const LARGEST_CLASS: u64 = 16 << 20;
 /// Jars within jars are unpacked into memory up to this size.
 const LARGEST_JAR: u64 = 512 << 20;
 /// Where jars of applications and modules keep their classes.
 const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classes/"];
-/// Where they keep jars.
+/// Where jars of applications keep other jars.
 const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
 
 /// The classes that some files have.
@@ -46,7 +46,7 @@ struct Archive {
     classes: HashMap<String, usize>,
 }
 
-/// An archive, of whatever is read.
+/// An archive, whatever it is read from.
 trait Entries {
     fn name(&self, at: usize) -> String;
     /// An entry's content, if it is not longer than `most`.
@@ -64,7 +64,7 @@ impl<R: Read + Seek> Entries for ZipArchive<R> {
     }
 }
 
-/// All that is read, if it is not longer than `most`.
+/// The whole content, if it is not longer than `most`.
 fn bounded(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;
@@ -84,7 +84,7 @@ impl Archive {
                 continue;
             };
             if let Some(class) = name.strip_suffix(".class") {
-                // Of several folders the longest name says where the classes begin.
+                // The longest matching prefix says where the classes begin.
                 let folders = FOLDERS.iter().filter_map(|f| class.strip_prefix(f));
                 if let Some(class) = folders.min_by_key(|c| c.len()) {
                     classes.entry(class.replace('/', ".")).or_insert(at);
@@ -192,7 +192,7 @@ fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
 
 /// A class's file below a folder.
 fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
-    // Names are the dump's: none of them may lead out of the folder.
+    // Names come from the dump, and none of them may lead out of the folder.
     let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
     if !class.split('.').all(plain) {
         return Ok(None);

@@ -36,7 +36,7 @@ pub(crate) fn read<T>(
     let refs = setup.analysis.refs;
     let dump_meta = fs::metadata(dump).ok()?;
     for place in places(dump, refs) {
-        // What is no plain file may never end, and what others wrote may say anything.
+        // Reading anything but a plain file may never end, and other users' files may say anything.
         let Ok(meta) = fs::symlink_metadata(&place) else {
             continue;
         };
@@ -69,7 +69,7 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     }
 }
 
-/// A line on standard error; of what is as it should be only when more is asked for.
+/// Prints a line to standard error; one about a usual event only with `--verbose`.
 fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     if wanted.verbose || !(usual || wanted.quiet) {
         // Nothing can be done about a standard error that is closed.
@@ -77,7 +77,7 @@ fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     }
 }
 
-/// Where an index may lie: beside the dump first. Links to a dump share its index.
+/// The places where an index may lie, the one beside the dump first. Links to a dump share its index.
 fn places(dump: &Path, refs: Refs) -> Vec<PathBuf> {
     let Ok(dump) = fs::canonicalize(dump) else {
         return Vec::new();
@@ -92,7 +92,7 @@ fn places(dump: &Path, refs: Refs) -> Vec<PathBuf> {
     std::iter::once(beside.into()).chain(cached).collect()
 }
 
-/// The index's name: others for the other answers to which references retain.
+/// The index's name, which depends on which references retain.
 fn named(mut dump: OsString, refs: Refs) -> OsString {
     dump.push(match refs {
         Refs::Soft => ".",
@@ -115,7 +115,7 @@ pub(crate) fn cache() -> Option<PathBuf> {
     Some(cache?.join("heapdiff"))
 }
 
-/// Whether a file is of this user, of the one who owns the dump, or of the system's.
+/// Whether a file belongs to this user, to the dump's owner or to root.
 fn is_trusted(index: &Metadata, dump: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -144,7 +144,7 @@ pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
     }
 }
 
-/// Writes what [`write_later`] was given. That an index cannot be written is no failure.
+/// Writes what [`write_later`] was given. A failure to write an index does not fail the run.
 pub(crate) fn write_pending() {
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     for (snapshot, wanted) in pending {
@@ -187,7 +187,7 @@ fn write(snapshot: &Snapshot, place: &Path) -> io::Result<()> {
         ));
     }
     snapshot.write_index(file.as_file_mut())?;
-    // Who may read the dump may read what is known of it, and nobody else.
+    // The users who may read the dump may read its index, and nobody else.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -248,7 +248,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// As [`places`], also of a dump that is gone, and of an index itself.
+/// As [`places`], also for a dump that was deleted, and for an index itself.
 fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
     let places = places(path, refs);
     if path.extension() == Some(OsStr::new(EXTENSION)) {

@@ -19,7 +19,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 fn state() -> MutexGuard<'static, State> {
-    // Each change is one step, so a panic in between leaves nothing halfway.
+    // Each change is a single step, so a panic leaves no half-made state.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn handle() {
             if signal == SIGINT && end_wait() {
                 continue;
             }
-            // Held to the end, so that nothing new is begun, and nothing gets its final name.
+            // The lock is held to the end, so that no file is begun or gets its final name.
             let _state = remove_unfinished();
             let _ = signal_hook::low_level::emulate_default_handler(signal);
             std::process::exit(128 + signal);
@@ -116,7 +116,7 @@ impl Drop for Unfinished {
         let mut state = state();
         if let Some(at) = state.unfinished.iter().position(|p| *p == self.path) {
             state.unfinished.swap_remove(at);
-            // Half of something is worth no second try.
+            // A partial file that cannot be removed is not tried again.
             let _ = remove(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! What is to be done, checked: jobs with valid options, as the command line, or anything else, gives them.
+//! What is to be done, checked: jobs with valid options, from the command line or from anywhere else.
 
 #[cfg_attr(
     not(target_os = "linux"),
@@ -62,8 +62,8 @@ impl Job {
         }))
     }
 
-    /// Whether the report goes where the output goes: a hunt keeps it with the dumps, and what is no text
-    /// for people is not shown besides.
+    /// Whether the report is shown on the output. A hunt keeps its report with the dumps, and shows it besides only
+    /// if it is text for people.
     pub(crate) const fn is_shown(&self) -> bool {
         let format = self.setup.output.format;
         !matches!(self.task, Task::Hunt { .. })
@@ -130,7 +130,7 @@ pub(crate) enum Task {
         dump: PathBuf,
         /// Only stacks with a frame or a class that this matches.
         focus: Option<Regex>,
-        /// Of a recording: what was allocated, whatever is alive of it.
+        /// For a recording: whether to report what was allocated even where it tells what is alive.
         allocated: bool,
     },
     Trace {
@@ -139,7 +139,7 @@ pub(crate) enum Task {
     },
 }
 
-/// Which growth a diff speaks of, and how.
+/// Which growth a diff reports, and how.
 #[derive(Debug, Default)]
 pub(crate) struct Question {
     pub(crate) classes: ClassFilter,
@@ -153,7 +153,7 @@ pub(crate) struct Question {
     pub(crate) columns: Columns,
 }
 
-/// Which classes and suspects a diff speaks of.
+/// Which classes and suspects a diff reports.
 #[derive(Debug, Default)]
 pub(crate) struct ClassFilter {
     pub(crate) include: Vec<Regex>,
@@ -161,7 +161,7 @@ pub(crate) struct ClassFilter {
 }
 
 impl ClassFilter {
-    /// Whether what bears these class names is reported: any `--include` matches one of them, no
+    /// Whether something with these class names is reported: any `--include` matches one of them, no
     /// `--exclude` does.
     pub(crate) fn admits(&self, names: &[&str]) -> bool {
         let any = |list: &[Regex]| list.iter().any(|re| names.iter().any(|n| re.is_match(n)));
@@ -184,7 +184,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// How many rows a list has: what the user says, else `text` where people read the whole report,
+    /// How many rows a list has: as many as the user says, else `text` where people read the whole report,
     /// and all elsewhere.
     pub(crate) fn rows(&self, text: usize) -> usize {
         let default = match self.output.format.is_read_whole() {
@@ -216,12 +216,12 @@ pub(crate) enum Action {
     Man(PathBuf),
 }
 
-/// The objects whose size is asked for, and by which rules.
+/// A question about sizes of objects, and the rules for deep sizes.
 #[derive(Debug)]
 pub(crate) struct SizeofJob {
     pub(crate) selectors: Vec<Selector>,
     pub(crate) deep: DeepOptions,
-    /// Where class files say which fields are final, if final fields are not to be followed.
+    /// The class path that says which fields are final, if final fields are not to be followed.
     pub(crate) skip_final: Option<Vec<PathBuf>>,
     /// Whether text lists classes.
     pub(crate) by_class: bool,
@@ -229,7 +229,7 @@ pub(crate) struct SizeofJob {
     pub(crate) tree: Option<u32>,
 }
 
-/// Tables, where to write them, and what they say of themselves.
+/// Tables to export, the folder for them, and their labels.
 #[derive(Debug)]
 pub(crate) struct ExportJob {
     pub(crate) folder: PathBuf,
@@ -239,17 +239,17 @@ pub(crate) struct ExportJob {
     pub(crate) format: Format,
 }
 
-/// What to show, and how.
+/// A page to serve.
 #[derive(Debug)]
 pub(crate) struct UiJob {
     pub(crate) files: Vec<PathBuf>,
-    /// 0: any.
+    /// The port to listen on; 0 for any.
     pub(crate) port: u16,
     pub(crate) open: bool,
     pub(crate) quiet: bool,
 }
 
-/// What is added, and where.
+/// Inputs to add to a fleet's folder.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(crate) inputs: Vec<PathBuf>,

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             messages::error(&failure);
             failure.exit
         });
-    // The answer is out; the next is to come faster.
+    // Indexes are written after the answer, so that the next command is faster.
     index::write_pending();
     ExitCode::from(exit as u8)
 }
@@ -65,7 +65,7 @@ fn run(job: &Job) -> Result<Exit> {
     Ok(end(job, &report))
 }
 
-/// Says which gates tripped, and how the run ends.
+/// Prints which gates tripped, and returns how the run ends.
 fn end(job: &Job, report: &Report) -> Exit {
     let Report::Diff(diff) = report else {
         return Exit::Done;

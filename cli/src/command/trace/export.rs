@@ -15,7 +15,7 @@ use crate::job::{ExportFormat, TraceExport};
 use crate::write::{failed, replace};
 use crate::{interrupt, messages};
 
-/// Writes it and says what.
+/// Writes the export and says what was written.
 pub(crate) fn export(export: &TraceExport) -> Result<Exit> {
     interrupt::handle();
     let trace = open(&export.trace)?;
@@ -84,7 +84,7 @@ fn one(trace: &Trace, name: &str, format: ExportFormat, output: Option<&Path>) -
     Ok(format!("{} of {name}", counted(rows, "row")))
 }
 
-/// Either side may fail.
+/// An error of the trace or of the writer.
 enum Fault {
     Trace(TraceError),
     Output(io::Error),

@@ -15,7 +15,7 @@ use crate::job::Import;
 use crate::messages;
 use crate::write::failed;
 
-/// Makes the trace and says what it holds.
+/// Makes the trace and prints what it holds.
 pub(crate) fn import(import: &Import) -> Result<Exit> {
     interrupt::handle();
     let output = &import.output;
@@ -31,7 +31,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     log.push("-wal");
     let log = PathBuf::from(log);
     if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-        // It would be taken for the new file's.
+        // The log would be taken for the new file's.
         let message = format!(
             "-o {shown}: {} has what was not written to it yet",
             log.display()
@@ -66,7 +66,7 @@ pub(crate) fn import(import: &Import) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// All recordings together.
+/// Reads all recordings as one.
 fn read(import: &Import) -> Result<Recording> {
     let mut all = Recording::default();
     let mut first = None;
@@ -119,7 +119,7 @@ fn write(import: &Import, trace: &heapdiff_trace::Import<'_>) -> Result<()> {
             if import.force {
                 return fs::rename(&path, output);
             }
-            // Unlike renaming, this never replaces a file that came meanwhile.
+            // A hard link, unlike a rename, never replaces a file that appeared in the meantime.
             fs::hard_link(&path, output).or_else(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => Err(e),
                 _ if output.exists() => Err(io::ErrorKind::AlreadyExists.into()),

@@ -12,13 +12,13 @@ use crate::failure::{Exit, Failure, Result};
 use crate::job::Prune;
 use crate::messages;
 
-/// Removes it and says what.
+/// Removes what is old and says what was removed.
 pub(crate) fn prune(prune: &Prune) -> Result<Exit> {
     let failure = |e| Failure::trace(&e);
     let path = &prune.trace;
     let before = Content::of(&open(path)?)?;
     if before.triggers > 0 {
-        // They would run, and whatever they do is not heapdiff's.
+        // Triggers would run with the removal, and may do anything.
         let message = format!("{}: has triggers, so it is not a trace", path.display());
         return Err(Failure::usage(message));
     }
@@ -48,7 +48,7 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// What there is that can be old.
+/// Figures of a trace's content, to say what was removed.
 struct Content {
     ticks: u64,
     collections: u64,

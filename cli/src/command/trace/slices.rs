@@ -15,7 +15,7 @@ use crate::write::{failed, replace};
 
 const DEFAULT: Span = Span(Duration::from_secs(60));
 
-/// What a site did.
+/// What a site allocated in a slice, and what of it is alive.
 #[derive(Clone, Copy, Debug, Default)]
 struct SiteState {
     allocated: Amount,
@@ -24,7 +24,7 @@ struct SiteState {
 
 /// Writes the profiles of a run to a folder; returns how many. Slices in which nothing was looked at have none.
 ///
-/// Memory is that of all sites.
+/// Memory grows with the number of sites, not with the trace's length.
 pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path) -> Result<u64> {
     let failure = |e| Failure::trace(&e);
     let length = u64::try_from(slice.unwrap_or(DEFAULT).0.as_millis()).unwrap_or(u64::MAX);
