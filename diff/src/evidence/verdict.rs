@@ -137,6 +137,44 @@ mod tests {
     }
 
     #[test]
+    fn what_grows_at_a_start_is_warm_up_unless_something_bounds_it() {
+        let start = || Some("classes were loaded".to_owned());
+        let warm = Evidence {
+            start: start(),
+            ..evidence(&[100, 200, 300])
+        };
+        assert_eq!(warm.verdict(), Verdict::Warmup);
+        assert_eq!(warm.reasons()[1], "classes were loaded");
+        let bound = Evidence {
+            start: start(),
+            bound: Some("it has room".to_owned()),
+            ..evidence(&[100, 200, 300])
+        };
+        assert_eq!(bound.verdict(), Verdict::Cache);
+    }
+
+    #[test]
+    fn reasons_are_those_that_decided() {
+        let with = |certain, figures| Evidence {
+            finding: finding(certain),
+            bound: Some("it has room".to_owned()),
+            ..evidence(figures)
+        };
+        // With a certain cause a bound is not mentioned.
+        assert_eq!(with(true, &[100, 200]).reasons(), ["a queue"]);
+        assert_eq!(
+            with(false, &[100, 200]).reasons(),
+            ["a queue", "it has room"]
+        );
+        // The hint at a third dump is for two dumps on which nothing else decided.
+        let uneven = evidence(&[100, 200, 200, 300]).reasons();
+        assert!(uneven.iter().all(|r| !r.starts_with("two dumps")));
+        let level = evidence(&[100, 200]).reasons();
+        assert_eq!(level.len(), 1);
+        assert!(level[0].starts_with("two dumps"));
+    }
+
+    #[test]
     fn samples_of_which_none_dies_make_two_dumps_enough() {
         let survival = |kept| Survival {
             held: 100,

@@ -338,3 +338,92 @@ fn set_off(
     }
     (came, net)
 }
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_sites::{Strategy, Weight};
+    use hprof::ObjectIndex;
+
+    use super::*;
+    use crate::samples::SiteId;
+
+    fn sample(uid: u64, is_definition: bool) -> Sample {
+        Sample {
+            object: ObjectIndex(0),
+            uid,
+            size: 100,
+            site: SiteId(0),
+            class: 0,
+            thread: 0,
+            time_ms: 0,
+            is_definition,
+            weight: Weight {
+                objects: 1.0,
+                bytes: 100.0,
+                objects_variance: 0.0,
+                bytes_variance: 0.0,
+            },
+        }
+    }
+
+    fn every(rate: u64) -> Sampling {
+        Sampling {
+            strategy: Strategy::Count,
+            interval: 0,
+            rate,
+        }
+    }
+
+    #[test]
+    fn a_coarser_sampling_drops_samples_and_gives_the_others_its_weight() {
+        let (finest, coarse) = (every(10), every(40));
+        let kept: Vec<Sample> = (0..1000)
+            .filter_map(|uid| thinned(&sample(uid, false), &coarse, &finest))
+            .collect();
+        // A quarter of them.
+        assert!((200..300).contains(&kept.len()), "{}", kept.len());
+        for sample in &kept {
+            assert_eq!(sample.weight.bytes, 4000.0);
+            assert!(coarse.keeps(&finest, sample.uid, sample.size));
+        }
+        // Definitions of classes are never sampled, and an equal sampling drops nothing.
+        for uid in 0..100 {
+            let definition = thinned(&sample(uid, true), &coarse, &finest).unwrap();
+            assert_eq!(definition.weight.bytes, 100.0);
+            let same = thinned(&sample(uid, false), &finest, &finest).unwrap();
+            assert_eq!(same.weight.bytes, 1000.0);
+        }
+    }
+
+    #[test]
+    fn samples_are_added_up_by_stack_and_class_with_their_threads() {
+        let of = |site, class, thread| Sample {
+            site: SiteId(site),
+            class,
+            thread,
+            ..sample(1, false)
+        };
+        let samples = [
+            of(1, 1, 5),
+            of(1, 1, 5),
+            of(1, 1, 0),
+            of(1, 2, 6),
+            of(2, 1, 7),
+        ];
+        let lines = lines(samples.iter());
+        let told: Vec<_> = lines
+            .iter()
+            .map(|((site, class), line)| {
+                let threads: Vec<(u32, u64)> = line.threads.iter().map(|(&t, &n)| (t, n)).collect();
+                (site.0, *class, line.estimate.bytes(), threads)
+            })
+            .collect();
+        // A thread that is not known is not named.
+        let expected = [
+            (1, 1, 300, vec![(5, 2)]),
+            (1, 2, 100, vec![(6, 1)]),
+            (2, 1, 100, vec![(7, 1)]),
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -505,3 +505,6 @@ impl Trie {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
