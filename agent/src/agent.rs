@@ -98,7 +98,7 @@ impl GivingUp {
         self.asked.load(Acquire)
     }
 
-    /// Whether the caller is to turn the events off, which is told once.
+    /// Whether the caller is to turn the events off. Only the first caller is.
     fn take_events(&self) -> bool {
         self.events_on.swap(false, AcqRel)
     }
@@ -404,7 +404,7 @@ impl Agent {
         }
         // The buffer that this thread allocates from was made without sampling, and only
         // a collection takes it away. When the JVM has just come up that takes a few
-        // milliseconds; whoever asks for every allocation gets every allocation.
+        // milliseconds, and with an interval of 0 every allocation is wanted.
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }
@@ -541,7 +541,7 @@ fn new_thread<'local>(env: &mut Env<'local>, name: &str) -> Result<JObject<'loca
 mod tests {
     use super::GivingUp;
 
-    /// The last fault is told once, and one thread turns the events off, once; no one before it.
+    /// Giving up happens once, and one thread turns the events off, once and not before.
     #[test]
     fn events_are_turned_off_once_and_only_when_asked() {
         let giving_up = GivingUp::new();

@@ -116,7 +116,7 @@ where
         let chunk = place.get()?;
         let shown = &self.shown[index];
         if !shown.load(Acquire) {
-            // Before anything is put into it. Who comes while another does this does the same.
+            // The chunk is shown before anything is put into it. Two threads that come at once both do so.
             let object: &JObject<'_> = (**chunk).as_ref();
             if self.outer.set_element(env, index, object).is_err() {
                 env.exception_clear();

@@ -1,8 +1,8 @@
 //! Ids for strings, methods, frames, sites and types, and which of them the heap has already.
 //!
 //! An id is given at once and is written to the heap soon after, without a lock in between. Until
-//! that is done the definition counts as unpublished, and whoever else needs the id writes the definition
-//! once more: so nothing is ever used before it is in the heap, and nobody waits.
+//! that is done the definition counts as unpublished, and another thread that needs the id writes the definition
+//! once more: so nothing is ever used before it is in the heap, and no thread waits.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the JVM tells of itself: heap, metaspace, classes, collections.
+//! The JVM's own figures: heap, metaspace, classes, collections.
 //!
 //! The heap's figures are those of `java.lang.Runtime`, which every JVM has and which are of this moment. The rest
 //! comes from the management beans; an image without `java.management` has its performance counters and
@@ -17,11 +17,11 @@ use crate::pauses::{Causes, Pause, Pauses};
 /// Beans of one kind at most.
 const MOST_BEANS: i32 = 32;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
-/// A pause that no bean has claimed by then is of none.
+/// The time after which a pause that no bean has claimed is taken to belong to no bean.
 const UNCLAIMED: Duration = Duration::from_millis(500);
 /// How exact the collector's times are, in milliseconds as they are.
 const NEAR: Duration = Duration::from_millis(5);
-/// How late a collection is seen.
+/// How late the end of a collection can be seen.
 const FAR: Duration = Duration::from_millis(400);
 
 /// Figures of one moment.
@@ -113,7 +113,7 @@ pub(crate) struct JvmStats {
     /// Pauses that no bean has claimed yet.
     pauses: Vec<Pause>,
     last: Figures,
-    /// Collections that were told apart from none: others came before they were seen.
+    /// Collections that cannot be described, because others followed before they were seen.
     pub(crate) unseen: u64,
 }
 
@@ -193,7 +193,7 @@ impl JvmStats {
         self.beans.is_some()
     }
 
-    /// The figures of now; those of before where they cannot be had, for want of memory. What the JVM does not tell is 0.
+    /// The present figures, or the last ones where memory is too short to ask. Figures that the JVM does not have are 0.
     pub(crate) fn figures(&mut self, env: &mut Env<'_>) -> Figures {
         let asked = env.with_local_frame(32, |env| -> Result<Figures> { self.ask(env) });
         match asked {

@@ -12,7 +12,7 @@ use heapdiff_trace::{Activity, ClassChange, EstimatedAmount};
 use rustc_hash::FxHashMap;
 
 const SHARDS: usize = 16;
-/// Accounts in all: some 20 MB.
+/// The most accounts: some 20 MB.
 const MOST: usize = 1 << 17;
 /// Class names in all.
 const MOST_CLASSES: usize = 1 << 16;
@@ -206,8 +206,8 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// The sampling was made coarser. A sample that it `keeps` weighs more now; others are live no more,
-    /// though nobody has collected them.
+    /// Books that the sampling was made coarser. A sample that it `keeps` weighs more now. The others do not count as
+    /// live any more, though they have not been collected.
     pub(crate) fn thinned(
         &self,
         booking: Booking,

@@ -18,7 +18,7 @@
 //! | `collected` | collected samples that are remembered, in the heap and for the trace |
 //! | `reaper`, `wakeup` | the agent's thread: finds collected samples, thins, brings figures up to date |
 //! | `ledger`, `tracer` | accounts of sites, and the thread that writes them to a trace |
-//! | `jvm_stats`, `pauses` | what the JVM tells of itself: heap, metaspace, collections |
+//! | `jvm_stats`, `pauses` | the JVM's own figures: heap, metaspace, collections |
 //! | `log`, `counters` | what the agent says and counts |
 //! | `sample_ref`, `classfile` | the bytes of the Java class |
 //!

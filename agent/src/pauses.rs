@@ -1,4 +1,4 @@
-//! Pauses of the collector, noted where it tells of them.
+//! Pauses of the collector, recorded in its callbacks.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -65,7 +65,7 @@ struct State {
 }
 
 /// Pauses that the trace's thread has not seen. The lock is held for a few instructions, also by the collector's
-/// thread at a safepoint: whoever else holds it is in native code, which a safepoint does not stop.
+/// thread at a safepoint. Other threads hold it in native code only, which a safepoint does not stop.
 pub(crate) struct Pauses {
     state: Mutex<State>,
     pub(crate) causes: OnceLock<Causes>,

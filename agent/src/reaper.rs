@@ -54,7 +54,7 @@ impl Work<'_> {
         refs.set_static(env, statics::DEAD, OBJECTS, (&found.dead).into())?;
         refs.set_static(env, statics::PLACES, INTS, (&found.places).into())?;
         while self.wakeup.wait(IDLE) {
-            // What fails, for want of memory, is done the next time.
+            // A look that fails for lack of memory is repeated the next time.
             if self.look(env, &found).is_err() {
                 env.exception_clear();
             }
@@ -230,7 +230,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Others wait for these places, or lose samples for want of one.
+    /// Gives places back while thinning goes on: other threads lose samples as long as there is no place.
     fn give_back(&self, dropped: &mut Vec<u32>) {
         self.sampler.samples.give_back(dropped);
         self.counters.add(Counter::Thinned, dropped.len() as u64);

@@ -1,4 +1,4 @@
-//! The agent's own record of what is in each slot of a table, so that nobody has to ask the JVM.
+//! The agent's own record of what is in each slot of a table, so that the JVM need not be asked.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -91,7 +91,7 @@ impl ActiveStrategy {
     }
 
     /// Whether `position` has reached `next`, which then moves on: from itself, so that the mean distance is
-    /// the rate whatever the positions are, or from the position, where what was missed is not made up for.
+    /// the rate whatever the positions are, or from the position, so that what was missed is not made up for.
     fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {

@@ -1,7 +1,7 @@
 //! The trace's thread: writes what was booked to the trace, tick by tick.
 //!
 //! It asks the JVM for its figures, closes the [`crate::ledger::Ledger`]'s books and writes; no other thread
-//! ever waits for the disk. Whatever goes wrong with the file ends the trace with one line, and the rest
+//! ever waits for the disk. An error of the file ends the trace with one line, and the rest
 //! of the agent goes on.
 
 use std::path::Path;
@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Collections that wait to be written, at most.
 const MOST_COLLECTIONS: usize = 4096;
-/// How the JVM calls the collection before a dump of live objects.
+/// The JVM's name for the collection before a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
 
 /// How long a file has been held by others.

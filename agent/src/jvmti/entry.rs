@@ -271,7 +271,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
     // SAFETY: what the JVM hands over.
     let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
     provoked::prepare();
-    // Whatever goes wrong: any other answer ends the JVM.
+    // Any other answer ends the JVM, so a failure to load answers the same.
     if catch_unwind(AssertUnwindSafe(|| agent::load(environment, &options))).is_err() {
         agent::fault();
     }

@@ -1,4 +1,4 @@
-//! JNI calls whose argument types nobody checks, each behind a function whose signature does.
+//! JNI calls whose argument types the JVM does not check, each behind a function that does.
 
 use jni::errors::{Error, Result};
 use jni::objects::{Global, JClass, JIntArray, JMethodID, JObject, JObjectArray, JStaticMethodID};

@@ -1,7 +1,7 @@
 //! JVMTI and JNI: the one place with raw bindings and with `unsafe`.
 //!
 //! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI that the agent uses, `java` those JNI calls whose
-//! types nobody checks; `entry` has what the JVM calls. What a call needs to be sound is in the types: a
+//! types the JVM does not check; `entry` has what the JVM calls. What a call needs to be sound is in the types: a
 //! [`Jvmti`] exists only of an environment that is never disposed of, a [`Frame`] only while it is on the
 //! stack.
 
@@ -428,7 +428,7 @@ impl Jvmti {
     /// Takes over a text that the JVM allocated.
     ///
     /// # Safety
-    /// The text is null, or the JVM has given it to the caller, who uses it no more.
+    /// The text is null, or the JVM has given it to the caller, who does not use it any more.
     // SAFETY: what is unsafe in it says so where it stands.
     unsafe fn text(&self, text: *mut c_char) -> Option<String> {
         if text.is_null() {
@@ -444,7 +444,7 @@ impl Jvmti {
     /// Gives back memory that the JVM allocated.
     ///
     /// # Safety
-    /// The JVM has given the memory to the caller, who uses it no more.
+    /// The JVM has given the memory to the caller, who does not use it any more.
     // SAFETY: what is unsafe in it says so where it stands.
     unsafe fn deallocate(&self, memory: *mut u8) {
         // SAFETY: by the caller's promise. It cannot fail then.
@@ -457,7 +457,7 @@ impl Jvmti {
         unsafe { call!(self, ForceGarbageCollection) }
     }
 
-    /// Wakes who waits at the monitor, after `change` has been made.
+    /// Makes `change` and wakes the threads that wait at the monitor.
     pub(crate) fn notify(&self, monitor: Monitor, change: impl FnOnce()) {
         let raw: jrawMonitorID = monitor.0.as_ptr().cast();
         // SAFETY: the monitor is never destroyed; it is entered and left by this thread.

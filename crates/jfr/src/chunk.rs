@@ -169,7 +169,7 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// The event at a place, which then is behind it; none at the end, or where there is none for certain.
+    /// The event at a place, which is moved behind it; `None` at the end, or where there is certainly no event.
     fn event(&mut self, at: &mut usize) -> Option<Found> {
         let mut cursor = self.cursor.part(*at, usize::MAX);
         if cursor.is_at_end() {
@@ -298,7 +298,7 @@ impl<'a> Chunk<'a> {
         self.layouts.get(index)?.iter().position(|s| s.name == name)
     }
 
-    /// Reads a constant into `values`; false if there is none, or it cannot be read.
+    /// Reads a constant into `values`; `false` if it is missing or cannot be read.
     pub(crate) fn constant(&self, index: TypeIndex, key: i64, values: &mut Vec<Value<'a>>) -> bool {
         values.clear();
         let Some(&at) = self.constants.get(&(index, key)) else {
@@ -350,7 +350,7 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let index = self.types.named("java.lang.String")?;
         match (self.constant(index, key, &mut values), values.first()) {
-            // One step: a constant that refers to another is none.
+            // Only one step is taken: a constant that refers to another constant counts as missing.
             (true, Some(Value::Text(text))) => text.decoded(most),
             _ => None,
         }
@@ -380,7 +380,7 @@ impl<'a, 'v> Record<'a, 'v> {
         self.values.get(at).copied()
     }
 
-    /// A whole number; 0 where there is none.
+    /// A whole number; 0 where the field is missing.
     pub(crate) fn int(&self, chunk: &Chunk<'_>, name: &str) -> i64 {
         match self.get(chunk, name) {
             Some(Value::Int(int)) => int,

@@ -21,7 +21,7 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 pub fn is_recording(path: &Path) -> io::Result<bool> {
     let mut first = [0; 4];
     let file = File::open(path)?;
-    // What is no file is not there any more once it was read.
+    // A pipe's content is gone once it was read.
     if !file.metadata()?.is_file() {
         return Ok(false);
     }

@@ -208,7 +208,7 @@ impl Layouts {
     }
 }
 
-/// Reads what is no array and no record.
+/// Reads a value that is neither an array nor a record.
 fn value<'a>(item: Item, cursor: &mut Cursor<'a>) -> Result<Value<'a>, Damage> {
     const WHAT: &str = "a field";
     let plain = match item {

@@ -94,7 +94,7 @@ impl Event {
         Self::ALL.into_iter().find(|e| e.name() == name)
     }
 
-    /// Whether it tells of an object that is alive, not of an allocation.
+    /// Whether the event is of a live object, not of an allocation.
     #[must_use]
     pub const fn is_of_live(self) -> bool {
         matches!(self, Self::Old | Self::Live)
@@ -104,7 +104,7 @@ impl Event {
 /// An object that was allocated, or found alive. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What tells of it.
+    /// The event that it was recorded by.
     pub event: Event,
     /// When it was recorded. All `Old` of one look at the heap have the same.
     pub time_ns: i64,
@@ -224,7 +224,7 @@ impl Recording {
     /// Cost: time for each event; memory for the largest chunk, twice 40 bytes for each sample, and names.
     ///
     /// # Errors
-    /// The file cannot be opened, is no recording, or none of its chunks can be read. Damage further on
+    /// The file cannot be opened, is not a recording, or none of its chunks can be read. Damage further on
     /// is in [`Recording::damage`].
     pub fn open(path: &Path) -> Result<Self, JfrError> {
         let mut recording = Self::default();

@@ -1,5 +1,5 @@
-//! What the agent is told when it is loaded, and what `Agent_OnAttach` returns: the JVM hands that on to whoever
-//! asked it to load the agent.
+//! The agent's options, and what `Agent_OnAttach` returns, which the JVM hands on to the process that asked it to load
+//! the agent.
 
 /// Sampling, or about to.
 pub const DONE: i32 = 0;

@@ -90,7 +90,7 @@ pub const fn align(len: usize) -> usize {
     len.next_multiple_of(8)
 }
 
-/// Whoever defines anything of 4 GB has lost already; the table has a limit far below.
+/// Saturates: the table's own limit is far below 4 GB.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Names of types as people know them, from those that the JVM has: the same whoever tells of a type, agent or
+//! Names of types as in Java source, from those that the JVM has: the same for all that name a type, agent or
 //! recording.
 
 /// A type's name as in Java source (`com.acme.Foo$Bar`, `byte[]`), from its signature; what the JVM

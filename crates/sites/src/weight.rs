@@ -101,7 +101,7 @@ impl Sampling {
     pub fn probability(&self, size: u64) -> Option<f64> {
         match self.strategy {
             Strategy::Bytes if self.interval == 0 => Some(1.0),
-            // An object of no bytes is never hit; whatever claims so is taken as the smallest.
+            // No object has 0 bytes; such a size is taken for that of the smallest object.
             Strategy::Bytes => Some(-f64::exp_m1(-(size.max(8) as f64) / self.interval as f64)),
             Strategy::Count | Strategy::Class => Some(1.0 / self.rate.max(1) as f64),
             Strategy::Time => None,

@@ -1,4 +1,4 @@
-//! The file: who made it, and whether this program can read it.
+//! The file: whether it is a trace, of which version, and whether this program can read it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub enum TraceError {
         /// The table's name.
         table: &'static str,
     },
-    /// A question that took longer than whoever asked would wait.
+    /// A query that took longer than its caller would wait.
     #[error("{}: it took too long to read", path.display())]
     Late {
         /// The trace.
@@ -83,10 +83,11 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens a trace to write to; makes it where there is none. One of an older version gets the tables of this.
+    /// Opens a trace to write to, and makes it where there is no file. A trace of an older version gets the tables of
+    /// this one.
     ///
     /// # Errors
-    /// The file cannot be made, is no trace, or one of another version.
+    /// The file cannot be made, is not a trace, or is one of another version.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         let error = |source| TraceError::Sqlite {
             path: path.to_owned(),
@@ -119,7 +120,7 @@ impl Database {
                 let number = |name| t.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
                 let made = match tables {
                     0 => 0,
-                    // What is none of ours stays as it is.
+                    // A file that is not a trace stays as it is.
                     _ if number("application_id")? != APPLICATION => SCHEMA.len(),
                     _ => {
                         usize::try_from(number("user_version")?).map_or(SCHEMA.len(), |v| v.max(1))
@@ -154,7 +155,7 @@ impl Database {
     /// Opens a trace to read, whether one is writing to it or not.
     ///
     /// # Errors
-    /// The file cannot be read, is no trace, or one of another version.
+    /// The file cannot be read, is not a trace, or is one of another version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
     }
@@ -253,7 +254,7 @@ fn make_private(path: &Path) {
 ///
 /// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. Over a
 /// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
-/// has reserved each page before it is mapped, so that only who truncates that file can do such harm.
+/// has reserved each page before it is mapped, so that only truncating that file can do such harm.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
 fn network(path: &Path) -> Option<&'static str> {

@@ -9,7 +9,7 @@ use crate::amount::{Amount, Live};
 use crate::read::{Collection, Run, Tick, Trace};
 use crate::window::Window;
 
-/// Points that a trend is told from, at most.
+/// The most points that a trend is computed from.
 const MOST_POINTS: usize = 64;
 /// Fewer major collections than that say too little of a trend.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
@@ -173,7 +173,7 @@ impl Points {
         self.ranges.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no points.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()

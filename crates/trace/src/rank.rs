@@ -16,9 +16,9 @@ use crate::history::{Basis, Points, Steps, Timeline};
 use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
-/// Figures that a trend is told from: medians of as many parts of the points.
+/// Figures that a trend is computed from: medians of so many parts of the points.
 const PARTS: usize = 8;
-/// Growth below this part of all that is alive is none.
+/// Growth below this part of all that is alive counts as no growth.
 const NOISE_PART: u64 = 1000;
 
 /// What is ranked.
@@ -267,7 +267,7 @@ impl Evidence {
         }
     }
 
-    /// Growth up to `noise` bytes is none.
+    /// Growth up to `noise` bytes counts as no growth.
     pub(crate) fn trending(&self, basis: Basis, noise: u64) -> Trending {
         let (first, last) = match (self.points.first(), self.points.last()) {
             (Some(first), Some(last)) => (*first, *last),

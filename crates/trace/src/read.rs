@@ -1,4 +1,4 @@
-//! Reading a trace, whoever wrote it.
+//! Reading a trace that any program may have written.
 //!
 //! A trace is a file that anybody may have made. Its tables must be ordinary tables, a query that
 //! takes many more steps than a file of its size can need is ended, texts are cut, figures that make no
@@ -186,7 +186,7 @@ impl Trace {
     /// Opens a trace, whether one is writing to it or not.
     ///
     /// # Errors
-    /// The file cannot be read, is no trace, or one of another version.
+    /// The file cannot be read, is not a trace, or is one of another version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let mut database = Database::open(path)?;
         let steps = Arc::new(AtomicU64::new(0));
@@ -331,7 +331,7 @@ impl Trace {
         Ok(ticks)
     }
 
-    /// The first tick of a run and the last; none if there is none.
+    /// The first tick of a run and the last; `None` for a run without ticks.
     ///
     /// Cost: two looks into an index.
     ///
@@ -373,7 +373,7 @@ impl Trace {
         })
     }
 
-    /// The last tick of a run that ended by then; none if there is none.
+    /// The last tick of a run that ended by then; `None` if no tick did.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -480,7 +480,7 @@ impl Trace {
         Ok(found.into_iter().next())
     }
 
-    /// All sites, of whatever run.
+    /// All sites of all runs.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -514,7 +514,7 @@ impl Trace {
         version.map_err(|e| self.error(e))
     }
 
-    /// What happened at a site in the ticks from `first` to `last` (rows of `tick`, of whatever run).
+    /// What happened at a site in the ticks from `first` to `last` (rows of `tick` of any run).
     ///
     /// # Errors
     /// The file cannot be read.

@@ -78,7 +78,7 @@ impl Trace {
         })
     }
 
-    /// The names of threads, of whatever run.
+    /// The names of threads of all runs.
     ///
     /// # Errors
     /// The file cannot be read.

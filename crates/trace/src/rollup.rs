@@ -26,7 +26,7 @@ const AT_A_TIME: usize = 8;
 const VACUUM_PAGES: i64 = 2000;
 /// The states of a group's newest row: beside `max` SQLite takes other columns from the row that has it.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// With no more ticks than that it is the names that make a file large.
+/// A large file with at most so many ticks is large because of its names.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str =
     "trace_max is nearly reached by the names of sites alone: samples are no longer listed";
@@ -601,7 +601,7 @@ mod tests {
         assert!(std::fs::metadata(&path).unwrap().len() <= cap);
     }
 
-    /// When names alone fill the file no more are taken in, and that is counted.
+    /// When names alone fill the file, new names are refused and counted.
     #[test]
     fn names_have_a_limit_too() {
         let folder = tempfile::tempdir().unwrap();

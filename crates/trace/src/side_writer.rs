@@ -39,7 +39,7 @@ impl SideWriter {
     /// Opens a trace that is there; none if no JVM of this process id is writing to it.
     ///
     /// # Errors
-    /// The file cannot be opened to be written, is no trace, or one of another version.
+    /// The file cannot be opened to be written, is not a trace, or is one of another version.
     pub fn open(path: &Path, pid: u32) -> Result<Option<Self>, TraceError> {
         let mut database = Database::open_to_add(path, BUSY)?;
         let version = database.version();
@@ -194,7 +194,7 @@ mod tests {
         // The agent later; its collection took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
-        // No collection at all, and nobody who says where it is.
+        // A dump without a collection, and one without a path.
         told(30_000, 31_000, "/d/all");
         wrote(tick(50_000, Some((45_000, 40))));
         // The next run of the file has nothing to do with it.

@@ -153,10 +153,10 @@ const fn ripple(tick: i64, seed: i64) -> i64 {
     (tick * 7919 + seed * 104_729) % 31 % 5
 }
 
-/// Writes a run to a trace, which is made where there is none. Returns the run's id.
+/// Writes a run to a trace, which is made if the file does not exist. Returns the run's id.
 ///
 /// # Errors
-/// The file cannot be written, or is no trace.
+/// The file cannot be written, or is not a trace.
 pub fn write(path: &Path, scene: &Scene<'_>) -> Result<i64, TraceError> {
     let database = Database::create(path)?;
     rows(database.connection(), scene).map_err(|source| TraceError::Sqlite {

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// one after the other.
 pub(crate) const APART_MS: i64 = 5000;
 
-/// A JVM, as the table `run` tells of it.
+/// A JVM: a row of the table `run`.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct NewRun {
@@ -70,7 +70,7 @@ pub struct Activity {
     pub live_variance: f64,
 }
 
-/// A collection, as the table `collection` tells of it.
+/// A collection: a row of the table `collection`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct NewCollection {
@@ -94,7 +94,7 @@ pub struct ClassChange {
     pub unloaded: u64,
 }
 
-/// What is known of a period, as the table `tick` and those around it tell of it.
+/// What is known of a period: a row of the table `tick`, and rows of the tables that refer to it.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct NewTick {

@@ -19,7 +19,7 @@ impl Window {
     /// What a query about a run asks besides.
     pub(crate) const fn condition(self) -> &'static str {
         match (self.from_ms, self.to_ms) {
-            // Whatever type the times of a damaged trace are of.
+            // Without a condition, since the times of a damaged trace may be of any type.
             (0, u64::MAX) => "",
             _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
         }

@@ -41,7 +41,7 @@ impl Writer {
     /// Opens or makes the trace and begins a run in it.
     ///
     /// # Errors
-    /// The file cannot be made or written, is no trace, or one of another version.
+    /// The file cannot be made or written, is not a trace, or is one of another version.
     pub fn create(path: &Path, run: &NewRun, limits: Limits) -> Result<Self, TraceError> {
         let mut database = Database::create(path)?;
         if database
@@ -154,7 +154,7 @@ impl Writer {
                 params![self.run, time_ms],
             )
             .map_err(|source| self.database.error(source))?;
-        // Best done here; if somebody reads, who closes last does it.
+        // Best done here; while another process reads, the last one to close the file does it.
         let _ = self.checkpoint();
         Ok(())
     }
@@ -337,7 +337,7 @@ impl<N: Names> Inserting<'_, N> {
                 int(c.after_bytes),
             ])?;
         }
-        // Whoever asked for a dump may have told of it already, with its path: see `side_writer`.
+        // The process that asked for the dump may have added the row already, with the path: see `side_writer`.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO dump (run, time_ms, uptime_ms, path) SELECT ?1, ?2, ?3, ?4
              WHERE NOT EXISTS (SELECT 1 FROM dump WHERE run = ?1 AND path IS NOT NULL

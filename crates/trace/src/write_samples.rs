@@ -88,7 +88,7 @@ impl Samples for () {
 pub(crate) struct Rows {
     /// The uid that has a row, by place; 0 for none.
     live: Vec<u64>,
-    /// The place that was the first without a row for want of time.
+    /// The first place that got no row because time was up.
     next: usize,
     /// Collected samples that have a row: whether they are recent, and chosen.
     collected: FxHashMap<u64, (bool, bool)>,
