@@ -4,10 +4,8 @@ use super::*;
 use crate::report::{LayoutInfo, SnapshotInfo};
 use crate::summary::ClassFigures;
 use crate::summary::stats::DumpStats;
+use crate::trie::Drawn;
 use hprof::Total;
-
-/// A step: the number of the step above, label, class; objects, shallow bytes, retained bytes.
-type Drawn = (u32, (&'static str, LabelKind), &'static str, [u64; 3]);
 
 const ROOT: (&str, LabelKind) = ("sticky class", LabelKind::Structure);
 const ENTRIES: (&str, LabelKind) = ("com.acme.Registry.entries", LabelKind::ApplicationStatic);
@@ -533,4 +531,24 @@ fn what_is_over_comes_after_what_still_grows() {
     assert_eq!(tier([100, 200, 300, 400]), 0);
     assert_eq!(tier([100, 200, 200, 400]), 1);
     assert_eq!(tier([100, 400, 400, 400]), 2);
+}
+
+#[test]
+fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
+    let found = |kind| {
+        let dumps = [100, 200].map(|nodes| {
+            let mut steps = two_places(nodes, "com.acme.Key").trie;
+            let via = steps.names.intern("java.util.Registry.all", kind);
+            let first = steps[StepId::ROOT].children[0];
+            steps.set_via(first, via);
+            let mut dump = summary(&[], &[]);
+            dump.trie = steps;
+            dump
+        });
+        candidates(&dumps).len()
+    };
+    assert_eq!(found(LabelKind::ApplicationField), 1);
+    assert_eq!(found(LabelKind::RuntimeStatic), 1);
+    // Other fields of the runtime's hold a candidate for each class.
+    assert_eq!(found(LabelKind::RuntimeField), 2);
 }

@@ -474,10 +474,14 @@ pub(crate) fn label(
     names::hold_label(snapshot, hold, holder)
 }
 
+/// A step drawn by hand: the number of its parent, label, class; objects, shallow bytes, retained bytes.
+#[cfg(test)]
+pub(crate) type Drawn = (u32, (&'static str, LabelKind), &'static str, [u64; 3]);
+
 #[cfg(test)]
 impl Trie {
-    /// A trie drawn by hand: steps in the order of their numbers, from 1, each with the number of its parent.
-    pub(crate) fn drawn(steps: &[(u32, (&str, LabelKind), &str, [u64; 3])]) -> Self {
+    /// A trie of steps in the order of their numbers, from 1.
+    pub(crate) fn drawn(steps: &[Drawn]) -> Self {
         let mut names = Names::default();
         let root = names.intern("<GC roots>", LabelKind::Structure);
         let step = |via, class, parent, [objects, shallow_bytes, retained_bytes]: [u64; 3]| Step {
@@ -503,6 +507,11 @@ impl Trie {
             steps: drawn,
             names,
         }
+    }
+
+    /// Gives a drawn step another label.
+    pub(crate) fn set_via(&mut self, step: StepId, via: Name) {
+        self.steps[step.0 as usize].via = via;
     }
 }
 
