@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use heapdiff_trend::{Slope, Trend};
+use heapdiff_trend::{Slope, Trend, Z95};
 
 use crate::TraceError;
 use crate::amount::Live;
@@ -275,7 +275,7 @@ impl Evidence {
         };
         let sigma = self.sigma(&first.1, &last.1);
         let hours = last.0.saturating_sub(first.0) as f64 / MS_PER_HOUR;
-        let noise = noise.max((1.959_964 * sigma) as u64);
+        let noise = noise.max((Z95 * sigma) as u64);
         let line = |figure: fn(&Live) -> u64| {
             let points = self.points.iter();
             let points: Vec<(f64, f64)> = points
@@ -360,7 +360,7 @@ fn change(from: u64, to: u64) -> i64 {
 /// The interval of the line and that of the estimates, which have nothing to do with each other.
 fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     let sampling = match hours > 0.0 {
-        true => 1.959_964 * sigma / hours,
+        true => Z95 * sigma / hours,
         false => 0.0,
     };
     HourlySlope {
