@@ -24,37 +24,18 @@ pub(crate) fn compare(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Attaches to a JVM, with the agent that belongs to the program.
+/// Attaches to a JVM with the agent that belongs to the program, and starts one with it: what is sampled is in dumps.
 pub(crate) fn attach(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
     let jdk = java::ensure_jdk()?;
-    let mut target = Launch::source(&jdk, testdata::programs::shelf())
-        .flag("-Xmx256m")
-        .start()?;
+    let launch = Launch::source(&jdk, testdata::programs::shelf()).flag("-Xmx256m");
+    let mut target = launch.start()?;
     target.wait_ready(1)?;
     let pid = target.pid().to_string();
     let said = output(alone(program, home.path()).args(["attach", &pid, "interval=1k"]))?;
     print!("  {said}");
-    // Not before it has allocated what it had left of the interval before.
-    target.advance(2)?;
-    let dump = home.path().join("after.hprof");
-    output(
-        alone(program, home.path())
-            .args(["dump", &pid, "-q", "-o"])
-            .arg(&dump),
-    )?;
-    let sites = output(
-        alone(program, home.path())
-            .args(["sites", "--format", "json"])
-            .arg(&dump),
-    )?;
-    let sites: Value = serde_json::from_str(&sites)?;
-    let samples = sites["snapshot"]["agent"]["live_samples"].as_u64();
-    ensure!(
-        samples.is_some_and(|n| n > 0),
-        "no samples in the dump: {sites}"
-    );
-    println!("  {} samples in the dump after it", samples.unwrap_or(0));
+    // A thread is sampled only once it has used up the JVM's own interval, so there may be none.
+    live_samples(program, home.path(), &pid)?;
 
     // The same library from the JVM's start on.
     let library = output(alone(program, home.path()).arg("agent"))?;
@@ -64,15 +45,30 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
         "{}",
         library.display()
     );
-    let mut target = Launch::source(&jdk, testdata::programs::shelf())
-        .agent(library, "interval=1k")
-        .start()?;
+    let mut target = launch.agent(library, "interval=1k").start()?;
     target.wait_ready(1)?;
-    println!(
-        "  a JVM starts with {}",
-        library.file_name().unwrap_or_default().display()
-    );
+    let samples = live_samples(program, home.path(), &target.pid().to_string())?;
+    ensure!(samples > 0, "no samples in the dump");
+    println!("  a JVM that starts with the agent has {samples} samples in its dump");
     Ok(())
+}
+
+/// Takes a dump, and counts the samples that the agent left in it; there must be an agent.
+fn live_samples(program: &Path, home: &Path, pid: &str) -> Result<u64> {
+    let dump = home.join(format!("{pid}.hprof"));
+    output(
+        alone(program, home)
+            .args(["dump", pid, "-q", "-o"])
+            .arg(&dump),
+    )?;
+    let sites = output(
+        alone(program, home)
+            .args(["sites", "--format", "json"])
+            .arg(&dump),
+    )?;
+    let sites: Value = serde_json::from_str(&sites)?;
+    let samples = sites["snapshot"]["agent"]["live_samples"].as_u64();
+    samples.context("no agent in the dump")
 }
 
 /// Standard output of a command that goes well.

@@ -81,9 +81,9 @@ impl Tree {
         let usr = scratch.path().join("root/usr");
         fs::create_dir_all(usr.parent().context("a folder")?)?;
         run(Command::new("cp").arg("-r").arg(&self.folder).arg(&usr))?;
-        for page in fs::read_dir(usr.join("share/man/man1"))? {
-            run(Command::new("gzip").arg("-9n").arg(page?.path()))?;
-        }
+        run(Command::new("gzip")
+            .arg("-9nr")
+            .arg(usr.join("share/man/man1")))?;
         let zsh = usr.join("share/zsh");
         fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))?;
         let doc = usr.join("share/doc/heapdiff");
