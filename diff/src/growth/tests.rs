@@ -552,3 +552,25 @@ fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
     // Other fields of the runtime's hold a candidate for each class.
     assert_eq!(found(LabelKind::RuntimeField), 2);
 }
+
+#[test]
+fn the_nearest_field_that_a_person_can_mend_is_the_holder() {
+    use LabelKind::{ApplicationField, Element, RuntimeField, RuntimeStatic, Structure};
+    let of = |path: &[(&str, LabelKind)]| {
+        let path: Vec<Label> = path.iter().map(|&(t, k)| (t.to_owned(), k)).collect();
+        holder(&path)
+    };
+    let thread = ("java.lang.Thread.target", RuntimeField);
+    let data = ("java.util.ArrayList.elementData", RuntimeField);
+    let element = ("java.lang.Object[*]", Element);
+    let hook = ("java.lang.Hooks.all", RuntimeStatic);
+    let own = ("com.acme.Foo.list", ApplicationField);
+    let root = ("thread", Structure);
+    let name = |text: &str| Some(text.to_owned());
+    assert_eq!(of(&[own, hook, thread, data, element]), name(own.0));
+    assert_eq!(of(&[root, hook, thread, data, element]), name(hook.0));
+    // What is inside a collection says less than the field that holds it.
+    assert_eq!(of(&[root, thread, data, element]), name(thread.0));
+    assert_eq!(of(&[root, data, element]), name(data.0));
+    assert_eq!(of(&[root, element]), None);
+}
