@@ -19,6 +19,24 @@ fn the_first_page_is_short() {
     assert!(length <= 10 * 1024, "README.md has {length} bytes");
 }
 
+/// The first page lists every other.
+#[test]
+fn every_page_is_listed() {
+    let page = read("README.md");
+    for entry in fs::read_dir(root().join("docs"))
+        .expect("a folder")
+        .flatten()
+    {
+        let name = entry.file_name().into_string().expect("a name");
+        if name.ends_with(".md") {
+            assert!(
+                page.contains(&format!("(docs/{name})")),
+                "README.md lacks {name}"
+            );
+        }
+    }
+}
+
 /// In one place, so that they agree.
 #[test]
 fn the_slogan_is_the_same_everywhere() {
