@@ -47,6 +47,12 @@ pub(super) fn text() -> Result<String> {
         }
     }
     ensure!(!texts.is_empty(), "no licences were found");
+    // What the live view draws with.
+    let uplot = texts_in(&run::root().join("crates/ui/assets/uplot"))?;
+    ensure!(!uplot.is_empty(), "uPlot's licence was not found");
+    for text in uplot {
+        texts.entry(text).or_default().push("uPlot".to_owned());
+    }
     let mut whole = format!(
         "heapdiff is made with these crates, unchanged, under these licences; their sources are on crates.io.\n\
          SQLite, which is in the public domain, is part of libsqlite3-sys.\n\n{list}"
