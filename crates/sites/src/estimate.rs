@@ -122,6 +122,32 @@ mod tests {
     }
 
     #[test]
+    fn estimates_add_up_and_are_subtracted_part_by_part() {
+        let one = |bytes, variance, size| {
+            let mut one = Estimate::default();
+            one.add(&weight(bytes, variance), size);
+            one
+        };
+        let none = Unseen::default();
+        // Standard errors of 50 and 87 make one of 100.
+        let mut sum = one(1000.0, 2500.0, 100);
+        sum.merge(&one(500.0, 7500.0, 300));
+        assert_eq!((sum.objects(), sum.bytes()), (4, 1500));
+        assert_eq!(sum.ci95(none), [1304, 1696]);
+        // What was subtracted is as uncertain as what was added.
+        let mut net = one(1000.0, 2500.0, 100);
+        net.take(&one(500.0, 7500.0, 30));
+        assert_eq!((net.objects(), net.bytes()), (0, 500));
+        assert_eq!(net.ci95(none), [304, 696]);
+        // However uncertain, it is no less than the bytes of the samples.
+        let mut wide = one(1000.0, 1e8, 700);
+        wide.merge(&one(1000.0, 1e8, 200));
+        assert_eq!(wide.ci95(none)[0], 900);
+        wide.take(&one(100.0, 1e8, 250));
+        assert_eq!((wide.objects(), wide.ci95(none)[0]), (2, 650));
+    }
+
+    #[test]
     fn samples_add_up_and_the_interval_is_theirs() {
         let mut sum = Estimate::default();
         assert_eq!(sum.ci95(Unseen::default()), [0, 0]);
