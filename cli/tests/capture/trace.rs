@@ -147,7 +147,7 @@ fn phases(trace: &heapdiff_trace::Trace) -> usize {
     let starts = [
         "the first dump is being taken",
         "the first dump is taken; the second follows in 1h, or when something has grown by 200.0 KiB",
-        "enough was seen: byte[] of Late.remember(Late.java:",
+        "enough growth was seen: byte[] of Late.remember(Late.java:",
         "both dumps are taken",
     ];
     for (told, start) in told.iter().zip(starts) {
@@ -190,7 +190,7 @@ fn a_hunt_ends_when_enough_grew() {
         jvm.kill().expect("an end");
         jvm.wait().expect("an end");
         assert!(
-            said.contains("heapdiff: enough was seen: byte[] of Late.remember(Late.java:"),
+            said.contains("heapdiff: enough growth was seen: byte[] of Late.remember(Late.java:"),
             "{said}"
         );
         let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
