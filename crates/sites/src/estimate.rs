@@ -134,6 +134,8 @@ mod tests {
         sum.merge(&one(500.0, 7500.0, 300));
         assert_eq!((sum.objects(), sum.bytes()), (4, 1500));
         assert_eq!(sum.ci95(none), [1304, 1696]);
+        sum.merge(&one(1.0, 0.0, 0));
+        assert_eq!((sum.samples, sum.objects()), (3, 6));
         // What was subtracted is as uncertain as what was added.
         let mut net = one(1000.0, 2500.0, 100);
         net.take(&one(500.0, 7500.0, 30));

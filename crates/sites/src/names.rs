@@ -160,3 +160,25 @@ impl Verbosity {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_the_heap_stay_what_they_are() {
+        for (place, counter) in Counter::ALL.into_iter().enumerate() {
+            assert_eq!(counter.index(), place);
+        }
+        for (code, verbosity) in [
+            (0, Verbosity::Line),
+            (1, Verbosity::Method),
+            (2, Verbosity::Class),
+        ] {
+            assert_eq!(verbosity.code(), code);
+            assert_eq!(Verbosity::from_code(code), Some(verbosity));
+        }
+        assert_eq!(Verbosity::from_code(3), None);
+        assert_eq!(Verbosity::from_code(-1), None);
+    }
+}

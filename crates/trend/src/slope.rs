@@ -223,6 +223,8 @@ mod tests {
         assert_eq!(Slope::of(&[(1.0, 1.0), (1.0, 2.0)]), None);
         let slope = Slope::of(&line(4, |x| x)).unwrap();
         assert_eq!((slope.slope, slope.ci95), (1.0, None));
+        let slope = Slope::of(&line(5, |x| x)).unwrap();
+        assert_eq!(slope.ci95, Some([1.0, 1.0]));
     }
 
     #[test]
