@@ -1,0 +1,315 @@
+//! Through which reference an object's dominator holds it, and what is visited below nodes, on heaps drawn by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use hprof::{
+    ClassIndex, Hold, Node, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source,
+};
+use testdata::writer::{self, Boot, ClassId, FieldType, HeapBuilder, Obj, Ref, Root, Value};
+
+const OBJECT: FieldType = FieldType::Object;
+
+struct Drawn {
+    heap: HeapBuilder,
+    boot: Boot,
+}
+
+impl Drawn {
+    fn new(options: writer::Options) -> Self {
+        let mut heap = HeapBuilder::new(options);
+        let boot = heap.boot();
+        Self { heap, boot }
+    }
+
+    fn class(&mut self, name: &str, above: ClassId, fields: &[&str]) -> ClassId {
+        let fields: Vec<(&str, FieldType)> = fields.iter().map(|&f| (f, OBJECT)).collect();
+        self.heap.add_class(name, Some(above), &fields, &[])
+    }
+
+    /// An object without references.
+    fn leaf(&mut self) -> Obj {
+        self.heap.add_instance(self.boot.object, &[])
+    }
+
+    fn root(&mut self, object: Obj) {
+        self.heap
+            .add_root(Root::JniGlobal { global_ref: 1 }, object);
+    }
+
+    fn loader(&mut self, name: &str) -> Obj {
+        self.heap.add_class_loader(self.boot.class_loader, name)
+    }
+
+    fn open(&self, refs: Refs) -> Opened<'_> {
+        let options = Options {
+            refs,
+            ..Options::default()
+        };
+        let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
+        let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
+        Opened {
+            heap: &self.heap,
+            snapshot,
+        }
+    }
+}
+
+struct Opened<'a> {
+    heap: &'a HeapBuilder,
+    snapshot: Snapshot,
+}
+
+impl Opened<'_> {
+    fn number(&self, of: impl Into<Ref>) -> ObjectIndex {
+        let id = ObjectId(self.heap.address(of));
+        self.snapshot.find(id).unwrap()
+    }
+
+    fn class(&self, class: ClassId) -> ClassIndex {
+        self.snapshot.represents(self.number(class)).unwrap()
+    }
+
+    /// That `above` dominates `below`, and how it holds it.
+    fn assert_held(&self, above: impl Into<Ref>, below: impl Into<Ref>, hold: Hold) {
+        let (above, below) = (self.number(above), self.number(below));
+        let tree = self.snapshot.tree();
+        let found = tree.dominator(below).and_then(|node| tree.object(node));
+        let what = self.snapshot.name(below);
+        assert_eq!(found, Some(above), "the dominator of {what}");
+        let holders = self.snapshot.holders().unwrap();
+        assert_eq!(self.snapshot.hold_of(&holders, below), hold, "{what}");
+    }
+}
+
+#[test]
+fn fields_and_elements_hold() {
+    for options in [writer::Options::default(), writer::Options::bits_32()] {
+        let mut drawn = Drawn::new(options);
+        let fields = [("a", OBJECT), ("n", FieldType::Int), ("b", OBJECT)];
+        let object = drawn.boot.object;
+        let base = drawn
+            .heap
+            .add_class("com.acme.Base", Some(object), &fields, &[]);
+        let derived = drawn.class("com.acme.Derived", base, &["c", "d"]);
+        let [a, b, c, twice] = [(); 4].map(|()| drawn.leaf());
+        let holder = |drawn: &mut Drawn, values: [Obj; 4]| {
+            let [c, d, a, b] = values.map(Value::from);
+            let holder = drawn
+                .heap
+                .add_instance(derived, &[c, d, a, Value::Int(7), b]);
+            drawn.root(holder);
+            holder
+        };
+        let one = holder(&mut drawn, [c, c, a, b]);
+        let other = holder(&mut drawn, [twice; 4]);
+        // Two ways that share nothing.
+        let shared = drawn.leaf();
+        let ways = [(); 2].map(|()| drawn.heap.add_object_array(object, [shared]));
+        let both = drawn.heap.add_object_array(object, ways);
+        drawn.root(both);
+        let elements: Vec<Obj> = (0..700).map(|_| drawn.leaf()).collect();
+        let array = drawn.heap.add_object_array(object, elements.clone());
+        drawn.root(array);
+        let statics = [
+            ("n", Value::Int(1)),
+            ("first", Value::NULL),
+            ("second", Value::NULL),
+        ];
+        let statics = drawn
+            .heap
+            .add_class("com.acme.Statics", Some(object), &[], &statics);
+        let [first, second] = ["first", "second"].map(|name| {
+            let held = drawn.leaf();
+            drawn.heap.set_static(statics, name, held);
+            held
+        });
+
+        let opened = drawn.open(Refs::Soft);
+        let (base, derived) = (opened.class(base), opened.class(derived));
+        opened.assert_held(one, a, Hold::Field(base, 0));
+        opened.assert_held(one, b, Hold::Field(base, 2));
+        opened.assert_held(one, c, Hold::Field(derived, 0));
+        opened.assert_held(other, twice, Hold::Field(derived, 0));
+        opened.assert_held(both, shared, Hold::Shared);
+        opened.assert_held(both, ways[1], Hold::Element);
+        for element in [0, 255, 256, 511, 512, 699] {
+            opened.assert_held(array, elements[element], Hold::Element);
+        }
+        let of_class = opened.class(statics);
+        opened.assert_held(statics, first, Hold::Static(of_class, 1));
+        opened.assert_held(statics, second, Hold::Static(of_class, 2));
+        // Nothing above a root holds it.
+        let holders = opened.snapshot.holders().unwrap();
+        let of_root = opened.snapshot.hold_of(&holders, opened.number(one));
+        assert_eq!(of_root, Hold::Shared);
+    }
+}
+
+#[test]
+fn classes_loaders_and_threads_hold() {
+    let mut drawn = Drawn::new(writer::Options::default());
+    let object = drawn.boot.object;
+    // A loader that is a root holds its classes.
+    let loader = drawn.loader("app");
+    drawn.root(loader);
+    let plain = drawn.class("com.acme.Plain", object, &[]);
+    drawn.heap.set_loader(plain, loader);
+    // An instance holds its class, and so an array does; a class its loader.
+    let [hidden, of_array] = ["hidden", "of array"].map(|name| drawn.loader(name));
+    let kept = drawn.class("com.acme.Kept", object, &["to"]);
+    drawn.heap.set_loader(kept, hidden);
+    let instance = drawn.heap.add_instance(kept, &[Value::NULL]);
+    let element = drawn.class("com.acme.Element", object, &[]);
+    drawn.heap.set_loader(element, of_array);
+    let array_class = drawn.heap.array_class(element);
+    let array = drawn.heap.add_object_array::<Obj>(element, []);
+    let array_of_boot = drawn.heap.add_object_array::<Obj>(object, []);
+    for rooted in [instance, array, array_of_boot] {
+        drawn.root(rooted);
+    }
+    // A class holds its superclass, its signers and its domain.
+    let above = drawn.class("com.acme.Above", object, &[]);
+    let of_above = drawn.loader("of above");
+    drawn.heap.set_loader(above, of_above);
+    let below = drawn.class("com.acme.Below", above, &[]);
+    drawn.heap.set_loader(below, loader);
+    let (signers, domain) = (drawn.leaf(), drawn.leaf());
+    drawn.heap.set_signers(below, signers);
+    drawn.heap.set_protection_domain(below, domain);
+    // A thread holds its local variables; what a field leads to as well is held by the field.
+    let thread = drawn.heap.add_thread("main", &[]);
+    let (local, field) = (drawn.leaf(), drawn.leaf());
+    drawn.heap.add_local(thread, -1, local);
+    drawn.heap.add_local(thread, -1, field);
+    drawn.heap.set_field(thread.object, "threadLocals", field);
+    let of_thread = drawn.boot.thread;
+
+    let opened = drawn.open(Refs::Soft);
+    opened.assert_held(loader, plain, Hold::Loader);
+    opened.assert_held(instance, kept, Hold::Class);
+    opened.assert_held(kept, hidden, Hold::ClassPart);
+    opened.assert_held(array, array_class, Hold::Class);
+    opened.assert_held(array_class, of_array, Hold::ClassPart);
+    opened.assert_held(of_array, element, Hold::Loader);
+    opened.assert_held(loader, below, Hold::Loader);
+    opened.assert_held(below, above, Hold::ClassPart);
+    opened.assert_held(above, of_above, Hold::ClassPart);
+    opened.assert_held(below, signers, Hold::ClassPart);
+    opened.assert_held(below, domain, Hold::ClassPart);
+    opened.assert_held(thread.object, local, Hold::Local);
+    let thread_locals = Hold::Field(opened.class(of_thread), 6);
+    opened.assert_held(thread.object, field, thread_locals);
+}
+
+#[test]
+fn referents_hold_as_far_as_references_retain() {
+    let mut drawn = Drawn::new(writer::Options::default());
+    let Boot {
+        object,
+        reference,
+        soft_reference,
+        weak_reference,
+        phantom_reference,
+        ..
+    } = drawn.boot;
+    let classes = [
+        ("com.acme.Soft", soft_reference),
+        ("com.acme.Weak", weak_reference),
+        ("com.acme.Phantom", phantom_reference),
+    ];
+    // Each leads to its referent in two ways besides.
+    let cases = classes.map(|(name, above)| {
+        let class = drawn.class(name, above, &["one", "two"]);
+        let (referent, queue) = (drawn.leaf(), drawn.leaf());
+        let from = drawn.heap.add_reference_of(class, referent);
+        for way in ["one", "two"] {
+            let way_to = drawn.heap.add_object_array(object, [referent]);
+            drawn.heap.set_field(from, way, way_to);
+        }
+        drawn.heap.set_field(from, "queue", queue);
+        drawn.root(from);
+        (from, referent, queue)
+    });
+    for (refs, retain) in [
+        (Refs::Strong, [false; 3]),
+        (Refs::Soft, [true, false, false]),
+        (Refs::All, [true; 3]),
+    ] {
+        let opened = drawn.open(refs);
+        let class = opened.class(reference);
+        for ((from, referent, queue), retains) in cases.into_iter().zip(retain) {
+            let hold = if retains {
+                Hold::Field(class, 0)
+            } else {
+                Hold::Shared
+            };
+            opened.assert_held(from, referent, hold);
+            opened.assert_held(from, queue, Hold::Field(class, 1));
+        }
+    }
+}
+
+#[test]
+fn what_nodes_dominate_is_visited_once() {
+    let mut drawn = Drawn::new(writer::Options::default());
+    let object = drawn.boot.object;
+    // More than are handled at a time, on several levels.
+    let pair = drawn.class("com.acme.Pair", object, &["left", "right"]);
+    let mut level: Vec<Obj> = (0..2048).map(|_| drawn.leaf()).collect();
+    let leaf = level[0];
+    let mut two = Vec::new();
+    while level.len() > 1 {
+        two.clone_from(&level);
+        level = level
+            .chunks(2)
+            .map(|held| {
+                drawn
+                    .heap
+                    .add_instance(pair, &[held[0].into(), held[1].into()])
+            })
+            .collect();
+    }
+    let (left, right) = (two[0], two[1]);
+    drawn.root(level[0]);
+    let opened = drawn.open(Refs::Soft);
+    let (snapshot, tree) = (&opened.snapshot, opened.snapshot.tree());
+    let holders = snapshot.holders().unwrap();
+    let visited = |nodes: &[Node], below: bool| {
+        let mut visited = Vec::new();
+        snapshot.dominated(&holders, nodes, |child| {
+            let object = child.object;
+            assert_eq!(tree.dominator(object), Some(child.above));
+            assert_eq!(tree.node(object), child.node);
+            assert_eq!(snapshot.class_of(object), child.class);
+            assert_eq!(snapshot.shallow_bytes(object), child.shallow_bytes);
+            assert_eq!(snapshot.retained_bytes(object), Some(child.retained_bytes));
+            assert_eq!(holders.key(object), child.key);
+            visited.push(object);
+            below
+        });
+        visited.sort_unstable();
+        visited
+    };
+    let all = (0..snapshot.object_count() as u32).map(ObjectIndex);
+    let reachable: Vec<ObjectIndex> = all.filter(|&o| tree.is_reachable(o)).collect();
+    assert!(reachable.len() > 4000);
+    assert_eq!(visited(&[Node::ROOT], true), reachable);
+    let top = reachable
+        .iter()
+        .filter(|&&o| tree.dominator(o) == Some(Node::ROOT));
+    assert_eq!(
+        visited(&[Node::ROOT], false),
+        top.copied().collect::<Vec<_>>()
+    );
+    // Of every node at once: everything again, but for what roots hold.
+    let nodes: Vec<Node> = tree.nodes().collect();
+    let deeper = reachable
+        .iter()
+        .filter(|&&o| tree.dominator(o) != Some(Node::ROOT));
+    assert_eq!(visited(&nodes, false), deeper.copied().collect::<Vec<_>>());
+    assert_eq!(visited(&[], true), []);
+    // Objects that one field holds have one key.
+    let key = |object: Obj| holders.key(opened.number(object));
+    assert_eq!(key(left), key(leaf));
+    assert_ne!(key(left), key(right));
+}
