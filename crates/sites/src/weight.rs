@@ -204,6 +204,11 @@ mod tests {
         assert_eq!((weight.objects, weight.bytes), (4.0, 40.0));
         assert_eq!(weight.objects_variance, 12.0);
         assert_eq!(weight.bytes_variance, 1200.0);
+        // The squares, where nothing more is told.
+        let weight = Weight::poisson(3.0, 50.0);
+        assert_eq!((weight.objects, weight.bytes), (3.0, 50.0));
+        assert_eq!(weight.objects_variance, 9.0);
+        assert_eq!(weight.bytes_variance, 2500.0);
     }
 
     #[test]
