@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn numbers_in_the_heap_stay_what_they_are() {
-        for (place, counter) in Counter::ALL.into_iter().enumerate() {
+        for (place, counter) in Counter::ALL.iter().enumerate() {
             assert_eq!(counter.index(), place);
         }
         for (code, verbosity) in [
