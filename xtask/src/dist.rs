@@ -108,7 +108,7 @@ fn build() -> Result<(PathBuf, PathBuf)> {
 
 fn try_out(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
-    let version = output(install::alone(program, home.path()).arg("--version"))?;
+    let version = output(tryout::alone(program, home.path()).arg("--version"))?;
     println!("{} says {}", program.display(), version.trim_end());
     tryout::compare(program)?;
     tryout::attach(program)

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
@@ -68,14 +67,4 @@ pub(crate) fn smoke() -> Result<()> {
     let program = folder.path().join("heapdiff");
     fs::copy(built.heapdiff(), &program)?;
     crate::tryout::attach(&program)
-}
-
-/// A command of the program with nothing in its surroundings that would name an agent.
-pub(crate) fn alone(program: &Path, home: &Path) -> Command {
-    let mut command = Command::new(program);
-    command
-        .current_dir(home)
-        .env_remove("HEAPDIFF_AGENT")
-        .env("XDG_CACHE_HOME", home.join("cache"));
-    command
 }

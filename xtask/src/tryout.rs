@@ -9,7 +9,6 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testdata::jvm::Launch;
 
-use crate::install::alone;
 use crate::{java, run};
 
 /// The main job on the kept dumps.
@@ -87,4 +86,14 @@ pub(crate) fn size(path: &Path) -> Result<u64> {
     Ok(fs::metadata(path)
         .with_context(|| path.display().to_string())?
         .len())
+}
+
+/// A command of the program with nothing in its surroundings that would name an agent.
+pub(crate) fn alone(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(home)
+        .env_remove("HEAPDIFF_AGENT")
+        .env("XDG_CACHE_HOME", home.join("cache"));
+    command
 }
