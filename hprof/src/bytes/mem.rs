@@ -347,6 +347,7 @@ mod pages {
     ///
     /// # Safety
     /// Both ranges are whole pages, do not overlap, and are the caller's alone. The source is of one mapping.
+    // SAFETY: what is unsafe in it says so where it stands.
     unsafe fn move_pages(source: *mut u8, len: usize, target: *mut u8) -> bool {
         #[cfg(test)]
         if refusals::refuses(target, len) {
