@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn expunging_keeps_what_is_live() {
+    fn pruning_keeps_what_is_live() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
