@@ -1,8 +1,13 @@
 //! Labels of steps as people read them, interned.
 
+mod generated;
+
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hprof::{ClassIndex, Hold, ObjectIndex, Snapshot};
+
+pub(crate) use self::generated::stable;
 
 /// A label's number among its dump's labels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -70,6 +75,15 @@ impl Names {
     #[must_use]
     pub(crate) fn kind(&self, name: Name) -> LabelKind {
         self.list[name.0 as usize].1
+    }
+}
+
+/// The name of an object's class as comparisons know it, `class C` for the class object of `C`.
+pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
+    let name = snapshot.name(object);
+    match stable(&name) {
+        Cow::Borrowed(_) => name,
+        Cow::Owned(stable) => stable,
     }
 }
 
@@ -175,7 +189,7 @@ pub(crate) fn hold_label(
             } else {
                 LabelKind::ApplicationField
             };
-            (format!("{}.{field}", class.name), kind)
+            (format!("{}.{field}", stable(&class.name)), kind)
         }
         Hold::Static(class, i) => {
             let runtime = is_runtime(snapshot, class);
@@ -186,10 +200,10 @@ pub(crate) fn hold_label(
             } else {
                 LabelKind::ApplicationStatic
             };
-            (format!("{}.{field}", class.name), kind)
+            (format!("{}.{field}", stable(&class.name)), kind)
         }
         Hold::Element => {
-            let name = holder.map_or_else(|| "[]".to_owned(), |h| snapshot.name(h));
+            let name = holder.map_or_else(|| "[]".to_owned(), |h| name_of(snapshot, h));
             (
                 format!("{}[*]", name.strip_suffix("[]").unwrap_or(&name)),
                 LabelKind::Element,

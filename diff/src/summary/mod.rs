@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use hprof::{Node, Snapshot, Total};
 
+use crate::names;
 use crate::report::SnapshotInfo;
 use crate::samples::attribution::Attribution;
 use crate::samples::{AgentObjects, Samples};
@@ -73,13 +74,17 @@ impl Summary {
                 continue;
             }
             let loader = (!class.loader.is_null()).then(|| {
-                snapshot
-                    .find(class.loader)
-                    .map_or_else(|| "(unknown loader)".to_owned(), |l| snapshot.name(l))
+                snapshot.find(class.loader).map_or_else(
+                    || "(unknown loader)".to_owned(),
+                    |l| names::name_of(snapshot, l),
+                )
             });
             // Classes of one name by loaders of one class (a web application deployed twice) are one line,
-            // because loaders cannot be told apart across dumps: their ids change.
-            let line = classes.entry((class.name.to_string(), loader)).or_default();
+            // because loaders cannot be told apart across dumps: their ids change. So are generated classes that
+            // only an address or a number tells apart.
+            let line = classes
+                .entry((names::stable(&class.name).into_owned(), loader))
+                .or_default();
             line.reachable += total.reachable;
             line.retained_bytes += total.retained_bytes;
         }

@@ -3,7 +3,7 @@
 use hprof::{Holders, Node, ObjectIndex, Snapshot};
 use rustc_hash::FxHashMap;
 
-use crate::names::Name;
+use crate::names::{self, Name};
 use crate::trie::{self, StepId, Trie};
 
 /// Finds the steps of objects one after the other and remembers the steps of their dominators.
@@ -101,17 +101,17 @@ impl<'a> Locator<'a> {
 
     fn place(&self, above: StepId, object: ObjectIndex) -> Place {
         let on = |step| Place { step, ends: false };
-        let names = &self.trie.names;
+        let known = &self.trie.names;
         let end = Place {
             step: above,
             ends: true,
         };
-        let Some(class) = names.find_class(&self.snapshot.name(object)) else {
+        let Some(class) = known.find_class(&names::name_of(self.snapshot, object)) else {
             return end;
         };
         let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
         // A folded chain has no steps named by its own links.
-        let via = names.find(&via, kind);
+        let via = known.find(&via, kind);
         let step = self.trie.folds_into(above, via, class);
         step.or_else(|| self.index.get(&(above, via?, class)).copied())
             .map_or(end, on)

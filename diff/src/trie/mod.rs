@@ -7,6 +7,7 @@
 
 pub(crate) mod locate;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use hprof::{ClassIndex, Dominated, Holders, Node, ObjectIndex, RootKind, Snapshot};
@@ -30,7 +31,7 @@ impl StepId {
 pub(crate) struct Step {
     /// The label of how they are held.
     pub(crate) via: Name,
-    /// Their class; `class C` for the class object of `C`.
+    /// Their class; `class C` for the class object of `C`. Classes that only a generated name tells apart are one.
     pub(crate) class: Name,
     /// The step above.
     pub(crate) parent: StepId,
@@ -320,8 +321,8 @@ impl Builder<'_> {
             let own = &mut self.trie.steps[step.0 as usize];
             own.objects += folded.objects;
             own.shallow_bytes += folded.shallow;
-            for (key, group) in list {
-                self.place(step, key, group, is_nested);
+            for (via, class, group) in self.named(step, list) {
+                self.place(step, (via, class), group, is_nested);
             }
         }
     }
@@ -378,17 +379,35 @@ impl Builder<'_> {
         (hold, child.class.map_or(u32::MAX - child.object.0, |c| c.0))
     }
 
+    /// The groups below a step with their labels, those of one label added up: thousands of generated classes,
+    /// each too small to be kept, can be one that is large.
+    fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<(Name, Name, Group)> {
+        let mut named: Vec<(Name, Name, Group)> = Vec::with_capacity(list.len());
+        let mut places: FxHashMap<(Name, Name), usize> = FxHashMap::default();
+        for (key, group) in list {
+            let Some(&(_, sample)) = group.samples.0.first() else {
+                continue;
+            };
+            let (via, kind) = self.label(above, key, sample);
+            let via = self.trie.names.intern(&via, kind);
+            let class = names::name_of(self.snapshot, sample);
+            let class = self.trie.names.intern(&class, LabelKind::Class);
+            match places.entry((via, class)) {
+                Entry::Occupied(known) => named[*known.get()].2.merge(group),
+                Entry::Vacant(place) => {
+                    place.insert(named.len());
+                    named.push((via, class, group));
+                }
+            }
+        }
+        named
+    }
+
     /// Adds a group to the step below that its label names, or folds it into one above.
-    fn place(&mut self, above: StepId, key: GroupKey, group: Group, nested: bool) {
+    fn place(&mut self, above: StepId, (via, class): (Name, Name), group: Group, nested: bool) {
         let Some(&(_, sample)) = group.samples.0.first() else {
             return;
         };
-        let (via, kind) = self.label(above, key, sample);
-        let via = self.trie.names.intern(&via, kind);
-        let class = self
-            .trie
-            .names
-            .intern(&self.snapshot.name(sample), LabelKind::Class);
         if let Some(into) = self.trie.folds_into(above, Some(via), class) {
             let step = &mut self.trie.steps[into.0 as usize];
             step.objects += group.objects;

@@ -1,0 +1,207 @@
+//! Names of classes that the JVM or a library makes while a program runs, without what differs from run to run.
+//!
+//! Such a name ends with an address, a hash or a number in the order of use. Two dumps of one JVM, and much more
+//! those of two, name the same lambda otherwise, so that nothing would align. The reader keeps names as they are in
+//! the dump; a comparison interns them in this form.
+
+use std::borrow::Cow;
+
+/// Marks behind which a library puts a random suffix: the suffix goes, and the mark stays without its last sign.
+const SUFFIXED: [&str; 9] = [
+    "$$Lambda$",
+    "$ByteBuddy$",
+    "$MockitoMock$",
+    "$HibernateProxy$",
+    "$HibernateBasicProxy$",
+    "$HibernateInstantiator$",
+    "$HibernateAccessOptimizer$",
+    "$auxiliary$",
+    "_$$_javassist_",
+];
+
+/// Endings behind which the runtime puts a number in the order of use.
+const NUMBERED: [&str; 4] = [
+    "$Proxy",
+    "GeneratedMethodAccessor",
+    "GeneratedConstructorAccessor",
+    "GeneratedSerializationConstructorAccessor",
+];
+
+/// The name of a class, or of its arrays, as it is in every run: `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
+pub(crate) fn stable(name: &str) -> Cow<'_, str> {
+    // Nearly all names have none of these.
+    if !name.contains('/') && !name.contains('$') && !name.contains(".Generated") {
+        return Cow::Borrowed(name);
+    }
+    let element = name.trim_end_matches("[]");
+    let dimensions = &name[element.len()..];
+    let plain = without_hash(without_address(element));
+    let plain = without_suffix(&plain);
+    let plain = without_number(&plain);
+    match plain == element {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(plain + dimensions),
+    }
+}
+
+/// Without the address of a hidden class: `Foo/0x00007f12`, `Foo/1234567` on JDK 8.
+fn without_address(name: &str) -> &str {
+    match name.rsplit_once('/') {
+        Some((plain, address)) if !plain.is_empty() && is_hex(address.trim_start_matches("0x")) => {
+            plain
+        }
+        _ => name,
+    }
+}
+
+/// Without the hashes and numbers that CGLIB puts behind its marks: `Foo$$EnhancerBySpringCGLIB$$1a2b3c`,
+/// `Foo$$SpringCGLIB$$0`.
+fn without_hash(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len());
+    let mut marked = false;
+    for (i, part) in name.split("$$").enumerate() {
+        if marked && is_hex(part) {
+            continue;
+        }
+        if i > 0 {
+            plain += "$$";
+        }
+        plain += part;
+        let spun = part.contains("CGLIB") || part.contains("EnhancerBy");
+        marked = i > 0 && (spun || part.contains("FastClassBy"));
+    }
+    plain
+}
+
+fn without_suffix(name: &str) -> String {
+    let mut plain = name.to_owned();
+    for mark in SUFFIXED {
+        let Some(at) = plain.find(mark) else { continue };
+        let from = at + mark.len();
+        let random = plain[from..].bytes();
+        let length = random.take_while(u8::is_ascii_alphanumeric).count();
+        let random = &plain[from..from + length];
+        let is_random = match mark {
+            // What is no number behind a lambda was written by a person.
+            "$$Lambda$" => is_digits(random),
+            // Another mark follows.
+            _ => length > 0 && random != "auxiliary",
+        };
+        if is_random {
+            plain.replace_range(from - 1..from + length, "");
+        }
+    }
+    plain
+}
+
+fn without_number(name: &str) -> String {
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = NUMBERED.iter().any(|end| plain.ends_with(end));
+    if !is_numbered || plain.len() == name.len() {
+        return name.to_owned();
+    }
+    // The package of a proxy is numbered by its loader's place: `jdk.proxy2.$Proxy12`.
+    match plain.strip_suffix(".$Proxy") {
+        Some(package) if is_numbered_package(package) => {
+            let package = package.trim_end_matches(|c: char| c.is_ascii_digit());
+            format!("{package}.$Proxy")
+        }
+        _ => plain.to_owned(),
+    }
+}
+
+/// Whether a package is one of those that the runtime numbers by the loaders of proxies.
+fn is_numbered_package(package: &str) -> bool {
+    let name = package.strip_prefix("class ").unwrap_or(package);
+    name.strip_prefix("jdk.proxy").is_some_and(is_digits)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_from_run_to_run_is_left_out() {
+        for (name, expected) in [
+            ("a.Foo$$Lambda/0x00007f1234001000", "a.Foo$$Lambda"),
+            ("a.Foo$$Lambda$14/0x0000000800c03000", "a.Foo$$Lambda"),
+            ("a.Foo$$Lambda$14/1234567", "a.Foo$$Lambda"),
+            ("a.Foo$$Lambda$14", "a.Foo$$Lambda"),
+            ("a.Foo$$Lambda/0x00007f1234001000[]", "a.Foo$$Lambda[]"),
+            ("class a.Foo$$Lambda/0x7f12", "class a.Foo$$Lambda"),
+            ("a.Template/0x00007f1234001000", "a.Template"),
+            (
+                "java.lang.invoke.LambdaForm$MH/0x0000000800c03000",
+                "java.lang.invoke.LambdaForm$MH",
+            ),
+            ("$Proxy12", "$Proxy"),
+            ("com.sun.proxy.$Proxy12", "com.sun.proxy.$Proxy"),
+            ("jdk.proxy2.$Proxy34", "jdk.proxy.$Proxy"),
+            ("class jdk.proxy2.$Proxy34", "class jdk.proxy.$Proxy"),
+            (
+                "jdk.internal.reflect.GeneratedMethodAccessor7",
+                "jdk.internal.reflect.GeneratedMethodAccessor",
+            ),
+            (
+                "sun.reflect.GeneratedSerializationConstructorAccessor12",
+                "sun.reflect.GeneratedSerializationConstructorAccessor",
+            ),
+            (
+                "a.Foo$$EnhancerBySpringCGLIB$$1a2b3c",
+                "a.Foo$$EnhancerBySpringCGLIB",
+            ),
+            (
+                "a.Foo$$EnhancerBySpringCGLIB$$1a2b3c$$FastClassBySpringCGLIB$$4d5e",
+                "a.Foo$$EnhancerBySpringCGLIB$$FastClassBySpringCGLIB",
+            ),
+            ("a.Foo$$FastClassByCGLIB$$77", "a.Foo$$FastClassByCGLIB"),
+            ("a.Foo$$EnhancerByGuice$$9f", "a.Foo$$EnhancerByGuice"),
+            ("a.Foo$$SpringCGLIB$$0", "a.Foo$$SpringCGLIB"),
+            ("a.Foo$ByteBuddy$a1B2c3D4", "a.Foo$ByteBuddy"),
+            ("a.Foo$MockitoMock$123456", "a.Foo$MockitoMock"),
+            (
+                "a.Foo$MockitoMock$123456$auxiliary$a1B2c3D4",
+                "a.Foo$MockitoMock$auxiliary",
+            ),
+            ("a.Foo$HibernateProxy$a1B2c3D4", "a.Foo$HibernateProxy"),
+            ("a.Foo_$$_javassist_12", "a.Foo_$$_javassist"),
+        ] {
+            assert_eq!(stable(name), expected, "{name}");
+            // A name in this form stays as it is.
+            assert_eq!(stable(expected), expected);
+        }
+    }
+
+    #[test]
+    fn what_people_wrote_stays() {
+        for name in [
+            "com.acme.Foo$Bar",
+            "com.acme.Foo$1",
+            "com.acme.Proxy7",
+            "com.acme.Foo$Proxy$12",
+            "com.acme.Foo$$Lambda$x",
+            "com.acme.Version$$12",
+            "java.lang.String[]",
+            "byte[]",
+            "scala.Function1$mcII$sp",
+            "com.acme.Main$$anonfun$1",
+            "a/",
+            "/12",
+            "",
+            "[]",
+        ] {
+            assert!(
+                matches!(stable(name), Cow::Borrowed(n) if n == name),
+                "{name}"
+            );
+        }
+    }
+}
