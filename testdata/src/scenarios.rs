@@ -8,12 +8,31 @@
 
 mod controls;
 mod leaks;
+mod libraries;
+mod lookalikes;
 
-pub use controls::{CONTROL_PHASES, CONTROLS, Control};
-pub use leaks::{ALL, SESSION_REGISTRY};
+pub use controls::{CONTROL_PHASES, CONTROLS, Control, Dumped};
+pub use leaks::SESSION_REGISTRY;
+pub use libraries::{fetch_libraries, libraries};
 
 use crate::jvm::{Jdk, JvmError, Launch, Target};
 use std::path::{Path, PathBuf};
+
+/// Every scenario. The first [`CORE`] are those that the tests of the diff run.
+pub const ALL: &[Scenario] = &all();
+
+const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
+    let mut all = [PLAIN; leaks::LEAKS.len() + lookalikes::LEAKS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = match at < leaks::LEAKS.len() {
+            true => leaks::LEAKS[at],
+            false => lookalikes::LEAKS[at - leaks::LEAKS.len()],
+        };
+        at += 1;
+    }
+    all
+}
 
 /// How many times each scenario prints `READY`.
 pub const PHASES: u32 = 3;
@@ -72,6 +91,8 @@ pub struct Scenario {
     pub second: Option<Expected>,
     /// How many dumps it takes to tell: 2, or 3 where what is no leak grows more from the first to the second.
     pub dumps: usize,
+    /// Whether it uses published libraries, which [`fetch_libraries`] gets.
+    pub libraries: bool,
     /// The first major version of the JDK that can run it.
     pub since: u32,
     /// What each phase adds.
@@ -102,6 +123,7 @@ const PLAIN: Scenario = Scenario {
     detector: None,
     second: None,
     dumps: 2,
+    libraries: false,
     since: 17,
     growth: Growth::Instances(0),
 };
@@ -129,7 +151,7 @@ impl Scenario {
 
     /// Compiles the program, unless that has been done before, and says how to start it; flags may be added.
     pub fn launch(&self, jdk: &Jdk, mode: Mode) -> Result<Launch, JvmError> {
-        launch(jdk, self.main_class).map(|launch| launch.arg(mode.argument()))
+        launch(jdk, self.main_class, self.libraries).map(|launch| launch.arg(mode.argument()))
     }
 
     /// Starts the program and waits for its first phase.
@@ -207,9 +229,19 @@ fn source_path_of(main_class: &str) -> PathBuf {
         .join(source_of(main_class))
 }
 
-fn launch(jdk: &Jdk, main_class: &str) -> Result<Launch, JvmError> {
-    let classes = jdk.compile(&source_path_of(main_class))?;
-    Ok(Launch::class(jdk, classes, main_class).flag("-Xmx128m"))
+fn launch(jdk: &Jdk, main_class: &str, with_libraries: bool) -> Result<Launch, JvmError> {
+    let source = source_path_of(main_class);
+    let class_path = match libraries().filter(|_| with_libraries) {
+        None => jdk.compile(&source)?.into_os_string(),
+        Some(jars) => {
+            let classes = jdk.compile_with(&source, &jars)?;
+            let mut path = classes.into_os_string();
+            path.push(if cfg!(windows) { ";" } else { ":" });
+            path.push(jars.join("*"));
+            path
+        }
+    };
+    Ok(Launch::class(jdk, class_path, main_class).flag("-Xmx128m"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Each control on each JDK keeps in every phase what the table says, by the JVM's own histogram.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
-use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control};
+use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control, libraries};
 
 /// The live histogram at every phase, and whether the program then ends well.
 fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
@@ -18,6 +18,9 @@ fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
 fn check(name: &str) {
     let control = CONTROLS.iter().find(|control| control.name == name);
     let control = control.expect("the control is in the table");
+    if control.libraries && libraries().is_none() {
+        return;
+    }
     for jdk in Jdk::all_for_scenarios() {
         let told = format!("{name} on JDK {}", jdk.version());
         let histograms = run(control, &jdk).unwrap_or_else(|error| panic!("{told}: {error}"));
@@ -53,4 +56,5 @@ macro_rules! controls {
 controls! {
     lru_filling soft_cache weak_cache pool_to_its_cap churn class_loading warming_up table_loaded_once
     sawtooth thread_pool_to_its_cap expiring_sessions
+    caffeine_bounded caffeine_weak_keys caffeine_expiring guava_bounded guava_soft_values full_cache doubled_load turnover two_runs two_jdks mapped_files ring_buffer undo_bounded read_while_dumped hidden_classes_renewed redeployed scheduled_level futures_in_flight reservoirs time_window uneven_times idle garbage full_queue session_store rehash weak_listeners peak direct_buffer_pool
 }

@@ -109,6 +109,15 @@ impl Jdk {
     /// The result is kept in [`class_cache`] under the hash of the source, so that only the first run
     /// pays. Classes are made for Java 17, hence one compilation serves every later JDK.
     pub fn compile(&self, source: &Path) -> Result<PathBuf, JvmError> {
+        self.compiled(source, None)
+    }
+
+    /// As [`Jdk::compile`], with the jars of a folder.
+    pub fn compile_with(&self, source: &Path, jars: &Path) -> Result<PathBuf, JvmError> {
+        self.compiled(source, Some(jars))
+    }
+
+    fn compiled(&self, source: &Path, jars: Option<&Path>) -> Result<PathBuf, JvmError> {
         let release = self.major.min(17);
         let text = fs::read(source).map_err(|error| JvmError::file(source, error))?;
         let mut hasher = DefaultHasher::new();
@@ -123,12 +132,11 @@ impl Jdk {
         }
         // Compile elsewhere and rename, so that tests which run side by side see all classes or none.
         let scratch = scratch_dir(stem)?;
-        let compiled =
-            self.run_compiler(source, release, &scratch).and_then(|()| {
-                match fs::rename(&scratch, &classes) {
-                    Err(error) if !classes.is_dir() => Err(JvmError::file(&classes, error)),
-                    _ => Ok(classes),
-                }
+        let compiled = self
+            .run_compiler(source, release, jars, &scratch)
+            .and_then(|()| match fs::rename(&scratch, &classes) {
+                Err(error) if !classes.is_dir() => Err(JvmError::file(&classes, error)),
+                _ => Ok(classes),
             });
         // Gone if renamed; left over if another thread was first.
         let _ = fs::remove_dir_all(&scratch);
@@ -153,11 +161,20 @@ impl Jdk {
         command::run(&mut command, COMPILE_TIMEOUT).map(|_| jar)
     }
 
-    fn run_compiler(&self, source: &Path, release: u32, into: &Path) -> Result<(), JvmError> {
+    fn run_compiler(
+        &self,
+        source: &Path,
+        release: u32,
+        jars: Option<&Path>,
+        into: &Path,
+    ) -> Result<(), JvmError> {
         let mut javac = Command::new(self.javac());
         javac
             .args(["-g", "-nowarn", "-encoding", "UTF-8", "-d"])
             .arg(into);
+        if let Some(jars) = jars {
+            javac.arg("-cp").arg(jars.join("*"));
+        }
         if release >= 9 {
             javac.args(["--release", &release.to_string()]);
         }

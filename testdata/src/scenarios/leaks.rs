@@ -14,8 +14,8 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     ..PLAIN
 };
 
-/// Every scenario. The first [`super::CORE`] are those that the tests of the diff run.
-pub const ALL: &[Scenario] = &[
+/// The first scenarios. Of these, the first [`super::CORE`] are those that the tests of the diff run.
+pub(super) const LEAKS: &[Scenario] = &[
     SESSION_REGISTRY,
     Scenario {
         name: "static_list",

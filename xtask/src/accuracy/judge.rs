@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use testdata::jvm::Jdk;
-use testdata::scenarios::{Control, Expected, Mode, Scenario};
+use testdata::scenarios::{Expected, Mode, Scenario};
 
 use super::report::{Report, Suspect};
 use super::subject::{Subject, Tools};
@@ -30,6 +30,8 @@ pub(super) enum Outcome {
         twin: Quiet,
     },
     Control(Quiet),
+    /// It could not be run.
+    Failed(String),
 }
 
 /// How a leak was told.
@@ -46,6 +48,8 @@ pub(super) struct Found {
     pub(super) class: bool,
     /// Whether its first stack is the expected one, in all reports.
     pub(super) stack: bool,
+    /// Whether all reports take it for a leak, or for growth.
+    pub(super) alarm: bool,
     /// What three dumps were taken for.
     pub(super) verdict: Option<String>,
     /// By which name three dumps were called.
@@ -57,9 +61,13 @@ pub(super) struct Found {
 }
 
 /// What was said where nothing leaks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Quiet {
-    /// What was taken for a leak or for growth.
+    /// How many times it was run.
+    pub(super) runs: u32,
+    /// In how many of them something was taken for a leak or for growth.
+    pub(super) alarmed: u32,
+    /// What was taken for that.
     pub(super) alarms: Vec<String>,
     /// Verdicts that are no alarm.
     pub(super) verdicts: Vec<String>,
@@ -68,35 +76,39 @@ pub(super) struct Quiet {
 }
 
 /// Runs a subject and judges its reports.
-pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Judgement> {
-    let name = subject.name();
-    let context = || format!("{name} on JDK {}", jdk.major());
-    let outcome = match subject {
+pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Judgement {
+    let outcome = outcome(jdk, subject, tools);
+    Judgement {
+        name: subject.name(),
+        jdk: jdk.major(),
+        outcome: outcome.unwrap_or_else(|error| Outcome::Failed(format!("{error:#}"))),
+    }
+}
+
+fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
+    Ok(match subject {
         Subject::Leak(scenario) if !scenario.runs_on(jdk) => Outcome::NotApplicable(scenario.since),
         Subject::Leak(scenario) => {
-            let reports = tools
-                .scenario(jdk, scenario, Mode::Leak)
-                .with_context(context)?;
-            let twins = tools
-                .scenario(jdk, scenario, Mode::Fixed)
-                .with_context(context)?;
+            let reports = tools.scenario(jdk, scenario, Mode::Leak)?;
             // The first of the two is of two dumps.
             let judged = scenario.dumps - 2..;
+            let mut twin = Quiet::default();
+            for _ in 0..tools.repeat {
+                let reports = tools.scenario(jdk, scenario, Mode::Fixed)?;
+                twin.add(&reports[judged.clone()], &["cache", "warmup"]);
+            }
             Outcome::Leak {
-                leaks: leaks(scenario, &reports[judged.clone()]),
-                twin: quiet(&twins[judged], &["cache", "warmup"]),
+                leaks: leaks(scenario, &reports[judged]),
+                twin,
             }
         }
         Subject::Control(control) => {
-            let Control { allowed, .. } = control;
-            let reports = tools.control(jdk, control).with_context(context)?;
-            Outcome::Control(quiet(&reports, allowed))
+            let mut quiet = Quiet::default();
+            for _ in 0..tools.repeat {
+                quiet.add(&tools.control(jdk, control)?, control.allowed);
+            }
+            Outcome::Control(quiet)
         }
-    };
-    Ok(Judgement {
-        name,
-        jdk: jdk.major(),
-        outcome,
     })
 }
 
@@ -150,6 +162,7 @@ fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
         best: told(&|s| expected.holders.first() == Some(&&*s.holder)),
         class: told(&|s| expected.accepts_class(&s.class)),
         stack: told(&stack),
+        alarm: told(&Suspect::is_alarm),
         verdict: named.map(|s| s.verdict.clone()),
         detector: named.and_then(|s| s.detector.clone()),
         beside: last.iter().filter(|s| s.is_alarm() && !right(s)).count(),
@@ -166,13 +179,6 @@ impl Found {
 
     pub(super) fn is_among_three(&self) -> bool {
         self.place.is_some_and(|place| place <= 3)
-    }
-
-    /// Whether three dumps are taken for a leak, or for growth.
-    pub(super) fn verdict_is_right(&self) -> bool {
-        self.verdict
-            .as_deref()
-            .is_some_and(|verdict| ["leak", "growth"].contains(&verdict))
     }
 
     pub(super) fn detector_is_right(&self) -> bool {
@@ -218,8 +224,9 @@ impl Found {
                 some(&stacks.join(", and "))
             ));
         }
-        if self.place.is_some() && !self.verdict_is_right() {
-            faults.push(format!("verdict: found {}", name(&self.verdict)));
+        if self.place.is_some() && !self.alarm {
+            let found: Vec<&str> = right().map(|s| &*s.verdict).collect();
+            faults.push(format!("verdict: found {}", found.join(", ")));
         }
         if self.place.is_some() && !self.detector_is_right() {
             let (expected, found) = (detector.unwrap_or("none"), name(&self.detector));
@@ -229,26 +236,25 @@ impl Found {
     }
 }
 
-/// What reports say where nothing leaks.
-fn quiet(reports: &[Report], allowed: &[&str]) -> Quiet {
-    let mut quiet = Quiet {
-        alarms: Vec::new(),
-        verdicts: Vec::new(),
-        faults: Vec::new(),
-    };
-    for report in reports {
-        let told = |s: &Suspect| format!("{} dumps: {s}", report.snapshots.len());
-        quiet.alarms.extend(report.alarms().map(told));
-        for suspect in report.suspects.iter().filter(|s| !s.is_alarm()) {
-            if !quiet.verdicts.contains(&suspect.verdict) {
-                quiet.verdicts.push(suspect.verdict.clone());
-            }
-            if !allowed.contains(&&*suspect.verdict) {
-                quiet.faults.push(told(suspect));
+impl Quiet {
+    /// Adds what the reports of one run say.
+    fn add(&mut self, reports: &[Report], allowed: &[&str]) {
+        let before = self.alarms.len();
+        for report in reports {
+            let told = |s: &Suspect| format!("{} dumps: {s}", report.snapshots.len());
+            self.alarms.extend(report.alarms().map(told));
+            for suspect in report.suspects.iter().filter(|s| !s.is_alarm()) {
+                if !self.verdicts.contains(&suspect.verdict) {
+                    self.verdicts.push(suspect.verdict.clone());
+                }
+                if !allowed.contains(&&*suspect.verdict) {
+                    self.faults.push(told(suspect));
+                }
             }
         }
+        self.runs += 1;
+        self.alarmed += u32::from(self.alarms.len() > before);
     }
-    quiet
 }
 
 fn name(of: &Option<String>) -> &str {
@@ -272,6 +278,7 @@ impl Judgement {
         };
         match &self.outcome {
             Outcome::NotApplicable(_) => Vec::new(),
+            Outcome::Failed(error) => vec![format!("could not be run: {error}")],
             Outcome::Control(quiet) => alarms("", quiet),
             Outcome::Leak { leaks, twin } => {
                 let found = leaks.iter().flat_map(|leak| leak.faults.clone());
@@ -303,8 +310,12 @@ pub(super) struct Share {
 
 impl Share {
     fn count(&mut self, is_part: bool) {
-        self.part += u32::from(is_part);
-        self.all += 1;
+        self.add(u32::from(is_part), 1);
+    }
+
+    fn add(&mut self, part: u32, all: u32) {
+        self.part += part;
+        self.all += all;
     }
 
     /// Rounded down; nothing where there is none.
@@ -332,7 +343,12 @@ pub(super) struct Totals {
     pub(super) stack_first: Share,
     pub(super) verdict: Share,
     pub(super) detector: Share,
+    /// Leaks beside which nothing else is taken for a leak or for growth.
+    pub(super) alone: Share,
     pub(super) alarms: usize,
+    /// Subjects that could not be run.
+    pub(super) failed: usize,
+    /// Runs without an alarm.
     pub(super) quiet: Share,
 }
 
@@ -342,6 +358,10 @@ impl Totals {
         for judgement in judgements {
             let quiet = match &judgement.outcome {
                 Outcome::NotApplicable(_) => continue,
+                Outcome::Failed(_) => {
+                    totals.failed += 1;
+                    continue;
+                }
                 Outcome::Control(quiet) => quiet,
                 Outcome::Leak { leaks, twin } => {
                     for leak in leaks {
@@ -350,14 +370,15 @@ impl Totals {
                         totals.best.count(leak.best);
                         totals.class.count(leak.class);
                         totals.stack_first.count(leak.stack);
-                        totals.verdict.count(leak.verdict_is_right());
+                        totals.verdict.count(leak.alarm);
                         totals.detector.count(leak.detector_is_right());
+                        totals.alone.count(leak.beside == 0);
                     }
                     twin
                 }
             };
             totals.alarms += quiet.alarms.len();
-            totals.quiet.count(quiet.alarms.is_empty());
+            totals.quiet.add(quiet.runs - quiet.alarmed, quiet.runs);
         }
         totals
     }
@@ -401,13 +422,7 @@ mod tests {
     #[test]
     fn right_is_right_in_both_reports() {
         let found = judged([vec![suspect(RIGHT, "growth")], vec![suspect(RIGHT, "leak")]]);
-        assert!(
-            found.is_first()
-                && found.best
-                && found.class
-                && found.stack
-                && found.verdict_is_right()
-        );
+        assert!(found.is_first() && found.best && found.class && found.stack && found.alarm);
         assert!(found.faults.is_empty(), "{:?}", found.faults);
         assert_eq!(found.beside, 0);
     }
@@ -416,7 +431,7 @@ mod tests {
     fn the_worse_report_counts() {
         let second = vec![suspect("Other.list", "leak"), suspect(RIGHT, "cache")];
         let found = judged([vec![suspect(RIGHT, "growth")], second]);
-        assert!(!found.is_first() && found.is_among_three() && !found.verdict_is_right());
+        assert!(!found.is_first() && found.is_among_three() && !found.alarm);
         assert_eq!(
             (found.place, found.beside, found.faults.len()),
             (Some(2), 1, 3)
@@ -429,12 +444,15 @@ mod tests {
     fn an_alarm_is_a_leak_or_growth() {
         let cache = vec![suspect("A.a", "cache")];
         let reports = reports([cache, vec![suspect("A.a", "growth")]]);
-        let quiet = quiet(&reports, &["warmup"]);
+        let mut quiet = Quiet::default();
+        quiet.add(&reports, &["warmup"]);
         let [alarm] = &quiet.alarms[..] else {
             panic!("{quiet:?}");
         };
         assert!(alarm.starts_with("3 dumps: growth A.a holds"), "{alarm}");
         assert_eq!(quiet.faults.len(), 1);
+        quiet.add(&[], &[]);
+        assert_eq!((quiet.runs, quiet.alarmed), (2, 1));
     }
 
     #[test]

@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
-use testdata::scenarios::{self, CONTROL_PHASES, Control, Mode, PHASES, Scenario};
+use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, Scenario};
 
 use super::report::Report;
+
+/// How long a phase, or a dump, may take on a machine that is busy.
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A leak scenario, to be run in both modes, or a control.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +26,14 @@ impl Subject {
         match self {
             Subject::Leak(scenario) => scenario.name,
             Subject::Control(control) => control.name,
+        }
+    }
+
+    /// Whether it uses published libraries.
+    pub(super) fn libraries(&self) -> bool {
+        match self {
+            Subject::Leak(scenario) => scenario.libraries,
+            Subject::Control(control) => control.libraries,
         }
     }
 }
@@ -41,6 +53,9 @@ pub(super) struct Tools<'a> {
     pub(super) agent: &'a Path,
     pub(super) scratch: &'a Path,
     pub(super) keep: bool,
+    /// How many times fixed twins and controls are run.
+    pub(super) repeat: u32,
+    pub(super) jdks: &'a [Jdk],
 }
 
 impl Tools<'_> {
@@ -52,34 +67,74 @@ impl Tools<'_> {
         mode: Mode,
     ) -> Result<[Report; 2]> {
         let name = format!("{}-{}", scenario.name, mode.argument());
-        self.reports(&name, jdk, scenario.launch(jdk, mode)?, PHASES)
+        let folder = self.folder(&name, jdk)?;
+        let launch = scenario.launch(jdk, mode)?;
+        self.reports(&self.dumps(launch, PHASES, &folder)?, &folder)
     }
 
     /// Reports of a control's first three dumps and of all four.
     pub(super) fn control(&self, jdk: &Jdk, control: &Control) -> Result<[Report; 2]> {
-        self.reports(control.name, jdk, control.launch(jdk)?, CONTROL_PHASES)
+        let folder = self.folder(control.name, jdk)?;
+        let dumps = match control.dumped {
+            Dumped::Phases => self.dumps(control.launch(jdk)?, CONTROL_PHASES, &folder)?,
+            Dumped::Runs => self.dumps_of_runs(control, &[jdk], &folder)?,
+            Dumped::Jdks => {
+                let others = self.jdks.iter().filter(|other| *other != jdk);
+                let jdks: Vec<&Jdk> = std::iter::once(jdk).chain(others).collect();
+                self.dumps_of_runs(control, &jdks, &folder)?
+            }
+        };
+        self.reports(&dumps, &folder)
     }
 
     /// Reports of all dumps but the last, and of all.
-    fn reports(&self, name: &str, jdk: &Jdk, launch: Launch, phases: u32) -> Result<[Report; 2]> {
-        let folder = self.scratch.join(format!("{name}-{}", jdk.major()));
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let dumps = self.dumps(launch, phases, &folder)?;
+    fn reports(&self, dumps: &[PathBuf], folder: &Path) -> Result<[Report; 2]> {
         let (_, but_the_last) = dumps.split_last().context("no dumps")?;
         let reports = [
-            self.report(but_the_last, &folder)?,
-            self.report(&dumps, &folder)?,
+            self.report(but_the_last, folder)?,
+            self.report(dumps, folder)?,
         ];
         if !self.keep {
-            fs::remove_dir_all(&folder)
+            fs::remove_dir_all(folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
         }
         Ok(reports)
     }
 
+    fn folder(&self, name: &str, jdk: &Jdk) -> Result<PathBuf> {
+        let folder = self.scratch.join(format!("{name}-{}", jdk.major()));
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    fn measured(&self, launch: Launch) -> Launch {
+        let launch = launch.flag("-XX:+UseG1GC").timeout(TIMEOUT);
+        launch.agent(self.agent, "interval=4k")
+    }
+
+    /// A dump of each of as many runs as there are phases, after the last, by the JDKs in turn.
+    fn dumps_of_runs(
+        &self,
+        control: &Control,
+        jdks: &[&Jdk],
+        folder: &Path,
+    ) -> Result<Vec<PathBuf>> {
+        let mut dumps = Vec::new();
+        for (number, jdk) in (1..=CONTROL_PHASES).zip(jdks.iter().cycle()) {
+            let mut target = self.measured(control.launch(jdk)?).start()?;
+            target.wait_ready(1)?;
+            for phase in 2..=CONTROL_PHASES {
+                target.advance(phase)?;
+            }
+            let dump = folder.join(format!("{number}.hprof"));
+            target.dump(&dump, DumpOptions::default())?;
+            dumps.push(dump);
+        }
+        Ok(dumps)
+    }
+
     fn dumps(&self, launch: Launch, phases: u32, folder: &Path) -> Result<Vec<PathBuf>> {
-        let launch = launch.flag("-XX:+UseG1GC").agent(self.agent, "interval=4k");
-        let mut target = launch.start()?;
+        let mut target = self.measured(launch).start()?;
         let mut dumps = Vec::new();
         for phase in 1..=phases {
             match phase {

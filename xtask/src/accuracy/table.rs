@@ -6,6 +6,7 @@ use anyhow::Result;
 use testdata::jvm::Jdk;
 use testdata::scenarios::{CONTROLS, Scenario, by_name};
 
+use super::explained;
 use super::judge::{Found, Judgement, Outcome, Quiet, Totals};
 
 pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Result<String> {
@@ -14,7 +15,8 @@ pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Res
         "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, the agent at 4 KiB, G1.\n\n\
          First, among three: the holder's place among the suspects, in the reports of two dumps and of three\n\
          alike, or of three where it takes three to tell. Best holder: where several fields would be right, the\n\
-         one that helps most. Verdict and name are those of three dumps. Beside: other suspects of three dumps\n\
+         one that helps most. The verdict has to be leak or growth in both; shown are verdict and name of three.\n\
+         Beside: other suspects of three dumps\n\
          taken for leaks or growth. Alarms: suspects taken for leaks or growth where nothing leaks, in the\n\
          fixed twin (two dumps, and three) or in a control (three dumps, and four).\n\n",
         versions.join(" and ")
@@ -40,17 +42,25 @@ pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Res
                 "| {} | {} | needs JDK {since} | | | | | | | | |",
                 judgement.name, judgement.jdk
             )?,
+            Outcome::Failed(_) => writeln!(
+                text,
+                "| {} | {} | could not be run | | | | | | | | |",
+                judgement.name, judgement.jdk
+            )?,
             Outcome::Control(_) => {}
         }
     }
-    text.push_str("\n## Controls\n\n| control | JDK | verdicts | alarms |\n|---|---|---|---|\n");
+    text.push_str(
+        "\n## Controls\n\n| control | JDK | runs | verdicts | alarms |\n|---|---|---|---|---|\n",
+    );
     for judgement in judgements {
         if let Outcome::Control(quiet) = &judgement.outcome {
             writeln!(
                 text,
-                "| {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} |",
                 judgement.name,
                 judgement.jdk,
+                quiet.runs,
                 match &quiet.verdicts[..] {
                     [] => "none".to_owned(),
                     verdicts => verdicts.join(", "),
@@ -74,7 +84,11 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
         ("stack first", totals.stack_first),
         ("verdict", totals.verdict),
         ("name", totals.detector),
-        ("fixed twins and controls without alarm", totals.quiet),
+        ("nothing beside", totals.alone),
+        (
+            "runs of fixed twins and controls without alarm",
+            totals.quiet,
+        ),
     ] {
         writeln!(text, "| {what} | {share} |")?;
     }
@@ -118,6 +132,9 @@ fn faults(text: &mut String, judgements: &[Judgement]) -> Result<()> {
         writeln!(text, "{title}{}, JDK {}:\n", judgement.name, judgement.jdk)?;
         for fault in faults {
             writeln!(text, "- {fault}")?;
+        }
+        if let Some(why) = explained::of(judgement.name) {
+            writeln!(text, "\n{why}")?;
         }
         title = "\n";
     }

@@ -1,0 +1,47 @@
+package com.acme.fleet;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.NavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+
+/** Positions older than a minute are to leave a skip list of all positions; nobody asks it to. */
+class FleetServer {
+    private static final int POSITIONS = 9_000;
+
+    private final Track track = new Track();
+    private long time;
+
+    private void work(boolean leak) {
+        for (int i = 0; i < POSITIONS; i++) {
+            track.byTime.put(++time, new Position(time));
+        }
+        if (!leak) {
+            track.byTime.headMap(time, true).clear();
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        FleetServer server = new FleetServer();
+        for (int phase = 1; phase <= 3; phase++) {
+            server.work(args[0].equals("leak"));
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+    }
+}
+
+class Track {
+    final NavigableMap<Long, Position> byTime = new ConcurrentSkipListMap<>();
+}
+
+class Position {
+    final long time;
+    final double[] place = new double[4];
+
+    Position(long time) {
+        this.time = time;
+    }
+}

@@ -1,0 +1,95 @@
+package com.acme.ledger;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+
+/** A linked journal that another thread reads through, slowly and again and again, also while it is dumped. */
+class LedgerServer {
+    private static final int ENTRIES = 10_000;
+
+    private final Journal journal = new Journal();
+    private int next;
+
+    private void work(boolean leak) throws InterruptedException {
+        synchronized (journal) {
+            for (int i = 0; i < ENTRIES; i++) {
+                journal.add(new JournalEntry(++next, "transfer " + next));
+            }
+            if (!leak) {
+                journal.first = null;
+                journal.last = null;
+            }
+        }
+        // So that the auditor has left what is no longer there.
+        Thread.sleep(200);
+    }
+
+    private long audit() throws InterruptedException {
+        JournalEntry first = journal.first;
+        JournalEntry entry = first;
+        long sum = 0;
+        for (int count = 1; entry != null && first == journal.first; count++) {
+            sum += entry.number;
+            entry = entry.next;
+            if (count % 100 == 0) {
+                Thread.sleep(20);
+            }
+        }
+        return sum;
+    }
+
+    private void auditForEver() {
+        try {
+            while (true) {
+                audit();
+                Thread.sleep(5);
+            }
+        } catch (InterruptedException e) {
+            return;
+        }
+    }
+
+    private static LedgerServer started() {
+        LedgerServer server = new LedgerServer();
+        Thread auditor = new Thread(server::auditForEver, "auditor");
+        auditor.setDaemon(true);
+        auditor.start();
+        return server;
+    }
+
+    public static void main(String[] args) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        LedgerServer server = started();
+        for (int phase = 1; phase <= 3; phase++) {
+            server.work(args[0].equals("leak"));
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+    }
+}
+
+class Journal {
+    volatile JournalEntry first;
+    JournalEntry last;
+
+    void add(JournalEntry entry) {
+        if (first == null) {
+            first = entry;
+        } else {
+            last.next = entry;
+        }
+        last = entry;
+    }
+}
+
+class JournalEntry {
+    final int number;
+    final String text;
+    JournalEntry next;
+
+    JournalEntry(int number, String text) {
+        this.number = number;
+        this.text = text;
+    }
+}

@@ -1,0 +1,424 @@
+//! More leaks: what looks bounded, weak, level or short-lived and is not, and what other structures hold.
+
+use super::{Growth, PLAIN, Scenario};
+
+/// These scenarios.
+pub(super) const LEAKS: &[Scenario] = &[
+    Scenario {
+        name: "caffeine_unbounded",
+        leak: "a Caffeine cache without any bound",
+        main_class: "com.acme.geo.GeoServer",
+        holders: &[
+            "com.acme.geo.PlaceCache.places",
+            "com.github.benmanes.caffeine.cache.UnboundedLocalCache.data",
+        ],
+        classes: &["com.acme.geo.Place"],
+        allocator: "com.acme.geo.GeoServer.work",
+        libraries: true,
+        growth: Growth::Instances(8000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "guava_unbounded",
+        leak: "a Guava cache without any bound",
+        main_class: "com.acme.fares.FareServer",
+        holders: &[
+            "com.acme.fares.FareServer.fares",
+            "com.google.common.cache.LocalCache.segments",
+        ],
+        classes: &["com.acme.fares.Fare"],
+        allocator: "com.acme.fares.FareServer.work",
+        libraries: true,
+        growth: Growth::Instances(8000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "expiry_without_size",
+        leak: "a cache whose entries expire after an hour fills all that hour",
+        main_class: "com.acme.tokens.TokenServer",
+        holders: &[
+            "com.acme.tokens.TokenStore.tokens",
+            "com.github.benmanes.caffeine.cache.BoundedLocalCache.data",
+        ],
+        classes: &["com.acme.tokens.Token"],
+        allocator: "com.acme.tokens.TokenServer.work",
+        libraries: true,
+        growth: Growth::Instances(7000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "limits_that_bound_nothing",
+        leak: "fields named max, limit and capacity that nothing looks at",
+        main_class: "com.acme.rates.RateServer",
+        holders: &["com.acme.rates.RateTable.rates"],
+        classes: &["com.acme.rates.ExchangeRate"],
+        allocator: "com.acme.rates.RateServer.work",
+        growth: Growth::Instances(9000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "eldest_never_removed",
+        leak: "a linked map whose removeEldestEntry never agrees",
+        main_class: "com.acme.lookup.LookupServer",
+        holders: &["com.acme.lookup.LookupServer.cache"],
+        classes: &["com.acme.lookup.Answer"],
+        allocator: "com.acme.lookup.LookupServer.work",
+        growth: Growth::Instances(9000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "weak_keys_that_live",
+        leak: "a weak map whose keys live, and whose values take more and more",
+        main_class: "com.acme.notes.NoteServer",
+        holders: &["com.acme.notes.NoteBook.notes"],
+        classes: &["com.acme.notes.Note"],
+        allocator: "com.acme.notes.NoteServer.work",
+        growth: Growth::Instances(12000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "bounded_queue_of_lists",
+        leak: "a full queue of 60 batches, each of which grows",
+        main_class: "com.acme.intake.IntakeServer",
+        holders: &[
+            "com.acme.intake.Batch.forms",
+            "com.acme.intake.Intake.batches",
+        ],
+        classes: &["com.acme.intake.Form"],
+        allocator: "com.acme.intake.IntakeServer.work",
+        growth: Growth::Instances(12000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "lost_connections",
+        leak: "a pool remembers the connections that are never given back",
+        main_class: "com.acme.orders.OrderServer",
+        holders: &["com.acme.orders.DatabasePool.taken"],
+        classes: &["com.acme.orders.DatabaseConnection"],
+        allocator: "com.acme.orders.OrderServer.work",
+        growth: Growth::Instances(300),
+        ..PLAIN
+    },
+    Scenario {
+        name: "ring_of_lists",
+        leak: "a ring of 50 that is never larger, each of which grows",
+        main_class: "com.acme.console.ConsoleServer",
+        holders: &[
+            "com.acme.console.Console.lines",
+            "com.acme.console.ConsoleRing.consoles",
+        ],
+        classes: &["com.acme.console.ConsoleLine"],
+        allocator: "com.acme.console.ConsoleServer.work",
+        growth: Growth::Instances(12000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "unique_texts",
+        leak: "a table that makes strings unique and forgets none",
+        main_class: "com.acme.words.WordServer",
+        holders: &["com.acme.words.UniqueTexts.known"],
+        classes: &[
+            "java.lang.String",
+            "java.util.concurrent.ConcurrentHashMap$Node",
+        ],
+        allocator: "com.acme.words.WordServer.work",
+        growth: Growth::Instances(11900),
+        ..PLAIN
+    },
+    Scenario {
+        name: "property_listeners",
+        leak: "views listen to changes after they are closed",
+        main_class: "com.acme.sheet.SheetServer",
+        holders: &[
+            "com.acme.sheet.Sheet.changes",
+            "java.beans.PropertyChangeSupport.map",
+            "java.beans.ChangeListenerMap.map",
+            "java.beans.PropertyChangeSupport$PropertyChangeListenerMap.map",
+        ],
+        classes: &["com.acme.sheet.SheetView"],
+        allocator: "com.acme.sheet.SheetServer.work",
+        detector: Some("listener"),
+        growth: Growth::Instances(3000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "log_handlers",
+        leak: "a logger gets a handler for each request",
+        main_class: "com.acme.trace.TraceServer",
+        holders: &[
+            "com.acme.trace.TraceServer.LOG",
+            "java.util.logging.Logger.handlers",
+            "java.util.logging.Logger$ConfigurationData.handlers",
+            "java.util.logging.Logger.config",
+        ],
+        classes: &["com.acme.trace.RequestHandler"],
+        allocator: "com.acme.trace.TraceServer.work",
+        detector: Some("listener"),
+        growth: Growth::Instances(2000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "hidden_classes",
+        leak: "each rule is a hidden class, and all are kept",
+        main_class: "com.acme.rules.RuleServer",
+        holders: &["com.acme.rules.RuleBook.rules"],
+        classes: &["com.acme.rules.Discount*", "long[]", "java.lang.Class"],
+        allocator: "com.acme.rules.RuleServer.work",
+        growth: Growth::Instances(400),
+        ..PLAIN
+    },
+    Scenario {
+        name: "proxies",
+        leak: "a proxy for each call, all of them kept",
+        main_class: "com.acme.remote.RemoteServer",
+        holders: &["com.acme.remote.CallJournal.stubs"],
+        classes: &[
+            "com.acme.remote.RetryHandler",
+            "com.acme.remote.$Proxy*",
+            "jdk.proxy*",
+        ],
+        allocator: "com.acme.remote.RemoteServer.work",
+        growth: Growth::Instances(6000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "event_bus",
+        leak: "pages subscribe lambdas at an event bus and stay",
+        main_class: "com.acme.bus.ShopFloor",
+        holders: &["com.acme.bus.EventBus.subscribers"],
+        classes: &["com.acme.bus.Page", "com.acme.bus.ShopFloor$$Lambda*"],
+        allocator: "com.acme.bus.ShopFloor.work",
+        detector: Some("listener"),
+        growth: Growth::Instances(1500),
+        ..PLAIN
+    },
+    Scenario {
+        name: "weak_listener_held_by_lambda",
+        leak: "a listener is held weakly, and by a lambda after all",
+        main_class: "com.acme.editor.EditorServer",
+        holders: &["com.acme.editor.CloseTasks.onExit"],
+        classes: &[
+            "com.acme.editor.Pane",
+            "com.acme.editor.EditorServer$$Lambda*",
+        ],
+        allocator: "com.acme.editor.EditorServer.work",
+        growth: Growth::Instances(5000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "repeated_tasks",
+        leak: "a task repeats for each device that has long left",
+        main_class: "com.acme.probes.ProbeServer",
+        holders: &[
+            "com.acme.probes.Probes.timer",
+            "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue.queue",
+            "java.util.concurrent.ThreadPoolExecutor.workQueue",
+        ],
+        classes: &[
+            "com.acme.probes.Probe",
+            "java.util.concurrent.ScheduledThreadPoolExecutor$ScheduledFutureTask",
+        ],
+        allocator: "com.acme.probes.ProbeServer.work",
+        detector: Some("timer"),
+        growth: Growth::Instances(5000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "chained_futures",
+        leak: "each step hangs on the one before, behind a future that is never completed",
+        main_class: "com.acme.saga.SagaServer",
+        holders: &[
+            "com.acme.saga.Saga.first",
+            "com.acme.saga.Saga.last",
+            "java.util.concurrent.CompletableFuture.stack",
+        ],
+        classes: &[
+            "com.acme.saga.Step",
+            "java.util.concurrent.CompletableFuture",
+            "java.util.concurrent.CompletableFuture$UniApply",
+            "com.acme.saga.SagaServer$$Lambda*",
+        ],
+        allocator: "com.acme.saga.SagaServer.work",
+        growth: Growth::Instances(6000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "class_value",
+        leak: "lists that hang on classes by a ClassValue take every call",
+        main_class: "com.acme.usage.UsageServer",
+        holders: &["com.acme.usage.CallCounts.calls"],
+        classes: &["com.acme.usage.Call"],
+        allocator: "com.acme.usage.UsageServer.work",
+        growth: Growth::Instances(12000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "loaders_of_one_class",
+        leak: "250 class loaders of one class in each phase, held by what they loaded",
+        main_class: "com.acme.scripts.ScriptServer",
+        holders: &["com.acme.scripts.ScriptCache.compiled"],
+        classes: &[
+            "com.acme.scripts.TotalScript",
+            "com.acme.scripts.ScriptLoader",
+            "long[]",
+            "java.lang.Class",
+        ],
+        allocator: "com.acme.scripts.ScriptServer.work",
+        detector: Some("class-loader"),
+        growth: Growth::Instances(250),
+        ..PLAIN
+    },
+    Scenario {
+        name: "mapper_session",
+        leak: "a mapper's session keeps entities and what they were when loaded",
+        main_class: "com.acme.orm.BatchImport",
+        holders: &[
+            "com.acme.orm.MapperSession.loaded",
+            "com.acme.orm.MapperSession.entities",
+            "com.acme.orm.BatchImport.session",
+        ],
+        classes: &["com.acme.orm.Customer", "java.lang.Object[]"],
+        allocator: "com.acme.orm.MapperSession.load",
+        growth: Growth::Instances(6000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "skip_list",
+        leak: "positions that are old stay in a skip list",
+        main_class: "com.acme.fleet.FleetServer",
+        holders: &["com.acme.fleet.Track.byTime"],
+        classes: &["com.acme.fleet.Position"],
+        allocator: "com.acme.fleet.FleetServer.work",
+        growth: Growth::Instances(9000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "enum_map",
+        leak: "alerts stay in lists by level, in an enum map",
+        main_class: "com.acme.alerts.AlertServer",
+        holders: &["com.acme.alerts.AlertBoard.byLevel"],
+        classes: &["com.acme.alerts.Alert"],
+        allocator: "com.acme.alerts.AlertServer.work",
+        growth: Growth::Instances(10000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "bit_set",
+        leak: "one set of bits that is never begun anew",
+        main_class: "com.acme.dedup.DedupServer",
+        holders: &["com.acme.dedup.SeenNumbers.bits", "java.util.BitSet.words"],
+        classes: &["long[]"],
+        allocator: "com.acme.dedup.DedupServer.work",
+        growth: Growth::Bytes(1000000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "undo_history",
+        leak: "every stroke can be undone, back to the first",
+        main_class: "com.acme.draw.DrawServer",
+        holders: &["com.acme.draw.UndoHistory.edits"],
+        classes: &["com.acme.draw.Edit"],
+        allocator: "com.acme.draw.DrawServer.work",
+        growth: Growth::Instances(6000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "nested_settings",
+        leak: "settings fall back to those before, a chain of optionals",
+        main_class: "com.acme.settings.SettingsServer",
+        holders: &[
+            "com.acme.settings.SettingsStore.current",
+            "com.acme.settings.Settings.fallback",
+        ],
+        classes: &["com.acme.settings.Settings"],
+        allocator: "com.acme.settings.SettingsServer.work",
+        growth: Growth::Instances(500),
+        ..PLAIN
+    },
+    Scenario {
+        name: "read_while_dumped_leak",
+        leak: "a linked journal that another thread reads while it is dumped",
+        main_class: "com.acme.ledger.LedgerServer",
+        holders: &[
+            "com.acme.ledger.Journal.first",
+            "com.acme.ledger.Journal.last",
+            "com.acme.ledger.LedgerServer.journal",
+        ],
+        classes: &["com.acme.ledger.JournalEntry"],
+        allocator: "com.acme.ledger.LedgerServer.work",
+        growth: Growth::Instances(10000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "steady_leak_uneven_times",
+        leak: "a leak of steady rate, with the third dump soon after the second",
+        main_class: "com.acme.meter.MeterServer",
+        holders: &["com.acme.meter.MeterStore.readings"],
+        classes: &["com.acme.meter.MeterReading"],
+        allocator: "com.acme.meter.MeterServer.work",
+        growth: Growth::Instances(1500),
+        ..PLAIN
+    },
+    Scenario {
+        name: "sessions_with_attributes",
+        leak: "sessions with attributes and notes stay: one leak",
+        main_class: "com.acme.portal.PortalServer",
+        holders: &["com.acme.portal.SessionManager.sessions"],
+        classes: &["com.acme.portal.PortalSession"],
+        allocator: "com.acme.portal.PortalServer.work",
+        growth: Growth::Instances(3000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "guava_multimap",
+        leak: "articles stay in a Guava multimap",
+        main_class: "com.acme.tags.TagServer",
+        holders: &["com.acme.tags.TagIndex.byTag"],
+        classes: &["com.acme.tags.Article"],
+        allocator: "com.acme.tags.TagServer.work",
+        libraries: true,
+        growth: Growth::Instances(8000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "library_list",
+        leak: "trades stay in a list of a library of collections",
+        main_class: "com.acme.trades.TradeServer",
+        holders: &["com.acme.trades.TradeBook.trades"],
+        classes: &["com.acme.trades.Trade"],
+        allocator: "com.acme.trades.TradeServer.work",
+        libraries: true,
+        growth: Growth::Instances(9000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "own_table",
+        leak: "one of three tables of the program's own kind only ever adds",
+        main_class: "com.acme.seats.SeatServer",
+        holders: &["com.acme.seats.Theatre.bookings"],
+        classes: &["com.acme.seats.SeatBooking"],
+        allocator: "com.acme.seats.SeatServer.work",
+        growth: Growth::Instances(8000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "cancelled_contracts",
+        leak: "contracts that were cancelled wait in a heap for their deadline",
+        main_class: "com.acme.deadlines.DeadlineServer",
+        holders: &["com.acme.deadlines.Deadlines.waiting"],
+        classes: &["com.acme.deadlines.Contract"],
+        allocator: "com.acme.deadlines.DeadlineServer.work",
+        growth: Growth::Instances(8000),
+        ..PLAIN
+    },
+    Scenario {
+        name: "threads_that_wait",
+        leak: "a thread for each upload waits for an end that nobody tells it of",
+        main_class: "com.acme.workers.WorkerServer",
+        holders: &["com.acme.workers.Uploads.running"],
+        classes: &["com.acme.workers.Upload"],
+        allocator: "com.acme.workers.WorkerServer.work",
+        growth: Growth::Instances(60),
+        ..PLAIN
+    },
+];
