@@ -16,9 +16,9 @@ pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Res
          First, among three: the holder's place among the suspects, in the reports of two dumps and of three\n\
          alike, or of three where it takes three to tell. Best holder: where several fields would be right, the\n\
          one that helps most. The verdict has to be leak or growth in both; shown are verdict and name of three.\n\
-         Beside: other suspects of three dumps\n\
-         taken for leaks or growth. Alarms: suspects taken for leaks or growth where nothing leaks, in the\n\
-         fixed twin (two dumps, and three) or in a control (three dumps, and four).\n\n",
+         Beside: other suspects of three dumps taken for leaks or growth. Alarms: suspects taken for leaks or\n\
+         growth where nothing leaks, in the fixed twin (two dumps, and three) or in a control (three dumps, and\n\
+         four).\n\n",
         versions.join(" and ")
     );
     sums(&mut text, totals)?;
