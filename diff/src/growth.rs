@@ -1,6 +1,9 @@
 //! Finding the places where something accumulates: the deepest steps whose number of objects stays level
 //! while what they hold grows.
 
+mod align;
+mod share;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::Label;
@@ -14,6 +17,9 @@ use heapdiff_trend::Trend;
 const LEAST: u64 = 16 << 10;
 /// Growth of less than this part of the reachable bytes is noise.
 const LEAST_PART: u64 = 2_000;
+
+/// The end of the label by which a class holds its resolved constants.
+const RESOLVED: &str = ".<resolved_references>";
 
 /// Something that grows: the step that holds it, and what it consists of.
 #[derive(Clone, Debug)]
@@ -34,12 +40,13 @@ pub(crate) struct Candidate {
     pub(crate) shallow: Vec<u64>,
     /// Memory outside of the heap that direct buffers in the content own, in each dump.
     pub(crate) off_heap: Vec<OffHeap>,
-    /// Bytes in the heap and outside of it in each dump; interpolated from the dumps before and after where
-    /// other paths held the content.
+    /// Bytes in the heap and outside of it in each dump.
     pub(crate) series: Vec<u64>,
     /// The trend of `series`.
     pub(crate) trend: Trend,
-    /// Dumps in the middle in which other paths held the content, so that they have no figures of it.
+    /// Dumps in which other paths held the content, so that its figures are what the totals of its class leave.
+    pub(crate) by_class: Vec<usize>,
+    /// Dumps in the middle of which neither says it: their figures are interpolated from those around them.
     pub(crate) elsewhere: Vec<usize>,
 }
 
@@ -100,8 +107,8 @@ pub(crate) fn difference(figures: &[u64]) -> i64 {
 }
 
 /// The figure `part / all` of the way from one figure to another.
-fn between(from: u64, to: u64, (part, all): (usize, usize)) -> u64 {
-    let (part, all) = (part as u128, (all as u128).max(1));
+fn between(from: u64, to: u64, (part, all): (u64, u64)) -> u64 {
+    let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
     u64::try_from((u128::from(from) * rest + u128::from(to) * part) / all).unwrap_or(u64::MAX)
 }
@@ -116,52 +123,15 @@ pub(crate) struct Aligned<'a> {
     instances: BTreeMap<&'a str, i64>,
     /// Growth of fewer bytes is noise.
     least: i64,
+    /// Classes of the program that are containers: their fields are internals, as those of the runtime's are.
+    containers: BTreeSet<String>,
 }
 
 impl<'a> Aligned<'a> {
     pub(crate) fn new(summaries: &'a [Summary]) -> Option<Self> {
         let last = summaries.last()?;
         let tries: Vec<&Trie> = summaries.iter().map(|s| &s.trie).collect();
-        let mut same = vec![Vec::new(); last.trie.len()];
-        same[0] = vec![Some(StepId::ROOT); tries.len()];
-        // The dominator of a class object can change from dump to dump (a loader, a thread, the roots), so
-        // class objects are found by name.
-        let classes: Vec<BTreeMap<&str, StepId>> = tries[..tries.len() - 1]
-            .iter()
-            .map(|trie| {
-                let steps = (0..trie.len() as u32).rev().map(StepId);
-                let named = steps.map(|s| (trie.names.text(trie[s].class), s));
-                named
-                    .filter(|(name, _)| name.starts_with("class "))
-                    .collect()
-            })
-            .collect();
-        let mut work = vec![StepId::ROOT];
-        while let Some(step) = work.pop() {
-            // The child steps in the earlier dumps, by the texts of their labels.
-            let earlier: Vec<BTreeMap<(&str, &str), StepId>> = tries[..tries.len() - 1]
-                .iter()
-                .zip(&same[step.0 as usize])
-                .map(|(trie, step)| {
-                    let children = step.map_or(&[][..], |s| &trie[s].children);
-                    children
-                        .iter()
-                        .map(|&c| (label(trie, &trie[c]), c))
-                        .collect()
-                })
-                .collect();
-            for &child in &last.trie[step].children {
-                let label = label(&last.trie, &last.trie[child]);
-                let mut row: Vec<Option<StepId>> = earlier
-                    .iter()
-                    .zip(&classes)
-                    .map(|(e, classes)| e.get(&label).or_else(|| classes.get(label.1)).copied())
-                    .collect();
-                row.push(Some(child));
-                same[child.0 as usize] = row;
-                work.push(child);
-            }
-        }
+        let same = align::rows(&tries);
         let reachable = summaries
             .iter()
             .map(|s| s.info.reachable_bytes)
@@ -181,7 +151,40 @@ impl<'a> Aligned<'a> {
             same,
             instances,
             least,
+            containers: BTreeSet::new(),
         })
+    }
+
+    /// Takes classes of the program for containers, so that what holds one is named instead of its fields.
+    /// Returns whether any of them is new.
+    #[cfg(test)]
+    pub(crate) fn look_through(&mut self, classes: impl IntoIterator<Item = String>) -> bool {
+        let known = self.containers.len();
+        self.containers.extend(classes);
+        self.containers.len() > known
+    }
+
+    /// Whether a class is a container that the program brought along, or nested in one as its nodes are.
+    pub(crate) fn is_container(&self, class: &str) -> bool {
+        let outer = class.match_indices('$').map(|(at, _)| &class[..at]);
+        !self.containers.is_empty() && outer.chain([class]).any(|c| self.containers.contains(c))
+    }
+
+    /// What kind of step a label of the last dump stands for; the fields of containers are the runtime's.
+    pub(crate) fn kind(&self, name: Name) -> LabelKind {
+        let names = &self.last().names;
+        self.kind_of(names.text(name), names.kind(name))
+    }
+
+    /// The same of any label.
+    pub(crate) fn kind_of(&self, text: &str, kind: LabelKind) -> LabelKind {
+        let declaring = text.rsplit_once('.').map(|(class, _)| class);
+        match kind {
+            LabelKind::ApplicationField if declaring.is_some_and(|c| self.is_container(c)) => {
+                LabelKind::RuntimeField
+            }
+            kind => kind,
+        }
     }
 
     pub(crate) fn last(&self) -> &'a Trie {
@@ -225,6 +228,10 @@ impl<'a> Aligned<'a> {
             let mut more: Vec<StepId> = Vec::new();
             let mut explained = 0;
             for &child in &trie[step].children {
+                // Constants that are resolved when code first runs.
+                if trie.names.text(trie[child].via).ends_with(RESOLVED) {
+                    continue;
+                }
                 let growth = self.grown(child);
                 explained += growth.max(0);
                 if growth >= self.least && self.grew_in_number(child) {
@@ -242,6 +249,7 @@ impl<'a> Aligned<'a> {
             }
         }
         found.extend(self.outside(&found));
+        self.settle(&mut found);
         self.combine(&mut found);
         found.retain(|c| c.all_growth() >= self.least);
         found.sort_by_cached_key(|c| (std::cmp::Reverse(self.weight(c)), c.at, c.named));
@@ -268,13 +276,72 @@ impl<'a> Aligned<'a> {
             .saturating_mul(if own { 2 } else { 1 })
     }
 
+    /// Gives candidates figures where no step of a dump is theirs: what the totals of their class leave over. The
+    /// sum over all steps of a class then says neither more nor less than the class's totals.
+    fn settle(&self, found: &mut [Candidate]) {
+        found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
+        let mut given: BTreeMap<(Name, usize), u64> = BTreeMap::new();
+        for candidate in found {
+            let trie = self.last();
+            let class = trie[candidate.named].class;
+            let text = trie.names.text(class);
+            let Some((&last, shallow, retained)) = candidate.objects.last().and_then(|last| {
+                let shallow = candidate.shallow.last()?;
+                Some((last, *shallow, *candidate.retained.last()?))
+            }) else {
+                continue;
+            };
+            if !names::is_own_class(text) || candidate.in_place || last == 0 {
+                continue;
+            }
+            for i in 0..self.tries.len().saturating_sub(1) {
+                let steps = candidate.content.iter().chain([&candidate.named]);
+                if steps.clone().any(|s| self.same[s.0 as usize][i].is_some()) {
+                    continue;
+                }
+                let given = given.entry((class, i)).or_default();
+                let left = self.left_over(text, i).saturating_sub(*given).min(last);
+                if left == 0 {
+                    continue;
+                }
+                *given += left;
+                candidate.objects[i] = left;
+                candidate.shallow[i] = between(0, shallow, (left, last));
+                candidate.retained[i] = between(0, retained, (left, last));
+                candidate.by_class.push(i);
+            }
+        }
+    }
+
+    /// Objects of a class in an earlier dump that are in none of the steps that are aligned, but for as many as
+    /// are in no step of the last dump either.
+    fn left_over(&self, class: &str, dump: usize) -> u64 {
+        let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
+            let steps = (1..trie.len() as u32).map(StepId);
+            let steps = steps.filter(|&s| trie.names.text(trie[s].class) == class && is_counted(s));
+            steps.map(|s| trie[s].objects).sum()
+        };
+        let Some(end) = self.tries.len().checked_sub(1) else {
+            return 0;
+        };
+        let aligned: BTreeSet<StepId> = self.same.iter().filter_map(|row| row[dump]).collect();
+        let then = self.summaries[dump].instances(class);
+        let now = self.summaries[end].instances(class);
+        let then = then.saturating_sub(of_class(self.tries[dump], &|s| aligned.contains(&s)));
+        let now = now.saturating_sub(of_class(self.tries[end], &|_| true));
+        then.saturating_sub(now)
+    }
+
     /// Fills in a candidate's series and trend.
     fn follow(&self, candidate: &mut Candidate) {
         let class = self.last().names.text(self.last()[candidate.named].class);
         let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
         let all = [&candidate.content[..], &candidate.beside].concat();
         let count = self.tries.len();
-        let is_missing = |i: usize| all.iter().all(|s| self.same[s.0 as usize][i].is_none());
+        let by_class = std::mem::take(&mut candidate.by_class);
+        let is_missing = |i: usize| {
+            !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
+        };
         // Whether about as many instances exist in a dump as around it, so that they are only held otherwise.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
@@ -285,13 +352,22 @@ impl<'a> Aligned<'a> {
         candidate.elsewhere = (1..count.saturating_sub(1))
             .filter(|&i| is_missing(i) && are_there(i) == Some(true))
             .collect();
+        candidate.by_class = by_class;
         candidate.series = candidate.bytes();
-        for &i in &candidate.elsewhere {
-            let known = |j: &usize| !candidate.elsewhere.contains(j);
-            let before = (0..i).rev().find(known).map_or(0, |j| j);
-            let after = (i + 1..count).find(known).map_or(0, |j| j);
-            let (from, to) = (candidate.series[before], candidate.series[after]);
-            candidate.series[i] = between(from, to, (i - before, after - before));
+        let elsewhere = &candidate.elsewhere;
+        for &i in elsewhere {
+            let known = |j: &usize| !elsewhere.contains(j);
+            let from = (0..i).rev().find(known).map_or(0, |j| j);
+            let to = (i + 1..count).find(known).map_or(0, |j| j);
+            let part = ((i - from) as u64, (to - from) as u64);
+            for figures in [
+                &mut candidate.series,
+                &mut candidate.retained,
+                &mut candidate.objects,
+                &mut candidate.shallow,
+            ] {
+                figures[i] = between(figures[from], figures[to], part);
+            }
         }
         candidate.trend = Trend::of(&candidate.series, self.least.cast_unsigned());
     }
@@ -381,18 +457,10 @@ impl<'a> Aligned<'a> {
     fn grew_in_number(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
         let retained = self.figures(step, |s| s.retained_bytes);
-        let (&[first, .., last], &[before, .., after]) = (&objects[..], &retained[..]) else {
-            return false;
-        };
-        if last <= 1 || last <= first {
-            return false;
+        match (&objects[..], &retained[..]) {
+            (&[n0, .., n1], &[b0, .., b1]) => share::of_number_prevails([n0, n1], [b0, b1]),
+            _ => false,
         }
-        if first == 0 || before == 0 {
-            return true;
-        }
-        // The number must have grown at least half as fast as the bytes.
-        let more = u128::from(last - first) * u128::from(before) * 2;
-        more >= u128::from(after.saturating_sub(before)) * u128::from(first)
     }
 
     fn candidate(&self, at: StepId, content: Vec<StepId>, in_place: bool) -> Candidate {
@@ -420,6 +488,7 @@ impl<'a> Aligned<'a> {
             off_heap: self.off_heap(&content),
             series: Vec::new(),
             trend: Trend::Level,
+            by_class: Vec::new(),
             elsewhere: Vec::new(),
             content,
             beside: Vec::new(),
@@ -431,14 +500,18 @@ impl<'a> Aligned<'a> {
         let trie = self.last();
         let mut best = content;
         let mut at = content;
-        while names::is_container(trie.names.text(trie[at].class)) {
+        let is_container = |s: StepId| {
+            let class = trie.names.text(trie[s].class);
+            names::is_container(class) || self.is_container(class)
+        };
+        while is_container(at) {
             let growing = trie[at]
                 .children
                 .iter()
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
             // Of a map's keys and values the one of an application class is preferred.
-            let own = |c: StepId| !names::is_runtime_name(trie.names.text(trie[c].class));
+            let own = |c: StepId| names::is_own_class(trie.names.text(trie[c].class));
             match growing.max_by_key(|&c| (own(c), self.grown(c), std::cmp::Reverse(c))) {
                 Some(c) => {
                     at = c;
@@ -452,13 +525,14 @@ impl<'a> Aligned<'a> {
 
     /// Merges candidates that a reader would call one: those of one holder and one class (two kinds of nodes
     /// in a table), and all below one field of the application or one static field of the runtime (the keys,
-    /// values and table of a map).
+    /// values and table of a map), in one place or, where the same fields lead there, in several.
     fn combine(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut merged: Vec<Candidate> = Vec::new();
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
+        let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
             let key = (self.holder(&candidate), class);
@@ -466,11 +540,16 @@ impl<'a> Aligned<'a> {
                 .own_field(&candidate)
                 .or_else(|| self.innermost(&candidate, &|k| k == LabelKind::RuntimeStatic));
             let known = by_class.get(&key);
-            let known = known.or_else(|| by_field.get(&field?)).copied();
+            let fields = self.own_fields(&candidate);
+            let known = known.or_else(|| by_field.get(&field?));
+            let known = known.or_else(|| by_fields.get(&fields)).copied();
             let at = known.unwrap_or(merged.len());
             by_class.entry(key).or_insert(at);
             if let Some(field) = field {
                 by_field.entry(field).or_insert(at);
+            }
+            if !fields.is_empty() {
+                by_fields.entry(fields).or_insert(at);
             }
             match known {
                 Some(at) => {
@@ -488,6 +567,14 @@ impl<'a> Aligned<'a> {
         self.innermost(candidate, &is_application)
     }
 
+    /// The fields of application classes on the way down to the head of what grows.
+    fn own_fields(&self, candidate: &Candidate) -> Vec<Name> {
+        let trie = self.last();
+        let path = self.down_to_head(candidate);
+        let fields = path.into_iter().map(|s| trie[s].via);
+        fields.filter(|&f| is_application(self.kind(f))).collect()
+    }
+
     fn innermost(
         &self,
         candidate: &Candidate,
@@ -496,7 +583,7 @@ impl<'a> Aligned<'a> {
         let trie = self.last();
         let path = self.down_to_head(candidate);
         let mut up = path.into_iter().rev();
-        up.find(|&s| wanted(trie.names.kind(trie[s].via)))
+        up.find(|&s| wanted(self.kind(trie[s].via)))
     }
 
     /// The steps from below the root down to the head of what grows.
@@ -528,7 +615,7 @@ impl<'a> Aligned<'a> {
             .map(|&s| {
                 (
                     trie.names.text(trie[s].via).to_owned(),
-                    trie.names.kind(trie[s].via),
+                    self.kind(trie[s].via),
                 )
             })
             .collect()

@@ -99,6 +99,11 @@ pub(crate) fn is_runtime_name(name: &str) -> bool {
     PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
+/// Whether a class, or the element of an array, is neither of the Java runtime nor a primitive value.
+pub(crate) fn is_own_class(name: &str) -> bool {
+    !is_runtime_name(name) && !is_primitive(name.trim_end_matches("[]"))
+}
+
 /// Whether the runtime or a library makes a class while a program runs: hidden classes, lambdas, proxies,
 /// accessors.
 pub(crate) fn is_generated(name: &str) -> bool {
@@ -163,12 +168,14 @@ pub(crate) fn is_container(name: &str) -> bool {
 }
 
 fn is_primitive_array(name: &str) -> bool {
-    let element = name.trim_end_matches("[]");
-    name.len() == element.len() + 2
-        && matches!(
-            element,
-            "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long"
-        )
+    name.strip_suffix("[]").is_some_and(is_primitive)
+}
+
+fn is_primitive(name: &str) -> bool {
+    matches!(
+        name,
+        "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long"
+    )
 }
 
 /// The label of how an object is held by the one that dominates it.

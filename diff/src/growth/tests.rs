@@ -166,32 +166,6 @@ fn growth_that_no_step_shows_has_no_candidate() {
 }
 
 #[test]
-fn growth_in_number_is_half_as_fast_as_that_of_bytes_at_least() {
-    for (objects, retained, expected) in [
-        ([0, 1], [0, 100], false),
-        ([0, 2], [0, 100], true),
-        ([1, 2], [0, 50], true),
-        ([0, 2], [50, 100], true),
-        ([5, 5], [1000, 2000], false),
-        ([5, 4], [1000, 2000], false),
-        ([10, 20], [1000, 2000], true),
-        ([10, 15], [1000, 2000], true),
-        ([10, 14], [1000, 2000], false),
-        ([10, 20], [1000, 900], true),
-        ([1, 2], [100, 400], false),
-        ([100, 200], [10, 40], false),
-    ] {
-        let dumps = [0, 1].map(|i| {
-            let step = (0, ROOT, "com.acme.Entry", [objects[i], 0, retained[i]]);
-            summary(&[step], &[])
-        });
-        let aligned = Aligned::new(&dumps).unwrap();
-        let grew = aligned.grew_in_number(StepId(1));
-        assert_eq!(grew, expected, "{objects:?} {retained:?}");
-    }
-}
-
-#[test]
 fn figures_between_two_dumps_are_in_proportion() {
     assert_eq!(between(100, 300, (1, 4)), 150);
     assert_eq!(between(100, 300, (3, 4)), 250);
@@ -204,54 +178,138 @@ fn figures_between_two_dumps_are_in_proportion() {
     );
 }
 
+/// The registry's list in dumps with so many entries of a class, and so many instances of it in all; in dumps
+/// without entries other paths hold the instances.
+fn elsewhere(class: &'static str, dumps: &[(u64, u64)]) -> Vec<Summary> {
+    let dump = |&(entries, instances): &(u64, u64)| {
+        let mut steps = registry(entries);
+        steps[3].2 = class;
+        if entries == 0 {
+            steps.truncate(3);
+        }
+        summary(&steps, &[(class, instances)])
+    };
+    dumps.iter().map(dump).collect()
+}
+
 #[test]
-fn a_dump_in_which_other_paths_hold_it_is_bridged() {
-    // In the third dump the entries hang elsewhere, all of them or few.
-    let dumps = |instances: u64, after: u64| {
-        let all = [100, 200, 0, 600].map(registry);
-        let counts = [100, 200, instances, after];
-        let mut dumps: Vec<Summary> = all
-            .iter()
-            .zip(counts)
-            .map(|(steps, count)| summary(steps, &[("com.acme.Entry", count)]))
-            .collect();
-        let mut without = registry(0);
-        without.truncate(3);
-        dumps[2].trie = Trie::drawn(&without);
-        dumps
+fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
+    const ENTRY: &str = "com.acme.Entry";
+    let found = candidates(&elsewhere(ENTRY, &[(0, 150), (0, 1650), (3150, 3150)]));
+    assert_eq!(found[0].objects, [150, 1650, 3150]);
+    assert_eq!(found[0].shallow, [3600, 39_600, 75_600]);
+    assert_eq!(found[0].retained, [150_000, 1_650_000, 3_150_000]);
+    assert_eq!(found[0].series, found[0].retained);
+    assert_eq!(
+        (&*found[0].by_class, &*found[0].elsewhere),
+        (&[0, 1][..], &[][..])
+    );
+    // As many as no step of the last dump has hang elsewhere in every dump.
+    let found = candidates(&elsewhere(ENTRY, &[(0, 150), (100, 300), (3150, 3250)]));
+    assert_eq!(
+        (&*found[0].objects, &*found[0].by_class),
+        (&[50, 100, 3150][..], &[0][..])
+    );
+    // Where there is nothing left the list is new.
+    let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
+    assert_eq!(
+        (&*found[0].objects, &*found[0].by_class),
+        (&[0, 3150][..], &[][..])
+    );
+    // What only moved did not grow.
+    assert!(candidates(&elsewhere(ENTRY, &[(0, 3150), (3150, 3150)])).is_empty());
+}
+
+#[test]
+fn what_one_suspect_got_of_the_totals_no_other_gets() {
+    let dump = |lists: bool, instances| {
+        let mut steps = registry(0);
+        steps.truncate(3);
+        let other = ("com.acme.Other.entries", LabelKind::ApplicationStatic);
+        steps.push((1, other, "com.acme.Entry[]", [1, 16, 16]));
+        if lists {
+            steps.push((3, ELEMENT, "com.acme.Entry", [3000, 0, 3_000_000]));
+            let element = ("com.acme.Entry[*]", LabelKind::Element);
+            steps.push((4, element, "com.acme.Entry", [2000, 0, 2_000_000]));
+        }
+        summary(&steps, &[("com.acme.Entry", instances)])
+    };
+    let found = candidates(&[dump(false, 1000), dump(true, 5000)]);
+    let objects: Vec<&[u64]> = found.iter().map(|c| &*c.objects).collect();
+    assert_eq!(objects, [&[1000, 3000][..], &[0, 2000][..]]);
+}
+
+#[test]
+fn what_neither_says_is_interpolated() {
+    // Of the runtime's classes there are instances everywhere.
+    const STRING: &str = "java.lang.String";
+    let dumps = |there: u64, after: u64| {
+        elsewhere(STRING, &[(100, 100), (200, 200), (0, there), (600, after)])
     };
     let found = candidates(&dumps(300, 600));
-    assert_eq!(found[0].retained, [100_000, 200_000, 0, 600_000]);
-    assert_eq!(found[0].series, [100_000, 200_000, 400_000, 600_000]);
+    assert_eq!(found[0].retained, [100_000, 200_000, 400_000, 600_000]);
+    assert_eq!(found[0].objects, [100, 200, 400, 600]);
+    assert_eq!(found[0].shallow, [2400, 4800, 9600, 14_400]);
+    assert_eq!(found[0].series, found[0].retained);
     assert_eq!(
-        (&*found[0].elsewhere, found[0].trend),
-        (&[2][..], Trend::Steady)
+        (&*found[0].elsewhere, &*found[0].by_class),
+        (&[2][..], &[][..])
     );
+    assert_eq!(found[0].trend, Trend::Steady);
     // Half of what there was before or after, whichever is less.
-    for (instances, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
-        let found = candidates(&dumps(instances, after));
-        assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{instances}");
+    for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
+        let found = candidates(&dumps(there, after));
+        assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
         assert_eq!(found[0].series[2] == 400_000, elsewhere);
     }
 }
 
 #[test]
-fn of_several_bridged_dumps_each_has_its_part() {
-    let mut dumps: Vec<Summary> = [100, 100, 0, 0, 400]
-        .iter()
-        .map(|&n| summary(&registry(n), &[("com.acme.Entry", 100 + n)]))
-        .collect();
-    let mut without = registry(0);
-    without.truncate(3);
-    for dump in &mut dumps[2..4] {
-        dump.trie = Trie::drawn(&without);
-    }
-    let found = candidates(&dumps);
+fn of_several_interpolated_dumps_each_has_its_part() {
+    let dumps = [(100, 200), (100, 200), (0, 100), (0, 100), (400, 500)];
+    let found = candidates(&elsewhere("java.lang.String", &dumps));
     assert_eq!(found[0].elsewhere, [2, 3]);
     assert_eq!(
         found[0].series,
         [100_000, 100_000, 200_000, 300_000, 400_000]
     );
+}
+
+#[test]
+fn a_classs_resolved_constants_do_not_grow() {
+    let dump = |bytes| {
+        let constants = (
+            "com.acme.Registry.<resolved_references>",
+            LabelKind::ApplicationStatic,
+        );
+        let steps = [
+            (0, ROOT, "class com.acme.Registry", [1, 100, 100 + bytes]),
+            (1, constants, "java.lang.Object[]", [1, 100, bytes]),
+            (2, ELEMENT, "java.lang.String", [bytes / 100, bytes, bytes]),
+        ];
+        summary(&steps, &[])
+    };
+    assert!(candidates(&[dump(100_000), dump(900_000)]).is_empty());
+}
+
+#[test]
+fn fields_of_containers_are_the_runtimes() {
+    let dumps = [100, 200].map(|n| {
+        let field = ("com.acme.Fast.items", LabelKind::ApplicationField);
+        let mut steps = registry(n);
+        steps[1].2 = "com.acme.Fast";
+        steps[2].1 = field;
+        summary(&steps, &[])
+    });
+    let mut aligned = Aligned::new(&dumps).unwrap();
+    let holder_of = |aligned: &Aligned<'_>| holder(&aligned.labels(&aligned.candidates()[0]));
+    assert_eq!(holder_of(&aligned).unwrap(), "com.acme.Fast.items");
+    assert!(aligned.look_through(["com.acme.Fast".to_owned()]));
+    assert_eq!(holder_of(&aligned).unwrap(), ENTRIES.0);
+    assert!(!aligned.look_through(["com.acme.Fast".to_owned()]));
+    // Its nodes are nested in it; a class of a similar name is another.
+    assert!(aligned.is_container("com.acme.Fast$Node"));
+    assert!(!aligned.is_container("com.acme.Faster") && !aligned.is_container("com.acme"));
 }
 
 /// Direct buffers in the registry's list: so many, and what they own outside of the heap.

@@ -26,7 +26,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let steps = trie.path(candidate.named);
     let labels: Vec<Label> = steps
         .iter()
-        .map(|&s| (text(trie[s].via), trie.names.kind(trie[s].via)))
+        .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
     // The reported path begins at the nearest class whose static field holds the content, or else at the
     // root.
@@ -143,10 +143,16 @@ pub(crate) fn judge(
     // The order of sentences: the cause, how it is held, what speaks for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
-    for &i in &candidate.elsewhere {
-        let dump = i + 1;
+    for &i in &candidate.by_class {
         reasons.push(format!(
-            "in dump {dump} other paths held these objects: it has no figure of them"
+            "in dump {} no one place holds these objects: its figures are what the totals of their class leave over",
+            i + 1
+        ));
+    }
+    for &i in &candidate.elsewhere {
+        reasons.push(format!(
+            "in dump {} other paths held these objects: its figures are interpolated from the dumps around it",
+            i + 1
         ));
     }
     suspect.reasons = reasons;

@@ -1,0 +1,201 @@
+//! The steps of all dumps aligned with those of the last one.
+//!
+//! Steps of one path are the same. What is left over on either side hangs elsewhere: a thread that is inside a
+//! collection at the dump changes its dominator, and so the path. Left-over steps are aligned a second time, by field
+//! and class wherever they hang, and then by class and what they hold.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{is_application, label};
+use crate::names::{self, LabelKind};
+use crate::trie::{StepId, Trie};
+
+/// For each step of the last trie the step that it is in each trie; in the last it is itself.
+pub(super) fn rows(tries: &[&Trie]) -> Vec<Vec<Option<StepId>>> {
+    let Some((last, earlier)) = tries.split_last() else {
+        return Vec::new();
+    };
+    let columns: Vec<Vec<Option<StepId>>> = earlier
+        .iter()
+        .map(|trie| {
+            let mut pairs = Pairs::new(trie, last);
+            pairs.by_path();
+            pairs.by_key(Pairs::field);
+            pairs.by_key(Pairs::kind);
+            pairs.of
+        })
+        .collect();
+    let row = |step: u32| {
+        let earlier = columns.iter().map(|column| column[step as usize]);
+        earlier.chain([Some(StepId(step))]).collect()
+    };
+    (0..last.len() as u32).map(row).collect()
+}
+
+/// One earlier trie and the last one, with the steps that are known to be the same.
+struct Pairs<'a> {
+    earlier: &'a Trie,
+    last: &'a Trie,
+    /// The earlier step of each step of the last trie.
+    of: Vec<Option<StepId>>,
+    /// Whether a step of the earlier trie is one of those.
+    taken: Vec<bool>,
+}
+
+/// What tells that two steps that hang in different places are the same.
+type Key = (String, String);
+
+impl<'a> Pairs<'a> {
+    fn new(earlier: &'a Trie, last: &'a Trie) -> Self {
+        let mut pairs = Self {
+            earlier,
+            last,
+            of: vec![None; last.len()],
+            taken: vec![false; earlier.len()],
+        };
+        pairs.join(StepId::ROOT, StepId::ROOT);
+        pairs
+    }
+
+    fn join(&mut self, last: StepId, earlier: StepId) {
+        self.of[last.0 as usize] = Some(earlier);
+        self.taken[earlier.0 as usize] = true;
+    }
+
+    /// Aligns steps whose labels are the same from the root on.
+    fn by_path(&mut self) {
+        // The dominator of a class object can change from dump to dump (a loader, a thread, the roots), so
+        // class objects are found by name.
+        let earlier = self.earlier;
+        let classes: BTreeMap<&str, StepId> = (0..earlier.len() as u32)
+            .rev()
+            .map(|s| (earlier.names.text(earlier[StepId(s)].class), StepId(s)))
+            .filter(|(name, _)| name.starts_with("class "))
+            .collect();
+        let mut work = vec![StepId::ROOT];
+        while let Some(step) = work.pop() {
+            let below = self.below(step);
+            for &child in &self.last[step].children {
+                let label = label(self.last, &self.last[child]);
+                let same = below.get(&label).or_else(|| classes.get(label.1));
+                if let Some(&same) = same {
+                    self.join(child, same);
+                }
+                work.push(child);
+            }
+        }
+    }
+
+    /// The steps below the one that a step is in the earlier trie, by label.
+    fn below(&self, step: StepId) -> BTreeMap<(&'a str, &'a str), StepId> {
+        let earlier = self.earlier;
+        let children = self.of[step.0 as usize].map_or(&[][..], |s| &earlier[s].children);
+        let labelled = children.iter().map(|&c| (label(earlier, &earlier[c]), c));
+        labelled.collect()
+    }
+
+    /// Aligns what is left over on either side by a key, the largest steps first, each with all that hangs
+    /// below it in the same way.
+    fn by_key(&mut self, key: impl Fn(&Trie, StepId) -> Option<Key>) {
+        let mut free: BTreeMap<Key, Vec<StepId>> = BTreeMap::new();
+        for step in largest_first(self.earlier, |s| !self.taken[s]) {
+            if let Some(key) = key(self.earlier, step) {
+                free.entry(key).or_default().push(step);
+            }
+        }
+        if free.is_empty() {
+            return;
+        }
+        for step in largest_first(self.last, |s| self.of[s].is_none()) {
+            if self.of[step.0 as usize].is_some() {
+                continue;
+            }
+            let Some(steps) = key(self.last, step).and_then(|key| free.get(&key)) else {
+                continue;
+            };
+            let open = |e: &&StepId| !self.taken[e.0 as usize] && self.moved(step, **e);
+            if let Some(&same) = steps.iter().find(open) {
+                self.join_all(step, same);
+            }
+        }
+    }
+
+    /// Whether two steps can be the same although they hang in different places: objects of an application's
+    /// class, or objects that have no one place on one side at least.
+    fn moved(&self, last: StepId, earlier: StepId) -> bool {
+        let anywhere = |trie: &Trie, step: StepId| {
+            let kind = trie.names.kind(trie[step].via);
+            matches!(kind, LabelKind::Shared | LabelKind::Structure)
+        };
+        let own =
+            |trie: &Trie, step: StepId| names::is_own_class(trie.names.text(trie[step].class));
+        own(self.last, last)
+            || holds(self.last, last).is_some()
+            || anywhere(self.last, last)
+            || anywhere(self.earlier, earlier)
+    }
+
+    fn join_all(&mut self, last: StepId, earlier: StepId) {
+        let mut work = vec![(last, earlier)];
+        while let Some((last, earlier)) = work.pop() {
+            self.join(last, earlier);
+            let below = self.below(last);
+            for &child in &self.last[last].children {
+                let same = below.get(&label(self.last, &self.last[child]));
+                if let Some(&same) = same
+                    && self.of[child.0 as usize].is_none()
+                    && !self.taken[same.0 as usize]
+                {
+                    work.push((child, same));
+                }
+            }
+        }
+    }
+
+    /// The field that holds a step's objects, where it is one that tells them from others, and their class.
+    fn field(trie: &Trie, step: StepId) -> Option<Key> {
+        let kind = trie.names.kind(trie[step].via);
+        let tells = is_application(kind) || kind == LabelKind::RuntimeStatic;
+        let (via, class) = label(trie, &trie[step]);
+        tells.then(|| (via.to_owned(), class.to_owned()))
+    }
+
+    /// The class of a step's objects, and the application's class that they hold most of.
+    fn kind(trie: &Trie, step: StepId) -> Option<Key> {
+        let class = trie.names.text(trie[step].class);
+        let held = holds(trie, step).unwrap_or_default();
+        // Class objects were found by name.
+        (!class.starts_with("class ")).then(|| (class.to_owned(), held.to_owned()))
+    }
+}
+
+/// Steps downwards that are searched for an application's class.
+const DEPTH: usize = 6;
+
+/// The application's class of which a step of the runtime's classes holds most; `None` where it holds none, or
+/// is of such a class itself.
+fn holds(trie: &Trie, step: StepId) -> Option<&str> {
+    let own = |s: StepId| names::is_own_class(trie.names.text(trie[s].class));
+    if own(step) {
+        return None;
+    }
+    let mut level = vec![step];
+    let mut found: BTreeSet<(Reverse<u64>, StepId)> = BTreeSet::new();
+    for _ in 0..DEPTH {
+        let below = level.iter().flat_map(|&s| trie[s].children.iter().copied());
+        let (held, inner): (Vec<StepId>, Vec<StepId>) = below.partition(|&s| own(s));
+        found.extend(held.iter().map(|&s| (Reverse(trie[s].retained_bytes), s)));
+        level = inner;
+    }
+    let &(_, most) = found.first()?;
+    Some(trie.names.text(trie[most].class))
+}
+
+/// The steps that are wanted, those that retain most first, and of equals the upper first.
+fn largest_first(trie: &Trie, wanted: impl Fn(usize) -> bool) -> Vec<StepId> {
+    let steps = (1..trie.len() as u32).map(StepId);
+    let mut steps: Vec<StepId> = steps.filter(|s| wanted(s.0 as usize)).collect();
+    steps.sort_by_key(|&s| (Reverse(trie[s].retained_bytes), s));
+    steps
+}

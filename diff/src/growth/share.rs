@@ -1,0 +1,67 @@
+//! Growth of bytes split into that of the number of objects and that of the size of each.
+//!
+//! A population of n objects of mean size s has n s bytes. Its growth is the number's share, (n1 - n0)(s0 + s1)/2,
+//! and the size's share, (s1 - s0)(n0 + n1)/2. What accumulates is the topmost step below the holder of which the
+//! number explains more: there are more sessions, and each is about as large as before. Where size explains more
+//! the objects are holders themselves, and what grows lies further down.
+
+/// Whether a population grew more by its number than by the size of each, of its numbers and bytes in the first
+/// dump and the last. A single object is no population; where there was none before, all growth is the number's.
+pub(super) fn of_number_prevails([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool {
+    if n1 <= 1 || n1 <= n0 {
+        return false;
+    }
+    if n0 == 0 || b0 == 0 {
+        return true;
+    }
+    // The difference of the two shares is n1 s0 - n0 s1: the number's is the larger where the number grew by a
+    // larger factor than the size. A dump has fewer than 2^32 objects.
+    let square = |n: u64| u128::from(n).saturating_mul(u128::from(n));
+    let number = square(n1).saturating_mul(u128::from(b0));
+    number >= square(n0).saturating_mul(u128::from(b1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_larger_of_both_shares_prevails() {
+        for (objects, bytes, expected) in [
+            // Single objects and populations that did not grow.
+            ([0, 1], [0, 100], false),
+            ([5, 5], [1000, 2000], false),
+            ([5, 4], [1000, 2000], false),
+            // New ones.
+            ([0, 2], [0, 100], true),
+            ([1, 2], [0, 50], true),
+            ([0, 2], [50, 100], true),
+            // Twice as many, of the same size, smaller, twice as large, larger.
+            ([10, 20], [1000, 2000], true),
+            ([10, 20], [1000, 900], true),
+            ([10, 20], [1000, 4000], true),
+            ([10, 20], [1000, 4001], false),
+            // A few more that hold much more each.
+            ([10, 11], [1000, 2000], false),
+            ([10, 15], [1000, 2000], true),
+            ([10, 14], [1000, 2000], false),
+            // A server's sessions, eleven times as many, of which each holds four times as much.
+            ([2053, 22_722], [2053 * 900, 22_722 * 3600], true),
+            ([u64::MAX - 1, u64::MAX], [u64::MAX, u64::MAX], true),
+        ] {
+            let prevails = of_number_prevails(objects, bytes);
+            assert_eq!(prevails, expected, "{objects:?} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_shares_add_up_to_the_growth_and_the_larger_prevails() {
+        for (n0, n1, s0, s1) in [(3, 9, 10, 14), (100, 110, 10, 90), (7, 8, 5, 5)] {
+            let number = (n1 - n0) * (s0 + s1);
+            let size = (s1 - s0) * (n0 + n1);
+            assert_eq!(number + size, 2 * (n1 * s1 - n0 * s0));
+            let bytes = [n0 * s0, n1 * s1];
+            assert_eq!(of_number_prevails([n0, n1], bytes), number >= size);
+        }
+    }
+}
