@@ -123,12 +123,12 @@ impl Comparison {
         let looked_into = filter.suspects.saturating_mul(2);
         let mut suspects: Vec<(Suspect, (bool, u8, i64))> = candidates
             .iter()
-            .map(|candidate| {
+            .filter_map(|candidate| {
                 let context = SuspectContext::new(last, &self.summaries, &aligned, candidate);
                 let (mut suspect, holder) = suspect::of(&context);
                 let survival = self.attribute(&mut suspect, &aligned, candidate);
-                suspect::judge(&context, &mut suspect, survival);
-                (suspect, holder, candidate)
+                suspect::judge(&context, &mut suspect, survival)
+                    .then_some((suspect, holder, candidate))
             })
             .filter(|(s, holder, _)| (filter.classes)(&[&s.class, holder]))
             .map(|(suspect, _, candidate)| {

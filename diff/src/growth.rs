@@ -11,7 +11,7 @@ use crate::names::{self, LabelKind, Name};
 use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
 use crate::trie::{Step, StepId, Trie};
-use heapdiff_trend::Trend;
+use heapdiff_trend::{Course, Trend};
 
 /// Growth of fewer bytes is noise in a heap of any size.
 const LEAST: u64 = 16 << 10;
@@ -369,7 +369,14 @@ impl<'a> Aligned<'a> {
                 figures[i] = between(figures[from], figures[to], part);
             }
         }
-        candidate.trend = Trend::of(&candidate.series, self.least.cast_unsigned());
+        candidate.trend = self.course(&candidate.series).trend;
+    }
+
+    /// What figures, one for each dump, do over the time between the dumps.
+    pub(crate) fn course(&self, figures: &[u64]) -> Course {
+        let times = self.summaries.iter().map(|s| s.info.taken_ms);
+        let points: Vec<(u64, u64)> = times.zip(figures.iter().copied()).collect();
+        Course::of(&points, self.least.cast_unsigned())
     }
 
     /// Candidates for direct buffers that are in no other candidate and whose memory outside of the heap grew.

@@ -137,7 +137,7 @@ fn values_that_hold_their_keys_are_told() {
     if let Some(s) = s {
         assert_eq!(
             (s.detector.as_deref(), s.verdict),
-            (None, Verdict::Cache),
+            (None, Verdict::Growth),
             "{s:#?}"
         );
     }

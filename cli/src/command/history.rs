@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use heapdiff_diff::{History, Report, Stack, Suspect};
+use heapdiff_diff::{History, Report, Stack, Suspect, Verdict};
 use heapdiff_trace::read::Run;
-use heapdiff_trace::{Points, Steps, Timeline, Trace, Window, trending};
+use heapdiff_trace::{self as trace, Points, Steps, Timeline, Trace, Trending, Window, trending};
+use heapdiff_units::{Size, counted};
 
 use super::trace::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
@@ -44,6 +45,7 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
             true => steps.began(&timeline, &points),
             false => None,
         };
+        judge(suspect, &trending, points.len() as u64);
         suspect.history = Some(History {
             stacks: known,
             trend: trending.trend.name().into(),
@@ -59,6 +61,41 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
         });
     }
     Ok(None)
+}
+
+/// Lets the trace decide what the dumps could not: it knows more moments than they are. It speaks for a suspect
+/// only where the stacks that it knows allocated most of the growth.
+fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64) {
+    let coverage = &suspect.coverage;
+    if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
+        return;
+    }
+    let moments = counted(moments, "moment");
+    let low = trending.bytes.ci95.map_or(0, |[low, _]| low);
+    let low = Size(u64::try_from(low).unwrap_or(0));
+    let grows = format!(
+        "the trace shows that what its stacks allocated grows by at least {low} an hour, at {moments}"
+    );
+    let over =
+        |how: &str| format!("the trace shows that what its stacks allocated {how}, at {moments}");
+    let (verdict, reason) = match (suspect.verdict, trending.verdict) {
+        (Verdict::Growth, trace::Verdict::Leak) => (Verdict::Leak, grows),
+        (Verdict::Warmup, trace::Verdict::Leak) => (Verdict::Growth, grows),
+        (Verdict::Growth, trace::Verdict::Plateau) => {
+            (Verdict::Cache, over("grew and is level since"))
+        }
+        (Verdict::Growth, trace::Verdict::Warmup) => (
+            Verdict::Warmup,
+            over("grew at the start and is level since"),
+        ),
+        _ => return,
+    };
+    suspect.verdict = verdict;
+    // The hint at a third dump is for who has no more than two dumps.
+    suspect
+        .reasons
+        .retain(|r| !r.starts_with("two dumps cannot tell"));
+    suspect.reasons.push(reason);
 }
 
 /// The run of the JVM that the last dump with an agent was taken of.
@@ -108,7 +145,92 @@ fn key(class: &str, frames: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::key;
+    use heapdiff_diff::{Coverage, Growth, Suspect, Verdict};
+    use heapdiff_trace::{self as trace, HourlySlope, Trend, Trending};
+
+    use super::{judge, key};
+
+    fn suspect(verdict: Verdict, sampled_bytes: u64) -> Suspect {
+        Suspect {
+            rank: 1,
+            verdict,
+            reasons: vec!["two dumps cannot tell a cache from a leak".to_owned()],
+            root: String::new(),
+            path: Vec::new(),
+            holder: String::new(),
+            class: String::new(),
+            objects: Vec::new(),
+            shallow_bytes: Vec::new(),
+            retained_bytes: Vec::new(),
+            growth: Growth::default(),
+            stacks: Vec::new(),
+            coverage: Coverage {
+                samples: 100,
+                sampled_bytes,
+                growth_bytes: 1000,
+                unseen_bytes: 0,
+            },
+            detector: None,
+            trend: None,
+            holders: 1,
+            also_held_by: Vec::new(),
+            off_heap_bytes: Vec::new(),
+            history: None,
+        }
+    }
+
+    fn trending(verdict: trace::Verdict) -> Trending {
+        Trending {
+            verdict,
+            trend: Trend::Steady,
+            grown_objects: 0,
+            grown_bytes: 0,
+            bytes: HourlySlope {
+                slope: 3 << 20,
+                ci95: Some([2 << 20, 4 << 20]),
+            },
+            objects: HourlySlope::default(),
+            across_major: None,
+            survival_permille: 0,
+        }
+    }
+
+    #[test]
+    fn a_trace_decides_what_two_dumps_cannot() {
+        let judged = |of, sampled, by| {
+            let mut suspect = suspect(of, sampled);
+            judge(&mut suspect, &trending(by), 14);
+            (suspect.verdict, suspect.reasons.join("; "))
+        };
+        let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Leak);
+        assert_eq!(verdict, Verdict::Leak);
+        assert!(
+            reasons.contains("at least 2.0 MiB an hour, at 14 moments"),
+            "{reasons}"
+        );
+        assert!(!reasons.contains("two dumps"), "{reasons}");
+        let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Plateau);
+        assert_eq!(verdict, Verdict::Cache);
+        assert!(reasons.contains("grew and is level since"), "{reasons}");
+        let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
+        assert_eq!(verdict, Verdict::Warmup);
+        assert!(reasons.contains("grew at the start"), "{reasons}");
+        // A shape that the trace contradicts is not proven.
+        assert_eq!(
+            judged(Verdict::Warmup, 800, trace::Verdict::Leak).0,
+            Verdict::Growth
+        );
+        // A bound is not the trace's affair, and few samples are no evidence.
+        for (of, sampled, by) in [
+            (Verdict::Cache, 800, trace::Verdict::Leak),
+            (Verdict::Growth, 400, trace::Verdict::Leak),
+            (Verdict::Growth, 800, trace::Verdict::Growth),
+        ] {
+            let (verdict, reasons) = judged(of, sampled, by);
+            assert_eq!(verdict, of);
+            assert!(!reasons.contains("the trace shows"), "{reasons}");
+        }
+    }
 
     #[test]
     fn places_without_a_line_do_not_matter() {

@@ -135,10 +135,7 @@ impl Points {
         let all = timeline.collections();
         let ranges = |major: bool| {
             let chosen = all.iter().filter(|c| c.major || !major);
-            let mut ranges: Vec<(usize, usize)> =
-                chosen.filter_map(|c| timeline.after(c)).collect();
-            ranges.dedup();
-            ranges
+            one_for_one(chosen.filter_map(|c| timeline.after(c)))
         };
         let (major, any) = (ranges(true), ranges(false));
         let across = match &major[..] {
@@ -162,7 +159,7 @@ impl Points {
             basis,
             ranges,
             across,
-            majors: all.iter().filter(|c| c.major).count(),
+            majors: cycles(all),
             collections: all.len(),
         }
     }
@@ -183,6 +180,38 @@ impl Points {
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
+}
+
+/// Two collections between which nothing can be told apart are one: those of G1's Remark and Cleanup.
+fn one_for_one(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for range in ranges {
+        match all.last() {
+            Some(last) if range.0 <= last.0 || range.0 == last.1 && range.1 == last.1 => {}
+            _ => all.push(range),
+        }
+    }
+    all
+}
+
+/// Collections of the whole heap, the pauses of one concurrent cycle counted once.
+fn cycles(all: &[Collection]) -> usize {
+    /// Pauses of one cycle are nearer to each other than two cycles.
+    const NEAR_MS: u64 = 2000;
+    let mut last: Option<&Collection> = None;
+    let mut count = 0;
+    for collection in all.iter().filter(|c| c.major) {
+        let is_same = last.take_if(|last| {
+            last.collector == collection.collector
+                && collection.collector.contains("Concurrent")
+                && collection.uptime_ms.saturating_sub(last.uptime_ms) < NEAR_MS
+        });
+        if is_same.is_none() {
+            count += 1;
+            last = Some(collection);
+        }
+    }
+    count
 }
 
 /// As many as are wanted, evenly.

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use heapdiff_trend::{Slope, Trend, Z95};
+use heapdiff_trend::{Course, LEAST_POINTS, Slope, Trend, Z95};
 
 use crate::TraceError;
 use crate::amount::Live;
@@ -247,9 +247,12 @@ pub fn rank(trace: &Trace, timeline: &Timeline, by: By) -> Result<Ranking, Trace
     Ok(ranking)
 }
 
+/// A time in milliseconds, and what was alive then.
+type Moment = (u64, Live);
+
 /// The figures of a candidate at the points.
 pub(crate) struct Evidence {
-    points: Vec<(u64, Live)>,
+    points: Vec<Moment>,
     across: Option<[Live; 2]>,
     allocated: Amount,
     collected: Amount,
@@ -287,26 +290,40 @@ impl Evidence {
         let bytes = bytes.map_or_else(HourlySlope::default, |s| widened(&s, sigma, hours));
         let objects = line(|live| live.amount.objects);
         let objects = objects.map_or_else(HourlySlope::default, |s| widened(&s, 0.0, hours));
-        let trend = Trend::of(&self.figures(), noise);
+        let trend = Course::of(&self.figures(), noise).trend;
         let across_major = self
             .across
             .map(|[first, last]| last.amount.bytes > first.amount.bytes.saturating_add(noise));
         let grown_bytes = change(first.1.amount.bytes, last.1.amount.bytes);
+        let grows = match basis == Basis::Ticks || bytes.ci95.is_none() {
+            true => Verdict::Unclear,
+            false => Verdict::Growth,
+        };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
+            // What rises for certain is not over because a few points of the last moments do not.
+            Trend::WarmUp | Trend::Plateau | Trend::Jump
+                if bytes.is_sure() && !self.end_is_shown() =>
+            {
+                grows
+            }
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
             // Larger than ever, but where it ends is where it began.
             _ if !bytes.is_sure() && grown_bytes <= i64::try_from(noise).unwrap_or(i64::MAX) => {
                 Verdict::Level
             }
-            _ if basis == Basis::Ticks || bytes.ci95.is_none() => Verdict::Unclear,
             Trend::Steady | Trend::Uneven | Trend::RisingSawtooth | Trend::Late
-                if bytes.is_sure() && across_major == Some(true) && basis != Basis::Survivors =>
+                if grows == Verdict::Growth
+                    && bytes.is_sure()
+                    && across_major == Some(true)
+                    && basis != Basis::Survivors
+                    && self.has_seen_enough()
+                    && self.goes_on(noise) =>
             {
                 Verdict::Leak
             }
-            _ => Verdict::Growth,
+            _ => grows,
         };
         let stayed = self.allocated.bytes.saturating_sub(self.collected.bytes);
         let survival = (u128::from(stayed) * 1000).checked_div(u128::from(self.allocated.bytes));
@@ -334,22 +351,72 @@ impl Evidence {
         (ratio * (grown as f64 + 2.0 * replaced as f64)).sqrt()
     }
 
-    /// Medians of parts of the points.
-    fn figures(&self) -> Vec<u64> {
-        let all: Vec<u64> = self
-            .points
-            .iter()
-            .map(|(_, live)| live.amount.bytes)
-            .collect();
-        let parts = all.len().min(PARTS);
+    /// Medians of parts of the points, each at the time of the point in its middle.
+    fn figures(&self) -> Vec<(u64, u64)> {
+        let parts = self.points.len().min(PARTS);
         (0..parts)
             .map(|i| {
-                let mut part = all[i * all.len() / parts..(i + 1) * all.len() / parts].to_vec();
-                part.sort_unstable();
-                part[part.len() / 2]
+                let range = i * self.points.len() / parts..(i + 1) * self.points.len() / parts;
+                let part = &self.points[range];
+                let mut bytes: Vec<u64> = part.iter().map(|(_, l)| l.amount.bytes).collect();
+                bytes.sort_unstable();
+                (part[part.len() / 2].0, bytes[bytes.len() / 2])
             })
             .collect()
     }
+
+    /// The points of the last part of the time, and those before them with the first of these.
+    fn split(&self, part: u64) -> Option<[&[Moment]; 2]> {
+        let (first, last) = (self.points.first()?.0, self.points.last()?.0);
+        let from = last - (last - first) / part;
+        let at = self.points.partition_point(|p| p.0 < from);
+        Some([self.points.get(..=at)?, &self.points[at..]])
+    }
+
+    /// Whether the slope of the last third of the time, at the upper end of its interval, is small against
+    /// the growth before.
+    fn end_is_shown(&self) -> bool {
+        let Some([before, since]) = self.split(3) else {
+            return false;
+        };
+        let (Some(first), Some(last)) = (before.first(), before.last()) else {
+            return false;
+        };
+        let grown = last.1.amount.bytes as f64 - first.1.amount.bytes as f64;
+        let rate = grown / last.0.saturating_sub(first.0).max(1) as f64;
+        upper(since).is_some_and(|upper| upper <= rate / 4.0)
+    }
+
+    /// Whether there are more moments than a program has that has just begun, or it had run for as long before.
+    fn has_seen_enough(&self) -> bool {
+        let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
+            return false;
+        };
+        self.points.len() >= FEW_POINTS || first.0 >= last.0 - first.0
+    }
+
+    /// Whether the later half of the time shows growth as well.
+    fn goes_on(&self, noise: u64) -> bool {
+        let grown = |points: &[Moment]| match points {
+            [first, .., last] => {
+                last.1.amount.bytes > first.1.amount.bytes.saturating_add(noise / 2)
+            }
+            _ => false,
+        };
+        self.split(2).is_some_and(|[_, since]| grown(since))
+    }
+}
+
+/// The upper end of a slope's 95 % interval, in bytes a millisecond; none with too few points.
+fn upper(points: &[Moment]) -> Option<f64> {
+    if points.len() < LEAST_POINTS {
+        return None;
+    }
+    let points: Vec<(f64, f64)> = points
+        .iter()
+        .map(|(t, live)| (*t as f64, live.amount.bytes as f64))
+        .collect();
+    Some(Slope::of(&points)?.ci95?[1])
 }
 
 fn change(from: u64, to: u64) -> i64 {
@@ -381,4 +448,67 @@ fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
 #[must_use]
 pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending {
     Evidence::of(steps, timeline, points).trending(points.basis, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is known of figures in kilobytes at seconds, from collections of the whole heap.
+    fn verdict(points: &[(u64, u64)]) -> Verdict {
+        let live = |kb: u64| Live {
+            amount: Amount {
+                samples: kb,
+                objects: kb,
+                bytes: kb * 1000,
+            },
+            variance: 0.0,
+        };
+        let evidence = Evidence {
+            points: points.iter().map(|&(s, kb)| (s * 1000, live(kb))).collect(),
+            across: Some([live(points[0].1), live(points[points.len() - 1].1)]),
+            allocated: Amount::default(),
+            collected: Amount::default(),
+        };
+        evidence.trending(Basis::Major, 10_000).verdict
+    }
+
+    fn series(times: &[u64], figure: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
+        times.iter().map(|&t| (t, figure(t))).collect()
+    }
+
+    #[test]
+    fn a_slope_that_is_sure_is_no_plateau_for_the_last_moments() {
+        // The last collections lie a second apart.
+        let times = [0, 60, 120, 180, 240, 300, 301, 302];
+        assert_eq!(verdict(&series(&times, |t| 100 + t * 10)), Verdict::Growth);
+        let times: Vec<u64> = (0..20).map(|i| i * 60).chain(1141..1150).collect();
+        assert_eq!(
+            verdict(&series(&times, |t| 100 + t.min(1140) * 10)),
+            Verdict::Leak
+        );
+        // It is one after a time that is not short, of which enough points are known.
+        let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
+        assert_eq!(
+            verdict(&series(&times, |t| 100 + t.min(300) * 10)),
+            Verdict::Plateau
+        );
+    }
+
+    #[test]
+    fn a_few_moments_of_a_heap_are_no_leak() {
+        let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
+        let leak = |n: usize| verdict(&series(&times[..n], |t| 100 + t * 10));
+        assert_eq!((leak(9), leak(10)), (Verdict::Growth, Verdict::Leak));
+        // A program that had run for as long before.
+        let later: Vec<u64> = (9..18).map(|i| i * 60).collect();
+        assert_eq!(verdict(&series(&later, |t| 100 + t * 10)), Verdict::Leak);
+    }
+
+    #[test]
+    fn what_grew_in_the_first_half_only_is_no_leak() {
+        let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
+        let wavering = |t: u64| 5000 + t.min(540) * 10 + t / 60 % 2 * 1500;
+        assert_ne!(verdict(&series(&times, wavering)), Verdict::Leak);
+    }
 }

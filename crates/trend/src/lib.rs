@@ -10,5 +10,5 @@ mod series;
 mod slope;
 
 pub use onset::onset;
-pub use series::Trend;
+pub use series::{Course, Trend};
 pub use slope::{LEAST_POINTS, Slope, Z95};

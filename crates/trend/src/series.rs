@@ -1,16 +1,20 @@
-//! What a series of figures does over time: one figure for each dump.
+//! What a series of figures does over time: one figure for each dump, and when it was taken.
 //!
 //! A change that is small against the whole heap is no change. What is left is told apart by its steps,
-//! the differences of neighbours, with integers only: a report is the same on every machine.
+//! the differences of neighbours: how much each grew, and how fast. All in integers: a report is the same on
+//! every machine.
+//!
+//! That growth is over has to be shown: by a stretch without growth that is not short against the time in
+//! which it grew. A step that is too short for growth to show in it tells nothing.
 
 /// How a figure went from dump to dump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trend {
     /// It is about what it was, or less.
     Level,
-    /// It grew at every step; of two dumps, all that can be said.
+    /// It grew at every step that is long enough to tell; of two dumps, all that can be said.
     Steady,
-    /// It grew at most steps, the last one among them.
+    /// It grew at most steps, the last one among them; or was level at last, but for too short a time to tell.
     Uneven,
     /// It grew at every step, each time by less.
     Slowing,
@@ -28,76 +32,204 @@ pub enum Trend {
     RisingSawtooth,
 }
 
-/// A step is level if it is less than this part of the largest one.
+/// What a series does, and how much of it tells that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Course {
+    /// Its kind.
+    pub trend: Trend,
+    /// The figures on which that rests: those at the ends of steps that are too short count as one.
+    pub telling: usize,
+    /// How long it has been level, where that is too short a time to call its growth over; 0: times
+    /// are not known.
+    pub short_end: Option<u64>,
+}
+
+/// A step is level if it is less than this part of the largest one, and that much slower than the fastest.
 const LEVEL_PART: u64 = 20;
-/// Of a series that slows down, a last step of less than this part of all its growth is its end.
+/// What is small enough to be noise is level if it is that much slower than the fastest step.
+const SLOWER: u64 = 4;
+/// Of a series that slows down, a last part of less than this part of all its growth is its end.
 const LAST_PART: u64 = 10;
 /// A fall counts if it is more than this part of the whole range.
 const FALL_PART: u64 = 10;
+/// A level step of less than this part of the mean step's time tells nothing.
+const SHORT_PART: u64 = 4;
+/// Growth is over after a level time of at least this part of the time in which it grew.
+const END_PART: u64 = 3;
 
-impl Trend {
-    /// Tells what a series does; changes up to `noise` are none.
+/// What lies between two neighbours.
+#[derive(Clone, Copy)]
+struct Step {
+    time: u64,
+    growth: u64,
+}
+
+impl Step {
+    /// Whether it is `times` as slow as another step, or slower.
+    fn is_slower(&self, times: u64, than: &Self) -> bool {
+        let (own, other) = (u128::from(self.growth), u128::from(than.growth));
+        let own = own.saturating_mul(u128::from(than.time) * u128::from(times));
+        own <= other.saturating_mul(u128::from(self.time))
+    }
+}
+
+fn sum(steps: &[Step], figure: impl Fn(&Step) -> u64) -> u64 {
+    steps.iter().map(figure).fold(0, u64::saturating_add)
+}
+
+impl Course {
+    /// Tells what a series of (time, figure) does; changes up to `noise` are none. Where times do not ascend
+    /// they are not known, and all steps count as equally long.
     ///
-    /// Cost: linear.
+    /// Cost: quadratic.
     #[must_use]
-    pub fn of(figures: &[u64], noise: u64) -> Self {
-        let (Some(&first), Some(&last)) = (figures.first(), figures.last()) else {
-            return Self::Level;
+    pub fn of(points: &[(u64, u64)], noise: u64) -> Self {
+        let timed = points.windows(2).all(|w| w[1].0 > w[0].0);
+        let points: Vec<(u64, u64)> = match timed {
+            true => points.to_vec(),
+            false => (0..).zip(points).map(|(i, p)| (i, p.1)).collect(),
         };
-        let low = figures.iter().copied().min().unwrap_or(0);
-        let high = figures.iter().copied().max().unwrap_or(0);
-        let range = high - low;
-        let fall = deepest_fall(figures);
-        if fall > noise && fall > range / FALL_PART {
-            let earlier = figures[..figures.len() - 1].iter().copied().max();
-            return match earlier.is_some_and(|e| last > e.saturating_add(noise)) {
-                true => Self::RisingSawtooth,
-                false if last > first.saturating_add(noise) => Self::Sawtooth,
-                false => Self::Level,
-            };
+        let mut course = Self::of_timed(&points, noise);
+        if !timed {
+            course.short_end = course.short_end.map(|_| 0);
         }
-        if last <= first.saturating_add(noise) {
-            return Self::Level;
+        course
+    }
+
+    fn of_timed(points: &[(u64, u64)], noise: u64) -> Self {
+        let told = |trend| Self {
+            trend,
+            telling: points.len(),
+            short_end: None,
+        };
+        let (Some(first), Some(last)) = (points.first(), points.last()) else {
+            return told(Trend::Level);
+        };
+        let figures = || points.iter().map(|p| p.1);
+        let range = figures().max().unwrap_or(0) - figures().min().unwrap_or(0);
+        let fall = deepest_fall(figures());
+        if fall > noise && fall > range / FALL_PART {
+            let earlier = figures().take(points.len() - 1).max();
+            return told(match earlier {
+                Some(e) if last.1 > e.saturating_add(noise) => Trend::RisingSawtooth,
+                _ if last.1 > first.1.saturating_add(noise) => Trend::Sawtooth,
+                _ => Trend::Level,
+            });
+        }
+        if last.1 <= first.1.saturating_add(noise) {
+            return told(Trend::Level);
         }
         // What is left does not fall by much.
-        let steps: Vec<u64> = figures
+        let steps: Vec<Step> = points
             .windows(2)
-            .map(|w| w[1].saturating_sub(w[0]))
+            .map(|w| Step {
+                time: w[1].0 - w[0].0,
+                growth: w[1].1.saturating_sub(w[0].1),
+            })
             .collect();
-        let largest = steps.iter().copied().max().unwrap_or(0);
         let share = noise / steps.len() as u64;
-        if steps.iter().all(|&s| s > share) {
-            return Self::of_rising(&steps, largest);
+        let largest = steps.iter().map(|s| s.growth).max().unwrap_or(0);
+        let slowest_last = |a: &&Step, b: &&Step| match a.is_slower(1, b) {
+            true => std::cmp::Ordering::Less,
+            false => std::cmp::Ordering::Greater,
+        };
+        let Some(&fastest) = steps.iter().max_by(slowest_last) else {
+            return told(Trend::Level);
+        };
+        let is_noise = |s: &Step| s.growth <= share && s.is_slower(SLOWER, &fastest);
+        let rises_always = !steps.iter().any(is_noise);
+        let level = |s: &Step| {
+            let is_small = s.growth <= largest / LEVEL_PART;
+            is_noise(s) || (!rises_always && is_small && s.is_slower(LEVEL_PART, &fastest))
+        };
+        let all_time = sum(&steps, |s| s.time);
+        let mean = all_time / steps.len() as u64;
+        if let Some(at) = (0..steps.len())
+            .find(|&i| level(&steps[i]) && steps[i].time.saturating_mul(SHORT_PART) < mean)
+        {
+            return Self::without_step(points, at, noise);
         }
-        let level = |s: &&u64| **s <= share.max(largest / LEVEL_PART);
-        let before = steps.iter().take_while(level).count();
-        let after = steps.iter().rev().take_while(level).count();
+        let telling = 1 + steps
+            .iter()
+            .filter(|s| s.growth > share || level(s))
+            .count();
+        let told = |trend| Self {
+            trend,
+            telling,
+            short_end: None,
+        };
+        if rises_always {
+            return told(of_rising(&steps));
+        }
+        let before = steps.iter().take_while(|s| level(s)).count();
+        let after = steps.iter().rev().take_while(|s| level(s)).count();
         let rises = steps.iter().filter(|s| !level(s)).count();
-        match (before, rises, after) {
-            (_, 1, 0) => Self::Late,
-            (_, _, 0) => Self::Uneven,
-            (0, 1, _) => Self::WarmUp,
-            (_, 1, _) => Self::Jump,
-            _ => Self::Plateau,
+        let since = sum(&steps[steps.len() - after..], |s| s.time);
+        let grew = sum(&steps[before..steps.len() - after], |s| s.time);
+        if after > 0 && since.saturating_mul(END_PART) < grew {
+            return Self {
+                short_end: Some(since),
+                ..told(Trend::Uneven)
+            };
         }
+        told(match (before, rises, after) {
+            (_, 1, 0) => Trend::Late,
+            (_, _, 0) => Trend::Uneven,
+            (0, 1, _) => Trend::WarmUp,
+            (_, 1, _) => Trend::Jump,
+            _ => Trend::Plateau,
+        })
     }
 
-    /// Of a series that grows at every step.
-    fn of_rising(steps: &[u64], largest: u64) -> Self {
-        let shrinks = |w: &[u64]| w[1] <= w[0] / 4 * 3;
-        if steps.len() < 2 || !steps.windows(2).all(shrinks) {
-            return Self::Steady;
+    /// What the series does without a step that tells nothing, which its neighbour takes in.
+    fn without_step(points: &[(u64, u64)], step: usize, noise: u64) -> Self {
+        let is_last = step + 2 == points.len();
+        let mut less = points.to_vec();
+        let taken = less.remove(if is_last { step } else { step + 1 });
+        let mut course = Self::of_timed(&less, noise);
+        if is_last {
+            let end = points[step + 1].0 - taken.0;
+            course.short_end = Some(course.short_end.map_or(end, |e| e.max(end)));
         }
-        let all: u64 = steps.iter().sum();
-        match steps.last() {
-            Some(&last) if last < all / LAST_PART => match largest > all / 5 * 4 {
-                true => Self::WarmUp,
-                false => Self::Plateau,
-            },
-            _ => Self::Slowing,
+        // It did not grow before the second dump.
+        if step == 0 && course.trend == Trend::WarmUp {
+            course.trend = Trend::Jump;
         }
+        course
     }
+}
 
+/// Of a series that grows at every step.
+fn of_rising(steps: &[Step]) -> Trend {
+    // By less, and more slowly: work may be the same in a longer time, and less in a shorter one.
+    let shrinks = |w: &[Step]| {
+        let [before, after] = [w[0], w[1]];
+        let (own, other) = (u128::from(after.growth), u128::from(before.growth));
+        after.growth <= before.growth / 4 * 3
+            && own * u128::from(before.time) <= other * u128::from(after.time) / 4 * 3
+    };
+    if steps.len() < 2 || !steps.windows(2).all(shrinks) {
+        return Trend::Steady;
+    }
+    let all = sum(steps, |s| s.growth);
+    // As many of the last steps as are little together.
+    let mut little = 0;
+    let end = steps.iter().rev().take_while(|s| {
+        little += s.growth;
+        little < all / LAST_PART
+    });
+    let end = end.count();
+    let (grew, since) = steps.split_at(steps.len() - end);
+    let is_over =
+        end > 0 && sum(since, |s| s.time).saturating_mul(END_PART) >= sum(grew, |s| s.time);
+    match (is_over, steps.first()) {
+        (true, Some(first)) if first.growth > all / 5 * 4 => Trend::WarmUp,
+        (true, _) => Trend::Plateau,
+        _ => Trend::Slowing,
+    }
+}
+
+impl Trend {
     /// Whether it grew at every step: what is to be looked at first.
     #[must_use]
     pub const fn is_steady(self) -> bool {
@@ -138,6 +270,7 @@ impl Trend {
             return None;
         }
         let rises = figures.windows(2).filter(|w| w[1] > w[0]).count();
+        let since = since_the_last(figures);
         Some(match self {
             Self::Level => "it is about what it was".to_owned(),
             Self::Steady => format!("it grew in {rises} of {steps} steps between dumps"),
@@ -148,10 +281,20 @@ impl Trend {
                 format!("it grew in {rises} of {steps} steps between dumps, each time by less")
             }
             Self::Late => "it was level and grew only before the last dump".to_owned(),
-            Self::Plateau => "it grew and is level since: a plateau".to_owned(),
-            Self::WarmUp => {
-                "it grew before the second dump and is level since, as at a start".to_owned()
-            }
+            Self::Plateau => match since {
+                None => "it grew and is level since: a plateau".to_owned(),
+                Some(percent) => format!(
+                    "it grew ever more slowly, at last by {percent} % of all its growth: a plateau"
+                ),
+            },
+            Self::WarmUp => match since {
+                None => {
+                    "it grew before the second dump and is level since, as at a start".to_owned()
+                }
+                Some(_) => {
+                    "it grew before the second dump and little since, as at a start".to_owned()
+                }
+            },
             Self::Jump => "it was level, grew once, and is level since".to_owned(),
             Self::Sawtooth => {
                 "it rises and falls, and has been as large before: a sawtooth".to_owned()
@@ -163,10 +306,21 @@ impl Trend {
     }
 }
 
+/// The part of all growth, in whole per cent, that came in the last step, where that is more than a level step
+/// has.
+fn since_the_last(figures: &[u64]) -> Option<u64> {
+    let [first, .., before, last] = figures else {
+        return None;
+    };
+    let (all, end) = (last.saturating_sub(*first), last.saturating_sub(*before));
+    let percent = u128::from(end) * 100 / u128::from(all.max(1));
+    (end > all / LEVEL_PART).then(|| u64::try_from(percent).unwrap_or(100))
+}
+
 /// The most that a later figure is below an earlier one.
-fn deepest_fall(figures: &[u64]) -> u64 {
+fn deepest_fall(figures: impl Iterator<Item = u64>) -> u64 {
     let mut high = 0;
-    let falls = figures.iter().map(|&f| {
+    let falls = figures.map(|f| {
         high = high.max(f);
         high - f
     });
@@ -177,8 +331,93 @@ fn deepest_fall(figures: &[u64]) -> u64 {
 mod tests {
     use super::*;
 
+    /// Of figures at equal distances.
+    fn of(figures: &[u64], noise: u64) -> Trend {
+        let points: Vec<(u64, u64)> = figures.iter().map(|&f| (0, f)).collect();
+        Course::of(&points, noise).trend
+    }
+
     fn trend(figures: &[u64]) -> Trend {
-        Trend::of(figures, 10)
+        of(figures, 10)
+    }
+
+    /// Of figures at times.
+    fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
+        let course = Course::of(points, 10);
+        (course.trend, course.telling, course.short_end)
+    }
+
+    #[test]
+    fn a_short_step_acquits_nothing() {
+        // 0, +75 and +77 s: two seconds add a fiftieth of what 75 add, or nothing that can be told.
+        assert_eq!(
+            timed(&[(0, 0), (75, 1000), (77, 1027)]),
+            (Trend::Steady, 3, None)
+        );
+        for last in [1000, 1004] {
+            let short = timed(&[(0, 0), (75, 1000), (77, last)]);
+            assert_eq!(short, (Trend::Steady, 2, Some(2)), "{last}");
+        }
+        // The same figures at equal distances are a warm-up.
+        assert_eq!(
+            timed(&[(0, 0), (75, 1000), (150, 1004)]),
+            (Trend::WarmUp, 3, None)
+        );
+        // Nor does a short one at the start or between accuse.
+        assert_eq!(
+            timed(&[(0, 0), (2, 0), (77, 1000), (150, 2000)]),
+            (Trend::Steady, 3, None)
+        );
+        assert_eq!(
+            timed(&[(0, 0), (75, 1000), (77, 1000), (150, 2000)]),
+            (Trend::Steady, 3, None)
+        );
+    }
+
+    #[test]
+    fn growth_is_over_after_a_time_that_is_not_short_against_its_own() {
+        let grew = [(0, 0), (30, 300), (60, 600), (90, 900)];
+        let then = |time| timed(&[&grew[..], &[(time, 900)]].concat());
+        assert_eq!(then(120), (Trend::Plateau, 5, None));
+        assert_eq!(then(115), (Trend::Uneven, 5, Some(25)));
+        // Where times are not known the steps are counted.
+        let short = [0, 100, 200, 300, 400, 500, 500].map(|f| (7, f));
+        assert_eq!(timed(&short), (Trend::Uneven, 7, Some(0)));
+        // A burst of two seconds is over after a minute, but not what grows slowly after it.
+        assert_eq!(
+            timed(&[(0, 0), (2, 1000), (75, 1000)]),
+            (Trend::WarmUp, 3, None)
+        );
+        assert_eq!(timed(&[(0, 0), (1, 200), (1000, 800)]).0, Trend::Steady);
+    }
+
+    #[test]
+    fn slowing_down_is_a_matter_of_rates() {
+        // A tenth of the growth in a tenth of the time.
+        assert_eq!(
+            timed(&[(0, 0), (75, 1000), (85, 1090)]),
+            (Trend::Slowing, 3, None)
+        );
+        assert_eq!(
+            timed(&[(0, 0), (75, 1000), (150, 1090)]),
+            (Trend::WarmUp, 3, None)
+        );
+        // Less in less time is no slowing down, nor is as much in more.
+        assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
+        assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
+    }
+
+    #[test]
+    fn the_end_is_said_to_be_level_where_it_is() {
+        for (trend, figures, sentence) in [
+            (Trend::Plateau, [0, 600, 900, 900], "is level since"),
+            (Trend::Plateau, [0, 600, 900, 990], "at last by 9 % of all"),
+            (Trend::WarmUp, [0, 990, 995, 1000], "is level since"),
+            (Trend::WarmUp, [0, 820, 930, 1000], "little since"),
+        ] {
+            let told = trend.sentence(&figures).unwrap();
+            assert!(told.contains(sentence), "{told}");
+        }
     }
 
     #[test]
@@ -206,7 +445,7 @@ mod tests {
         assert_eq!(trend(&[5]), Trend::Level);
         assert_eq!(trend(&[]), Trend::Level);
         // The same changes in a smaller heap are growth.
-        assert_eq!(Trend::of(&[1000, 1005, 1010], 2), Trend::Steady);
+        assert_eq!(of(&[1000, 1005, 1010], 2), Trend::Steady);
     }
 
     #[test]
@@ -259,9 +498,9 @@ mod tests {
     #[test]
     fn noise_is_shared_out_among_the_steps() {
         // A quarter of the noise in each of four steps.
-        assert_eq!(Trend::of(&[0, 25, 50, 75, 200], 100), Trend::Late);
-        assert_eq!(Trend::of(&[0, 20, 40, 60, 200], 100), Trend::Late);
-        assert_eq!(Trend::of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
+        assert_eq!(of(&[0, 25, 50, 75, 200], 100), Trend::Late);
+        assert_eq!(of(&[0, 20, 40, 60, 200], 100), Trend::Late);
+        assert_eq!(of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
     }
 
     #[test]
@@ -271,9 +510,9 @@ mod tests {
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
         // The range is what counts, not how large the figures are.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
-        assert_eq!(Trend::of(&[0, 100, 50, 200], 50), Trend::Uneven);
-        assert_eq!(Trend::of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
-        assert_eq!(Trend::of(&[0, 90, 0, 150], 100), Trend::Uneven);
+        assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
+        assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
+        assert_eq!(of(&[0, 90, 0, 150], 100), Trend::Uneven);
     }
 
     #[test]
@@ -329,7 +568,7 @@ mod tests {
 
     #[test]
     fn extremes_do_not_overflow() {
-        assert_eq!(Trend::of(&[0, u64::MAX], u64::MAX - 1), Trend::Steady);
-        assert_eq!(Trend::of(&[u64::MAX, 0, u64::MAX], 0), Trend::Level);
+        assert_eq!(of(&[0, u64::MAX], u64::MAX - 1), Trend::Steady);
+        assert_eq!(of(&[u64::MAX, 0, u64::MAX], 0), Trend::Level);
     }
 }

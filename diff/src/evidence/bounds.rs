@@ -1,5 +1,9 @@
 //! Reasons why a collection will not grow for ever: references that the JVM may clear, and bounds that
 //! the objects themselves state.
+//!
+//! A bound counts if it is that of the very collection that grows, not of one above it. Enforced is what
+//! a library's own field states of that instance; any other number that is called a bound counts once it
+//! is reached and kept, and is a hint before.
 
 use heapdiff_units::grouped;
 use hprof::{ClassIndex, Content, Kind, ObjectIndex, Reference, Value};
@@ -15,14 +19,52 @@ const LEAST: u64 = 16;
 /// Objects of one step whose fields are read for a bound.
 const LOOKED_AT: usize = 4;
 
-/// The sentence that says why it will not grow for ever; `None` where nothing bounds it.
-pub(crate) fn of(context: &SuspectContext<'_>) -> Option<String> {
-    soft(context)
-        .or_else(|| weak(context))
+/// How far a bound is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strength {
+    /// The class is known to keep to it.
+    Enforced,
+    /// As many are held as it says, and no more have come since.
+    Reached,
+    /// A name only.
+    Hint,
+}
+
+/// What keeps a collection from growing for ever, or may do so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// What a reader can check.
+    pub(crate) sentence: String,
+    /// How far that is proven.
+    pub(crate) strength: Strength,
+}
+
+impl Bound {
+    fn enforced(sentence: String) -> Self {
+        Self {
+            sentence,
+            strength: Strength::Enforced,
+        }
+    }
+
+    fn hint(sentence: String) -> Self {
+        Self {
+            sentence,
+            strength: Strength::Hint,
+        }
+    }
+}
+
+/// What bounds it, the surest first; `None` where nothing does.
+pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
+    let enforced = soft(context)
         .or_else(|| slack(context))
-        .or_else(|| eldest(context))
-        .or_else(|| library(context))
+        .or_else(|| library(context));
+    enforced
+        .map(Bound::enforced)
         .or_else(|| stated(context))
+        .or_else(|| weak(context).map(Bound::hint))
+        .or_else(|| eldest(context).map(Bound::hint))
 }
 
 fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
@@ -42,12 +84,11 @@ fn soft(context: &SuspectContext<'_>) -> Option<String> {
     ))
 }
 
-/// It is the content of a weak map, or weak references whose referents other paths keep alive.
+/// It is the content of a weak map, or weak references whose referents other paths keep alive. That says
+/// where to look, and not that it ends.
 fn weak(context: &SuspectContext<'_>) -> Option<String> {
-    if context
-        .held_via(|v| v == "java.util.WeakHashMap.table")
-        .is_some()
-    {
+    let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
+    if table.is_some_and(|table| is_own(context, table)) {
         return Some(
             "a WeakHashMap drops an entry when nothing else holds its key: look at what holds the keys"
                 .to_owned(),
@@ -68,6 +109,47 @@ fn weak(context: &SuspectContext<'_>) -> Option<String> {
             context.class(step)
         )
     })
+}
+
+/// Whether what grows are the elements of the collection at a step, rather than something that one of its
+/// elements holds.
+pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
+    let path = context.trie().path(context.candidate.at);
+    let Some(at) = path.iter().position(|&s| s == collection) else {
+        return false;
+    };
+    // Behind the first entry comes what the collection's elements hold.
+    let inside = &path[at + 1..];
+    let is_inner = |&s: &StepId| {
+        let class = context.class(s);
+        !is_entry(class) && names::is_container(class)
+            || shares_package(class, context.class(collection))
+    };
+    inside
+        .iter()
+        .all(|s| is_inner(s) && !is_entry(context.class(*s)))
+        && inside
+            .iter()
+            .filter(|&&s| is_collection(context, s))
+            .count()
+            <= 1
+}
+
+/// Whether a class is that of a node or an entry of a collection.
+fn is_entry(class: &str) -> bool {
+    let name = class.rsplit(['.', '$']).next().unwrap_or(class);
+    !class.ends_with("[]") && (name.contains("Entry") || name.contains("Node"))
+}
+
+/// Whether a step's objects are collections as programs use them, not parts of one.
+fn is_collection(context: &SuspectContext<'_>, step: StepId) -> bool {
+    let class = context.class(step);
+    class.starts_with("java.util.") && !class.ends_with("[]") && !class.contains('$')
+}
+
+fn shares_package(one: &str, other: &str) -> bool {
+    let package = |class: &str| class.rsplit_once('.').map(|c| c.0.to_owned());
+    package(one).is_some() && package(one) == package(other)
 }
 
 /// It is a mostly empty array of references, which keeps the size that it once needed.
@@ -98,72 +180,101 @@ fn slack(context: &SuspectContext<'_>) -> Option<String> {
     })
 }
 
-/// It is in an application's subclass of `LinkedHashMap`, as maps are that remove their eldest entry.
+/// It is in an application's subclass of `LinkedHashMap`, as maps are that remove their eldest entry. Whether
+/// it ever removes one is not in the dump.
 fn eldest(context: &SuspectContext<'_>) -> Option<String> {
     let above = context.trie().path(context.candidate.at);
-    let step = above.into_iter().find(|&s| {
+    let step = above.into_iter().rev().find(|&s| {
         !names::is_runtime_name(context.class(s)) && context.is_kind(s, "java.util.LinkedHashMap")
     })?;
-    Some(format!(
-        "{} extends LinkedHashMap, as maps do that remove their eldest entry when they are full",
-        context.class(step)
-    ))
+    is_own(context, step).then(|| {
+        format!(
+            "{} extends LinkedHashMap, as maps do that remove their eldest entry when they are full",
+            context.class(step)
+        )
+    })
 }
 
-/// It is in a cache or pool of a well-known library whose objects say that they are bounded.
+/// It is in a cache, queue or pool of a well-known library whose objects say how many they keep at most.
 fn library(context: &SuspectContext<'_>) -> Option<String> {
-    // The class, and the field that holds the bound; a negative value means that there is no bound.
-    const BOUNDED: [(&str, Option<&str>); 9] = [
-        ("com.google.common.cache.LocalCache", Some("maxWeight")),
-        ("com.github.benmanes.caffeine.cache.BoundedLocalCache", None),
+    // The class, and the field that holds the bound of an instance. Classes of Caffeine's caches without a maximum
+    // lack the field; others have a number there that is none: negative, 0, or the largest.
+    const BOUNDED: [(&str, &str); 7] = [
+        ("com.google.common.cache.LocalCache", "maxWeight"),
+        (
+            "com.github.benmanes.caffeine.cache.BoundedLocalCache",
+            "maximum",
+        ),
         (
             "org.ehcache.impl.internal.store.heap.OnHeapStore",
-            Some("capacity"),
+            "capacity",
         ),
-        ("net.sf.ehcache.store.MemoryStore", Some("maximumSize")),
+        ("net.sf.ehcache.store.MemoryStore", "maximumSize"),
         (
             "org.apache.commons.pool2.impl.BaseGenericObjectPool",
-            Some("maxTotal"),
+            "maxTotal",
         ),
-        ("com.zaxxer.hikari.util.ConcurrentBag", None),
-        ("io.netty.util.Recycler$LocalPool", None),
-        ("io.netty.buffer.PoolArena", None),
-        ("java.util.concurrent.ArrayBlockingQueue", None),
+        ("java.util.concurrent.LinkedBlockingQueue", "capacity"),
+        ("java.util.concurrent.LinkedBlockingDeque", "capacity"),
     ];
     let classes = context.snapshot.classes();
     let above = context.trie().path(context.candidate.at);
     above.into_iter().rev().find_map(|step| {
         let class = context.class_index(step)?;
-        let bounded = |name: &str| {
+        let extends = |name: &str| {
             let known = classes.by_name(name);
             known.iter().any(|&k| classes.is_subclass(class, k))
         };
-        let (_, field) = BOUNDED.iter().find(|(name, _)| bounded(name))?;
-        let name = context.class(step);
-        let Some(field) = field else {
-            return Some(format!("{name} has a bound"));
+        let (bound, field) = match BOUNDED.iter().find(|(name, _)| extends(name)) {
+            Some((_, field)) => {
+                let one = context.trie()[step].samples.first().copied()?;
+                let bound = (*context.number(&[one], field).first()?)?;
+                let set = |&b: &u64| b > 0 && b != i32::MAX as u64 && b < (i64::MAX as u64) / 2;
+                (u64::try_from(bound).ok().filter(set)?, *field)
+            }
+            None if extends("java.util.concurrent.ArrayBlockingQueue") => {
+                let one = context.trie()[step].samples.first().copied()?;
+                let items = (*context.field(&[one], "items").first()?)?;
+                (
+                    u64::from(context.snapshot.array_length(items)?),
+                    "items.length",
+                )
+            }
+            None => return None,
         };
-        let one = context.trie()[step].samples.first().copied()?;
-        let bound = (*context.number(&[one], field).first()?)?;
-        let bound = u64::try_from(bound).ok().filter(|&b| b < i64::MAX as u64)?;
-        Some(format!("{name} has a bound: {field} is {}", grouped(bound)))
+        // Weights may be anything, so a bound may be far above the number that is held, but not below it.
+        let holders = context.trie()[step].objects.max(1);
+        let held = context.ends(context.candidate.content[0]).1 / holders;
+        (is_own(context, step) && held <= bound.saturating_add(bound / 2)).then(|| {
+            let name = context.class(step);
+            format!("{name} has a bound: {field} is {}", grouped(bound))
+        })
     })
 }
 
-/// A field states a bound: one of the object that declares the holding field, of its class, or of the
+/// A field that is called a bound: one of the object that declares the holding field, of its class, or of the
 /// collection.
-fn stated(context: &SuspectContext<'_>) -> Option<String> {
+fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
     // The owner of the field, then the steps down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
+    let collection = path
+        .get(at)
+        .copied()
+        .unwrap_or(context.candidate.content[0]);
+    if path.contains(&collection) && !is_own(context, collection) {
+        return None;
+    }
     let holders: u64 = trie[context.candidate.at].objects.max(1);
-    let held = context.ends(context.candidate.content[0]).1 / holders;
-    // A field such as `maxActive` may be a high-water mark rather than a bound: then it is about equal to
-    // the number held now, although many were added since the dump before.
-    let late = match context.candidate.objects[..] {
-        [.., before, last] => last.saturating_sub(before) / holders,
+    let content = context.objects(context.candidate.content[0]);
+    let each: Vec<u64> = content.iter().map(|n| n / holders).collect();
+    let held = each.last().copied().unwrap_or(0);
+    // Of those that came since the dump before: a field such as `maxActive` may be a high-water mark, and is
+    // then about equal to the number held now, although many came.
+    let late = match each[..] {
+        [.., before, last] => last.saturating_sub(before),
         _ => 0,
     };
     let is_mark = |bound: u64| (bound - held).saturating_mul(8) < late;
@@ -178,15 +289,19 @@ fn stated(context: &SuspectContext<'_>) -> Option<String> {
                 None => own_bound(context, step, held),
             }
             .filter(|&(_, bound)| !is_mark(bound))?;
-            let full = match bound {
-                b if b == held => "is full",
-                _ => "has room",
+            let is_full = bound - held <= bound / 50 && late <= bound / 50;
+            let (stands, strength) = match is_full {
+                true => ("it is full", Strength::Reached),
+                false => ("it may have a bound", Strength::Hint),
             };
-            Some(format!(
-                "it {full}: {name} is {}, and {} are held",
-                grouped(bound),
-                grouped(held)
-            ))
+            Some(Bound {
+                sentence: format!(
+                    "{stands}: {name} is {}, and {} are held",
+                    grouped(bound),
+                    grouped(held)
+                ),
+                strength,
+            })
         })
 }
 
@@ -210,7 +325,7 @@ fn static_bound(
     held: u64,
 ) -> Option<(String, u64)> {
     let of = &context.snapshot.classes()[class];
-    if names::is_runtime(context.snapshot, class) {
+    if names::only_keeps(context.snapshot, class) {
         return None;
     }
     of.statics

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::report::Stack;
-use crate::samples::attribution::Attribution;
+use crate::samples::Sample;
+use crate::samples::attribution::{Attribution, thinned};
 use crate::trie::{StepId, Trie};
 
 /// The fewest samples on which a statement about survival is made.
@@ -11,29 +12,60 @@ const ENOUGH: u64 = 50;
 /// The fewest survivors, in thousandths, that count as "nothing goes".
 const ALL: u64 = 980;
 
+/// The most survivors, in thousandths, that count as "nothing stays".
+const NONE: u64 = 20;
+/// The fewest new samples that tell when they came.
+const NEW: u64 = 16;
+
 /// Samples at one place in the first dump and in the last dump of the same JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survival {
-    /// Samples there in the first dump.
+    /// Samples there in the first dump, as the last dump's sampling would have kept them.
     pub(crate) held: u64,
-    /// Samples of the first dump that are still there in the last.
+    /// Samples of these that are still there in the last.
     pub(crate) kept: u64,
+    /// Samples of these that are alive in the last, wherever.
+    pub(crate) alive: u64,
     /// Samples there in the last dump.
     pub(crate) live: u64,
-    /// The last dump's samples by time of allocation, in quarters of the time up to the latest one.
+    /// Those that came since the first dump, by the quarter of the time between the dumps in which they were
+    /// allocated.
     pub(crate) quarters: [u64; 4],
     /// The part, in thousandths, that is alive of all samples taken at the stacks that allocated the growth.
     pub(crate) permille: u64,
 }
 
 impl Survival {
+    /// Whether next to nothing of what was there has gone.
+    pub(crate) fn stays(&self) -> bool {
+        self.held >= ENOUGH && self.kept * 1000 >= self.held * ALL
+    }
+
+    /// Whether objects are still added in the last quarter of the time, at no less than a quarter of the rate.
+    pub(crate) fn goes_on(&self) -> bool {
+        let came: u64 = self.quarters.iter().sum();
+        came >= NEW && self.quarters[3] * 16 >= came
+    }
+
     /// Whether next to nothing that was put there has gone, in any part of the time between the dumps.
     pub(crate) fn is_total(&self) -> bool {
-        self.held >= ENOUGH
+        self.stays()
             && self.live >= 2 * ENOUGH
-            && self.kept * 1000 >= self.held * ALL
             && self.permille >= ALL
+            && self.goes_on()
             && self.quarters.iter().all(|&q| q > 0)
+    }
+
+    /// Whether next to nothing of what was there is alive.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.held >= ENOUGH && self.alive * 1000 <= self.held * NONE
+    }
+
+    /// The part, in thousandths, of what was there that is not alive any more; `None` where there are too
+    /// few samples.
+    pub(crate) fn replaced_permille(&self) -> Option<u64> {
+        let gone = self.held.saturating_sub(self.alive) * 1000;
+        (self.held >= ENOUGH).then(|| gone / self.held)
     }
 
     /// The sentence for a report; `None` where there are too few samples.
@@ -65,27 +97,111 @@ impl Attribution {
         (first, first_trie, before): (&Self, &Trie, &[StepId]),
         stacks: &[Stack],
     ) -> Option<Survival> {
-        self.same_jvm(first)?;
+        let (sampling, finest) = self.same_jvm(first)?;
         let now: BTreeSet<(u64, u32)> = self
             .within(trie, content)
             .map(|s| (s.uid, s.time_ms))
             .collect();
         let uids: BTreeSet<u64> = now.iter().map(|s| s.0).collect();
+        let alive: BTreeSet<u64> = self.samples.live.iter().map(|s| s.uid).collect();
         let mut found = Survival {
             live: now.len() as u64,
             ..Survival::default()
         };
-        for sample in first.within(first_trie, before) {
-            found.held += 1;
-            found.kept += u64::from(uids.contains(&sample.uid));
+        let before: Vec<&Sample> = first.within(first_trie, before).collect();
+        for sample in &before {
+            // What the last dump's sampling would have dropped has not gone.
+            if thinned(sample, &sampling, &finest).is_some() {
+                found.held += 1;
+                found.kept += u64::from(uids.contains(&sample.uid));
+                found.alive += u64::from(alive.contains(&sample.uid));
+            }
         }
-        let end = u64::from(now.iter().map(|s| s.1).max().unwrap_or(0)) + 1;
-        for &(_, time) in &now {
-            found.quarters[(u64::from(time) * 4 / end).min(3) as usize] += 1;
+        // The dumps' times, by the agent's clock: those of the latest samples in them.
+        let latest = |of: &Self| of.samples.live.iter().map(|s| s.time_ms).max().unwrap_or(0);
+        let (start, end) = (latest(first), latest(self));
+        let known: BTreeSet<u64> = before.iter().map(|s| s.uid).collect();
+        for &(uid, time) in now.iter().filter(|s| s.1 > start) {
+            if !known.contains(&uid) {
+                let since = u64::from(time - start) - 1;
+                let quarter = since * 4 / u64::from(end - start).max(1);
+                found.quarters[quarter.min(3) as usize] += 1;
+            }
         }
         let samples: u64 = stacks.iter().map(|s| s.samples).sum();
         let alive: u64 = stacks.iter().map(|s| s.survival_permille * s.samples).sum();
         found.permille = alive.checked_div(samples).unwrap_or(0);
         Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL_STAY: Survival = Survival {
+        held: 100,
+        kept: 100,
+        alive: 100,
+        live: 300,
+        quarters: [50; 4],
+        permille: 1000,
+    };
+
+    #[test]
+    fn what_stays_and_goes_on_is_told_apart_from_what_came_once() {
+        assert!(ALL_STAY.stays() && ALL_STAY.goes_on() && ALL_STAY.is_total());
+        let few = Survival {
+            held: 49,
+            kept: 49,
+            ..ALL_STAY
+        };
+        assert!(!few.stays() && !few.is_total());
+        assert_eq!((few.sentence(), few.replaced_permille()), (None, None));
+        let once = Survival {
+            quarters: [200, 0, 0, 0],
+            ..ALL_STAY
+        };
+        assert!(once.stays() && !once.goes_on() && !once.is_total());
+        // Slower than a quarter of the mean rate.
+        let ending = |last| Survival {
+            quarters: [100, 100, 40, last],
+            ..ALL_STAY
+        };
+        assert!(ending(16).goes_on() && !ending(15).goes_on());
+        let some_go = Survival {
+            kept: 97,
+            ..ALL_STAY
+        };
+        assert!(!some_go.stays());
+    }
+
+    #[test]
+    fn what_moved_elsewhere_is_not_replaced() {
+        let gone = Survival {
+            kept: 0,
+            alive: 0,
+            ..ALL_STAY
+        };
+        assert!(gone.is_replaced());
+        assert_eq!(gone.replaced_permille(), Some(1000));
+        let moved = Survival {
+            kept: 0,
+            ..ALL_STAY
+        };
+        assert!(!moved.is_replaced() && !moved.stays());
+        assert_eq!(moved.replaced_permille(), Some(0));
+    }
+
+    #[test]
+    fn the_sentence_says_what_stays_alive_where_all_do() {
+        let told = ALL_STAY.sentence().unwrap();
+        assert!(told.contains("100 are still there") && told.contains("1000 in 1,000"));
+        let some = Survival {
+            kept: 60,
+            ..ALL_STAY
+        };
+        let told = some.sentence().unwrap();
+        assert!(told.contains("60 are still there") && !told.contains("in 1,000"));
     }
 }

@@ -1,84 +1,219 @@
 //! The verdict on a suspect, made of evidence, and the sentences that say why.
+//!
+//! Each verdict but growth has to be proven, and so has innocence:
+//!
+//! | verdict | proof |
+//! |---|---|
+//! | leak | a cause that is certain; growth at each of several steps, by more than such a holder wavers; or samples of which next to none goes while others come |
+//! | cache | a bound of the very collection that grows, enforced or reached; growth that is over |
+//! | warm-up | growth that is over; or the runtime's own tables while classes are loaded |
+//! | none | all that was held was replaced, and no more was added than that |
+//!
+//! What samples show of each object outranks what figures seem to show: nothing is over to which objects are
+//! still added that stay.
 
+use std::time::Duration;
+
+use crate::evidence::bounds::{Bound, Strength};
 use crate::evidence::detect::Finding;
 use crate::evidence::survival::Survival;
 use crate::report::Verdict;
-use heapdiff_trend::Trend;
+use heapdiff_trend::{Course, LEAST_POINTS, Trend};
+use heapdiff_units::Span;
+
+/// Growth of less than this part of what was held may be chance where fewer than [`LEAST_POINTS`] dumps show it.
+const SLIGHT_PART: u64 = 20;
 
 /// All evidence for and against a suspect.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
-    pub(crate) trend: Trend,
+    pub(crate) course: Course,
     /// Bytes that it retains in each dump.
     pub(crate) figures: &'a [u64],
     pub(crate) finding: Option<Finding>,
-    /// The sentence that says what keeps it from growing for ever.
-    pub(crate) bound: Option<String>,
+    /// What keeps it from growing for ever.
+    pub(crate) bound: Option<Bound>,
     /// The sentence that says that it grows once, while the program starts.
     pub(crate) start: Option<String>,
     pub(crate) survival: Option<Survival>,
 }
 
 impl Evidence<'_> {
-    /// The verdict.
+    /// The verdict; none for what is no suspect, because all of it comes and goes.
     ///
-    /// The rules, the first that applies decides: what stopped growing is not a leak; a certain cause makes a
-    /// leak; a bound makes a cache; start-up makes a warm-up; growth at each of several steps, or samples of
-    /// which none dies, make a leak; the rest is growth.
-    pub(crate) fn verdict(&self) -> Verdict {
-        let certain = self.finding.as_ref().is_some_and(|f| f.is_certain);
-        match self.trend {
-            Trend::WarmUp | Trend::Jump => return Verdict::Warmup,
-            Trend::Plateau | Trend::Sawtooth => return Verdict::Cache,
+    /// The rules, the first that applies decides: churn and what did not grow are no suspects; what stopped growing is no leak; a certain
+    /// cause makes a leak; a bound makes a cache; start-up makes a warm-up; growth at each of several steps,
+    /// or samples of which none goes, make a leak; the rest is growth.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        let (first, last) = self.ends();
+        if last <= first || self.is_churn() {
+            return None;
+        }
+        let stays = self.survival.is_some_and(|s| s.stays());
+        let goes_on = stays && self.survival.is_some_and(|s| s.goes_on());
+        if !goes_on {
+            match self.course.trend {
+                Trend::WarmUp | Trend::Jump => return Some(Verdict::Warmup),
+                // Of what is full, and of which nothing goes, more is known than of a cache.
+                Trend::Plateau if stays => return Some(Verdict::Warmup),
+                Trend::Plateau => return Some(Verdict::Cache),
+                Trend::Sawtooth if !stays => return Some(Verdict::Cache),
+                _ => {}
+            }
+        }
+        if self.is_certain() {
+            return Some(Verdict::Leak);
+        }
+        let bound = self.bound.as_ref().map(|b| b.strength);
+        match bound {
+            Some(Strength::Enforced) => return Some(Verdict::Cache),
+            Some(Strength::Reached) if !goes_on => return Some(Verdict::Cache),
             _ => {}
         }
-        if certain {
-            return Verdict::Leak;
-        }
-        if self.bound.is_some() {
-            return Verdict::Cache;
-        }
         if self.start.is_some() {
-            return Verdict::Warmup;
+            return Some(Verdict::Warmup);
         }
-        let several = self.figures.len() > 2 && self.trend.is_steady();
-        match several || self.survival.is_some_and(|s| s.is_total()) {
+        let by_figures = self.grew_steadily()
+            && bound.is_none()
+            && self.slight().is_none()
+            && !self.is_within_turnover();
+        let by_samples = self.survival.is_some_and(|s| s.is_total());
+        Some(match by_figures || by_samples {
             true => Verdict::Leak,
             false => Verdict::Growth,
+        })
+    }
+
+    fn is_certain(&self) -> bool {
+        self.finding.as_ref().is_some_and(|f| f.is_certain)
+    }
+
+    /// Whether it grew at every step, and at more than one that tells.
+    fn grew_steadily(&self) -> bool {
+        self.course.trend.is_steady() && self.course.telling > 2
+    }
+
+    fn ends(&self) -> (u64, u64) {
+        match self.figures {
+            [first, .., last] => (*first, *last),
+            _ => (0, 0),
         }
+    }
+
+    /// Whether nothing of what was there has stayed, and what came is not more than half as much again as what
+    /// went. A queue is filled and drained and grows nevertheless.
+    fn is_churn(&self) -> bool {
+        let (first, last) = self.ends();
+        let grown = last.saturating_sub(first);
+        self.finding.is_none()
+            && self.survival.is_some_and(|s| s.is_replaced())
+            && grown <= first.saturating_add(first / 2)
+    }
+
+    /// Whether the growth is less than half of what was replaced meanwhile.
+    fn is_within_turnover(&self) -> bool {
+        let (first, last) = self.ends();
+        let grown = u128::from(last.saturating_sub(first)) * 1000;
+        let replaced = self.survival.and_then(|s| s.replaced_permille());
+        replaced.is_some_and(|permille| grown * 2 < u128::from(first) * u128::from(permille))
+    }
+
+    /// The largest step, in tenths of a per cent of what was held before it, where each is so small that
+    /// so few dumps may rise by chance.
+    fn slight(&self) -> Option<u64> {
+        let part = |w: &[u64]| {
+            let grown = u128::from(w[1].saturating_sub(w[0]));
+            u64::try_from(grown * 1000 / u128::from(w[0].max(1))).unwrap_or(u64::MAX)
+        };
+        let largest = self.figures.windows(2).map(part).max()?;
+        let few = self.figures.len() > 2 && self.figures.len() < LEAST_POINTS;
+        (few && largest < 1000 / SLIGHT_PART).then_some(largest)
     }
 
     /// The sentences that say why, the cause first.
     pub(crate) fn reasons(self) -> Vec<String> {
-        const UNSURE: &str =
-            "two dumps cannot tell a cache that still fills from a leak; a third one can";
         let verdict = self.verdict();
+        let mut doubts: Vec<String> = Vec::new();
+        if verdict == Some(Verdict::Growth) {
+            doubts.extend(self.doubts());
+        }
         let mut reasons: Vec<String> = Vec::new();
-        let certain = self.finding.as_ref().is_some_and(|f| f.is_certain);
+        let certain = self.is_certain();
         reasons.extend(self.finding.into_iter().flat_map(|f| f.sentences));
-        reasons.extend(self.trend.sentence(self.figures));
-        reasons.extend(self.bound.filter(|_| !certain));
+        reasons.extend(self.course.trend.sentence(self.figures));
+        reasons.extend(self.bound.filter(|_| !certain).map(|b| b.sentence));
         reasons.extend(self.start);
         reasons.extend(self.survival.and_then(|s| s.sentence()));
-        if verdict == Verdict::Growth && self.figures.len() == 2 {
-            reasons.push(UNSURE.to_owned());
-        }
+        reasons.extend(doubts);
         reasons
+    }
+
+    /// Why growth is not called a leak, and what would tell.
+    fn doubts(&self) -> Vec<String> {
+        const UNSURE: &str =
+            "two dumps cannot tell a cache that still fills from a leak; a third one can";
+        let mut doubts = Vec::new();
+        if self.figures.len() == 2 {
+            doubts.push(UNSURE.to_owned());
+        }
+        match self.course.short_end {
+            Some(0) => doubts.push(
+                "it has been level for too few dumps to tell whether it goes on; a later one can"
+                    .to_owned(),
+            ),
+            Some(ms) => doubts.push(format!(
+                "it has been level for {} only, too short to tell whether it goes on; a later dump can",
+                Span(Duration::from_millis(ms))
+            )),
+            None => {}
+        }
+        if self.course.trend.is_steady()
+            && let Some(permille) = self.slight()
+        {
+            doubts.push(format!(
+                "each step is at most {}.{} % of what is held, which so few dumps may show by chance; {} that all \
+                 rise, or the agent's samples, can tell",
+                permille / 10,
+                permille % 10,
+                LEAST_POINTS
+            ));
+        }
+        if self.is_within_turnover() {
+            doubts.push(
+                "it grew by less than half of what was replaced meanwhile, which may be chance"
+                    .to_owned(),
+            );
+        }
+        doubts
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapdiff_trend::Course;
+
+    fn course(figures: &[u64]) -> Course {
+        let points: Vec<(u64, u64)> = figures.iter().map(|&f| (0, f)).collect();
+        Course::of(&points, 10)
+    }
 
     fn evidence(figures: &[u64]) -> Evidence<'_> {
         Evidence {
-            trend: Trend::of(figures, 10),
+            course: course(figures),
             figures,
             finding: None,
             bound: None,
             start: None,
             survival: None,
+        }
+    }
+
+    fn timed<'a>(times: &[u64], figures: &'a [u64]) -> Evidence<'a> {
+        let points: Vec<(u64, u64)> = times.iter().copied().zip(figures.iter().copied()).collect();
+        Evidence {
+            course: Course::of(&points, 10),
+            ..evidence(figures)
         }
     }
 
@@ -90,16 +225,40 @@ mod tests {
         })
     }
 
+    fn bound(strength: Strength) -> Option<Bound> {
+        Some(Bound {
+            sentence: "it has room".to_owned(),
+            strength,
+        })
+    }
+
+    /// Of a hundred samples so many stayed, and so many came in each quarter of the time.
+    fn survival(kept: u64, quarters: [u64; 4]) -> Option<Survival> {
+        Some(Survival {
+            held: 100,
+            kept,
+            alive: kept,
+            live: kept + quarters.iter().sum::<u64>(),
+            quarters,
+            permille: kept * 10,
+        })
+    }
+
+    fn says(evidence: Evidence<'_>, part: &str) -> bool {
+        evidence.reasons().iter().any(|r| r.contains(part))
+    }
+
     #[test]
     fn two_dumps_show_growth_and_three_a_leak() {
         let two = evidence(&[100, 200]);
-        assert_eq!(two.verdict(), Verdict::Growth);
+        assert_eq!(two.verdict(), Some(Verdict::Growth));
         assert!(two.reasons().iter().any(|r| r.starts_with("two dumps")));
         let three = evidence(&[100, 200, 300]);
-        assert_eq!(three.verdict(), Verdict::Leak);
+        assert_eq!(three.verdict(), Some(Verdict::Leak));
         assert!(three.reasons().iter().all(|r| !r.starts_with("two dumps")));
-        assert_eq!(evidence(&[100, 200, 200, 300]).verdict(), Verdict::Growth);
-        assert_eq!(evidence(&[0, 500, 800]).verdict(), Verdict::Growth);
+        for figures in [&[100, 200, 200, 300][..], &[0, 500, 800]] {
+            assert_eq!(evidence(figures).verdict(), Some(Verdict::Growth));
+        }
     }
 
     #[test]
@@ -114,26 +273,169 @@ mod tests {
                 finding: finding(true),
                 ..evidence(figures)
             };
-            assert_eq!(over.verdict(), verdict, "{figures:?}");
+            assert_eq!(over.verdict(), Some(verdict), "{figures:?}");
         }
     }
 
     #[test]
+    fn a_step_that_is_too_short_acquits_nothing() {
+        let short = || timed(&[0, 75_000, 77_000], &[100, 10_000, 10_000]);
+        assert_eq!(short().verdict(), Some(Verdict::Growth));
+        assert!(says(short(), "level for 2s only"));
+        let sampled = || Evidence {
+            survival: survival(100, [80, 80, 80, 80]),
+            ..short()
+        };
+        assert_eq!(sampled().verdict(), Some(Verdict::Leak));
+        assert!(!says(sampled(), "too short to tell"));
+        // A leak that goes on in the short step, too.
+        let on = timed(&[0, 75_000, 77_000], &[100, 10_000, 10_270]);
+        assert_eq!(on.verdict(), Some(Verdict::Leak));
+        // As long a step without growth does acquit.
+        let long = || timed(&[0, 75_000, 150_000], &[100, 10_000, 10_000]);
+        assert_eq!(long().verdict(), Some(Verdict::Warmup));
+        assert!(!says(long(), "too short to tell"));
+        // Without times steps are counted.
+        let few = || evidence(&[100, 200, 300, 400, 500, 500]);
+        assert_eq!(few().verdict(), Some(Verdict::Growth));
+        assert!(says(few(), "too few dumps"));
+        assert!(!says(evidence(&[100, 200, 300]), "too few dumps"));
+    }
+
+    #[test]
+    fn samples_outrank_a_shape() {
+        let over: [(&[u64], Verdict); 3] = [
+            (&[100, 900, 900], Verdict::Warmup),
+            (&[100, 500, 900, 900], Verdict::Cache),
+            (&[100, 900, 200, 890], Verdict::Cache),
+        ];
+        for (figures, shape) in over {
+            let with = |kept, quarters| {
+                let evidence = Evidence {
+                    survival: survival(kept, quarters),
+                    ..evidence(figures)
+                };
+                evidence.verdict()
+            };
+            // All stay, and more come.
+            assert_eq!(with(100, [50; 4]), Some(Verdict::Leak), "{figures:?}");
+            // Some go.
+            assert_eq!(with(60, [50; 4]), Some(shape), "{figures:?}");
+        }
+        // All stay, and none came of late: it was loaded once, and is no cache.
+        for figures in [&[100, 900, 900][..], &[100, 500, 900, 900]] {
+            let loaded = Evidence {
+                survival: survival(100, [100, 100, 0, 0]),
+                ..evidence(figures)
+            };
+            assert_eq!(loaded.verdict(), Some(Verdict::Warmup));
+        }
+        // What seems to rise and fall while all stays is not understood.
+        let odd = Evidence {
+            survival: survival(100, [100, 100, 0, 0]),
+            ..evidence(&[100, 900, 200, 890])
+        };
+        assert_eq!(odd.verdict(), Some(Verdict::Growth));
+    }
+
+    #[test]
+    fn what_is_replaced_is_no_suspect() {
+        let levels = &[20_000, 20_700, 21_300];
+        let churn = |kept, figures| Evidence {
+            survival: survival(kept, [0, 0, 0, 100]),
+            ..evidence(figures)
+        };
+        assert_eq!(churn(0, levels).verdict(), None);
+        // Twice the load is twice as much of the same.
+        assert_eq!(churn(0, &[10_000, 20_000]).verdict(), None);
+        // More than that is growth, and so is a queue.
+        assert_eq!(churn(0, &[1000, 90_000]).verdict(), Some(Verdict::Growth));
+        let queue = Evidence {
+            finding: finding(false),
+            ..churn(0, &[10_000, 20_000])
+        };
+        assert_eq!(queue.verdict(), Some(Verdict::Growth));
+        // Where half stays it is growth that may be chance.
+        assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
+        assert!(says(
+            churn(50, levels),
+            "less than half of what was replaced"
+        ));
+        let more = &[20_000, 30_000, 40_000];
+        assert_eq!(churn(50, more).verdict(), Some(Verdict::Leak));
+        assert!(!says(
+            churn(50, more),
+            "less than half of what was replaced"
+        ));
+    }
+
+    #[test]
+    fn what_did_not_grow_is_no_suspect() {
+        let shrunk = Evidence {
+            finding: finding(true),
+            ..evidence(&[900, 596])
+        };
+        assert_eq!(shrunk.verdict(), None);
+        assert_eq!(evidence(&[900, 900]).verdict(), None);
+    }
+
+    #[test]
+    fn small_steps_of_few_dumps_may_be_chance() {
+        let slight = || evidence(&[20_000, 20_700, 21_300]);
+        assert_eq!(slight().verdict(), Some(Verdict::Growth));
+        assert!(says(slight(), "at most 3.5 % of what is held"));
+        for figures in [
+            &[20_000, 21_000, 22_100][..],
+            // Five that all rise are rare enough.
+            &[20_000, 20_700, 21_300, 21_900, 22_600],
+        ] {
+            assert_eq!(evidence(figures).verdict(), Some(Verdict::Leak));
+            assert!(!says(evidence(figures), "of what is held"));
+        }
+        // Samples that all stay are no chance.
+        let sampled = Evidence {
+            survival: survival(100, [50; 4]),
+            ..slight()
+        };
+        assert_eq!(sampled.verdict(), Some(Verdict::Leak));
+    }
+
+    #[test]
     fn a_certain_cause_outweighs_a_bound_and_a_bound_outweighs_growth() {
-        let bound = || Some("it has room".to_owned());
         let certain = Evidence {
             finding: finding(true),
-            bound: bound(),
+            bound: bound(Strength::Enforced),
             ..evidence(&[100, 200])
         };
-        assert_eq!(certain.verdict(), Verdict::Leak);
+        assert_eq!(certain.verdict(), Some(Verdict::Leak));
         let uncertain = Evidence {
             finding: finding(false),
-            bound: bound(),
+            bound: bound(Strength::Reached),
             ..evidence(&[100, 200, 300])
         };
-        assert_eq!(uncertain.verdict(), Verdict::Cache);
+        assert_eq!(uncertain.verdict(), Some(Verdict::Cache));
         assert_eq!(uncertain.reasons()[0], "a queue");
+    }
+
+    #[test]
+    fn a_bound_counts_as_far_as_it_is_proven() {
+        let verdict = |strength, survival| {
+            let evidence = Evidence {
+                bound: bound(strength),
+                survival,
+                ..evidence(&[100, 200, 300])
+            };
+            evidence.verdict()
+        };
+        let all = survival(100, [50; 4]);
+        for (strength, without, with) in [
+            (Strength::Enforced, Verdict::Cache, Verdict::Cache),
+            (Strength::Reached, Verdict::Cache, Verdict::Leak),
+            (Strength::Hint, Verdict::Growth, Verdict::Leak),
+        ] {
+            assert_eq!(verdict(strength, None), Some(without));
+            assert_eq!(verdict(strength, all), Some(with));
+        }
     }
 
     #[test]
@@ -143,21 +445,21 @@ mod tests {
             start: start(),
             ..evidence(&[100, 200, 300])
         };
-        assert_eq!(warm.verdict(), Verdict::Warmup);
+        assert_eq!(warm.verdict(), Some(Verdict::Warmup));
         assert_eq!(warm.reasons()[1], "classes were loaded");
         let bound = Evidence {
             start: start(),
-            bound: Some("it has room".to_owned()),
+            bound: bound(Strength::Enforced),
             ..evidence(&[100, 200, 300])
         };
-        assert_eq!(bound.verdict(), Verdict::Cache);
+        assert_eq!(bound.verdict(), Some(Verdict::Cache));
     }
 
     #[test]
     fn reasons_are_those_that_decided() {
         let with = |certain, figures| Evidence {
             finding: finding(certain),
-            bound: Some("it has room".to_owned()),
+            bound: bound(Strength::Enforced),
             ..evidence(figures)
         };
         // With a certain cause a bound is not mentioned.
@@ -176,19 +478,12 @@ mod tests {
 
     #[test]
     fn samples_of_which_none_dies_make_two_dumps_enough() {
-        let survival = |kept| Survival {
-            held: 100,
-            kept,
-            live: 200,
-            quarters: [50; 4],
-            permille: 1000,
-        };
         for (kept, verdict) in [(100, Verdict::Leak), (60, Verdict::Growth)] {
             let with = Evidence {
-                survival: Some(survival(kept)),
+                survival: survival(kept, [50; 4]),
                 ..evidence(&[100, 200])
             };
-            assert_eq!(with.verdict(), verdict);
+            assert_eq!(with.verdict(), Some(verdict));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hprof::{ClassIndex, Holders, ObjectIndex, Snapshot};
+use hprof::{ClassIndex, Holders, ObjectIndex, Snapshot, Value};
 
 use crate::names;
 use crate::trie::locate::Locator;
@@ -83,7 +83,8 @@ pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
         .collect()
 }
 
-/// The direct buffers that own their memory, by step. They have a cleaner; slices and duplicates do not.
+/// The direct buffers that own their memory, by step. They have a cleaner; slices and duplicates do not. A file that
+/// is mapped is in the same class and has a descriptor: its pages are the system's, and are not counted.
 fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
     let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
     let classes = direct_buffer_classes(snapshot);
@@ -97,11 +98,14 @@ fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<Ste
     }
     let mut locator = Locator::new(snapshot, holders, trie);
     for part in buffers.chunks(BATCH) {
-        let values = snapshot.field_values(part, ["capacity", "cleaner"]);
+        let values = snapshot.field_values(part, ["capacity", "cleaner", "fd"]);
         for (&buffer, values) in part.iter().zip(values) {
-            let Some([Some(capacity), Some(cleaner)]) = values else {
+            let Some([Some(capacity), Some(cleaner), file]) = values else {
                 continue;
             };
+            if file.and_then(Value::object).is_some() {
+                continue;
+            }
             let bytes = capacity.integer().and_then(|c| u64::try_from(c).ok());
             let (Some(bytes), Some(_)) = (bytes, cleaner.object()) else {
                 continue;

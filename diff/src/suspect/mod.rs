@@ -12,11 +12,12 @@ use crate::evidence::detect;
 use crate::evidence::phrases::grown;
 use crate::evidence::survival::Survival;
 use crate::evidence::verdict::Evidence;
-use crate::growth::{self, Candidate, difference};
+use crate::growth::{self, difference};
 use crate::names::Label;
 use crate::names::{self, LabelKind};
 use crate::report::{Coverage, Growth, Suspect, Verdict};
 use crate::trie::StepId;
+use heapdiff_trend::Course;
 
 /// A suspect with path and figures but without a verdict, and the class that declares its holder.
 pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
@@ -38,7 +39,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         (None, Some(&first)) => format!("{} {}", labels[0].0, text(trie[first].class)),
         (None, None) => text(trie[StepId::ROOT].via),
     };
-    let mut reasons = vec![structure(candidate)];
+    let mut reasons = vec![structure(context)];
     reasons.extend(spread(context));
     // Steps that several paths lead to. Those above the class with the static field do not matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
@@ -65,7 +66,15 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    if let Some((parent, found)) = resolved.ways() {
+    // Where a field of the application holds them further down, the several paths lead to its owner only.
+    let shared_at = shared_steps.first().copied().unwrap_or(0);
+    let has_own_holder = |labels: &[Label]| {
+        let below = labels.iter().skip(shared_at + 1);
+        below.clone().any(|l| growth::is_application(l.1))
+    };
+    if has_own_holder(&aligned.labels(candidate)) {
+        // The holder is named, and it is one.
+    } else if let Some((parent, found)) = resolved.ways() {
         let ways = shared_holders(context, parent, found);
         reasons.extend(several(&ways));
         also_held_by = ways.into_iter().map(|w| w.name).collect();
@@ -121,24 +130,28 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     (suspect, holder_class)
 }
 
-/// Adds the verdict, and the sentences that say why, to a suspect.
+/// Adds the verdict, and the sentences that say why, to a suspect. False where it is none: all of it comes
+/// and goes.
 pub(crate) fn judge(
     context: &SuspectContext<'_>,
     suspect: &mut Suspect,
     survival: Option<Survival>,
-) {
+) -> bool {
     let candidate = context.candidate;
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
     let evidence = Evidence {
-        trend: candidate.trend,
+        course: context.aligned.course(&candidate.series),
         figures: &candidate.series,
         finding,
         bound: bounds::of(context),
         start: start(context),
         survival,
     };
-    suspect.verdict = evidence.verdict();
+    let Some(verdict) = evidence.verdict() else {
+        return false;
+    };
+    suspect.verdict = verdict;
     let mut reasons = evidence.reasons();
     // The order of sentences: the cause, how it is held, what speaks for the verdict.
     let cause = usize::from(suspect.detector.is_some());
@@ -156,6 +169,7 @@ pub(crate) fn judge(
         ));
     }
     suspect.reasons = reasons;
+    true
 }
 
 /// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields
@@ -191,6 +205,16 @@ fn start(context: &SuspectContext<'_>) -> Option<String> {
         return None;
     };
     let (before, after) = (first.stats.classes, last.stats.classes);
+    // Classes that come at the same rate all the time are no start.
+    let classes: Vec<(u64, u64)> = context
+        .summaries
+        .iter()
+        .map(|s| (s.info.taken_ms, s.stats.classes))
+        .collect();
+    let course = Course::of(&classes, before / 50);
+    if course.trend.is_steady() && course.telling > 2 {
+        return None;
+    }
     let labels = context.aligned.labels(context.candidate);
     let own = labels.iter().any(|l| growth::is_application(l.1));
     let is_table = |step: StepId| {
@@ -324,7 +348,6 @@ fn spread_over(context: &SuspectContext<'_>) -> StepId {
 /// The sentence that says how growth is spread over many holders; `None` for few.
 fn spread(context: &SuspectContext<'_>) -> Option<String> {
     const MANY: u64 = 8;
-    const LOOKED_AT: usize = 1 << 12;
     let trie = context.trie();
     let at = spread_over(context);
     let (before, count) = match at {
@@ -341,12 +364,12 @@ fn spread(context: &SuspectContext<'_>) -> Option<String> {
         .filter(|&s| s != StepId::ROOT)
         .unwrap_or(at);
     let class = context.class(of);
-    let members = context.members(at, LOOKED_AT);
-    let sizes = members
-        .iter()
-        .filter_map(|&m| context.snapshot.retained_bytes(m));
-    let (all, largest) = sizes.fold((0_u64, 0_u64), |(sum, max), s| (sum + s, max.max(s)));
-    if largest > all / 2 {
+    // The largest are the ones that a step keeps.
+    let kept = trie[at].samples.iter();
+    let largest = kept
+        .filter_map(|&m| context.snapshot.retained_bytes(m))
+        .max();
+    if largest.unwrap_or(0) > trie[at].retained_bytes / 2 {
         return Some(format!(
             "one of {} objects of class {class} holds most of it",
             grouped(count)
@@ -364,12 +387,83 @@ fn spread(context: &SuspectContext<'_>) -> Option<String> {
     ))
 }
 
-/// The sentence that says whether objects were added or grew in place.
-fn structure(candidate: &Candidate) -> String {
-    match candidate.in_place {
+/// The sentence that says whether objects were added or grew in place, and what became of those that hold them.
+fn structure(context: &SuspectContext<'_>) -> String {
+    let holders = match spread_over(context) {
+        StepId::ROOT => None,
+        step => Some(context.ends(step)),
+    };
+    match (context.candidate.in_place, holders) {
+        (true, Some(ends)) => grown_in_place(ends),
+        (true, None) => "it grew in place".to_owned(),
+        (false, Some(ends)) => added(ends),
+        (false, None) => "more objects are held there".to_owned(),
+    }
+}
+
+fn grown_in_place((before, now): (u64, u64)) -> String {
+    match before == now {
         true => "it grew in place: the same number of objects, each larger".to_owned(),
-        false => {
+        false => format!(
+            "it grew in place: {} objects, {} before",
+            grouped(now),
+            grouped(before)
+        ),
+    }
+}
+
+fn added((before, now): (u64, u64)) -> String {
+    const LEVEL_PART: u64 = 20;
+    let is_level = before.abs_diff(now) <= before / LEVEL_PART;
+    match (before, is_level) {
+        (0, _) => "more objects are held there, by what is new itself".to_owned(),
+        (_, true) => {
             "more objects are held there, while what holds them stayed level in number".to_owned()
         }
+        (_, false) => format!(
+            "more objects are held there, by {} holders, {} before",
+            grouped(now),
+            grouped(before)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_them_is_level_where_its_number_is() {
+        assert!(added((1, 1)).contains("stayed level in number"));
+        assert!(added((100, 105)).contains("stayed level in number"));
+        assert_eq!(
+            added((2053, 22_722)),
+            "more objects are held there, by 22,722 holders, 2,053 before"
+        );
+        assert!(added((0, 1)).contains("new itself"));
+        assert!(!added((0, 1)).contains("level"));
+    }
+
+    #[test]
+    fn what_grew_in_place_is_as_many_where_it_is() {
+        assert!(grown_in_place((3, 3)).contains("the same number of objects"));
+        let more = grown_in_place((3, 4));
+        assert_eq!(more, "it grew in place: 4 objects, 3 before");
+    }
+
+    fn way(name: &str, grew: bool) -> SharedHolder {
+        SharedHolder {
+            name: name.to_owned(),
+            grew,
+        }
+    }
+
+    #[test]
+    fn several_holders_are_told_where_there_are_several() {
+        assert_eq!(several(&[way("A.all", true), way("A.all", true)]), None);
+        let told = several(&[way("A.all", true), way("B.all", true)]).unwrap();
+        assert!(told.contains("by A.all and B.all") && !told.contains("of these"));
+        let told = several(&[way("A.all", true), way("B.all", false)]).unwrap();
+        assert!(told.ends_with("of these A.all grew"), "{told}");
     }
 }

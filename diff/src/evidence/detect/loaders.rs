@@ -5,6 +5,7 @@ use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
 use crate::growth;
 use crate::names::Label;
+use crate::trie::StepId;
 
 /// From this many additional loaders of one class on, the leak is certain.
 const SEVERAL: u64 = 3;
@@ -21,12 +22,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         );
         now.saturating_sub(then)
     };
-    let content = context
-        .candidate
-        .content
-        .iter()
-        .chain(&context.candidate.beside);
-    let steps = || context.steps.iter().chain(content.clone()).copied();
+    let below = below(context);
+    let steps = || context.steps.iter().chain(&below).copied();
     let grows = |step| {
         let (first, last) = context.ends(step);
         last > first
@@ -67,6 +64,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
                 false => finding,
             }
         }
+        // One or two more may be those of a start.
+        None if last - first < SEVERAL => return None,
         None => {
             let sentence = format!(
                 "more class loaders than before: {}",
@@ -75,4 +74,18 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             Finding::new("class-loader", sentence).and(pinned)
         }
     })
+}
+
+/// The growing steps and those below them: a loader may be held by what grows.
+fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
+    const LOOKED_AT: usize = 1 << 10;
+    let trie = context.trie();
+    let candidate = context.candidate;
+    let mut found: Vec<StepId> = [&candidate.content[..], &candidate.beside].concat();
+    let mut at = 0;
+    while at < found.len() && found.len() < LOOKED_AT {
+        found.extend_from_slice(&trie[found[at]].children);
+        at += 1;
+    }
+    found
 }

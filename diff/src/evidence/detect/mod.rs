@@ -14,6 +14,7 @@ mod waiting;
 mod weak_map;
 
 use crate::evidence::context::SuspectContext;
+use crate::trie::StepId;
 
 /// What a detector found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,12 @@ const ALL: [Detector; 13] = [
     buffers::slice,
     waiting::queue,
 ];
+
+/// A step's objects in the first dump and in the last, if there are more in the last: what piles up has to.
+fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
+    let (first, last) = context.ends(step);
+    (last > first).then_some((first, last))
+}
 
 /// The first detector's finding; `None` where no detector knows the suspect.
 pub(crate) fn find(context: &SuspectContext<'_>) -> Option<Finding> {

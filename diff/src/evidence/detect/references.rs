@@ -2,7 +2,7 @@
 
 use hprof::{StackFrame, Thread};
 
-use super::Finding;
+use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
 use crate::names;
@@ -10,7 +10,7 @@ use crate::names;
 /// `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
 pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
     context.held_via(|v| v == "java.io.DeleteOnExitHook.files")?;
-    let (first, last) = context.ends(context.candidate.named);
+    let (first, last) = more(context, context.candidate.named)?;
     let sentence = format!(
         "File.deleteOnExit: the JVM keeps the path of each such file until it exits, even when the file is \
          gone ({})",
@@ -24,7 +24,7 @@ pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(|c| c == "java.lang.ref.Finalizer")
         .or_else(|| context.held_via(|v| v.starts_with("java.lang.ref.Finalizer.")))?;
-    let (first, last) = context.ends(step);
+    let (first, last) = more(context, step)?;
     let sentence = format!(
         "objects wait for their finalizer: java.lang.ref.Finalizer holds each until it has run ({})",
         changed(first, last, "objects")
@@ -51,7 +51,7 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
             content.into_iter().find(|&s| is_cleaner(context.class(s)))
         })
         .or_else(|| context.held_via(|v| v.starts_with("jdk.internal.ref.Cleaner.")))?;
-    let (first, last) = context.ends(step);
+    let (first, last) = more(context, step)?;
     let sentence = format!(
         "cleaning actions pile up: each stays until its object is unreachable and the cleaner's thread has \
          run it ({})",

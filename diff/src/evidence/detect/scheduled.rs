@@ -2,7 +2,7 @@
 
 use heapdiff_units::grouped;
 
-use super::Finding;
+use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
 
@@ -28,7 +28,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
         .or_else(|| context.candidate.content.iter().find(is_task))
         .copied()
         .unwrap_or(context.candidate.named);
-    let (first, last) = context.ends(task);
+    let (first, last) = more(context, task)?;
     let sentence = format!(
         "tasks pile up in a timer's queue ({})",
         changed(first, last, "tasks")

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use heapdiff_units::grouped;
 use hprof::ObjectIndex;
 
-use super::Finding;
+use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
 use crate::trie::StepId;
@@ -32,15 +32,27 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
     let names = context.snapshot.strings(&names, 100);
     let shown: Vec<String> = names.into_iter().flatten().collect();
     let shown = shown.join(", ");
-    let threads = match threads.len() {
-        0 => None,
-        1..=NAMED => Some(format!("kept by {shown}")),
-        n => Some(format!(
-            "kept by {} threads, the most by {shown}",
-            grouped(n as u64)
-        )),
-    };
+    // A step keeps a few of its objects, so the threads that were found may not be all.
+    let count = context
+        .of_kind("java.lang.Thread")
+        .map(|step| context.trie()[step].objects);
+    let threads = kept_by(&shown, threads.len() as u64, count);
     Some(Finding::new("thread-local", sentence).and(threads))
+}
+
+/// The sentence that names the threads: `found` ones, of `all` that are known to hold some.
+fn kept_by(shown: &str, found: u64, all: Option<u64>) -> Option<String> {
+    let few = found <= NAMED as u64;
+    match (found, all) {
+        (0, _) => None,
+        (found, Some(all)) if all <= found && few => Some(format!("kept by {shown}")),
+        (found, Some(all)) => Some(format!(
+            "kept by {} threads, the most by {shown}",
+            grouped(all.max(found))
+        )),
+        (_, None) if few => Some(format!("kept by {shown}")),
+        (_, None) => Some(format!("kept by several threads, among them {shown}")),
+    }
 }
 
 /// The threads that dominate the growth, the one that holds most first.
@@ -82,14 +94,32 @@ pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(|c| c == "java.lang.VirtualThread" || is_stack(c))
         .or_else(|| context.of_kind("java.lang.VirtualThread"))?;
-    let (first, last) = context.ends(step);
-    if last <= first {
-        return None;
-    }
+    let (first, last) = more(context, step)?;
     let sentence = format!(
         "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer \
          to ({})",
         changed(first, last, "threads or stacks")
     );
     Some(Finding::new("virtual-thread", sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kept_by;
+
+    #[test]
+    fn threads_are_counted_by_what_is_known_of_all() {
+        assert_eq!(kept_by("", 0, Some(8)), None);
+        assert_eq!(kept_by("a, b", 2, Some(2)).unwrap(), "kept by a, b");
+        // Four examples of eight are no count.
+        assert_eq!(
+            kept_by("a, b, c", 4, Some(8)).unwrap(),
+            "kept by 8 threads, the most by a, b, c"
+        );
+        assert_eq!(kept_by("a", 1, None).unwrap(), "kept by a");
+        assert_eq!(
+            kept_by("a, b, c", 9, None).unwrap(),
+            "kept by several threads, among them a, b, c"
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! Collections that are filled on one side and should be emptied on another.
 
-use super::Finding;
+use super::{Finding, more};
+use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::evidence::phrases::changed;
 use crate::names;
@@ -28,7 +29,7 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     if context.candidate.in_place || !(holds || is_listener(class)) {
         return None;
     }
-    let (first, last) = context.ends(context.candidate.named);
+    let (first, last) = more(context, context.candidate.named)?;
     let sentence = format!(
         "listeners that are added and not removed: {name} holds {}",
         changed(first, last, &format!("of class {class}"))
@@ -39,17 +40,16 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
 /// Queues that fill faster than they are drained.
 pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     let work = context.held_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
-    let queue = work.or_else(|| {
-        let steps = context.trie().path(context.candidate.at);
-        let mut near = steps.into_iter().rev();
-        near.find(|&s| is_queue(context, s))
-    })?;
-    let (first, last) = context.ends(context.candidate.named);
+    let steps = context.trie().path(context.candidate.at);
+    let mut near = steps.into_iter().rev();
+    // What an element of a queue holds is not in the queue.
+    let queue = work
+        .or_else(|| near.find(|&s| is_queue(context, s)))
+        .filter(|&queue| bounds::is_own(context, queue))?;
+    let (first, last) = more(context, context.candidate.named)?;
     let what = match work {
-        Some(_) => {
-            "tasks wait for a thread of the pool: they are submitted faster than they are run"
-        }
-        None => "a queue with a slow consumer: elements enter faster than they are taken out",
+        Some(_) => "tasks wait for a thread of the pool: more are submitted than are run",
+        None => "a queue: more elements enter than are taken out",
     };
     let sentence = format!(
         "{what} ({})",
@@ -58,7 +58,8 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("queue", sentence))
 }
 
-/// Whether a class is a queue: one of the runtime's, or by its name or its shape.
+/// Whether a class is a queue: by what it extends, or by its name and its shape. A name alone shows nothing, and
+/// lists have two ends as well.
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     if names::is_runtime_name(class) {
@@ -72,7 +73,16 @@ fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
         ];
         return is_shared || is_list.contains(&class) && is_called_queue(context.via(step));
     }
-    !class.ends_with("[]") && (class.ends_with("Queue") || has_two_ends(context, step))
+    let extends = || {
+        const KINDS: [&str; 3] = [
+            "java.util.AbstractQueue",
+            "java.util.ArrayDeque",
+            "java.util.concurrent.ConcurrentLinkedDeque",
+        ];
+        KINDS.iter().any(|kind| context.is_kind(step, kind))
+    };
+    let is_called = class.ends_with("Queue") || is_called_queue(context.via(step));
+    !class.ends_with("[]") && (extends() || is_called && has_two_ends(context, step))
 }
 
 fn is_called_queue(field: &str) -> bool {
@@ -82,13 +92,16 @@ fn is_called_queue(field: &str) -> bool {
     WORDS.iter().any(|w| field.contains(w))
 }
 
-/// Whether a class has a field for each end, as linked queues have.
+/// Whether a class has a field for each end, as linked queues have, and both refer to nodes of one class.
 fn has_two_ends(context: &SuspectContext<'_>, step: StepId) -> bool {
     const ENDS: [(&str, &str); 3] = [("head", "tail"), ("first", "last"), ("front", "rear")];
-    let Some(class) = context.class_index(step) else {
+    let Some(&one) = context.trie()[step].samples.first() else {
         return false;
     };
-    let fields = &context.snapshot.classes()[class].fields;
-    let has = |name: &str| fields.iter().any(|f| &*f.name == name);
-    ENDS.iter().any(|(a, b)| has(a) && has(b))
+    let node = |name: &str| {
+        let end = context.field(&[one], name).first().copied().flatten()?;
+        context.snapshot.class_of(end)
+    };
+    ENDS.iter()
+        .any(|(a, b)| node(a).is_some_and(|class| node(b) == Some(class)))
 }

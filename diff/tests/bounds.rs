@@ -1,0 +1,247 @@
+//! Bounds: whose they are, and whether anything keeps to them.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use heapdiff_diff::{Report, Suspect, Verdict};
+use hprof::Source;
+use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Value};
+
+const OBJECT: FieldType = FieldType::Object;
+const LONG: FieldType = FieldType::Long;
+const INT: FieldType = FieldType::Int;
+
+/// A heap below `com.acme.App.held`.
+struct App {
+    heap: HeapBuilder,
+    loader: Obj,
+    object: ClassId,
+    app: ClassId,
+}
+
+impl App {
+    fn new() -> Self {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let boot = heap.boot();
+        let of = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+        let loader = heap.add_class_loader(of, "app");
+        heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+        let fields = [("held", Value::NULL)];
+        let app = heap.add_class("com.acme.App", Some(boot.object), &[], &fields);
+        heap.set_loader(app, loader);
+        Self {
+            heap,
+            loader,
+            object: boot.object,
+            app,
+        }
+    }
+
+    fn class(&mut self, name: &str, above: ClassId, fields: &[(&str, FieldType)]) -> ClassId {
+        let class = self.heap.add_class(name, Some(above), fields, &[]);
+        if !name.starts_with("java.") {
+            self.heap.set_loader(class, self.loader);
+        }
+        class
+    }
+
+    fn array(&mut self, elements: Vec<Obj>) -> Obj {
+        let object = self.object;
+        self.heap.add_object_array(object, elements)
+    }
+
+    fn payloads(&mut self, count: usize) -> Vec<Obj> {
+        let quote = self.class("com.acme.Quote", self.object, &[("text", OBJECT)]);
+        let one = |_| {
+            let text = self.heap.add_primitive_array(Elements::Byte(vec![7; 100]));
+            self.heap.add_instance(quote, &[text.into()])
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// A hash map of these.
+    fn map(&mut self, values: Vec<Obj>) -> Obj {
+        let name = "java.util.concurrent.ConcurrentHashMap";
+        let map = self.class(name, self.object, &[("table", OBJECT)]);
+        let node = self.class(&format!("{name}$Node"), self.object, &[("val", OBJECT)]);
+        let node = |v: Obj| self.heap.add_instance(node, &[v.into()]);
+        let nodes: Vec<Obj> = values.into_iter().map(node).collect();
+        let table = self.array(nodes);
+        self.heap.add_instance(map, &[table.into()])
+    }
+
+    fn list(&mut self, values: Vec<Obj>) -> Obj {
+        let list = self.class(
+            "java.util.ArrayList",
+            self.object,
+            &[("elementData", OBJECT)],
+        );
+        let data = self.array(values);
+        self.heap.add_instance(list, &[data.into()])
+    }
+
+    fn done(mut self, held: Obj) -> Vec<u8> {
+        self.heap.set_static(self.app, "held", held);
+        self.heap.build()
+    }
+}
+
+/// What three dumps say of a thousand, two and three thousand quotes.
+fn suspect(heap: impl Fn(usize) -> Vec<u8>) -> Suspect {
+    let dumps = [1000, 2000, 3000].map(|n| Source::from_bytes(heap(n)));
+    let report: Report = common::report(dumps);
+    let of = |s: &Suspect| s.growth.objects >= 2000;
+    let found = report.suspects.iter().find(|s| of(s));
+    found.cloned().unwrap_or_else(|| panic!("{report:#?}"))
+}
+
+fn says(suspect: &Suspect, part: &str) -> bool {
+    suspect.reasons.iter().any(|r| r.contains(part))
+}
+
+/// Caffeine's classes have a maximum where one was set.
+fn caffeine(maximum: Option<i64>, nested: bool, count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let package = "com.github.benmanes.caffeine.cache";
+    let bounded = format!("{package}.BoundedLocalCache");
+    let bounded = app.class(&bounded, app.object, &[("data", OBJECT)]);
+    let plain = app.class(&format!("{package}.SSA"), bounded, &[]);
+    let full = app.class(&format!("{package}.SSMS"), bounded, &[("maximum", LONG)]);
+    let quotes = app.payloads(count);
+    let values = match nested {
+        true => vec![app.list(quotes)],
+        false => quotes,
+    };
+    let map = app.map(values);
+    let cache = match maximum {
+        Some(maximum) => app
+            .heap
+            .add_instance(full, &[Value::Long(maximum), map.into()]),
+        None => app.heap.add_instance(plain, &[map.into()]),
+    };
+    app.done(cache)
+}
+
+#[test]
+fn caffeine_is_bounded_where_it_has_a_maximum() {
+    let s = suspect(|n| caffeine(Some(10_000), false, n));
+    assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
+    assert!(says(&s, "SSMS has a bound: maximum is 10,000"));
+    // One that entries only expire from has none.
+    let s = suspect(|n| caffeine(None, false, n));
+    assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
+    assert!(!says(&s, "bound"), "{s:#?}");
+    // Nor has a list in a cache that is bounded.
+    let s = suspect(|n| caffeine(Some(10_000), true, n));
+    assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
+    assert!(!says(&s, "bound"), "{s:#?}");
+}
+
+/// Guava's cache, with a constant that is called a maximum.
+fn guava(max_weight: i64, count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let constant = [("MAX_SEGMENTS", Value::Int(65_536))];
+    let local = app.heap.add_class(
+        "com.google.common.cache.LocalCache",
+        Some(app.object),
+        &[("maxWeight", LONG), ("segments", OBJECT)],
+        &constant,
+    );
+    app.heap.set_loader(local, app.loader);
+    let segment = "com.google.common.cache.LocalCache$Segment";
+    let segment = app.class(segment, app.object, &[("table", OBJECT)]);
+    let entry = "com.google.common.cache.LocalCache$StrongEntry";
+    let entry = app.class(entry, app.object, &[("valueReference", OBJECT)]);
+    let quotes = app.payloads(count);
+    let entries = quotes
+        .into_iter()
+        .map(|q| app.heap.add_instance(entry, &[q.into()]));
+    let entries: Vec<Obj> = entries.collect();
+    let table = app.array(entries);
+    let segment = app.heap.add_instance(segment, &[table.into()]);
+    let segments = app.array(vec![segment]);
+    let cache = app
+        .heap
+        .add_instance(local, &[Value::Long(max_weight), segments.into()]);
+    app.done(cache)
+}
+
+#[test]
+fn a_constant_of_a_library_is_no_bound() {
+    let s = suspect(|n| guava(10_000, n));
+    assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
+    assert!(says(&s, "maxWeight is 10,000"), "{s:#?}");
+    let s = suspect(|n| guava(-1, n));
+    assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
+    assert!(!says(&s, "MAX_SEGMENTS"), "{s:#?}");
+}
+
+/// A queue of nodes with a capacity, or a queue of one whose element holds a list.
+fn queue(capacity: i32, nested: bool, count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let name = "java.util.concurrent.LinkedBlockingQueue";
+    let fields = [("capacity", INT), ("head", OBJECT)];
+    let queue = app.class(name, app.object, &fields);
+    let node = [("item", OBJECT), ("next", OBJECT)];
+    let node = app.class(&format!("{name}$Node"), app.object, &node);
+    let quotes = app.payloads(count);
+    let items = match nested {
+        true => vec![app.list(quotes)],
+        false => quotes,
+    };
+    let mut head: Option<Obj> = None;
+    for item in items {
+        let next = head.map_or(Value::NULL, Value::from);
+        head = Some(app.heap.add_instance(node, &[item.into(), next]));
+    }
+    let head = head.map_or(Value::NULL, Value::from);
+    let queue = app.heap.add_instance(queue, &[Value::Int(capacity), head]);
+    app.done(queue)
+}
+
+#[test]
+fn a_queue_bounds_what_it_holds_and_nothing_below() {
+    let s = suspect(|n| queue(10_000, false, n));
+    assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
+    assert!(says(&s, "capacity is 10,000"), "{s:#?}");
+    for (capacity, nested) in [(i32::MAX, false), (10_000, true)] {
+        let s = suspect(|n| queue(capacity, nested, n));
+        assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
+        assert!(!says(&s, "capacity"), "{s:#?}");
+    }
+}
+
+/// A weak map whose keys something else holds.
+fn weak(count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let boot = app.heap.boot();
+    let map = app.class("java.util.WeakHashMap", app.object, &[("table", OBJECT)]);
+    let entry = app.class(
+        "java.util.WeakHashMap$Entry",
+        boot.weak_reference,
+        &[("value", OBJECT)],
+    );
+    let mut keys = Vec::new();
+    let quotes = app.payloads(count);
+    let mut entries = Vec::new();
+    for quote in quotes {
+        let key = app.heap.add_primitive_array(Elements::Byte(vec![1; 8]));
+        keys.push(key);
+        let entry = app.heap.add_reference_of(entry, key);
+        app.heap.set_field(entry, "value", quote);
+        entries.push(entry);
+    }
+    let table = app.array(entries);
+    let map = app.heap.add_instance(map, &[table.into()]);
+    let keys = app.array(keys);
+    let both = app.array(vec![map, keys]);
+    app.done(both)
+}
+
+#[test]
+fn a_weak_map_whose_keys_are_held_is_no_cache() {
+    let s = suspect(weak);
+    assert_eq!(s.verdict, Verdict::Growth, "{s:#?}");
+    assert!(says(&s, "look at what holds the keys"), "{s:#?}");
+}
