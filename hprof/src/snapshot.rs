@@ -22,7 +22,6 @@ use crate::records::classes::{Class, Classes};
 use crate::records::outline::Outline;
 use crate::records::record::{self, Header};
 use crate::records::walk::Root;
-use crate::sizes::gaps;
 use crate::sizes::layout::{Layout, Sizes};
 use crate::sizes::shape::{Shape, ShapeClasses, ShapeSizes, Shapes};
 use crate::sizes::stats::Stats;
@@ -115,8 +114,6 @@ pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
     /// The warnings that only linking the objects gave.
     pub(crate) of_graph: Vec<Warning>,
-    /// Whether sizes rest on the address map, because neighbours in the file are none in the heap.
-    pub(crate) out_of_order: bool,
     /// Results that are computed when first asked for.
     pub(crate) unreachable: OnceLock<u64>,
     pub(crate) jvm: OnceLock<Option<String>>,
@@ -183,13 +180,8 @@ impl Snapshot {
             roots,
             warnings: mut of_graph,
         } = built;
-        if scanned.stats.out_of_order > 0 {
-            let shape_of = |object: u32| match object.checked_sub(graph.split.inner) {
-                Some(leaf) => scanned.leaf_shapes[leaf as usize],
-                None => scanned.inner_shapes[(object - graph.split.classes) as usize],
-            };
-            let (shapes, stats) = (&scanned.shapes, &mut scanned.stats);
-            gaps::measure(&plan.classes, &map, shapes, graph.split, shape_of, stats);
+        if !scanned.runs.are_apart() {
+            build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
         }
         let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size);
         let split = graph.split;
@@ -252,7 +244,6 @@ impl Snapshot {
             derived: Derived {
                 late_classes: plan.late_classes,
                 of_graph,
-                out_of_order: stats.out_of_order > 0,
                 ..Derived::default()
             },
             positions: None,

@@ -65,6 +65,11 @@ fn variety() -> Vec<Vec<u8>> {
             ..Written::default()
         },
         Written {
+            framing: small,
+            order: FileOrder::Runs(2),
+            ..Written::default()
+        },
+        Written {
             framing: Framing::SegmentsWithoutEnd { bytes: 900 },
             ..Written::android()
         },

@@ -212,7 +212,11 @@ fn versions_widths_layouts_and_orders() {
         Framing::Single,
         Framing::Segments { bytes: 1 << 20 },
     ];
-    let orders = [FileOrder::ByAddress, FileOrder::Shuffled(3)];
+    let orders = [
+        FileOrder::ByAddress,
+        FileOrder::Runs(2),
+        FileOrder::Shuffled(3),
+    ];
     let layouts = [
         ("compressed", JvmLayout::COMPRESSED),
         ("alignment 16", JvmLayout::ALIGN_16),
@@ -272,7 +276,11 @@ fn versions_widths_layouts_and_orders() {
 fn classes_and_roots_at_either_end() {
     for classes in [Place::Start, Place::End] {
         for roots in [Place::Start, Place::End] {
-            for order in [FileOrder::ByAddress, FileOrder::Shuffled(5)] {
+            for order in [
+                FileOrder::ByAddress,
+                FileOrder::Runs(3),
+                FileOrder::Shuffled(5),
+            ] {
                 let framing = Framing::Segments { bytes: 1500 };
                 let options = Written {
                     classes,

@@ -247,6 +247,14 @@ fn synthetic_dumps_are_the_same_from_an_index() {
             0,
         ),
         (
+            "two runs",
+            writer::Options {
+                order: FileOrder::Runs(2),
+                ..usual
+            },
+            0,
+        ),
+        (
             "no order",
             writer::Options {
                 order: FileOrder::Shuffled(3),
@@ -462,7 +470,11 @@ fn samples() -> &'static [Sample] {
             order: FileOrder::Shuffled(3),
             ..usual
         };
-        [(usual, 0), (shuffled, 0), (usual, 1 << 40)]
+        let runs = writer::Options {
+            order: FileOrder::Runs(3),
+            ..usual
+        };
+        [(usual, 0), (shuffled, 0), (usual, 1 << 40), (runs, 0)]
             .map(|(options_of_dump, gap)| {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("dump.hprof");
@@ -488,7 +500,7 @@ proptest! {
     /// Whatever happens to an index, it is refused or says what the dump says.
     #[test]
     fn damage_is_told_or_does_no_harm(
-        which in 0..3_usize,
+        which in 0..4_usize,
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4),
         cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
         case in any::<u64>(),
@@ -517,7 +529,7 @@ proptest! {
     /// An index that was changed and then given checksums that are right may lie, and do no worse.
     #[test]
     fn right_checksums_of_wrong_content_do_no_harm(
-        which in 0..3_usize,
+        which in 0..4_usize,
         words in prop::collection::vec(
             (any::<prop::sample::Index>(), prop_oneof![any::<u32>(), 0..3000_u32]), 1..4),
         case in any::<u64>(),

@@ -48,15 +48,6 @@ impl Histogram {
         let scanned = build::measure(
             &source, &header, &outline, &mut plan, options, progress, &store,
         )?;
-        if scanned.stats.out_of_order > 0 {
-            // Sizes need the address map, since neighbours in the file are not neighbours in the heap.
-            let snapshot = Snapshot::of(source, options, progress)?;
-            let totals = snapshot.totals;
-            return Ok(Self {
-                dump: snapshot.dump,
-                totals,
-            });
-        }
         let stats = scanned.stats;
         let sizes = Sizes::infer(&plan.classes, &stats, header.id_size);
         let totals = totals(&plan.classes, &sizes, &stats);

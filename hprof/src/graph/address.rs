@@ -3,8 +3,9 @@
 //! Object starts are multiples of eight bytes, so one bit for each eight bytes of the used address
 //! range marks them; a second bitmap, interleaved with the first, marks those that are leaves.
 //! Counts at every fourth pair of words turn a bit into a rank, and ranks are object numbers when
-//! the file is in address order. When it is not (ZGC, merged dumps), a permutation follows. Ids
-//! that are no addresses at all fall back to a sorted table.
+//! the file is in address order. When it consists of a few runs (Parallel and Serial GC), a table of them
+//! leads from ranks to numbers; in any other order (merged dumps), a permutation does. Ids that are no
+//! addresses at all fall back to a sorted table.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +14,7 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::error::Result;
+use crate::graph::runs::RunTable;
 use crate::ids::NONE;
 
 /// Bytes of heap for each bit.
@@ -30,6 +32,9 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// Ranges begin and end at multiples of this.
+    pub(crate) const ALIGN: u64 = 64;
+
     pub(crate) fn slots(self) -> u64 {
         (self.end - self.base) >> GRAIN
     }
@@ -210,6 +215,39 @@ impl Ranks {
         Some((rank, leaf == 1))
     }
 
+    /// How many objects of both kinds lie before a slot.
+    pub(crate) fn before(&self, slot: u64) -> [u32; 2] {
+        let word = (slot >> 6) as usize;
+        // Empty lines have no counts of their own.
+        let line = word / PAIRS_IN_LINE;
+        let words = |line: usize| {
+            let start = line * PAIRS_IN_LINE * PAIR;
+            self.bits.get(start..start + PAIRS_IN_LINE * PAIR)
+        };
+        let is_empty = |line: &usize| words(*line).is_none_or(|w| w.iter().all(|&w| w == 0));
+        let Some(counted) = (line..self.lines()).find(|l| !is_empty(l)) else {
+            return self.marked;
+        };
+        let mut before = [self.counts[counted * 2], self.counts[counted * 2 + 1]];
+        if counted > line {
+            return before;
+        }
+        for (i, pair) in words(line)
+            .unwrap_or_default()
+            .chunks_exact(PAIR)
+            .enumerate()
+        {
+            let mask = match i.cmp(&(word % PAIRS_IN_LINE)) {
+                std::cmp::Ordering::Less => u64::MAX,
+                std::cmp::Ordering::Equal => (1 << (slot & 63)) - 1,
+                std::cmp::Ordering::Greater => 0,
+            };
+            before[0] += (pair[0] & mask).count_ones();
+            before[1] += (pair[1] & mask).count_ones();
+        }
+        before
+    }
+
     /// The address of this rank among the objects with references, or the leaves, by counting on from the
     /// slot of an object that does not come after it.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
@@ -355,6 +393,8 @@ fn place<T: bytemuck::Pod + Send + Sync>(
 pub(crate) enum AddressMap {
     /// For files in address order: ranks are numbers.
     Ordered(Ranks),
+    /// For files of a few runs: each run adds a constant of its own.
+    Runs { ranks: Ranks, runs: RunTable },
     /// For files in another order: ranks lead to numbers.
     Permuted {
         ranks: Ranks,
@@ -386,6 +426,11 @@ impl AddressMap {
                 Some((rank, true)) => split.inner + rank,
                 None => NONE,
             },
+            Self::Runs { ranks, runs } => match ranks.rank(slot) {
+                Some((rank, false)) => split.classes + runs.number(slot, rank, false),
+                Some((rank, true)) => split.inner + runs.number(slot, rank, true),
+                None => NONE,
+            },
             Self::Permuted {
                 ranks,
                 with_refs,
@@ -403,7 +448,7 @@ impl AddressMap {
     #[inline]
     pub(crate) fn by_id(&self, id: u64, split: Split) -> u32 {
         match self {
-            Self::Ordered(ranks) | Self::Permuted { ranks, .. } => ranks
+            Self::Ordered(ranks) | Self::Runs { ranks, .. } | Self::Permuted { ranks, .. } => ranks
                 .range
                 .slot(id)
                 .map_or(NONE, |slot| self.by_slot(slot, split)),
@@ -439,6 +484,11 @@ impl AddressMap {
             Self::Ordered(ranks) => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
                 visit(id, rank + if leaf { split.inner } else { split.classes });
             }),
+            Self::Runs { ranks, runs } => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
+                let slot = (id - ranks.range.base) >> GRAIN;
+                let number = runs.number(slot, rank, leaf);
+                visit(id, number + if leaf { split.inner } else { split.classes });
+            }),
             Self::Permuted {
                 ranks,
                 with_refs,
@@ -458,7 +508,9 @@ impl AddressMap {
 
     pub(crate) fn ranks(&self) -> Option<&Ranks> {
         match self {
-            Self::Ordered(ranks) | Self::Permuted { ranks, .. } => Some(ranks),
+            Self::Ordered(ranks) | Self::Runs { ranks, .. } | Self::Permuted { ranks, .. } => {
+                Some(ranks)
+            }
             Self::Sorted { .. } => None,
         }
     }
@@ -486,11 +538,13 @@ mod tests {
         let ranks = marks.seal(&store).unwrap();
         let mut seen = [0, 0];
         for s in 0..10_000 {
+            let before = seen;
             let expected = slots.binary_search(&s).ok().map(|_| {
                 let leaf = s % 3 == 0;
                 seen[usize::from(leaf)] += 1;
                 (seen[usize::from(leaf)] - 1, leaf)
             });
+            assert_eq!(ranks.before(s), before, "slot {s}");
             assert_eq!(ranks.rank(s), expected, "slot {s}");
         }
         assert_eq!(ranks.marked, seen);

@@ -17,6 +17,7 @@ use crate::error::{Result, Warning};
 use crate::graph::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};
 use crate::graph::heap_graph::{self, HeapGraph};
 use crate::graph::implicit_refs;
+use crate::graph::runs;
 use crate::graph::scan::{self, Job, NoTargets, NumberTargets, Scanned, SlotTargets, Targets};
 use crate::ids::{NONE, ObjectId};
 use crate::options::Options;
@@ -25,6 +26,7 @@ use crate::records::classes::{self, Classes};
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, ClassDump, Header, Kind, sub};
 use crate::records::walk::{self, Object, Root, Visitor};
+use crate::sizes::gaps;
 
 /// A segment larger than this is split so that several threads can read it.
 const LARGE_SEGMENT: usize = 16 << 20;
@@ -125,11 +127,12 @@ impl Plan {
             .map(|p| p.len() as u64)
             .max()
             .unwrap_or(0);
-        self.range = flat_range(
-            low,
-            high.saturating_add(longest * 2 + (1 << 20)),
-            source.len(),
-        );
+        // Objects of a piece spread over little more than its length, either way from its first.
+        let margin = longest * 2 + (1 << 20);
+        let aligned = low.trailing_zeros() >= GRAIN;
+        let below = runs::with_margin(low, margin);
+        self.range = flat_range(below, high.saturating_add(margin), source.len());
+        self.range = self.range.filter(|_| aligned);
     }
 
     /// Widens the address range to class records that come late: references to their class objects
@@ -265,7 +268,8 @@ impl Context<'_> {
     }
 }
 
-/// Measures objects without building a graph: one pass.
+/// Measures objects without building a graph: one pass over the file, and two more where neighbours in the file
+/// are none in the heap.
 ///
 /// # Errors
 /// When there is no memory for the results.
@@ -286,15 +290,53 @@ pub(crate) fn measure(
         progress,
         store,
     };
-    for attempt in 0.. {
+    let mut attempt = 0;
+    loop {
         let pinned = vec![true; plan.classes.len()];
         context.phase("reading objects");
         let scanned = scan::scan(&context.job(plan, &pinned, NoTargets), &plan.pieces)?;
         if attempt > 1 || !learn_classes(&context, plan, &scanned) {
-            return Ok(scanned);
+            return match scanned.runs.are_apart() {
+                true => Ok(scanned),
+                false => measure_by_address(&context, plan),
+            };
         }
+        attempt += 1;
     }
-    unreachable!("the loop returns")
+}
+
+/// Measures objects of a file whose order says nothing of their order in the heap.
+fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned> {
+    loop {
+        let pinned = vec![true; plan.classes.len()];
+        let (scanned, marks) = first_pass(context, plan, &pinned, false)?;
+        if !is_settled(context, plan, &scanned) {
+            continue;
+        }
+        let Some(ranks) = seal(context, plan, &scanned, marks)? else {
+            continue;
+        };
+        let split = split(&plan.classes, &scanned);
+        let mut scanned = scanned;
+        let (map, _) = address_map(context, &mut scanned, ranks, split)?;
+        measure_gaps(&plan.classes, &map, &mut scanned, split);
+        return Ok(scanned);
+    }
+}
+
+/// Measures distances between neighbours in the heap.
+pub(crate) fn measure_gaps(
+    classes: &Classes,
+    map: &AddressMap,
+    scanned: &mut Scanned,
+    split: Split,
+) {
+    let shape_of = |object: u32| match object.checked_sub(split.inner) {
+        Some(leaf) => scanned.leaf_shapes[leaf as usize],
+        None => scanned.inner_shapes[(object - split.classes) as usize],
+    };
+    let (shapes, stats) = (&scanned.shapes, &mut scanned.stats);
+    gaps::measure(classes, map, shapes, split, shape_of, stats);
 }
 
 /// Adds classes that the pass came upon. Returns whether there were any.
@@ -413,19 +455,8 @@ pub(crate) fn build(
                 !c.dumped || (boot && !unpinned.contains(&i.0))
             })
             .collect();
-        let (scanned, marks) = first_pass(&context, plan, &pinned)?;
-        if learn_classes(&context, plan, &scanned) {
-            continue;
-        }
-        if scanned.misplaced > 0 {
-            let (low, high) = (scanned.stats.lowest, scanned.stats.highest);
-            let range = plan
-                .range
-                .map_or((low, high), |r| (low.min(r.base), high.max(r.end)));
-            let aligned = scanned.stats.address_bits.trailing_zeros() >= GRAIN;
-            let wider =
-                flat_range(range.0, range.1.saturating_add(8), source.len()).filter(|_| aligned);
-            plan.range = if wider == plan.range { None } else { wider };
+        let (scanned, marks) = first_pass(&context, plan, &pinned, true)?;
+        if !is_settled(&context, plan, &scanned) {
             continue;
         }
         let rooted = implicit_refs::rooted_classes(&plan.classes, &scanned.roots);
@@ -439,25 +470,85 @@ pub(crate) fn build(
             continue;
         }
         context.phase("linking objects");
-        let ranks = marks.map(|m| m.seal(store)).transpose()?;
-        if let Some(ranks) = &ranks {
-            let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
-            let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
-            if records as u64 > marks || ranks.doubled {
-                // Several objects with one id: only the sorted table tells them apart.
-                plan.range = None;
-                continue;
-            }
-        }
+        let Some(ranks) = seal(&context, plan, &scanned, marks)? else {
+            continue;
+        };
         return finish(&context, plan, pinned, scanned, ranks);
     }
 }
 
-/// The pass over all objects, with references as slots where that is possible.
+/// Whether the plan had all that the pass came upon. If not, it has it now, and the pass has to run again.
+fn is_settled(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> bool {
+    if learn_classes(context, plan, scanned) {
+        return false;
+    }
+    if scanned.misplaced == 0 {
+        return true;
+    }
+    let (low, high) = (scanned.stats.lowest, scanned.stats.highest);
+    let range = plan
+        .range
+        .map_or((low, high), |r| (low.min(r.base), high.max(r.end)));
+    let aligned = scanned.stats.address_bits.trailing_zeros() >= GRAIN;
+    let file = context.source.len();
+    let wider = flat_range(range.0, range.1.saturating_add(8), file).filter(|_| aligned);
+    plan.range = if wider == plan.range { None } else { wider };
+    false
+}
+
+/// The ranks of addresses, where ids are addresses; `None` when the pass has to run again without them.
+#[expect(clippy::option_option, reason = "both are of different kinds")]
+fn seal(
+    context: &Context<'_>,
+    plan: &mut Plan,
+    scanned: &Scanned,
+    marks: Option<Marks>,
+) -> Result<Option<Option<Ranks>>> {
+    let ranks = marks.map(|m| m.seal(context.store)).transpose()?;
+    if let Some(ranks) = &ranks {
+        let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
+        let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
+        if records as u64 > marks || ranks.doubled {
+            // Several objects with one id: only the sorted table tells them apart.
+            plan.range = None;
+            return Ok(None);
+        }
+    }
+    Ok(Some(ranks))
+}
+
+/// How the numbers of a pass's objects are split.
+fn split(classes: &Classes, scanned: &Scanned) -> Split {
+    Split {
+        classes: classes.dumped() as u32,
+        inner: (classes.dumped() + scanned.inner_shapes.len()) as u32,
+    }
+}
+
+/// The address map, and how many objects have the id of another.
+fn address_map(
+    context: &Context<'_>,
+    scanned: &mut Scanned,
+    ranks: Option<Ranks>,
+    split: Split,
+) -> Result<(AddressMap, u64)> {
+    let Some(ranks) = ranks else {
+        return sort_ids(scanned, split, context.store);
+    };
+    let map = match scanned.runs.table(&ranks) {
+        Some(runs) if runs.is_ordered() => AddressMap::Ordered(ranks),
+        Some(runs) => AddressMap::Runs { ranks, runs },
+        None => permute(context, scanned, ranks, split)?,
+    };
+    Ok((map, 0))
+}
+
+/// The pass over all objects, with references as slots where they are wanted and that is possible.
 fn first_pass(
     context: &Context<'_>,
     plan: &Plan,
     pinned: &[bool],
+    references: bool,
 ) -> Result<(Scanned, Option<Marks>)> {
     context.phase("reading objects");
     let Some(range) = plan.range else {
@@ -469,7 +560,7 @@ fn first_pass(
     };
     let mut marks = Marks::new(range, context.store)?;
     let writer = Some(marks.writer());
-    let scanned = if one_step(range) {
+    let scanned = if references && one_step(range) {
         scan::scan(
             &Job {
                 marks: writer,
@@ -502,34 +593,17 @@ fn finish(
     ranks: Option<Ranks>,
 ) -> Result<Built> {
     let (classes, store) = (&plan.classes, context.store);
-    let split = Split {
-        classes: classes.dumped() as u32,
-        inner: (classes.dumped() + scanned.inner_shapes.len()) as u32,
-    };
+    let split = split(classes, &scanned);
     let objects = split.inner + scanned.leaf_shapes.len() as u32;
     let mut warnings = Vec::new();
-    let (map, one_step) = match ranks {
-        Some(ranks) => {
-            let one_step = one_step(ranks.range);
-            let ordered = scanned.stats.out_of_order == 0;
-            let map = if ordered {
-                AddressMap::Ordered(ranks)
-            } else {
-                permute(context, &scanned, ranks, split)?
-            };
-            (map, one_step)
-        }
-        None => {
-            let (map, doubles) = sort_ids(&mut scanned, split, store)?;
-            if doubles > 0 {
-                let text = format!(
-                    "{doubles} objects have the id of another object: references lead to the first of each"
-                );
-                warnings.push(Warning::note(text));
-            }
-            (map, false)
-        }
-    };
+    let one_step = ranks.as_ref().is_some_and(|r| one_step(r.range));
+    let (map, doubles) = address_map(context, &mut scanned, ranks, split)?;
+    if doubles > 0 {
+        let text = format!(
+            "{doubles} objects have the id of another object: references lead to the first of each"
+        );
+        warnings.push(Warning::note(text));
+    }
     if one_step {
         let range = map.ranks().map(|r| r.range);
         heap_graph::translate(&mut scanned.targets, &map, split, |slot| {

@@ -32,6 +32,7 @@ pub(crate) mod petgraph_impl;
 pub(crate) mod rebuild;
 pub(crate) mod referrers;
 pub(crate) mod rows;
+pub(crate) mod runs;
 pub(crate) mod scan;
 
 pub use heap_graph::HeapGraph;

@@ -13,6 +13,7 @@ use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
 use crate::graph::address::{AddressMap, MarkWriter, Pending, Range, Split};
 use crate::graph::implicit_refs;
+use crate::graph::runs::Runs;
 use crate::ids::NONE;
 use crate::options::Refs;
 use crate::progress::Progress;
@@ -119,6 +120,8 @@ pub(crate) struct Scanned {
     /// Objects with a real allocation site: number among their kind, whether a leaf, trace serial.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
+    /// The order of the objects' ids.
+    pub(crate) runs: Runs,
     pub(crate) warnings: Vec<Warning>,
     /// Ids outside the expected range or not aligned.
     pub(crate) misplaced: u64,
@@ -160,7 +163,7 @@ struct ScannedPiece {
     late_classes: Vec<ClassDump>,
     sites: Vec<(u32, bool, u32)>,
     damage: Option<Damage>,
-    span: Option<(u64, u64)>,
+    runs: Runs,
 }
 
 impl ScannedPiece {
@@ -177,7 +180,7 @@ impl ScannedPiece {
         self.late_classes.clear();
         self.sites.clear();
         self.damage = None;
-        self.span = None;
+        self.runs.clear();
     }
 }
 
@@ -221,6 +224,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
         unknown_arrays: BTreeSet::new(),
         sites: Vec::new(),
         stats: new_stats(),
+        runs: Runs::default(),
         warnings: Vec::new(),
         misplaced: 0,
     };
@@ -228,7 +232,6 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
     if T::COLLECT {
         job.class_rows(&mut out)?;
     }
-    let mut last_id = 0;
     let mut parts: Vec<ScannedPiece> = Vec::new();
     parts.resize_with(rayon::current_num_threads() * 8, ScannedPiece::default);
     for batch in pieces.chunks(parts.len()) {
@@ -249,7 +252,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
             };
             job.scan_piece(piece, part, worker, shapes);
         });
-        out.append(job, batch, &mut parts, &mut last_id)?;
+        out.append(job, batch, &mut parts)?;
         job.progress
             .advance(batch.iter().map(|p| p.len() as u64).sum());
     }
@@ -316,8 +319,8 @@ impl<T: Targets> Job<'_, T> {
         if let Some(marks) = &self.marks {
             marks.flush(&mut visitor.pending);
         }
-        if let (Some((_, to)), Some(previous)) = (&mut visitor.part.span, visitor.previous) {
-            *to = previous;
+        if let Some(previous) = visitor.previous {
+            visitor.part.runs.end(previous);
         }
         result
     }
@@ -344,8 +347,13 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         let stats = &mut self.worker.stats;
         match self.previous {
             Some(previous) if object.id > previous => stats.gap(self.last, object.id - previous),
-            Some(_) => stats.out_of_order += 1,
-            None => self.part.span = Some((object.id, object.id)),
+            previous => {
+                if let Some(previous) = previous {
+                    self.part.runs.end(previous);
+                }
+                let before = [self.part.inner_shapes.len(), self.part.leaf_shapes.len()];
+                self.part.runs.begin(object.id, before);
+            }
         }
         self.previous = Some(object.id);
         stats.address_bits |= object.id;
@@ -600,7 +608,6 @@ impl Scanned {
         job: &Job<'_, T>,
         batch: &[Segment],
         parts: &mut [ScannedPiece],
-        last_id: &mut u64,
     ) -> Result<()> {
         let parts = &mut parts[..batch.len()];
         let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
@@ -640,10 +647,7 @@ impl Scanned {
                     ),
                 ));
             }
-            if let Some((first, last)) = part.span.take() {
-                self.stats.out_of_order += u64::from(first <= *last_id);
-                *last_id = last;
-            }
+            self.runs.append(&mut part.runs, [inner_base, leaf_base]);
             inner_base += part.inner_shapes.len();
             leaf_base += part.leaf_shapes.len();
         }

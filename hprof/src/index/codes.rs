@@ -9,6 +9,7 @@ use crate::records::walk::RootKind;
 pub(super) const ORDERED: u32 = 0;
 pub(super) const PERMUTED: u32 = 1;
 pub(super) const SORTED: u32 = 2;
+pub(super) const RUNS: u32 = 3;
 
 /// Kinds of roots by the numbers that stand for them.
 pub(super) const ROOT_KINDS: [RootKind; 15] = [

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytemuck::Pod;
 
 use super::check;
-use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, SORTED, class_hash};
+use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
 use super::encode::Decoder;
 use super::fault::IndexFault;
 use super::format::{Section, Sections};
@@ -18,6 +18,7 @@ use crate::dominators::tree::DominatorTree;
 use crate::error::{Error, Warning};
 use crate::graph::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Split};
 use crate::graph::build::{self, LateClasses};
+use crate::graph::runs::{Row, RunTable};
 use crate::graph::scan::Piece;
 use crate::ids::{NONE, ObjectId};
 use crate::index::inbound::Inbound;
@@ -142,10 +143,8 @@ impl Histogram {
         let OpenedIndex {
             small, mut dump, ..
         } = OpenedIndex::open(path, index, options.refs, &store)?;
-        if !small.derived.out_of_order {
-            let of_graph = &small.derived.of_graph;
-            dump.warnings.retain(|w| !of_graph.contains(w));
-        }
+        let of_graph = &small.derived.of_graph;
+        dump.warnings.retain(|w| !of_graph.contains(w));
         Ok(Self {
             dump,
             totals: small.totals,
@@ -210,7 +209,6 @@ impl SmallSection {
         };
         let warnings = d.list(warning)?;
         let of_graph = d.list(warning)?;
-        let out_of_order = d.flag()?;
         let layout = Layout {
             reference: d.u32()?,
             header: d.u32()?,
@@ -245,7 +243,6 @@ impl SmallSection {
         let derived = Derived {
             late_classes,
             of_graph,
-            out_of_order,
             unreachable: size(d)?.into(),
             jvm: d.option(Decoder::text)?.into(),
             doubt: d.option(warning)?.into(),
@@ -274,10 +271,19 @@ impl SmallSection {
         })?;
         let holders = d.list(|d| Some((d.u32()?, kind(d)?)))?;
         let is_flat = |range: Range| build::is_flat(range.base, range.end, file);
-        let map = match (d.u32()?, d.option(range)?) {
-            (ORDERED, Some(range)) if is_flat(range) => MapKind::Ordered(range),
-            (PERMUTED, Some(range)) if is_flat(range) => MapKind::Permuted(range),
-            (SORTED, None) => MapKind::Sorted,
+        let (map, range) = (d.u32()?, d.option(range)?);
+        let rows = d.list(|d| {
+            Some(Row {
+                slot: d.u64()?,
+                ranks: [d.u32()?, d.u32()?],
+                numbers: [d.u32()?, d.u32()?],
+            })
+        })?;
+        let map = match (map, range, &rows[..]) {
+            (ORDERED, Some(range), []) if is_flat(range) => MapKind::Ordered(range),
+            (RUNS, Some(range), _) if is_flat(range) => MapKind::Runs(range, rows),
+            (PERMUTED, Some(range), []) if is_flat(range) => MapKind::Permuted(range),
+            (SORTED, None, []) => MapKind::Sorted,
             _ => return None,
         };
         Some(Self {
@@ -358,6 +364,7 @@ fn range(d: &mut Decoder<'_>) -> Option<Range> {
 /// The address map, from its sections.
 enum MapKind {
     Ordered(Range),
+    Runs(Range, Vec<Row>),
     Permuted(Range),
     Sorted,
 }
@@ -378,6 +385,13 @@ impl MapKind {
                     true => Ok(AddressMap::Ordered(ranks)),
                     false => Err(MISFIT),
                 }
+            }
+            Self::Runs(range, rows) => {
+                let ranks = ranks(sections, range)?;
+                let whole = ranks.marked.map(|m| m as usize) == [inner, leaves];
+                let runs = RunTable::of_rows(rows, &ranks).filter(|_| whole);
+                let runs = runs.ok_or(MISFIT)?;
+                Ok(AddressMap::Runs { ranks, runs })
             }
             Self::Permuted(range) => {
                 let ranks = ranks(sections, range)?;

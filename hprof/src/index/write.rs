@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, SORTED, class_hash};
+use super::codes::{ORDERED, PERMUTED, ROOT_KINDS, RUNS, SORTED, class_hash};
 use super::encode::Encoder;
 use super::format::{self, ALIGN, SECTIONS, Section};
 use super::gather::Gathered;
@@ -121,7 +121,7 @@ impl Snapshot {
         );
         put(Section::LeafShapes, bytemuck::cast_slice(&self.leaf_shapes));
         match &self.map {
-            AddressMap::Ordered(_) => {}
+            AddressMap::Ordered(_) | AddressMap::Runs { .. } => {}
             AddressMap::Permuted {
                 with_refs, leaves, ..
             } => {
@@ -160,7 +160,6 @@ impl Snapshot {
         e.list(&derived.late_classes.arrays, |e, &id| e.u64(id));
         e.list(&self.dump.warnings, warning);
         e.list(&derived.of_graph, warning);
-        e.flag(derived.out_of_order);
         let layout = &sizes.layout;
         for value in [
             layout.reference,
@@ -207,12 +206,24 @@ impl Snapshot {
         });
         e.u32(match self.map {
             AddressMap::Ordered(_) => ORDERED,
+            AddressMap::Runs { .. } => RUNS,
             AddressMap::Permuted { .. } => PERMUTED,
             AddressMap::Sorted { .. } => SORTED,
         });
         e.option(self.map.ranks(), |e, ranks| {
             e.u64(ranks.range.base);
             e.u64(ranks.range.end);
+        });
+        let rows = match &self.map {
+            AddressMap::Runs { runs, .. } => runs.rows(),
+            _ => &[],
+        };
+        e.list(rows, |e, row| {
+            e.u64(row.slot);
+            row.ranks
+                .into_iter()
+                .chain(row.numbers)
+                .for_each(|n| e.u32(n));
         });
         e.0
     }

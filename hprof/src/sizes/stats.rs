@@ -66,8 +66,6 @@ pub(crate) struct Stats {
     pub(crate) address_bits: u64,
     pub(crate) lowest: u64,
     pub(crate) highest: u64,
-    /// Neighbours in the file that are not in address order.
-    pub(crate) out_of_order: u64,
     /// Objects whose allocation site the dump names.
     pub(crate) real_serials: u64,
     /// Bytes of reference fields that a too short body lacks.
@@ -88,7 +86,6 @@ impl Stats {
             address_bits: 0,
             lowest: u64::MAX,
             highest: 0,
-            out_of_order: 0,
             real_serials: 0,
             short_bodies: 0,
         }
@@ -180,7 +177,6 @@ impl Stats {
         self.address_bits |= other.address_bits;
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
-        self.out_of_order += other.out_of_order;
         self.real_serials += other.real_serials;
         self.short_bodies += other.short_bodies;
     }

@@ -38,9 +38,11 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     } else {
         Options::default()
     };
-    if rng.below(3) == 0 {
-        options.order = FileOrder::Shuffled(plan.seed);
-    }
+    options.order = match rng.below(6) {
+        0 | 1 => FileOrder::Shuffled(plan.seed),
+        2 => FileOrder::Runs(2 + rng.below(3)),
+        _ => FileOrder::ByAddress,
+    };
     options.framing = Framing::Segments {
         bytes: [200, 1000, 1 << 20][rng.below(3)],
     };

@@ -180,6 +180,11 @@ impl HeapBuilder {
         let mut order: Vec<usize> = (0..self.objects.len()).collect();
         match options.order {
             FileOrder::ByAddress => order.sort_by_key(|&i| self.objects[i].address),
+            FileOrder::Runs(runs) => {
+                order.sort_by_key(|&i| self.objects[i].address);
+                let runs = order.chunks(order.len().div_ceil(runs.max(1)).max(1));
+                order = runs.rev().flatten().copied().collect();
+            }
             FileOrder::Shuffled(seed) => Rng::new(seed).shuffle(&mut order),
         }
         let mut objects = Vec::new();

@@ -22,8 +22,10 @@ pub struct Obj(pub(super) usize);
 /// In which order objects stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOrder {
-    /// By ascending address, as Serial, Parallel and G1 do.
+    /// By ascending address, as G1 does.
     ByAddress,
+    /// So many runs of ascending addresses, the highest first, as Parallel does with its young generation.
+    Runs(usize),
     /// At random, from this seed.
     Shuffled(u64),
 }

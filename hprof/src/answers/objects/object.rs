@@ -342,8 +342,9 @@ impl Snapshot {
         if let Some(class) = self.represents(object) {
             return Some(self.classes()[class].id);
         }
-        let AddressMap::Ordered(ranks) = &self.map else {
-            return None;
+        let ranks = match &self.map {
+            AddressMap::Ordered(ranks) | AddressMap::Runs { ranks, .. } => ranks,
+            AddressMap::Permuted { .. } | AddressMap::Sorted { .. } => return None,
         };
         let piece = self.pieces.get(self.piece_of(object.0)? as usize)?;
         let id_size = self.header().id_size;
@@ -354,11 +355,16 @@ impl Snapshot {
         );
         let id = first.get(1..=id_size).filter(|_| is_object)?;
         let id = id.iter().fold(0, |v, &b| v << 8 | u64::from(b));
-        let rank = match object.0.checked_sub(self.split.inner) {
+        let (number, leaf) = match object.0.checked_sub(self.split.inner) {
             Some(leaf) => (leaf, true),
             None => (object.0 - self.split.classes, false),
         };
-        let address = ranks.address(rank.0, rank.1, ranks.range.slot(id)?)?;
+        let near = ranks.range.slot(id)?;
+        let (rank, from) = match &self.map {
+            AddressMap::Runs { runs, .. } => runs.rank(number, leaf, near)?,
+            _ => (number, near),
+        };
+        let address = ranks.address(rank, leaf, from)?;
         (self.map.by_id(address, self.split) == object.0).then_some(ObjectId(address))
     }
 

@@ -1,0 +1,390 @@
+//! Runs: stretches of a file in which objects come in ascending order of their addresses.
+//!
+//! HotSpot writes one space of the heap after the other. Each is a run, and the spaces do not overlap: most
+//! dumps have one run, those of the parallel and the serial collector two to four (the young generation comes
+//! first and lies above the old one). Within a run an object's number differs from the rank of its address
+//! by a constant, so a small table of runs leads from ranks to numbers.
+
+use crate::graph::address::{Range, Ranks};
+
+/// Runs that a piece of the file may have; a file with more in one piece is in no order.
+const MOST_IN_PIECE: usize = 256;
+/// Runs beyond one for each piece that are kept until the whole file is known.
+const MOST_KEPT: usize = 1 << 16;
+/// Runs that a table may have; of more a table for each object is faster.
+const MOST: usize = 1 << 12;
+
+/// A run, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    /// Ids of its first and its last object.
+    first: u64,
+    last: u64,
+    /// How many objects with references, and how many leaves, come before it in the file.
+    before: [u32; 2],
+}
+
+/// The runs of a file, or of a piece of it, in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs {
+    runs: Vec<Run>,
+    /// Whether there are too many to be of use; then none is kept.
+    scattered: bool,
+    pieces: usize,
+}
+
+impl Runs {
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.scattered = false;
+    }
+
+    /// Begins a run at an object that so many of both kinds come before.
+    #[cold]
+    pub(crate) fn begin(&mut self, id: u64, before: [usize; 2]) {
+        if self.scattered || self.runs.len() == MOST_IN_PIECE {
+            self.scatter();
+            return;
+        }
+        self.runs.push(Run {
+            first: id,
+            last: id,
+            before: before.map(|n| n as u32),
+        });
+    }
+
+    /// Ends the run at hand at an object.
+    #[inline]
+    pub(crate) fn end(&mut self, id: u64) {
+        if let Some(run) = self.runs.last_mut() {
+            run.last = id;
+        }
+    }
+
+    /// Adds the runs of the next piece, before which so many objects of both kinds come.
+    pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
+        self.pieces += 1;
+        if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
+            self.scatter();
+        }
+        if self.scattered {
+            return;
+        }
+        self.runs.extend(piece.runs.drain(..).map(|run| Run {
+            before: [
+                run.before[0] + base[0] as u32,
+                run.before[1] + base[1] as u32,
+            ],
+            ..run
+        }));
+    }
+
+    fn scatter(&mut self) {
+        self.scattered = true;
+        self.runs = Vec::new();
+    }
+
+    /// The runs in the order of addresses; `None` where they overlap, so that neighbours in the file may be none
+    /// in the heap.
+    ///
+    /// Cost: sorts the runs.
+    fn by_address(&self) -> Option<Vec<Run>> {
+        let mut runs = self.runs.clone();
+        runs.sort_unstable_by_key(|r| r.first);
+        let apart = runs.windows(2).all(|w| w[0].last < w[1].first);
+        (apart && !self.scattered).then_some(runs)
+    }
+
+    /// Whether neighbours within a run are neighbours in the heap, too.
+    pub(crate) fn are_apart(&self) -> bool {
+        self.by_address().is_some()
+    }
+
+    /// The table that leads from ranks to numbers; `None` where a permutation is needed.
+    pub(crate) fn table(&self, ranks: &Ranks) -> Option<RunTable> {
+        let row = |run: &Run| {
+            let slot = ranks.range.slot(run.first)?;
+            Some(Row {
+                slot,
+                ranks: ranks.before(slot),
+                numbers: run.before,
+            })
+        };
+        let mut rows: Vec<Row> = self.by_address()?.iter().map(row).collect::<Option<_>>()?;
+        // Objects of a class that the dump lacks have no number: a run of nothing else is none.
+        let mut above = ranks.marked;
+        let mut holds_objects = |r: &Row| std::mem::replace(&mut above, r.ranks) != r.ranks;
+        let holds: Vec<bool> = rows.iter().rev().map(&mut holds_objects).collect();
+        let mut holds = holds.into_iter().rev();
+        rows.retain(|_| holds.next() == Some(true));
+        // What goes on in the file where it goes on in the heap is one run.
+        rows.dedup_by_key(|r| r.offsets());
+        (rows.len() <= MOST).then(|| RunTable::new(rows))
+    }
+}
+
+/// A run as the table has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The slot of its first object.
+    pub(crate) slot: u64,
+    /// Objects of both kinds at lower addresses.
+    pub(crate) ranks: [u32; 2],
+    /// Objects of both kinds before it in the file.
+    pub(crate) numbers: [u32; 2],
+}
+
+impl Row {
+    /// What leads from a rank to a number, for both kinds.
+    const fn offsets(&self) -> [u32; 2] {
+        [
+            self.numbers[0].wrapping_sub(self.ranks[0]),
+            self.numbers[1].wrapping_sub(self.ranks[1]),
+        ]
+    }
+}
+
+/// The runs of a file whose runs do not overlap.
+#[derive(Debug)]
+pub(crate) struct RunTable {
+    /// The first slot of each run but the lowest, ascending.
+    starts: Vec<u64>,
+    offsets: Vec<[u32; 2]>,
+    rows: Vec<Row>,
+    /// The rows in the order of the file.
+    in_file: Vec<u32>,
+}
+
+impl RunTable {
+    fn new(rows: Vec<Row>) -> Self {
+        let mut in_file: Vec<u32> = (0..rows.len() as u32).collect();
+        in_file.sort_by_key(|&r| rows[r as usize].numbers);
+        Self {
+            starts: rows.iter().skip(1).map(|r| r.slot).collect(),
+            offsets: rows.iter().map(Row::offsets).collect(),
+            rows,
+            in_file,
+        }
+    }
+
+    /// The table of these rows; `None` where they are not those of a file whose addresses have these ranks.
+    ///
+    /// Cost: sorts the rows.
+    pub(crate) fn of_rows(rows: Vec<Row>, ranks: &Ranks) -> Option<Self> {
+        let ascend = rows.is_sorted_by(|a, b| a.slot < b.slot);
+        let slots = ranks.range.slots();
+        let fit = |r: &Row| {
+            let begins = r.slot < slots && ranks.rank(r.slot).is_some();
+            begins && ranks.before(r.slot) == r.ranks
+        };
+        let few = (1..=MOST).contains(&rows.len());
+        if !few || !ascend || !rows.iter().all(fit) || rows[0].ranks != [0, 0] {
+            return None;
+        }
+        let table = Self::new(rows);
+        // Each run follows the one before it in the file, and they make up all objects.
+        let mut next = [0, 0];
+        for &row in &table.in_file {
+            let row = row as usize;
+            let end = table.rows.get(row + 1).map_or(ranks.marked, |r| r.ranks);
+            if table.rows[row].numbers != next {
+                return None;
+            }
+            for kind in 0..2 {
+                next[kind] += end[kind].checked_sub(table.rows[row].ranks[kind])?;
+            }
+        }
+        (next == ranks.marked).then_some(table)
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Whether ranks are numbers.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.offsets.iter().all(|o| *o == [0, 0])
+    }
+
+    #[inline(always)]
+    fn row_of(&self, slot: u64) -> usize {
+        match self.starts[..] {
+            [start] => usize::from(slot >= start),
+            _ => self.starts.partition_point(|&start| start <= slot),
+        }
+    }
+
+    /// The number among its kind of the object at a slot, which has this rank.
+    #[inline(always)]
+    pub(crate) fn number(&self, slot: u64, rank: u32, leaf: bool) -> u32 {
+        rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
+    }
+
+    /// The rank of an object with a number among its kind, and a slot to count on from, which does not come after
+    /// it: `near`, where that is in the same run.
+    pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
+        let kind = usize::from(leaf);
+        let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];
+        let at = self.in_file.partition_point(|r| numbers(r) <= number);
+        let row = *self.in_file.get(at.checked_sub(1)?)? as usize;
+        let rank = number.wrapping_sub(self.offsets[row][kind]);
+        let from = match self.row_of(near) == row {
+            true => near,
+            false => self.rows[row].slot,
+        };
+        Some((rank, from))
+    }
+}
+
+/// Where a range has to begin so that objects are in it that come before any that was looked at: a piece of the
+/// file may begin in one run and go on in a lower one.
+pub(crate) const fn with_margin(low: u64, margin: u64) -> u64 {
+    low.saturating_sub(margin) & !(Range::ALIGN - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::array::Store;
+    use crate::graph::address::{Marks, Pending};
+
+    const BASE: u64 = 0x1_0000;
+
+    /// Ranks and runs of objects at these slots, in the order of the file, pieces of so many; each third slot is
+    /// a leaf.
+    fn of(slots: &[u64], piece: usize) -> (Ranks, Runs) {
+        let store = Store::new(None);
+        let end = BASE + 8 * (slots.iter().max().unwrap() + 1);
+        let range = Range {
+            base: BASE,
+            end: end.next_multiple_of(64),
+        };
+        let mut marks = Marks::new(range, &store).unwrap();
+        let (writer, mut pending) = (marks.writer(), Pending::default());
+        let (mut all, mut counts) = (Runs::default(), [0, 0]);
+        for piece in slots.chunks(piece) {
+            let (mut runs, mut own, mut previous) = (Runs::default(), [0, 0], None);
+            for &slot in piece {
+                if previous.is_none_or(|p| slot <= p) {
+                    if let Some(p) = previous {
+                        runs.end(BASE + 8 * p);
+                    }
+                    runs.begin(BASE + 8 * slot, own);
+                }
+                previous = Some(slot);
+                own[usize::from(slot % 3 == 0)] += 1;
+                writer.mark(&mut pending, slot, slot % 3 == 0);
+            }
+            runs.end(BASE + 8 * previous.unwrap());
+            all.append(&mut runs, counts);
+            counts = [counts[0] + own[0], counts[1] + own[1]];
+        }
+        writer.flush(&mut pending);
+        (marks.seal(&store).unwrap(), all)
+    }
+
+    fn check(slots: &[u64], table: &RunTable, ranks: &Ranks) {
+        let mut next = [0, 0];
+        for &slot in slots {
+            let leaf = slot % 3 == 0;
+            let (rank, is_leaf) = ranks.rank(slot).unwrap();
+            assert_eq!(leaf, is_leaf);
+            let number = table.number(slot, rank, leaf);
+            assert_eq!(number, next[usize::from(leaf)], "slot {slot}");
+            next[usize::from(leaf)] += 1;
+            // From the begin of another run, of its own run, and from the object itself.
+            for near in [slots[0], slots[slots.len() - 1], slot] {
+                let (same, from) = table.rank(number, leaf, near).unwrap();
+                assert_eq!(same, rank, "slot {slot}");
+                if from <= slot {
+                    assert_eq!(ranks.address(rank, leaf, from), Some(BASE + 8 * slot));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn runs_that_do_not_overlap_need_no_permutation() {
+        let old = || 5..900_u64;
+        let eden = || (2_000..2_600).step_by(2);
+        let survivors = || 1_200..1_300_u64;
+        for (slots, runs, ordered) in [
+            (old().chain(eden()).collect::<Vec<_>>(), 1, true),
+            (eden().chain(old()).collect(), 2, false),
+            (eden().chain(survivors()).chain(old()).collect(), 3, false),
+            (survivors().chain(eden()).chain(old()).collect(), 2, false),
+        ] {
+            for piece in [1, 7, 100, 10_000] {
+                let (ranks, all) = of(&slots, piece);
+                assert!(all.are_apart());
+                let table = all.table(&ranks).unwrap();
+                assert_eq!((table.rows().len(), table.is_ordered()), (runs, ordered));
+                check(&slots, &table, &ranks);
+                let again = RunTable::of_rows(table.rows().to_vec(), &ranks).unwrap();
+                check(&slots, &again, &ranks);
+            }
+        }
+    }
+
+    #[test]
+    fn runs_that_overlap_have_no_table() {
+        let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
+        let (ranks, all) = of(&odd_then_even, 1_000);
+        assert!(!all.are_apart() && all.table(&ranks).is_none());
+        // In pieces of one object each they do not overlap, and are many.
+        let (ranks, all) = of(&odd_then_even, 1);
+        assert!(all.are_apart());
+        check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);
+    }
+
+    #[test]
+    fn one_id_twice_is_an_overlap() {
+        let (_, all) = of(&[3, 4, 4, 5], 10);
+        assert!(!all.are_apart());
+        let (_, all) = of(&[3, 4, 4, 5], 2);
+        assert!(!all.are_apart());
+    }
+
+    #[test]
+    fn many_runs_are_none() {
+        let falling: Vec<u64> = (0..MOST_IN_PIECE as u64 + 1).rev().collect();
+        assert!(!of(&falling, 1_000).1.are_apart());
+        assert!(of(&falling[1..], 1_000).1.are_apart());
+        let falling: Vec<u64> = (0..=MOST as u64).rev().collect();
+        let (ranks, all) = of(&falling, 100);
+        assert!(all.are_apart() && all.table(&ranks).is_none());
+        let (ranks, all) = of(&falling[1..], 100);
+        assert_eq!(all.table(&ranks).unwrap().rows().len(), MOST);
+    }
+
+    #[test]
+    fn rows_of_another_file_are_refused() {
+        let slots: Vec<u64> = (500..600).chain(0..400).collect();
+        let (ranks, all) = of(&slots, 64);
+        let rows = all.table(&ranks).unwrap().rows().to_vec();
+        assert!(RunTable::of_rows(rows.clone(), &ranks).is_some());
+        let changes: [fn(&mut Vec<Row>); 8] = [
+            |rows| rows[1].slot += 1,
+            |rows| rows[1].slot = 1 << 40,
+            |rows| rows[1].ranks[0] += 1,
+            |rows| rows[0].numbers[1] += 1,
+            |rows| rows[1].numbers[0] = u32::MAX,
+            |rows| rows.swap(0, 1),
+            |rows| rows.truncate(1),
+            Vec::clear,
+        ];
+        for (i, change) in changes.into_iter().enumerate() {
+            let mut other = rows.clone();
+            change(&mut other);
+            assert!(RunTable::of_rows(other, &ranks).is_none(), "change {i}");
+        }
+    }
+
+    #[test]
+    fn a_margin_ends_at_the_lowest_address() {
+        assert_eq!(with_margin(0x1000, 0x100), 0xf00);
+        assert_eq!(with_margin(0x1000, 0x101), 0xec0);
+        assert_eq!(with_margin(0x1000, u64::MAX), 0);
+        assert_eq!(with_margin(0, 8), 0);
+    }
+}
