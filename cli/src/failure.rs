@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     Gate = 1,
     /// Wrong usage: options, selectors, or the file to write to.
     Usage = 2,
-    /// An input could not be read at all, or was damaged under `--strict`.
+    /// An input could not be read at all, was damaged under `--strict`, or cannot be judged by the gates asked for.
     Input = 3,
 }
 

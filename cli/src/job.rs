@@ -151,6 +151,8 @@ pub(crate) struct Question {
     pub(crate) focus: Option<Regex>,
     /// The figures of collapsed stacks.
     pub(crate) columns: Columns,
+    /// Whether gates decide on dumps that cannot be compared.
+    pub(crate) allow_partial: bool,
 }
 
 /// Which classes and suspects a diff reports.
@@ -158,15 +160,6 @@ pub(crate) struct Question {
 pub(crate) struct ClassFilter {
     pub(crate) include: Vec<Regex>,
     pub(crate) exclude: Vec<Regex>,
-}
-
-impl ClassFilter {
-    /// Whether something with these class names is reported: any `--include` matches one of them, no
-    /// `--exclude` does.
-    pub(crate) fn admits(&self, names: &[&str]) -> bool {
-        let any = |list: &[Regex]| list.iter().any(|re| names.iter().any(|n| re.is_match(n)));
-        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
-    }
 }
 
 /// How to work and how to show it: the same for all commands.

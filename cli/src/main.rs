@@ -8,12 +8,14 @@ mod capture;
 mod classpath;
 mod command;
 mod failure;
+mod fits;
 mod gates;
 mod ignore;
 mod index;
 mod interrupt;
 mod jfr;
 mod job;
+mod merge;
 mod messages;
 #[cfg_attr(
     not(target_os = "linux"),
@@ -65,11 +67,15 @@ fn run(job: &Job) -> Result<Exit> {
     Ok(end(job, &report))
 }
 
-/// Prints which gates tripped, and returns how the run ends.
+/// Prints which gates tripped, or why they do not decide, and returns how the run ends.
 fn end(job: &Job, report: &Report) -> Exit {
     let Report::Diff(diff) = report else {
         return Exit::Done;
     };
+    if let Some(why) = diff.undecided() {
+        messages::undecided(why);
+        return Exit::Input;
+    }
     let tripped = diff
         .outcomes
         .iter()

@@ -49,8 +49,8 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             }
         }
         if let Report::Diff(diff) = report {
-            for rule in diff.unused_rules.iter().chain(&diff.strange_trace) {
-                let _ = writeln!(out, "{label} {rule}");
+            for warning in &diff.diff.warnings {
+                let _ = writeln!(out, "{label} {}", heapdiff_report::printable(warning));
             }
         }
         if let Report::Sizeof(sizeof) = report
@@ -68,12 +68,6 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
                  {names}{more}: their final fields are followed"
             );
         }
-        for (later, earlier) in out_of_order(report) {
-            let _ = writeln!(
-                out,
-                "{label} {later} was taken before {earlier}: name the oldest dump first"
-            );
-        }
     }
     match conditions.iter().find(|c| c.partial) {
         Some(damaged) if setup.strict => Err(Failure {
@@ -85,19 +79,6 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     }
 }
 
-/// Pairs of dumps that are not in order of time: the later in the list, then the earlier.
-fn out_of_order(report: &Report) -> Vec<(&str, &str)> {
-    let Report::Diff(diff) = report else {
-        return Vec::new();
-    };
-    diff.diff
-        .snapshots
-        .windows(2)
-        .filter(|pair| pair[1].taken_ms < pair[0].taken_ms)
-        .map(|pair| (&*pair[1].path, &*pair[0].path))
-        .collect()
-}
-
 /// Prints which gates tripped.
 pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     let stderr = io::stderr();
@@ -106,4 +87,13 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     for gate in tripped {
         let _ = writeln!(out, "{} {gate}", style.red("gate tripped:"));
     }
+}
+
+/// Prints why gates do not decide.
+pub(crate) fn undecided(why: &str) {
+    error(&Failure {
+        exit: Exit::Input,
+        message: format!("gates are not decided: {}", heapdiff_report::printable(why)),
+        hint: Some("--allow-partial decides them all the same".to_owned()),
+    });
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hprof::Snapshot;
 
+use crate::comparable::{self, Doubt};
 use crate::evidence::context::SuspectContext;
 use crate::evidence::survival::Survival;
 use crate::growth::{Aligned, Candidate, difference};
@@ -58,6 +59,22 @@ impl Comparison {
         &self.summaries
     }
 
+    /// Puts the dumps into another order: each one's place in it, in the order in which they were added.
+    pub fn arrange(&mut self, places: &[usize]) {
+        let summaries = std::mem::take(&mut self.summaries);
+        let mut placed: Vec<_> = places.iter().zip(summaries).collect();
+        placed.sort_by_key(|(place, _)| **place);
+        self.summaries = placed.into_iter().map(|(_, summary)| summary).collect();
+    }
+
+    /// Whether the dumps are for certain of several JVMs, or of several programs. Then their times say nothing of
+    /// which is the one to compare with.
+    #[must_use]
+    pub fn is_of_several_jvms(&self) -> bool {
+        let doubts = comparable::doubts(&self.summaries);
+        doubts.iter().any(|d| matches!(d, Doubt::Apart(..)))
+    }
+
     /// Compares the dumps. `last` is the dump that was added last, still open: paths, bounds and the detectors'
     /// evidence are read from it.
     ///
@@ -71,9 +88,12 @@ impl Comparison {
     pub fn report(&self, last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<Report> {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
+        let doubts = comparable::doubts(&self.summaries);
         Ok(Report {
             schema: "heapdiff.diff/1".into(),
             snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
+            comparable: doubts.is_empty(),
+            warnings: doubts.iter().map(ToString::to_string).collect(),
             delta: Delta {
                 objects: difference(&figures(&|s| s.info.reachable_objects)),
                 shallow_bytes: difference(&figures(&|s| s.info.reachable_bytes)),

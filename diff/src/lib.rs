@@ -76,6 +76,7 @@
 
 mod agent_objects;
 mod allocated;
+mod comparable;
 mod compare;
 mod evidence;
 mod frame_parts;
@@ -86,6 +87,7 @@ mod gates;
 mod growth;
 mod ignore;
 mod names;
+mod origin;
 mod report;
 #[doc(hidden)]
 pub mod samples;

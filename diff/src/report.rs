@@ -12,12 +12,32 @@ pub struct Report {
     pub schema: Cow<'static, str>,
     /// The dumps, oldest first.
     pub snapshots: Vec<SnapshotInfo>,
+    /// Whether what differs between the dumps can be taken for growth: none of them is damaged, of another program
+    /// or JVM than the others, the same as another, or was named out of order.
+    #[serde(default = "comparable")]
+    pub comparable: bool,
+    /// Why not, and what was asked for that fits nothing.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Reachable objects and bytes, last dump less first.
     pub delta: Delta,
     /// Classes whose figures differ between dumps, by growth of retained bytes.
     pub classes: Vec<ClassGrowth>,
     /// What grows, the most growth first.
     pub suspects: Vec<Suspect>,
+}
+
+/// Of a report that was written before reports told.
+const fn comparable() -> bool {
+    true
+}
+
+impl Report {
+    /// Adds a reason why the dumps cannot be compared, before those that are there.
+    pub fn doubt(&mut self, why: String) {
+        self.comparable = false;
+        self.warnings.insert(0, why);
+    }
 }
 
 /// One dump.

@@ -48,6 +48,11 @@ pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
 
+/// `Full.java`: a full cache whose entries are replaced one after the other. Main class `Full`.
+pub fn full() -> PathBuf {
+    java("trace/Full.java")
+}
+
 /// `Heapster.java`: a web service whose interceptor keeps a `byte[]` for each request. Prints `LISTENING port`
 /// and serves until its standard input ends. Main class `Heapster`.
 pub fn web() -> PathBuf {

@@ -81,6 +81,10 @@ pub(super) struct GrowthArgs {
     /// Exit with 1 when something is taken for a leak or for growth
     #[arg(long, help_heading = "Diff")]
     fail_on_suspect: bool,
+    /// Let gates decide on dumps that are damaged or cannot be compared (the same dump twice, of two programs or
+    /// JVMs, named out of order); without it the run ends with 3
+    #[arg(long, help_heading = "Diff")]
+    allow_partial: bool,
     /// Leave out known growth, and do not let gates trip for it: a file with rules, one a line, such as
     /// `holder com.acme.Cache.*`, `class com.acme.Entry`, `frame com.acme.Cache.warm*`
     #[arg(long, value_name = "FILE", help_heading = "Diff")]
@@ -121,6 +125,7 @@ impl GrowthArgs {
             classes,
             gates,
             ignore: self.ignore.as_deref().map(IgnoreFile::read).transpose()?,
+            allow_partial: self.allow_partial,
             focus: self.focus,
             columns: match self.columns {
                 ColumnsArg::Growth => Columns::Growth,

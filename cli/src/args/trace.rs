@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use heapdiff_diff::pattern;
-use heapdiff_trace::{By, Which};
+use heapdiff_trace::Which;
 use heapdiff_units::Span;
 use regex::Regex;
 
@@ -14,6 +14,7 @@ use crate::job::{
     Action, ExportFormat, Import, Job, Prune, RunWindow, SampleOrder, SamplesJob, Setup, Task,
     TraceExport, TraceJob,
 };
+use crate::merge::Merged;
 use crate::time::Moment;
 
 const TOP_HELP: &str = "\
@@ -68,9 +69,12 @@ struct TraceTopArgs {
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// What is ranked
+    /// What is ranked: the frames of the program that allocate, whatever path leads there; classes; or stacks
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: ByArg,
+    /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    focus: Option<Regex>,
     #[command(flatten)]
     window: WindowArgs,
     #[command(flatten)]
@@ -102,8 +106,10 @@ struct WindowArgs {
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum ByArg {
     #[default]
-    Site,
+    Frame,
     Class,
+    #[value(alias = "site")]
+    Stack,
 }
 
 #[derive(Debug, Args)]
@@ -220,10 +226,12 @@ impl TraceArgs {
                     window: args.window.window,
                 };
                 let by = match args.by {
-                    ByArg::Site => By::Site,
-                    ByArg::Class => By::Class,
+                    ByArg::Frame => Merged::Frame,
+                    ByArg::Class => Merged::Class,
+                    ByArg::Stack => Merged::Stack,
                 };
-                job(args.view, args.trace, TraceJob::Top { part, by })
+                let focus = args.focus;
+                job(args.view, args.trace, TraceJob::Top { part, by, focus })
             }
             TraceCommand::Samples(args) => {
                 let samples = SamplesJob {

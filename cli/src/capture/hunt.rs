@@ -11,6 +11,7 @@ use super::dump::{self, DumpPlace};
 use super::library::library;
 use super::process::Process;
 use super::protocol::Jvm;
+use super::totals::Totals;
 use super::trace_notes::TraceNotes;
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
@@ -52,22 +53,56 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     if let Some((library, options)) = agent {
         let (options, trace) = match hunt.enough {
             Some(_) => watch::traced(&jvm, &folder, options),
-            None => (options.clone(), None),
+            None => (options.clone(), Err(String::new())),
         };
         let loaded = agent::load(&jvm, &library, &options)
             .map_err(|e| or_without(e, "--no-attach goes without"))?;
-        // An agent that was loaded before keeps its options.
-        let trace = trace.filter(|_| loaded == Loaded::Now);
-        watch = trace
-            .zip(hunt.enough)
-            .map(|(t, enough)| Watch::new(t, enough));
+        let trace = match loaded {
+            Loaded::Now => trace,
+            Loaded::Before => Err("the agent was loaded before and keeps its options".to_owned()),
+        };
+        watch = match (trace, hunt.enough) {
+            (Ok(trace), Some(enough)) => Some(Watch::new(trace, enough)),
+            (Err(why), Some(_)) => {
+                if !wanted.quiet {
+                    messages::said(&format!(
+                        "the hunt keeps no trace and does not end early: {why}"
+                    ));
+                }
+                None
+            }
+            (_, None) => None,
+        };
     }
-    let [before, after] = names.map(|name| folder.join(name));
-    let mut notes = TraceNotes::new(&jvm);
+    let dumps = names.map(|name| folder.join(name));
+    let trace = watch.as_ref().map(|watch| watch.trace().to_owned());
+    let taken = both(hunt, &jvm, (&folder, &dumps), watch, made, wanted);
+    let trace = trace.filter(|path| path.is_file());
+    taken.map_err(|failure| match process.check_alive() {
+        Ok(()) => failure,
+        Err(_) => left_behind(failure, &dumps, trace.as_deref()),
+    })?;
+    Ok(Hunted {
+        folder,
+        dumps,
+        trace,
+    })
+}
+
+/// Takes both dumps, and waits in between.
+fn both(
+    hunt: &Hunt,
+    jvm: &Jvm<'_>,
+    (folder, [before, after]): (&Path, &[PathBuf; 2]),
+    mut watch: Option<Watch>,
+    made: Made<'_>,
+    wanted: Wanted,
+) -> Result<()> {
+    let mut notes = TraceNotes::new(jvm);
     notes.hunt("the first dump is being taken");
     notes.dump(&dump::take(
-        &jvm,
-        &DumpPlace::new(&before, false)?,
+        jvm,
+        &DumpPlace::new(before, false)?,
         hunt.what,
         wanted,
     )?);
@@ -80,27 +115,36 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     notes.hunt(&format!(
         "the first dump is taken; the second follows in {span}{watching}"
     ));
-    let why = wait(
-        &process,
-        span,
-        &folder,
-        (watch.as_mut(), &mut notes),
-        wanted,
-    )?;
+    let watch = watch.as_mut();
+    let mut watched = watch.map(|watch| (watch, Totals::new(before.clone(), hunt.what.all)));
+    let why = wait(jvm, span, folder, (watched.as_mut(), &mut notes), wanted)?;
     notes.hunt(&format!("{why}; the second dump is being taken"));
     notes.dump(&dump::take(
-        &jvm,
-        &DumpPlace::new(&after, false)?,
+        jvm,
+        &DumpPlace::new(after, false)?,
         hunt.what,
         wanted,
     )?);
     notes.hunt("both dumps are taken");
-    let trace = watch.map(Watch::into_trace).filter(|path| path.is_file());
-    Ok(Hunted {
-        folder,
-        dumps: [before, after],
-        trace,
-    })
+    Ok(())
+}
+
+/// Says what there is of a JVM that ended while it was hunted in.
+fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
+    let mut left = Vec::new();
+    if let Some(trace) = trace {
+        left.push(format!(
+            "what the agent recorded until then is left: `heapdiff trace top {}`",
+            trace.display()
+        ));
+    }
+    if let Some(first) = dumps.first().filter(|dump| dump.is_file()) {
+        left.push(format!("the first dump is {}", first.display()));
+    }
+    match (&failure.hint, left.is_empty()) {
+        (None, false) => failure.with_hint(left.join("\n          ")),
+        _ => failure,
+    }
 }
 
 fn or_without(failure: Failure, hint: &str) -> Failure {
@@ -113,16 +157,16 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
 /// Waits until enough growth was seen, the time is over, the user ends the wait, or the JVM ends. Returns which
 /// of these it was.
 fn wait(
-    process: &Process,
+    jvm: &Jvm<'_>,
     span: Span,
     folder: &Path,
-    (mut watch, notes): (Option<&mut Watch>, &mut TraceNotes<'_>),
+    (mut watched, notes): (Option<&mut (&mut Watch, Totals)>, &mut TraceNotes<'_>),
     wanted: Wanted,
 ) -> Result<String> {
     let wait = Wait::start();
     let meter = Meter::new(wanted, folder);
     let mut message = format!("heapdiff: the second dump follows in {span}; Ctrl-C takes it now");
-    if watch.is_some() {
+    if watched.is_some() {
         message += ", as does enough growth";
     }
     meter.countdown(span, &message);
@@ -136,10 +180,14 @@ fn wait(
             return Ok("the wait was ended".to_owned());
         }
         meter.waited(start.elapsed());
-        process.check_alive()?;
+        jvm.process.check_alive()?;
         notes.try_again();
-        if let Some(seen) = watch.as_mut().and_then(|watch| watch.enough()) {
-            let said = format!("enough growth was seen: {seen}");
+        let Some((watch, totals)) = watched.as_deref_mut() else {
+            continue;
+        };
+        let seen = watch.enough();
+        if let Some(seen) = totals.confirmed(jvm, &seen, watch.wanted()) {
+            let said = format!("enough growth was seen: {}", seen.said);
             if !wanted.quiet {
                 messages::said(&said);
             }

@@ -25,6 +25,8 @@ mod process;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
+mod totals;
+#[cfg(target_os = "linux")]
 mod trace_notes;
 #[cfg(target_os = "linux")]
 mod user;

@@ -4,52 +4,74 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heapdiff_diff::frame_text;
-use heapdiff_trace::{By, Candidate, Timeline, Trace, TraceError, Window, rank};
+use heapdiff_trace::{Candidate, Timeline, Trace, TraceError, Window, rank_groups};
 use heapdiff_units::{Size, counted};
 
 use super::folder::Folder;
 use super::protocol::Jvm;
 use crate::job::LONGEST_ARGUMENT;
+use crate::merge::{Groups, Merged, allocating, in_focus};
 
 /// The trace's name in the hunt's folder.
 pub(super) const NAME: &str = "trace.db";
 /// What grows before this much time has passed is taken for a program that starts.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
+/// The most that is told of what grows.
+const MOST: usize = 20;
 
-/// The agent's options with a trace in the hunt's folder, if the JVM can write there; and the trace's path. Where
-/// the user names a trace, that one is watched if it can be.
-pub(super) fn traced(jvm: &Jvm<'_>, folder: &Path, options: &str) -> (String, Option<PathBuf>) {
+/// The agent's options with a trace in the hunt's folder, and the trace's path; or why the JVM can write none there.
+/// Where the user names a trace, that one is watched if it can be.
+pub(super) fn traced(
+    jvm: &Jvm<'_>,
+    folder: &Path,
+    options: &str,
+) -> (String, Result<PathBuf, String>) {
     let asked = options
         .split(',')
         .find_map(|option| option.strip_prefix("trace="));
     if let Some(path) = asked {
         let path = PathBuf::from(path);
         let known = path.is_absolute() && !options.contains('%');
-        return (options.to_owned(), known.then_some(path));
+        let unknown = "the trace that the options name is not found by that name from here";
+        return (
+            options.to_owned(),
+            known.then_some(path).ok_or_else(|| unknown.to_owned()),
+        );
     }
-    let none = (options.to_owned(), None);
+    let shown = folder.display();
+    let none = |why: &str| (options.to_owned(), Err(format!("{shown} {why}")));
+    let odd_name = "has a name that cannot stand in the agent's options";
     let Ok(inside) = fs::canonicalize(folder) else {
-        return none;
+        return none("cannot be found");
     };
     let Some(path) = inside.join(NAME).to_str().map(str::to_owned) else {
-        return none;
+        return none(odd_name);
     };
     let separator = if options.is_empty() { "" } else { "," };
     let all = format!("trace={path}{separator}{options}");
     let odd = |c: char| c == ',' || c == '%' || c.is_control();
     if path.contains(odd) || all.len() >= LONGEST_ARGUMENT {
-        return none;
+        return none(odd_name);
     }
     let ours = Folder::open(&inside).and_then(|folder| folder.identity());
     let theirs = jvm.root.identity_of(&inside);
     let same = matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs);
     let writable = || Folder::open(&inside).and_then(|folder| folder.is_writable());
-    match same && matches!(jvm.process.user.act(writable), Ok(Ok(()))) {
-        true => (all, Some(folder.join(NAME))),
-        false => none,
+    match (same, jvm.process.user.act(writable)) {
+        (true, Ok(Ok(()))) => (all, Ok(folder.join(NAME))),
+        (false, _) => none("is not a folder of the JVM, which runs in a container"),
+        (true, _) => none("is not a folder that the JVM's user may write to"),
     }
+}
+
+/// Something that grows in a trace.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// What is allocated.
+    pub(super) class: String,
+    /// The whole, in words.
+    pub(super) said: String,
 }
 
 /// Looks at a trace from time to time.
@@ -73,52 +95,62 @@ impl Watch {
         }
     }
 
-    pub(super) fn into_trace(self) -> PathBuf {
-        self.trace
+    pub(super) fn trace(&self) -> &Path {
+        &self.trace
     }
 
-    /// What was seen to grow, once it is enough. A trace that does not exist yet, or cannot be read, is no
+    /// Growth, in bytes, that ends the wait.
+    pub(super) const fn wanted(&self) -> u64 {
+        self.enough
+    }
+
+    /// What was seen to grow by enough, the worst first. A trace that does not exist yet, or cannot be read, is no
     /// reason to end a hunt.
-    pub(super) fn enough(&mut self) -> Option<String> {
+    pub(super) fn enough(&mut self) -> Vec<Seen> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {
-            return None;
+            return Vec::new();
         }
         let begun = Instant::now();
         let seen = self.look();
         // Long traces are looked at less often.
         self.next = Instant::now() + PERIOD.max(begun.elapsed() * 10);
-        seen.ok().flatten()
+        seen.unwrap_or_default()
     }
 
-    fn look(&self) -> Result<Option<String>, TraceError> {
+    fn look(&self) -> Result<Vec<Seen>, TraceError> {
         let trace = Trace::open(&self.trace)?;
         trace.hold()?;
         let Some(run) = trace.runs()?.pop() else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let timeline = Timeline::of(&trace, &run, Window::ALL)?;
-        let ranking = rank(&trace, &timeline, By::Site)?;
-        let found = ranking.candidates.iter().find(|c| self.is_enough(c));
-        let Some(found) = found.filter(|_| ranking.points.collections >= 2) else {
-            return Ok(None);
-        };
+        // A leak that many paths lead to is one: none of them may be enough.
         let stacks = trace.stacks()?;
-        let stack = found.sites.first().and_then(|site| site.stack);
-        let frames = stack.map_or_else(Vec::new, |stack| stacks.frames(stack));
-        let text = |f: &&heapdiff_trace::read::Frame| {
-            frame_text(&f.class, &f.method, f.file.as_deref(), f.line)
+        let mut groups = Groups::new(&stacks, Merged::Frame, None);
+        let ranking = rank_groups(&trace, &timeline, |site| groups.of(site))?;
+        if ranking.points.collections < 2 {
+            return Ok(Vec::new());
+        }
+        let found = ranking.candidates.iter().filter(|c| self.is_enough(c));
+        let found: Vec<&Candidate> = found.take(MOST).collect();
+        let seen = |candidate: &Candidate| {
+            let frames = candidate
+                .sites
+                .first()
+                .and_then(|s| in_focus(&stacks, s, None));
+            let at = frames.as_deref().and_then(allocating);
+            let at = at.map_or_else(String::new, |f| format!(" of {f}"));
+            Seen {
+                class: candidate.class.to_string(),
+                said: format!(
+                    "{}{at} grew by {} across {}",
+                    candidate.class,
+                    Size(candidate.trending.grown_bytes.max(0).unsigned_abs()),
+                    counted(ranking.points.collections as u64, "collection"),
+                ),
+            }
         };
-        let frames: Vec<String> = frames.iter().map(text).collect();
-        let own = frames.iter().find(|f| !heapdiff_diff::is_runtime_frame(f));
-        let at = own
-            .or(frames.first())
-            .map_or_else(String::new, |f| format!(" of {f}"));
-        Ok(Some(format!(
-            "{}{at} grew by {} across {}",
-            found.class,
-            Size(found.trending.grown_bytes.max(0).unsigned_abs()),
-            counted(ranking.points.collections as u64, "collection"),
-        )))
+        Ok(found.into_iter().map(seen).collect())
     }
 
     fn is_enough(&self, candidate: &Candidate) -> bool {

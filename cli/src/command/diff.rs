@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
 
 use heapdiff_report::{DiffReport, Format, growth};
-use hprof::{Progress, Snapshot};
+use hprof::{Header, Progress, Snapshot};
 
 use super::{history, open_after};
 use crate::failure::{Failure, Result};
+use crate::fits::{self, Classes};
 use crate::gates;
 use crate::ignore::Ignored;
 use crate::job::{Question, Setup};
@@ -29,31 +30,30 @@ pub(crate) fn run(
     // A trace that cannot be read is reported before the dumps are.
     let trace = trace.map(super::trace::open).transpose()?;
     let limit = setup.top.unwrap_or(SUSPECTS);
+    let classes = Classes::new(&question.classes);
     let filter = Filter {
-        classes: &|names| question.classes.admits(names),
+        classes: &|names| classes.admits(names),
         // One more than is reported tells whether there are more; gates and rules look at all.
         suspects: match question.gates.any() || question.ignore.is_some() {
             true => usize::MAX,
             false => limit.saturating_add(1),
         },
     };
-    let mut comparison = Comparison::default();
-    let mut last: Option<(Snapshot, &PathBuf)> = None;
-    for dump in dumps {
-        let previous = last.take().map(|(snapshot, _)| snapshot);
-        let (snapshot, meter) = open_after(previous, setup, dump)?;
-        meter.phase("folding the dominator tree", 0);
-        let summary = Summary::new(&snapshot, dump.display().to_string())
-            .map_err(|e| Failure::input(dump, &e))?;
-        comparison.add(summary);
-        last = Some((snapshot, dump));
-    }
-    let Some((snapshot, dump)) = last else {
-        return Err(Failure::usage("there are no dumps to compare"));
-    };
+    let Compared {
+        comparison,
+        last,
+        sorted,
+    } = Compared::of(setup, dumps)?;
     let mut report = comparison
-        .report(&snapshot, &filter)
-        .map_err(|e| Failure::input(dump, &e))?;
+        .report(&last, &filter)
+        .map_err(|e| Failure::input(last.source().path(), &e))?;
+    if sorted {
+        let order: Vec<&str> = report.snapshots.iter().map(|s| &*s.path).collect();
+        let order = order.join(", ");
+        report.doubt(format!(
+            "the dumps were named out of order, and are compared in the order in which they were taken: {order}"
+        ));
+    }
     let format = setup.output.format;
     let allocated = match format.is_of_stacks() || format == Format::Html {
         true => comparison.allocated(),
@@ -65,11 +65,18 @@ pub(crate) fn run(
         )
         .with_hint("load it into the JVM with `heapdiff attach PID` before the dumps"));
     }
+    let loaded = last.classes().iter().map(|(_, class)| &*class.name);
+    let loaded: Vec<&str> = loaded.collect();
+    report.warnings.extend(classes.unused(&loaded));
     if format.is_read_whole() {
         // People see classes by their shallow growth: by retained growth, the classes
         // that hold the suspects would come first.
         let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
         report.classes.sort_by_key(|class| Reverse(key(class)));
+    }
+    if let Some(focus) = &question.focus {
+        let unused = fits::focus(focus, &report.suspects, allocated.as_ref());
+        report.warnings.extend(unused);
     }
     let suspects = std::mem::take(&mut report.suspects);
     let ignored = match &question.ignore {
@@ -79,12 +86,13 @@ pub(crate) fn run(
             ..Ignored::default()
         },
     };
+    report.warnings.extend(ignored.unused_rules);
     report.suspects = ignored.new;
     let more_suspects = report.suspects.split_off(limit.min(report.suspects.len()));
-    let strange_trace = match &trace {
-        Some(trace) => history::tell(trace, &mut report)?,
-        None => None,
-    };
+    if let Some(trace) = &trace {
+        let strange = history::tell(trace, &mut report)?;
+        report.warnings.extend(strange);
+    }
     if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
         for suspect in &mut report.suspects {
             suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
@@ -99,14 +107,70 @@ pub(crate) fn run(
         more_classes,
         verbose: setup.progress.verbose,
         known: ignored.known,
-        unused_rules: ignored.unused_rules,
-        strange_trace,
         allocated,
         focus: question.focus.clone(),
         columns: question.columns,
         gates: question.gates,
         outcomes: Vec::new(),
+        allow_partial: question.allow_partial,
     };
     report.outcomes = gates::outcomes(&report);
     Ok(report)
+}
+
+/// Dumps in the order in which they are compared.
+struct Compared {
+    comparison: Comparison,
+    /// The last of them, open.
+    last: Snapshot,
+    /// Whether the order is not that in which they were named.
+    sorted: bool,
+}
+
+impl Compared {
+    /// Reads dumps in the order of their times. Those of several JVMs are compared as they are named: which of two
+    /// runs is the one to compare with is for the user to say.
+    fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
+        let order = order_of_time(dumps);
+        let mut comparison = Comparison::default();
+        let mut last: Option<Snapshot> = None;
+        for &at in &order {
+            let Some(dump) = dumps.get(at) else { continue };
+            let (snapshot, meter) = open_after(last.take(), setup, dump)?;
+            meter.phase("folding the dominator tree", 0);
+            let summary = Summary::new(&snapshot, dump.display().to_string())
+                .map_err(|e| Failure::input(dump, &e))?;
+            comparison.add(summary);
+            last = Some(snapshot);
+        }
+        let Some(mut last) = last else {
+            return Err(Failure::usage("there are no dumps to compare"));
+        };
+        let mut sorted = !order.is_sorted();
+        if sorted && comparison.is_of_several_jvms() {
+            sorted = false;
+            comparison.arrange(&order);
+            if let Some(dump) = dumps.last() {
+                last = open_after(Some(last), setup, dump)?.0;
+            }
+        }
+        Ok(Self {
+            comparison,
+            last,
+            sorted,
+        })
+    }
+}
+
+/// The places of dumps in the order in which they were taken; as they are named where a dump does not tell.
+fn order_of_time(dumps: &[PathBuf]) -> Vec<usize> {
+    let taken = dumps.iter().map(|dump| {
+        let header = Header::of_file(dump)?;
+        (header.taken_ms > 0).then_some(header.taken_ms)
+    });
+    let mut order: Vec<usize> = (0..dumps.len()).collect();
+    if let Some(taken) = taken.collect::<Option<Vec<u64>>>() {
+        order.sort_by_key(|&at| taken.get(at));
+    }
+    order
 }

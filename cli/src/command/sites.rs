@@ -49,6 +49,11 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
         unfinished_samples: samples.unfinished,
         unseen_bytes: unseen.there,
     };
+    if let Some(focus) = focus.filter(|_| stacks.is_empty()) {
+        info.warnings.push(format!(
+            "--focus {focus}: no class and no frame of the stacks fits"
+        ));
+    }
     stacks.truncate(setup.rows(ROWS));
     info.agent = samples.info();
     info.warnings.extend(fault);

@@ -6,21 +6,26 @@ mod prune;
 mod samples;
 mod slices;
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::path::Path;
 
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
 use heapdiff_report::{
-    CandidateRow, Collections, DumpRow, Format, NoteRow, Report, RunInfo, RunRow, SeriesRow,
-    SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
+    CandidateRow, Collections, DumpRow, Format, NoteRow, PathRow, Report, RunInfo, RunRow,
+    SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
 };
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
-    Basis, By, Candidate, Ranking, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window, rank,
+    Basis, Candidate, Points, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window,
+    rank_groups,
 };
 use heapdiff_units::counted;
+use regex::Regex;
 
 use crate::failure::{Failure, Result};
 use crate::job::{RunWindow, Setup, TraceJob};
+use crate::merge::{Groups, Merged, allocating, in_focus};
 pub(crate) use export::export;
 pub(crate) use import::import;
 pub(crate) use prune::prune;
@@ -30,6 +35,8 @@ const ROWS: usize = 10;
 const ROWS_OF_PROGRAMS: usize = 100;
 /// The most moments that a series has in a report.
 pub(super) const MOMENTS: usize = 60;
+/// The most paths that are listed of a candidate.
+const PATHS: usize = 5;
 /// The most notes that are listed of a run: the last ones.
 const NOTES: usize = 50;
 
@@ -37,8 +44,9 @@ pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> 
     let trace = open(path)?;
     match job {
         TraceJob::Info => info(&trace).map(Report::TraceInfo),
-        TraceJob::Top { part, by } => {
-            top(setup, &trace, part, *by).map(|r| Report::TraceTop(Box::new(r)))
+        TraceJob::Top { part, by, focus } => {
+            let report = top(setup, &trace, part, (*by, focus.as_ref()));
+            report.map(|r| Report::TraceTop(Box::new(r)))
         }
         TraceJob::Samples(job) => samples::run(setup, &trace, job).map(Report::TraceSamples),
     }
@@ -201,15 +209,34 @@ fn window(part: &RunWindow, run: &Run, uptime_ms: u64) -> Result<Window> {
     }
 }
 
-fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTopReport> {
+fn top(
+    setup: &Setup,
+    trace: &Trace,
+    part: &RunWindow,
+    (by, focus): (Merged, Option<&Regex>),
+) -> Result<TraceTopReport> {
     let failed = |e| Failure::trace(&e);
     let (number, run) = chosen(trace, part.run.as_deref())?;
     let ticks = trace.ticks(run.id).map_err(failed)?;
     let uptime_ms = ticks.last().map_or(0, |t| t.uptime_ms);
     let window = window(part, &run, uptime_ms)?;
     let timeline = Timeline::of(trace, &run, window).map_err(failed)?;
-    let ranking = rank(trace, &timeline, by).map_err(failed)?;
     let stacks = trace.stacks().map_err(failed)?;
+    let mut groups = Groups::new(&stacks, by, focus);
+    let ranking = rank_groups(trace, &timeline, |site| groups.of(site)).map_err(failed)?;
+    let mut file = file(trace);
+    if let Some(focus) = focus.filter(|_| ranking.candidates.is_empty()) {
+        file.warnings
+            .push(format!("--focus {focus}: no frame of the stacks fits"));
+    }
+    let shown = Shown {
+        trace,
+        timeline: &timeline,
+        points: &ranking.points,
+        stacks: &stacks,
+        by,
+        focus,
+    };
     let default = match setup.output.format {
         Format::Text => ROWS,
         _ => ROWS_OF_PROGRAMS,
@@ -219,7 +246,7 @@ fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTo
         .zip(&ranking.candidates)
         .take(setup.top.unwrap_or(default))
     {
-        candidates.push(row(rank, candidate, trace, &timeline, &ranking, &stacks)?);
+        candidates.push(shown.row(rank, candidate)?);
     }
     let ticks = timeline.ticks();
     let sum = |figure: fn(&Tick) -> u64| ticks.iter().map(figure).fold(0, u64::saturating_add);
@@ -227,7 +254,7 @@ fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTo
     let (first, last) = (ticks.first(), ticks.last());
     Ok(TraceTopReport {
         schema: TraceTopReport::SCHEMA,
-        trace: file(trace),
+        trace: file,
         run: run_info(number, &run),
         window: WindowRow {
             from_ms: first.map_or(0, |t| t.time_ms.saturating_sub(t.span_ms)),
@@ -236,10 +263,8 @@ fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTo
             to_uptime_ms: last.map_or(0, |t| t.uptime_ms),
             ticks: ticks.len() as u64,
         },
-        by: match by {
-            By::Site => "site",
-            By::Class => "class",
-        },
+        by: by.name(),
+        focus: focus.map(ToString::to_string),
         basis: ranking.points.basis.name(),
         points: ranking.points.len() as u64,
         collections: Collections {
@@ -264,56 +289,96 @@ fn top(setup: &Setup, trace: &Trace, part: &RunWindow, by: By) -> Result<TraceTo
     })
 }
 
-fn row(
-    rank: u64,
-    candidate: &Candidate,
-    trace: &Trace,
-    timeline: &Timeline,
-    ranking: &Ranking,
-    stacks: &Stacks,
-) -> Result<CandidateRow> {
-    let of = |sites: &[i64]| Steps::of(trace, timeline, sites).map_err(|e| Failure::trace(&e));
-    let sites: Vec<i64> = candidate.sites.iter().map(|s| s.id).collect();
-    let steps = of(&sites)?;
-    let trending = &candidate.trending;
-    let began = match trending.verdict <= Verdict::Unclear {
-        true => steps.began(timeline, &ranking.points),
-        false => None,
-    };
-    // A class shows the stack with most of its live bytes.
-    let mut most = (candidate.sites.first(), 0);
-    if candidate.sites.len() > 1 {
-        for site in &candidate.sites {
-            let bytes = of(&[site.id])?.last().amount.bytes;
-            if bytes > most.1 {
-                most = (Some(site), bytes);
-            }
-        }
+/// What candidates are described with.
+struct Shown<'a> {
+    trace: &'a Trace,
+    timeline: &'a Timeline,
+    points: &'a Points,
+    stacks: &'a Stacks,
+    by: Merged,
+    focus: Option<&'a Regex>,
+}
+
+impl Shown<'_> {
+    fn steps(&self, sites: &[i64]) -> Result<Steps> {
+        Steps::of(self.trace, self.timeline, sites).map_err(|e| Failure::trace(&e))
     }
-    let frames = most.0.and_then(|site| site.stack);
-    Ok(CandidateRow {
-        rank,
-        verdict: trending.verdict.name(),
-        trend: trending.trend.name(),
-        class: candidate.class.to_string(),
-        sites: sites.len() as u64,
-        frames: frames.map_or_else(Vec::new, |stack| self::frames(stacks, stack)),
-        live_bytes: candidate.live.amount.bytes,
-        ci95: candidate.live.ci95(),
-        live_objects: candidate.live.amount.objects,
-        live_samples: candidate.live.amount.samples,
-        growth: growth(trending),
-        slope: slope(trending),
-        grew_across_major: trending.across_major,
-        survival_permille: (ranking.points.basis != Basis::Survivors)
-            .then_some(trending.survival_permille),
-        allocated_bytes: candidate.allocated.bytes,
-        collected_bytes: candidate.collected.bytes,
-        began_ms: began.map(|b| b.time_ms),
-        began_uptime_ms: began.map(|b| b.uptime_ms),
-        began_within: began.map(|b| b.within),
-        series: series(&steps, timeline),
-    })
+
+    fn row(&self, rank: u64, candidate: &Candidate) -> Result<CandidateRow> {
+        let sites: Vec<i64> = candidate.sites.iter().map(|s| s.id).collect();
+        let steps = self.steps(&sites)?;
+        let trending = &candidate.trending;
+        let began = match trending.verdict <= Verdict::Unclear {
+            true => steps.began(self.timeline, self.points),
+            false => None,
+        };
+        let mut paths = self.paths(candidate)?;
+        // Of several, the stack with most alive stands for them.
+        let frames = paths
+            .first()
+            .map_or_else(Vec::new, |path| path.frames.clone());
+        let frame = match self.by {
+            Merged::Frame => allocating(&frames).map(str::to_owned),
+            Merged::Class | Merged::Stack => None,
+        };
+        let stacks = paths.len() as u64;
+        if stacks < 2 {
+            paths.clear();
+        }
+        paths.truncate(PATHS);
+        Ok(CandidateRow {
+            rank,
+            verdict: trending.verdict.name(),
+            trend: trending.trend.name(),
+            class: candidate.class.to_string(),
+            sites: sites.len() as u64,
+            frame,
+            frames,
+            stacks,
+            paths,
+            live_bytes: candidate.live.amount.bytes,
+            ci95: candidate.live.ci95(),
+            live_objects: candidate.live.amount.objects,
+            live_samples: candidate.live.amount.samples,
+            growth: growth(trending),
+            slope: slope(trending),
+            grew_across_major: trending.across_major,
+            survival_permille: (self.points.basis != Basis::Survivors)
+                .then_some(trending.survival_permille),
+            allocated_bytes: candidate.allocated.bytes,
+            collected_bytes: candidate.collected.bytes,
+            began_ms: began.map(|b| b.time_ms),
+            began_uptime_ms: began.map(|b| b.uptime_ms),
+            began_within: began.map(|b| b.within),
+            series: series(&steps, self.timeline),
+        })
+    }
+
+    /// The stacks of a candidate, equal ones merged, those with most alive first.
+    fn paths(&self, candidate: &Candidate) -> Result<Vec<PathRow>> {
+        let mut paths: Vec<PathRow> = Vec::new();
+        let mut index: HashMap<Vec<String>, usize> = HashMap::new();
+        for site in &candidate.sites {
+            let frames = in_focus(self.stacks, site, self.focus).unwrap_or_default();
+            let live = match candidate.sites.len() {
+                1 => candidate.live.amount,
+                _ => self.steps(&[site.id])?.last().amount,
+            };
+            let at = *index.entry(frames).or_insert_with_key(|frames| {
+                paths.push(PathRow {
+                    frames: frames.clone(),
+                    live_bytes: 0,
+                    live_samples: 0,
+                });
+                paths.len() - 1
+            });
+            paths[at].live_bytes = paths[at].live_bytes.saturating_add(live.bytes);
+            paths[at].live_samples = paths[at].live_samples.saturating_add(live.samples);
+        }
+        // Equals stay in the order of their sites.
+        paths.sort_by_key(|path| Reverse(path.live_bytes));
+        Ok(paths)
+    }
 }
 
 /// A stack's frames as reports show them, the leaf first.

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use heapdiff_trace::{By, Which};
+use heapdiff_trace::Which;
 use heapdiff_units::Span;
 use regex::Regex;
 
+use crate::merge::Merged;
 use crate::time::Moment;
 
 /// Which part of which run.
@@ -32,7 +33,12 @@ pub(crate) struct SamplesJob {
 #[derive(Debug)]
 pub(crate) enum TraceJob {
     Info,
-    Top { part: RunWindow, by: By },
+    Top {
+        part: RunWindow,
+        by: Merged,
+        /// Where stacks begin; those without such a frame are left out.
+        focus: Option<Regex>,
+    },
     Samples(SamplesJob),
 }
 

@@ -65,6 +65,21 @@ fn a_jvm_of_another_user() {
         run(private.path(), &args).well();
         assert_eq!(fs::metadata(&mark).expect("the mark").uid(), 65_534);
         assert!(target.is_running());
+        // A hunt says where its trace cannot be.
+        for (home, kept) in [(private.path(), false), (&*open, true)] {
+            let library = library.to_str().expect("a name");
+            let hunt = [
+                "hunt", &pid, "--agent", library, "--for", "0", "-o", "hunted",
+            ];
+            if kept {
+                fs::create_dir(home.join("hunted")).expect("a folder");
+                chmod(&home.join("hunted"), 0o777);
+            }
+            let done = run(home, &hunt).well();
+            let why = "the hunt keeps no trace and does not end early: hunted is not a folder that the JVM's user may \
+                       write to";
+            assert_eq!(done.stderr.contains(why), !kept, "{done:?}");
+        }
         remove_copies(Path::new("/tmp"));
 
         // An ordinary user may do so with their own JVM, and not with that of root.

@@ -94,12 +94,15 @@ fn gates_and_formats_are_those_of_a_diff() {
     assert!(report.contains("Shelf.boxes"), "{report}");
 
     // Another folder the next time, and an end when there is nobody to wait for.
-    let mut child = hunt(&["--for", "1h"]);
+    let child = hunt(&["--for", "1h"]);
     let second = home.path().join(format!("hunt-{pid}-2"));
     until("a dump", || second.join("before.hprof").exists());
-    drop(child.stderr.take());
     drop(target);
-    assert_eq!(ended(child).code, Some(3), "nobody is left");
+    let nobody = ended(child);
+    assert_eq!(nobody.code, Some(3), "{nobody:?}");
+    let first = format!("the first dump is hunt-{pid}-2/before.hprof");
+    assert!(nobody.stderr.contains(&first), "{nobody:?}");
+    assert!(!nobody.stderr.contains("trace top"), "{nobody:?}");
     assert_eq!(files(&second), ["before.hprof"]);
 }
 

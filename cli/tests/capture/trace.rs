@@ -220,3 +220,72 @@ fn a_hunt_ends_when_enough_grew() {
         );
     }
 }
+
+/// A hunt with the real agent that waits for growth of 200 KiB.
+fn hunting(home: &Path, pid: &str, wait: &str) -> Child {
+    let library = library();
+    let library = library.to_str().expect("a path");
+    let options = "interval=8k,tick=500ms";
+    let args = [
+        "hunt", pid, options, "--agent", library, "--for", wait, "-o", "found",
+    ];
+    start(home, &[&args[..], &["--enough", "200k"]].concat())
+}
+
+#[test]
+fn a_full_cache_that_turns_over_does_not_end_a_hunt() {
+    let jdk = &jdks()[0];
+    let home = folder();
+    let classes = jdk.compile(&testdata::programs::full()).expect("classes");
+    let mut command = Command::new(jdk.java());
+    command.args([
+        "-Xmx64m",
+        "-XX:+UseSerialGC",
+        "-XX:+EnableDynamicAgentLoading",
+        "-cp",
+    ]);
+    let command = command.arg(classes).arg("Full");
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut jvm = command.spawn().expect("a JVM");
+    let mut lines = BufReader::new(jvm.stdout.take().expect("a pipe"));
+    line(&mut lines, "READY 1");
+    let hunt = ended(hunting(home.path(), &jvm.id().to_string(), "18s"));
+    jvm.kill().expect("an end");
+    jvm.wait().expect("an end");
+    let hunt = hunt.well();
+    assert!(!hunt.stderr.contains("enough growth was seen"), "{hunt:?}");
+    assert!(!hunt.stderr.contains("keeps no trace"), "{hunt:?}");
+    // It was the trace that seemed to grow.
+    let top = ["trace", "top", "found/trace.db", "--format", "json"];
+    let top: Value = serde_json::from_str(&run(home.path(), &top).well().stdout).expect("JSON");
+    let first = &top["candidates"][0];
+    assert!(
+        first["growth"]["bytes"].as_i64() >= Some(200 << 10),
+        "{first:#}"
+    );
+}
+
+#[test]
+fn a_jvm_that_dies_in_a_hunt_leaves_its_trace() {
+    let jdk = &jdks()[0];
+    let home = folder();
+    let mut jvm = late(jdk, &["-XX:+EnableDynamicAgentLoading"], ["1000", "60000"]);
+    let mut lines = BufReader::new(jvm.stdout.take().expect("a pipe"));
+    line(&mut lines, "READY 1");
+    let hunt = hunting(home.path(), &jvm.id().to_string(), "1h");
+    let found = home.path().join("found");
+    until("a dump", || found.join("before.hprof").exists());
+    until("a trace", || found.join("trace.db").exists());
+    jvm.kill().expect("an end");
+    jvm.wait().expect("an end");
+    let done = ended(hunt);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    for said in [
+        "has ended",
+        "`heapdiff trace top found/trace.db`",
+        "the first dump is found/before.hprof",
+    ] {
+        assert!(done.stderr.contains(said), "{said}: {done:?}");
+    }
+    run(home.path(), &["trace", "info", "found/trace.db"]).well();
+}

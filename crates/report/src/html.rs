@@ -59,6 +59,8 @@ pub struct Context<'a> {
     pub known: usize,
     /// Whether there are suspects that are not listed.
     pub more_suspects: bool,
+    /// Whether gates do not decide, because the dumps cannot be compared.
+    pub undecided: bool,
 }
 
 #[derive(Template)]
@@ -72,6 +74,7 @@ struct Page<'a> {
     delta_objects: String,
     dumps: Vec<Dump>,
     layout: String,
+    warnings: Vec<String>,
     cut: Vec<String>,
     has_flame: bool,
     focus: Option<String>,
@@ -134,6 +137,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         delta_objects: signed(report.delta.objects),
         dumps: dumps(report),
         layout: layout(report),
+        warnings: warnings(report, context.undecided),
         cut,
         has_flame: flame.is_some(),
         focus: context.focus.map(|f| printable(f.as_str()).into_owned()),
@@ -174,6 +178,18 @@ fn dumps(report: &Report) -> Vec<Dump> {
         partial: s.partial,
     });
     each.collect()
+}
+
+fn warnings(report: &Report, undecided: bool) -> Vec<String> {
+    let mut all: Vec<String> = report
+        .warnings
+        .iter()
+        .map(|w| printable(w).into_owned())
+        .collect();
+    if undecided {
+        all.push(crate::UNDECIDED.to_owned());
+    }
+    all
 }
 
 fn layout(report: &Report) -> String {
@@ -268,6 +284,8 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     Report {
         schema: report.schema.clone(),
         snapshots: report.snapshots.clone(),
+        comparable: report.comparable,
+        warnings: report.warnings.clone(),
         delta: report.delta,
         classes,
         suspects,

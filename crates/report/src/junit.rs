@@ -1,6 +1,7 @@
 //! JUnit XML, which continuous integration servers show: a test case for each gate and each suspect.
 //!
-//! A test case fails exactly when the run does for its sake (exit code 1). Suspects that no gate looks
+//! A test case fails exactly when the run does for its sake (exit code 1), and is an error where gates cannot be
+//! decided (exit code 3). Suspects that no gate looks
 //! at, and known growth, are skipped, which servers show without failing; caches and warm-up pass.
 
 use std::collections::HashMap;
@@ -30,6 +31,8 @@ pub struct Checks<'a> {
     pub fails: &'a dyn Fn(&Suspect) -> bool,
     /// Suspects that are known, with what says so.
     pub known: &'a [(Suspect, String)],
+    /// Why gates do not decide, where they do not: the dumps cannot be compared.
+    pub undecided: Option<&'a str>,
 }
 
 impl std::fmt::Debug for Checks<'_> {
@@ -37,7 +40,8 @@ impl std::fmt::Debug for Checks<'_> {
         let mut shown = f.debug_struct("Checks");
         shown
             .field("gates", &self.gates)
-            .field("known", &self.known);
+            .field("known", &self.known)
+            .field("undecided", &self.undecided);
         shown.finish_non_exhaustive()
     }
 }
@@ -53,10 +57,18 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
         let path = printable(&snapshot.path);
         suite.add_property(Property::new(format!("dump.{}", i + 1), &*path));
     }
+    for (i, warning) in report.warnings.iter().enumerate() {
+        let text = printable(warning);
+        suite.add_property(Property::new(format!("warning.{}", i + 1), &*text));
+    }
+    if !report.comparable {
+        suite.add_test_case(inputs(report, checks));
+    }
     for gate in checks.gates {
-        let status = match &gate.tripped {
-            None => TestCaseStatus::success(),
-            Some(why) => failure("gate", &printable(why), ""),
+        let status = match (checks.undecided, &gate.tripped) {
+            (Some(why), _) => error(&format!("not decided: {}", printable(why))),
+            (None, None) => TestCaseStatus::success(),
+            (None, Some(why)) => failure("gate", &printable(why), ""),
         };
         let mut case = TestCase::new(gate.name.clone(), status);
         case.set_classname("heapdiff.gates");
@@ -91,6 +103,30 @@ fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
     status
 }
 
+/// The test case that the dumps can be compared: an error where gates need it, else skipped, with the reasons.
+fn inputs(report: &Report, checks: &Checks<'_>) -> TestCase {
+    let why = printable(report.warnings.first().map_or("", |w| w)).into_owned();
+    let status = match checks.undecided {
+        Some(_) => error(&why),
+        None => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(why);
+            status
+        }
+    };
+    let mut case = TestCase::new("the dumps can be compared", status);
+    case.set_classname("heapdiff.inputs");
+    let all: Vec<_> = report.warnings.iter().map(|w| printable(w)).collect();
+    case.set_system_out(all.join("\n"));
+    case
+}
+
+fn error(message: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_type("input").set_message(message);
+    status
+}
+
 fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
     let message = format!(
         "{} grew by {}",
@@ -98,7 +134,7 @@ fn found(suspect: &Suspect, checks: &Checks<'_>) -> TestCase {
         Size(suspect.growth.retained_bytes.max(0).unsigned_abs())
     );
     let body = described(suspect);
-    if (checks.fails)(suspect) {
+    if checks.undecided.is_none() && (checks.fails)(suspect) {
         return case(suspect, failure(verdict(suspect), &message, &body));
     }
     let mut case = match suspect.verdict.is_grave() {
@@ -197,6 +233,7 @@ mod tests {
                 gates: &gates,
                 fails: &|s| s.verdict.is_grave(),
                 known: &known,
+                undecided: None,
             },
         );
         assert_eq!(xml.matches("<failure").count(), 3, "{xml}");
@@ -208,6 +245,7 @@ mod tests {
             gates: &[],
             fails: &|_| false,
             known: &[],
+            undecided: None,
         };
         assert_eq!(rendered(&report, &none).matches("<skipped").count(), 2);
         let empty = rendered(&crate::synthetic::report(Vec::new(), 0), &none);
@@ -227,6 +265,7 @@ mod tests {
                 gates: &[],
                 fails: &|_| true,
                 known: &[],
+                undecided: None,
             },
         );
         assert!(!xml.contains("<script") && !xml.contains("<b>"), "{xml}");

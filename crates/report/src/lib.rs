@@ -37,6 +37,10 @@ pub use stacks::{Live, Names, StackLine, Stacks, focused};
 pub use style::{Painted, Style};
 pub use times::{span, utc};
 
+/// What a report says where gates were asked for and do not decide.
+pub const UNDECIDED: &str =
+    "gates are not decided on dumps that cannot be compared (--allow-partial decides them)";
+
 /// What a suspect is taken for, as people read it.
 #[must_use]
 pub fn verdict(suspect: &Suspect) -> &'static str {

@@ -31,6 +31,8 @@ pub struct More {
     pub classes: usize,
     /// Suspects that are known growth.
     pub known: usize,
+    /// Whether gates do not decide, because the dumps cannot be compared.
+    pub undecided: bool,
 }
 
 /// Writes the report.
@@ -47,6 +49,12 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
     };
     let paths: Vec<String> = report.snapshots.iter().map(|s| code(&s.path)).collect();
     let _ = writeln!(text, "{changed}: {}.\n", paths.join(" → "));
+    for warning in &report.warnings {
+        let _ = writeln!(text, "> **Warning:** {}\n", prose(warning));
+    }
+    if more.undecided {
+        let _ = writeln!(text, "> **Warning:** {}\n", prose(crate::UNDECIDED));
+    }
     if report.suspects.is_empty() && !more.suspects {
         text += "No growth worth a look.\n\n";
     }
@@ -178,8 +186,9 @@ fn classes(classes: &[ClassGrowth], more: usize, text: &mut String) {
     if more > 0 {
         let _ = write!(
             text,
-            "\nand {} that changed\n",
-            counted(more as u64, "more class")
+            "\nand {} more {} that changed\n",
+            grouped(more as u64),
+            if more == 1 { "class" } else { "classes" }
         );
     }
     text.push_str("\n</details>\n");

@@ -29,6 +29,8 @@ pub struct About {
     pub interval_bytes: u64,
     /// The dumps.
     pub dumps: Vec<String>,
+    /// What a reader has to know of them.
+    pub warnings: Vec<String>,
 }
 
 impl About {
@@ -41,6 +43,7 @@ impl About {
             to_ms: taken(report.snapshots.last()),
             interval_bytes,
             dumps: report.snapshots.iter().map(|s| s.path.clone()).collect(),
+            warnings: report.warnings.clone(),
         }
     }
 }
@@ -86,7 +89,10 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
         builder.sample(location_id, value, stacks.class(line));
     }
     let dumps = about.dumps.iter();
-    let comments = dumps.map(|dump| format!("heap dump: {dump}"));
+    let warnings = about.warnings.iter();
+    let comments = dumps
+        .map(|dump| format!("heap dump: {dump}"))
+        .chain(warnings.map(|w| format!("warning: {w}")));
     builder.finish(about, about.to_ms, kinds[0], comments)
 }
 
@@ -121,6 +127,7 @@ mod tests {
             to_ms: 9,
             interval_bytes: 512,
             dumps: vec!["a.hprof".into(), "b.hprof".into()],
+            warnings: vec!["b.hprof is damaged".into()],
         };
         let mut bytes = Vec::new();
         render(&stacks, &about, &mut bytes).unwrap();

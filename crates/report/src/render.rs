@@ -50,6 +50,7 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
                 focus: report.focus.as_ref(),
                 known: report.known.len(),
                 more_suspects: !report.more_suspects.is_empty(),
+                undecided: report.undecided().is_some(),
             };
             html::render(diff, &context, out)
         }
@@ -58,6 +59,7 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
                 suspects: !report.more_suspects.is_empty(),
                 classes: report.more_classes,
                 known: report.known.len(),
+                undecided: report.undecided().is_some(),
             };
             markdown::render(diff, more, out)
         }
@@ -66,6 +68,7 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
                 gates: &report.outcomes,
                 fails: &|suspect| report.gates.trips(suspect),
                 known: &report.known,
+                undecided: report.undecided(),
             };
             junit::render(diff, &checks, out)
         }
@@ -93,6 +96,7 @@ fn sites(format: Format, report: &SitesReport, out: &mut dyn Write) -> io::Resul
         to_ms: taken,
         interval_bytes: report.allocated.as_ref().map_or(0, |a| a.interval_bytes),
         dumps: vec![report.snapshot.path.clone()],
+        warnings: Vec::new(),
     };
     let allocated = report.allocated.as_ref();
     let columns = collapsed::Columns::Growth;
@@ -114,6 +118,7 @@ fn recording(format: Format, report: &RecordingReport, out: &mut dyn Write) -> i
         to_ms: info.to_ms,
         interval_bytes: info.interval_bytes.unwrap_or(0),
         dumps: vec![info.path.clone()],
+        warnings: Vec::new(),
     };
     let (allocated, only) = (report.allocated.as_ref(), report.only.as_ref());
     if let (Format::Pprof, "allocated", Some(allocated)) = (format, report.measure, allocated) {
@@ -158,7 +163,111 @@ fn stacks(
     match format {
         Format::Collapsed => collapsed::render(&stacks(Names::Functions), columns, out),
         Format::Pprof => pprof::render(&stacks(Names::Frames), about, out),
-        Format::Svg => svg::render(&stacks(Names::Functions), &about.dumps, out),
+        Format::Svg => {
+            let stacks = stacks(Names::Functions);
+            svg::render(&stacks, &about.dumps, &about.warnings, out)
+        }
         _ => refused("this report cannot be written in this format"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::{Gates, Verdict};
+
+    use super::*;
+    use crate::synthetic::{allocated, report, suspect};
+
+    fn rendered(format: Format, report: DiffReport) -> String {
+        let mut out = Vec::new();
+        let report = Report::Diff(Box::new(report));
+        render(format, &report, Style::plain(), &mut out).unwrap();
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    fn diff(doubt: Option<&str>, gates: Gates, allow_partial: bool) -> DiffReport {
+        let mut diff = report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 0);
+        if let Some(doubt) = doubt {
+            diff.doubt(doubt.to_owned());
+        }
+        DiffReport {
+            diff,
+            more_suspects: Vec::new(),
+            more_classes: 0,
+            verbose: false,
+            known: Vec::new(),
+            allocated: Some(allocated(&[("a.Main.main", "X", [1, 5])])),
+            focus: None,
+            columns: collapsed::Columns::Growth,
+            gates,
+            outcomes: vec![crate::junit::Gate {
+                name: "--fail-on-suspect".to_owned(),
+                tripped: None,
+            }],
+            allow_partial,
+        }
+    }
+
+    const GATE: Gates = Gates {
+        growth: None,
+        suspect: true,
+    };
+
+    #[test]
+    fn every_format_says_that_dumps_cannot_be_compared() {
+        let why = "x.hprof is damaged <b>";
+        for format in [
+            Format::Text,
+            Format::Json,
+            Format::Html,
+            Format::Md,
+            Format::Junit,
+            Format::Svg,
+        ] {
+            let said = rendered(format, diff(Some(why), Gates::default(), false));
+            let begins = "x.hprof is damaged";
+            assert!(said.contains(begins), "{format:?}: {said}");
+            let silent = rendered(format, diff(None, Gates::default(), false));
+            assert!(!silent.contains(begins), "{format:?}");
+            let warned = silent.to_lowercase().contains("warning:");
+            assert!(!warned, "{format:?}: {silent}");
+        }
+    }
+
+    #[test]
+    fn gates_are_not_decided_on_dumps_that_cannot_be_compared() {
+        let why = Some("x.hprof is damaged");
+        for (format, undecided) in [
+            (Format::Text, "gates are not decided"),
+            (Format::Html, "gates are not decided"),
+            (Format::Md, "gates are not decided"),
+            (
+                Format::Junit,
+                "<error message=\"not decided: x.hprof is damaged\"",
+            ),
+        ] {
+            let says = |report| rendered(format, report).contains(undecided);
+            assert!(says(diff(why, GATE, false)), "{format:?}");
+            assert!(!says(diff(why, GATE, true)), "{format:?}: --allow-partial");
+            assert!(
+                !says(diff(why, Gates::default(), false)),
+                "{format:?}: no gate"
+            );
+            assert!(
+                !says(diff(None, GATE, false)),
+                "{format:?}: nothing is wrong"
+            );
+        }
+        let junit = |report| rendered(Format::Junit, report);
+        let undecided = junit(diff(why, GATE, false));
+        assert!(
+            undecided.contains("errors=\"2\"") && undecided.contains("failures=\"0\""),
+            "{undecided}"
+        );
+        let decided = junit(diff(why, GATE, true));
+        assert!(
+            decided.contains("errors=\"0\"") && decided.contains("failures=\"1\""),
+            "{decided}"
+        );
     }
 }

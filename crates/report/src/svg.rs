@@ -12,7 +12,12 @@ use crate::stacks::Stacks;
 ///
 /// # Errors
 /// When the stream fails; `InvalidInput` when nothing is alive in the last dump.
-pub fn render(stacks: &Stacks, dumps: &[String], out: &mut dyn Write) -> io::Result<()> {
+pub fn render(
+    stacks: &Stacks,
+    dumps: &[String],
+    warnings: &[String],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut options = Options::default();
     let names: Vec<_> = dumps.iter().map(|d| printable(d)).collect();
     options.title = "Live bytes by the stack that allocated them".to_owned();
@@ -22,6 +27,11 @@ pub fn render(stacks: &Stacks, dumps: &[String], out: &mut dyn Write) -> io::Res
     });
     options.count_name = "bytes".to_owned();
     options.notes = "Estimated from allocation samples; the last frame is the class.".to_owned();
+    if let Some(subtitle) = &mut options.subtitle {
+        for warning in warnings {
+            *subtitle += &format!("; warning: {}", printable(warning));
+        }
+    }
     // Without this, inferno chooses colours at random.
     options.deterministic = true;
     options.no_sort = true;
@@ -56,7 +66,7 @@ mod tests {
         let rendered = |count: usize| {
             let mut out = Vec::new();
             let dumps = ["a.hprof".to_owned(), "<b>".to_owned()];
-            render(&stacks, &dumps[..count], &mut out).unwrap();
+            render(&stacks, &dumps[..count], &["<b>".to_owned()], &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let svg = rendered(2);
@@ -64,7 +74,7 @@ mod tests {
         assert!(svg.contains("&lt;script&gt;alert(1)"), "{svg}");
         assert!(!svg.contains("<b>"));
         assert_eq!(rendered(1), rendered(1), "the same on every run");
-        let empty = render(&Stacks::default(), &[], &mut Vec::new());
+        let empty = render(&Stacks::default(), &[], &[], &mut Vec::new());
         assert!(empty.is_err());
     }
 }

@@ -153,6 +153,8 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
             snapshot("before.hprof", 9 << 20),
             snapshot("after.hprof", 17 << 20),
         ],
+        comparable: true,
+        warnings: Vec::new(),
         delta: Delta {
             objects: 1000,
             shallow_bytes: 8 << 20,

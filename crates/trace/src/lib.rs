@@ -47,7 +47,9 @@ pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
 pub use history::{Basis, Began, Points, Steps, Timeline};
 pub use import::{Import, ImportError, Origin};
-pub use rank::{By, Candidate, HourlySlope, Ranking, Standing, Trending, Verdict, rank, trending};
+pub use rank::{
+    By, Candidate, HourlySlope, Ranking, Standing, Trending, Verdict, rank, rank_groups, trending,
+};
 pub use read::Trace;
 pub use read_samples::{SampleRow, Which};
 pub use read_stacks::Stacks;

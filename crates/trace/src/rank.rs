@@ -191,13 +191,25 @@ pub struct Ranking {
 /// # Errors
 /// The file cannot be read.
 pub fn rank(trace: &Trace, timeline: &Timeline, by: By) -> Result<Ranking, TraceError> {
+    rank_groups(trace, timeline, |site| match by {
+        By::Site => Some(site.id),
+        By::Class => Some(0),
+    })
+}
+
+/// As [`rank`], of groups of a class's sites: those of one number are one candidate, those without one are left out.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn rank_groups(
+    trace: &Trace,
+    timeline: &Timeline,
+    mut group: impl FnMut(&Site) -> Option<i64>,
+) -> Result<Ranking, TraceError> {
     let points = Points::of(timeline);
     let mut groups: BTreeMap<(Arc<str>, i64), Vec<Site>> = BTreeMap::new();
     for site in trace.sites()? {
-        let number = match by {
-            By::Site => site.id,
-            By::Class => 0,
-        };
+        let Some(number) = group(&site) else { continue };
         let key = (Arc::clone(&site.class), number);
         groups.entry(key).or_default().push(site);
     }

@@ -49,6 +49,7 @@ fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
         trie: Trie::drawn(steps),
         allocated: None,
         stats: DumpStats::default(),
+        origin: crate::origin::Origin::default(),
     }
 }
 

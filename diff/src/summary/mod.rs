@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use hprof::{Node, Snapshot, Total};
 
 use crate::names;
+use crate::origin::Origin;
 use crate::report::SnapshotInfo;
 use crate::samples::attribution::Attribution;
 use crate::samples::{AgentObjects, Samples};
@@ -36,6 +37,8 @@ pub struct Summary {
     /// Where its samples are in the trie.
     pub(crate) allocated: Option<Attribution>,
     pub(crate) stats: DumpStats,
+    /// The JVM that it is of.
+    pub(crate) origin: Origin,
 }
 
 impl Summary {
@@ -95,6 +98,7 @@ impl Summary {
             .tree()
             .retained_bytes(Node::ROOT)
             .saturating_sub(reachable.bytes);
+        let origin = Origin::of(snapshot, agent.as_ref());
         let info = SnapshotInfo {
             path,
             bytes: snapshot.source().file_bytes(),
@@ -122,6 +126,7 @@ impl Summary {
             trie,
             allocated,
             stats,
+            origin,
         })
     }
 }

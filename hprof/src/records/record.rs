@@ -2,10 +2,15 @@
 //!
 //! Object bodies, which are nearly all of a dump, are read by [`crate::records::walk`] with a plain cursor.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
 use nom::bytes::complete::{tag, take, take_until};
 use nom::number::complete::{be_u16, be_u32, be_u64, u8 as byte};
 use nom::{IResult, Parser};
 
+use crate::bytes::gzip;
 use crate::error::{Error, Result};
 
 /// Top-level record tags.
@@ -146,6 +151,9 @@ impl Kind {
     }
 }
 
+/// Bytes that a header has at most.
+const HEADER: usize = 128;
+
 /// The dump's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -159,6 +167,27 @@ pub struct Header {
     pub(crate) end: usize,
 }
 
+impl Header {
+    /// The header of a file, plain or gzip, of which only the beginning is read. `None` where it cannot be read, and
+    /// for pipes, whose bytes would be gone.
+    #[must_use]
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut file = BufReader::new(file);
+        let mut first = Vec::new();
+        if gzip::is_gzip(file.fill_buf().ok()?) {
+            let decoder = flate2::bufread::GzDecoder::new(file);
+            decoder.take(HEADER as u64).read_to_end(&mut first).ok()?;
+        } else {
+            file.take(HEADER as u64).read_to_end(&mut first).ok()?;
+        }
+        header(&first).ok()
+    }
+}
+
 /// Parses the header.
 ///
 /// # Errors
@@ -166,7 +195,7 @@ pub struct Header {
 pub(crate) fn header(input: &[u8]) -> Result<Header> {
     type RawHeader<'a> = (&'a [u8], &'a [u8], u32, u64);
     let result: IResult<&[u8], RawHeader<'_>> =
-        (take_until("\0"), tag("\0"), be_u32, be_u64).parse(&input[..input.len().min(128)]);
+        (take_until("\0"), tag("\0"), be_u32, be_u64).parse(&input[..input.len().min(HEADER)]);
     let magic = b"JAVA PROFILE 1.0";
     let Ok((rest, (version, _, id_size, taken_ms))) = result else {
         if input.len() < 64 && input.starts_with(&magic[..magic.len().min(input.len())]) {

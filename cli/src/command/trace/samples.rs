@@ -91,6 +91,15 @@ pub(super) fn run(setup: &Setup, trace: &Trace, job: &SamplesJob) -> Result<Trac
     if !trace.has_samples() {
         file.warnings.push(OLD.to_owned());
     }
+    let patterns = [("--focus", &job.focus), ("--thread", &job.thread)];
+    let given: Vec<String> = patterns
+        .iter()
+        .filter_map(|(option, re)| Some(format!("{option} {}", re.as_ref()?)))
+        .collect();
+    if totals.samples == 0 && !given.is_empty() {
+        let given = given.join(" ");
+        file.warnings.push(format!("{given}: no sample fits"));
+    }
     Ok(TraceSamplesReport {
         schema: TraceSamplesReport::SCHEMA,
         trace: file,

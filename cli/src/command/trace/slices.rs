@@ -79,6 +79,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
                 format!("host: {}", run.host),
                 format!("process: {}", run.pid),
             ],
+            warnings: Vec::new(),
         };
         let path = folder.join(format!("{}-{}.pb.gz", run.pid, about.from_ms));
         replace(&path, |out| render_heap(&samples, &about, out))

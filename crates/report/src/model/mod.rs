@@ -38,9 +38,9 @@ pub use snapshot::SnapshotInfo;
 pub use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub use top::{TopObject, TopReport, Under};
 pub use trace::{
-    CandidateRow, Collections, DumpRow, NoteRow, RunInfo, RunRow, SampleReportRow, SampleTotals,
-    SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceSamplesReport, TraceTopReport,
-    TraceTotals, WindowRow,
+    CandidateRow, Collections, DumpRow, NoteRow, PathRow, RunInfo, RunRow, SampleReportRow,
+    SampleTotals, SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceSamplesReport,
+    TraceTopReport, TraceTotals, WindowRow,
 };
 pub use waste::WasteReport;
 
@@ -98,12 +98,6 @@ pub struct DiffReport {
     /// Suspects that are known growth, with the rule that says so.
     #[serde(skip)]
     pub known: Vec<(heapdiff_diff::Suspect, String)>,
-    /// Rules of known growth that fit nothing.
-    #[serde(skip)]
-    pub unused_rules: Vec<String>,
-    /// Why a trace that was given tells nothing.
-    #[serde(skip)]
-    pub strange_trace: Option<String>,
     /// All stacks, where the format shows them and the dumps name them.
     #[serde(skip)]
     pub allocated: Option<heapdiff_diff::Allocated>,
@@ -119,6 +113,20 @@ pub struct DiffReport {
     /// What became of each of them.
     #[serde(skip)]
     pub outcomes: Vec<Gate>,
+    /// Whether gates decide on dumps that cannot be compared.
+    #[serde(skip)]
+    pub allow_partial: bool,
+}
+
+impl DiffReport {
+    /// Why gates that were asked for do not decide: the dumps cannot be compared, and nobody said to compare them all
+    /// the same.
+    #[must_use]
+    pub fn undecided(&self) -> Option<&str> {
+        let undecided = self.gates.any() && !self.diff.comparable && !self.allow_partial;
+        let why = self.diff.warnings.first().map_or("", |w| w);
+        undecided.then_some(why)
+    }
 }
 
 /// A dump's part in a report that whoever ran the command has to hear of.

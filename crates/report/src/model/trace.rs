@@ -138,8 +138,10 @@ pub struct TraceTopReport {
     pub run: RunInfo,
     /// The part of the run that was looked at.
     pub window: WindowRow,
-    /// `site` or `class`.
+    /// `frame`, `class`, or `site` for stacks.
     pub by: &'static str,
+    /// What `--focus` says.
+    pub focus: Option<String>,
     /// What is compared: `major`, `collections`, `ticks` or `survivors`.
     pub basis: &'static str,
     /// How many moments are.
@@ -215,8 +217,14 @@ pub struct CandidateRow {
     pub class: String,
     /// Allocation sites.
     pub sites: u64,
-    /// Of a site; of a class, the site with most alive.
+    /// The frame of the program that allocates, where frames are ranked.
+    pub frame: Option<String>,
+    /// Of a site; where several are one candidate, of the stack with most alive.
     pub frames: Vec<String>,
+    /// Different stacks of these sites.
+    pub stacks: u64,
+    /// Where there are several: those with most alive.
+    pub paths: Vec<PathRow>,
     /// Estimated bytes that are alive.
     pub live_bytes: u64,
     /// The 95 % interval of the estimated bytes.
@@ -245,6 +253,17 @@ pub struct CandidateRow {
     pub began_within: Option<bool>,
     /// What was alive over time.
     pub series: SeriesRow,
+}
+
+/// One of the stacks of a candidate.
+#[derive(Debug, Serialize)]
+pub struct PathRow {
+    /// The leaf first.
+    pub frames: Vec<String>,
+    /// Estimated bytes that are alive.
+    pub live_bytes: u64,
+    /// Samples that are alive.
+    pub live_samples: u64,
 }
 
 /// Single samples.

@@ -71,6 +71,7 @@ mod tests {
             to_ms: 120_000,
             interval_bytes: 512,
             dumps: vec!["service: shop".into()],
+            warnings: Vec::new(),
         };
         let profile = Profile::decode(&profile(&samples, &about).encode_to_vec()[..]).unwrap();
         let text = |at: i64| &*profile.string_table[at as usize];

@@ -12,7 +12,10 @@ use crate::model::DiffReport;
 use crate::model::growth;
 use crate::style::Style;
 
+const WARNING: &str = "warning:";
+
 pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let undecided = report.undecided();
     let DiffReport {
         diff: report,
         more_suspects,
@@ -22,6 +25,18 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
         ..
     } = report;
     dumps(&report.snapshots, style, out)?;
+    let undecided = undecided.map(|_| crate::UNDECIDED);
+    for warning in report.warnings.iter().map(String::as_str).chain(undecided) {
+        let warning = printable(warning);
+        for (i, part) in wrapped(&warning, WIDTH - WARNING.len()).iter().enumerate() {
+            let label = if i == 0 {
+                style.yellow(WARNING)
+            } else {
+                style.yellow("        ")
+            };
+            writeln!(out, "{label} {part}")?;
+        }
+    }
     let delta = &report.delta;
     if (delta.objects, delta.shallow_bytes) == (0, 0) {
         writeln!(out, "the reachable heap is as large as it was")?;

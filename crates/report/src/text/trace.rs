@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use heapdiff_diff::{Shown, folded};
-use heapdiff_units::{Size, counted, grouped, signed, signed_size};
+use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 
 use super::WIDTH;
 use super::stacks::interval;
@@ -15,6 +15,9 @@ use crate::times::{span, utc};
 const INDENT: usize = 13;
 /// The most frames that are shown of one stack, unless all are asked for.
 const FRAMES: usize = 8;
+/// The most stacks that are shown of a candidate, and frames of each.
+const PATHS: usize = 3;
+const CALLERS: usize = 4;
 /// The most notes that are shown of a run.
 const NOTES: usize = 5;
 
@@ -122,6 +125,10 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
         _ => "nothing was collected: what looks alive may be garbage".to_owned(),
     };
     writeln!(out, "{}", style.dim(text))?;
+    if let Some(focus) = &report.focus {
+        let text = format!("only stacks with a frame that matches {}", printable(focus));
+        writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))?;
+    }
     if totals.lost_samples > 0 {
         let lost = counted(totals.lost_samples, "sample");
         let text = format!(
@@ -142,6 +149,7 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     }
     writeln!(out)?;
     let of = match report.by {
+        "frame" => "allocating frame",
         "site" => "allocation site",
         _ => "class",
     };
@@ -246,19 +254,41 @@ fn frames(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if candidate.sites > 1 {
-        let text = format!(
-            "{}; the one with most alive:",
-            counted(candidate.sites, "allocation site")
-        );
-        line("from", &text, style, out)?;
-    }
-    let label = if candidate.sites > 1 { "" } else { "from" };
     let limit = match report.verbose {
         true => usize::MAX,
         false => FRAMES,
     };
-    stack(&candidate.frames, (label, limit), style, out)
+    if candidate.paths.is_empty() {
+        return stack(&candidate.frames, ("from", limit), style, out);
+    }
+    let stacks = counted(candidate.stacks, "stack");
+    match &candidate.frame {
+        Some(frame) => line("at", frame, style, out)?,
+        None => line(
+            "from",
+            &format!("{stacks}; those with most alive:"),
+            style,
+            out,
+        )?,
+    }
+    if candidate.frame.is_some() {
+        line(
+            "",
+            &format!("on {stacks}; those with most alive:"),
+            style,
+            out,
+        )?;
+    }
+    let shown = if report.verbose { usize::MAX } else { PATHS };
+    for path in candidate.paths.iter().take(shown) {
+        // What all of them have in common is said above.
+        let at = candidate.frame.as_ref();
+        let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
+        let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);
+        let share = percent(path.live_bytes, candidate.live_bytes);
+        stack(callers, (&share, limit.min(CALLERS)), style, out)?;
+    }
+    Ok(())
 }
 
 /// A stack from its leaf on, its first line with a label; where not all is asked for, frames of the runtime are
@@ -274,7 +304,7 @@ pub(super) fn stack(
         _ => folded(frames),
     };
     if shown.is_empty() {
-        return line("from", "(no Java frame)", style, out);
+        return line(label, "(no Java frame)", style, out);
     }
     for (i, part) in shown.iter().take(limit).enumerate() {
         let label = if i == 0 { label } else { "" };

@@ -1,0 +1,155 @@
+//! Whether there is more of a class than in the first dump. The agent's trace knows only what was allocated since the
+//! agent came: where that takes the place of what was there before, as in a full cache, the trace grows and the heap
+//! does not.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hprof::{Histogram, Options, Silent};
+
+use super::protocol::Jvm;
+use super::watch::Seen;
+
+/// The least time between two looks, each of which stops the program for a collection; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(15);
+
+/// Class totals of the first dump, and of the JVM when it is asked.
+#[derive(Debug)]
+pub(super) struct Totals {
+    dump: PathBuf,
+    /// Whether garbage counts, as in the dumps.
+    all: bool,
+    before: Option<HashMap<String, u64>>,
+    next: Instant,
+    pause: Duration,
+}
+
+impl Totals {
+    pub(super) fn new(dump: PathBuf, all: bool) -> Self {
+        Self {
+            dump,
+            all,
+            before: None,
+            next: Instant::now(),
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// The first of what was seen to grow of whose class there are `enough` bytes more than in the first dump. None,
+    /// too, until the next look is due. What cannot be asked is believed: a hunt must not miss what it is for.
+    pub(super) fn confirmed<'s>(
+        &mut self,
+        jvm: &Jvm<'_>,
+        seen: &'s [Seen],
+        enough: u64,
+    ) -> Option<&'s Seen> {
+        if seen.is_empty() || Instant::now() < self.next {
+            return None;
+        }
+        if self.before.is_none() {
+            self.before = self.read();
+        }
+        let (Some(before), Some(now)) = (&self.before, Self::now(jvm, self.all)) else {
+            return seen.first();
+        };
+        let found = seen
+            .iter()
+            .find(|seen| grown(before, &now, &seen.class) >= enough);
+        self.next = Instant::now() + self.pause;
+        self.pause *= 2;
+        found
+    }
+
+    /// Bytes of each class in the first dump.
+    fn read(&self) -> Option<HashMap<String, u64>> {
+        let read = Histogram::open(&self.dump, &Options::default(), &Silent).ok()?;
+        let mut before: HashMap<String, u64> = HashMap::new();
+        for ((_, class), total) in read.classes().iter().zip(read.totals()) {
+            *before.entry(class.name.to_string()).or_default() += total.all.bytes;
+        }
+        Some(before)
+    }
+
+    /// Bytes of each class now, by the JVM's own histogram.
+    fn now(jvm: &Jvm<'_>, all: bool) -> Option<HashMap<String, u64>> {
+        let what: &[u8] = if all { b"-all" } else { b"-live" };
+        let answer = jvm.execute("inspectheap", [what, b"", b""], || {
+            jvm.process.check_alive()
+        });
+        let answer = answer.ok().filter(|a| a.code == 0)?;
+        let totals = histogram(&answer.text);
+        (!totals.is_empty()).then_some(totals)
+    }
+}
+
+/// Bytes by which a class grew. The JVM lists the largest classes first, and what is beyond the part of its answer that
+/// is kept is small.
+fn grown(before: &HashMap<String, u64>, now: &HashMap<String, u64>, class: &str) -> u64 {
+    let of = |totals: &HashMap<String, u64>| totals.get(class).copied().unwrap_or(0);
+    of(now).saturating_sub(of(before))
+}
+
+/// The lines of a histogram: `   1:   3243   194312  [B (java.base@17)`.
+fn histogram(text: &str) -> HashMap<String, u64> {
+    let mut totals: HashMap<String, u64> = HashMap::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(rank), Some(_), Some(bytes), Some(name)) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        if let (true, Ok(bytes)) = (rank.ends_with(':'), bytes.parse::<u64>()) {
+            *totals.entry(source_name(name)).or_default() += bytes;
+        }
+    }
+    totals
+}
+
+/// A class's name as in Java source: `[[Ljava.lang.String;` is `java.lang.String[][]`.
+fn source_name(name: &str) -> String {
+    let depth = name.bytes().take_while(|&b| b == b'[').count();
+    if depth == 0 {
+        return name.to_owned();
+    }
+    let element = match &name[depth..] {
+        "Z" => "boolean",
+        "B" => "byte",
+        "C" => "char",
+        "S" => "short",
+        "I" => "int",
+        "J" => "long",
+        "F" => "float",
+        "D" => "double",
+        other => other
+            .strip_prefix('L')
+            .unwrap_or(other)
+            .trim_end_matches(';'),
+    };
+    element.to_owned() + &"[]".repeat(depth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_jvms_histogram_is_read() {
+        let text = " num     #instances         #bytes  class name (module)\n\
+                    -------------------------------------------------------\n   \
+                    1:          3243         194312  [B (java.base@17.0.15)\n   \
+                    2:             7            900  [[Lcom.acme.Entry;\n   \
+                    3:             7            100  com.acme.Entry\n\
+                    Total          3257         195312\n";
+        let totals = histogram(text);
+        assert_eq!(totals.len(), 3);
+        assert_eq!(totals["byte[]"], 194_312);
+        assert_eq!(totals["com.acme.Entry[][]"], 900);
+        let before = HashMap::from([("byte[]".to_owned(), 194_000), ("x.Gone".to_owned(), 5)]);
+        assert_eq!(grown(&before, &totals, "byte[]"), 312);
+        assert_eq!(grown(&before, &totals, "com.acme.Entry"), 100);
+        assert_eq!(grown(&before, &totals, "x.Gone"), 0);
+        assert_eq!(grown(&before, &totals, "x.Unknown"), 0);
+    }
+}

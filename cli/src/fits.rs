@@ -1,0 +1,138 @@
+//! Patterns on the command line, and which of them fit nothing: a name that is spelt wrong must not look like
+//! a program without growth.
+
+use std::cell::Cell;
+
+use heapdiff_diff::{Allocated, Suspect};
+use regex::Regex;
+
+use crate::job::ClassFilter;
+
+/// A pattern, and whether it has fitted anything so far.
+struct Pattern<'a> {
+    regex: &'a Regex,
+    fits: Cell<bool>,
+}
+
+impl<'a> Pattern<'a> {
+    fn all(list: &'a [Regex]) -> Vec<Self> {
+        let pattern = |regex| Self {
+            regex,
+            fits: Cell::new(false),
+        };
+        list.iter().map(pattern).collect()
+    }
+
+    fn matches(&self, names: &[&str]) -> bool {
+        let matches = names.iter().any(|name| self.regex.is_match(name));
+        self.fits.set(self.fits.get() || matches);
+        matches
+    }
+}
+
+/// The classes that are reported, and which patterns for them fit any.
+pub(crate) struct Classes<'a> {
+    include: Vec<Pattern<'a>>,
+    exclude: Vec<Pattern<'a>>,
+}
+
+impl<'a> Classes<'a> {
+    pub(crate) fn new(filter: &'a ClassFilter) -> Self {
+        Self {
+            include: Pattern::all(&filter.include),
+            exclude: Pattern::all(&filter.exclude),
+        }
+    }
+
+    /// Whether something with these class names is reported: any `--include` matches one of them, no `--exclude`
+    /// does.
+    pub(crate) fn admits(&self, names: &[&str]) -> bool {
+        // Every pattern is tried, so that each is known to fit.
+        let any = |list: &[Pattern<'_>]| list.iter().filter(|p| p.matches(names)).count() > 0;
+        let (included, excluded) = (any(&self.include), any(&self.exclude));
+        (self.include.is_empty() || included) && !excluded
+    }
+
+    /// A warning for each pattern that has fitted nothing, and fits none of `more` names either.
+    pub(crate) fn unused(&self, more: &[&str]) -> Vec<String> {
+        let named = |option, list: &[Pattern<'_>]| -> Vec<String> {
+            list.iter()
+                .filter(|p| !p.fits.get() && !p.matches(more))
+                .map(|p| format!("{option} {}: no class in the dumps fits", p.regex))
+                .collect()
+        };
+        [
+            named("--include", &self.include),
+            named("--exclude", &self.exclude),
+        ]
+        .concat()
+    }
+}
+
+/// A warning if a focus fits no frame of all these stacks.
+pub(crate) fn focus<'a>(
+    focus: &Regex,
+    suspects: impl IntoIterator<Item = &'a Suspect>,
+    allocated: Option<&Allocated>,
+) -> Option<String> {
+    let mut frames = suspects
+        .into_iter()
+        .flat_map(|s| &s.stacks)
+        .flat_map(|stack| &stack.frames)
+        .chain(allocated.into_iter().flat_map(|a| &a.frames))
+        .peekable();
+    if frames.peek().is_none() {
+        return Some(format!(
+            "--focus {focus}: there are no stacks to look at, which the agent samples"
+        ));
+    }
+    (!frames.any(|f| focus.is_match(f)))
+        .then(|| format!("--focus {focus}: no frame of the stacks fits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(include: &[&str], exclude: &[&str]) -> ClassFilter {
+        let all = |list: &[&str]| list.iter().map(|p| Regex::new(p).unwrap()).collect();
+        ClassFilter {
+            include: all(include),
+            exclude: all(exclude),
+        }
+    }
+
+    #[test]
+    fn patterns_that_fit_nothing_are_named() {
+        let filter = filter(&["^a", "Order", "gone"], &["b$", "away"]);
+        let classes = Classes::new(&filter);
+        assert!(classes.admits(&["a.Order"]));
+        assert!(!classes.admits(&["c.Other"]));
+        assert!(
+            !classes.admits(&["a.b"]),
+            "what is excluded is not included"
+        );
+        let said = classes.unused(&["some.class.that.went.away"]);
+        assert_eq!(said, ["--include gone: no class in the dumps fits"]);
+        assert!(Classes::new(&ClassFilter::default()).unused(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_focus_that_fits_nothing_is_named() {
+        let shop = Regex::new("Shop").unwrap();
+        let mut all = Allocated::default();
+        assert!(
+            focus(&shop, [], Some(&all))
+                .unwrap()
+                .contains("no stacks to look at")
+        );
+        all.frames = vec!["a.Main.main".to_owned()];
+        assert!(
+            focus(&shop, [], Some(&all))
+                .unwrap()
+                .contains("no frame of the stacks fits")
+        );
+        all.frames.push("a.Shop.sell".to_owned());
+        assert_eq!(focus(&shop, [], Some(&all)), None);
+    }
+}

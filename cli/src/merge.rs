@@ -1,0 +1,110 @@
+//! Allocation sites of a trace merged as people act on them: by the program's frame that allocates, whatever
+//! path of calls leads there.
+
+use std::collections::HashMap;
+
+use heapdiff_diff::{frame_text, is_runtime_frame};
+use heapdiff_trace::Stacks;
+use heapdiff_trace::read::{Frame, Site};
+use regex::Regex;
+
+/// What is one line of a ranking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Merged {
+    /// A class at the frame of the program that allocates it.
+    #[default]
+    Frame,
+    /// A class.
+    Class,
+    /// A class at a stack.
+    Stack,
+}
+
+impl Merged {
+    /// As reports call it. Sites are stacks in reports that are older than frames.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Frame => "frame",
+            Self::Class => "class",
+            Self::Stack => "site",
+        }
+    }
+}
+
+/// Sorts sites into groups.
+pub(crate) struct Groups<'a> {
+    stacks: &'a Stacks,
+    by: Merged,
+    focus: Option<&'a Regex>,
+    numbers: HashMap<String, i64>,
+}
+
+impl<'a> Groups<'a> {
+    pub(crate) fn new(stacks: &'a Stacks, by: Merged, focus: Option<&'a Regex>) -> Self {
+        Self {
+            stacks,
+            by,
+            focus,
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// The number of a site's group among those of its class; none if it is not in focus.
+    pub(crate) fn of(&mut self, site: &Site) -> Option<i64> {
+        match (self.by, self.focus) {
+            (Merged::Class, None) => return Some(0),
+            (Merged::Stack, None) => return Some(site.id),
+            _ => {}
+        }
+        let frames = in_focus(self.stacks, site, self.focus)?;
+        let key = match self.by {
+            Merged::Class => return Some(0),
+            Merged::Stack => frames.join("\n"),
+            Merged::Frame => allocating(&frames).unwrap_or("").to_owned(),
+        };
+        let next = i64::try_from(self.numbers.len()).unwrap_or(i64::MAX);
+        Some(*self.numbers.entry(key).or_insert(next))
+    }
+}
+
+/// A site's frames, the leaf first, up to the first one from the root that a focus fits, as a diff has them. None where
+/// it fits none.
+pub(crate) fn in_focus(stacks: &Stacks, site: &Site, focus: Option<&Regex>) -> Option<Vec<String>> {
+    let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
+    let frames = site
+        .stack
+        .map_or_else(Vec::new, |stack| stacks.frames(stack));
+    let mut frames: Vec<String> = frames.into_iter().map(text).collect();
+    if let Some(focus) = focus {
+        let entry = frames.iter().rposition(|f| focus.is_match(f))?;
+        frames.truncate(entry + 1);
+    }
+    Some(frames)
+}
+
+/// The frame that allocates: the innermost one of the program, else the leaf.
+pub(crate) fn allocating(frames: &[String]) -> Option<&str> {
+    let own = frames.iter().find(|f| !is_runtime_frame(f));
+    own.or(frames.first()).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_innermost_frame_allocates() {
+        let frames = |all: &[&str]| all.iter().map(|&f| f.to_owned()).collect::<Vec<_>>();
+        let put = frames(&[
+            "java.util.HashMap.newNode(HashMap.java:1)",
+            "a.Cache.put(C.java:2)",
+        ]);
+        assert_eq!(allocating(&put), Some("a.Cache.put(C.java:2)"));
+        let none = frames(&["java.lang.Thread.run(Thread.java:1)"]);
+        assert_eq!(
+            allocating(&none),
+            Some("java.lang.Thread.run(Thread.java:1)")
+        );
+        assert_eq!(allocating(&[]), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! Whether dumps can be compared at all: what makes a report's figures mean something else than growth.
+
+use std::fmt;
+
+use heapdiff_units::counted;
+
+use crate::origin::Apart;
+use crate::summary::Summary;
+
+/// A reason not to take what differs between dumps for growth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt<'a> {
+    /// The dump was cut off or damaged.
+    Damaged(&'a str),
+    /// Both are the same dump.
+    Same(&'a str, &'a str),
+    /// The second was taken before the first.
+    Order(&'a str, &'a str),
+    /// They are of two programs or of two JVMs.
+    Apart(&'a str, &'a str, Apart),
+}
+
+/// All reasons, for dumps in the order in which they are compared.
+pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
+    let damaged = summaries.iter().filter(|s| s.info.partial);
+    let mut doubts: Vec<Doubt<'_>> = damaged.map(|s| Doubt::Damaged(&s.info.path)).collect();
+    for (i, later) in summaries.iter().enumerate() {
+        let name = &*later.info.path;
+        let mut before = summaries[..i].iter();
+        if let Some(same) = before.find(|earlier| is_same(earlier, later)) {
+            doubts.push(Doubt::Same(&same.info.path, name));
+            continue;
+        }
+        let Some(earlier) = i.checked_sub(1).and_then(|i| summaries.get(i)) else {
+            continue;
+        };
+        let before = &*earlier.info.path;
+        if let Some(apart) = later.origin.apart(&earlier.origin) {
+            doubts.push(Doubt::Apart(before, name, apart));
+        } else if later.info.taken_ms < earlier.info.taken_ms {
+            doubts.push(Doubt::Order(before, name));
+        }
+    }
+    doubts
+}
+
+/// Whether two files have the same dump, compressed or not: taken in the same millisecond, with the same figures.
+fn is_same(a: &Summary, b: &Summary) -> bool {
+    let figures = |s: &Summary| {
+        let info = &s.info;
+        (info.taken_ms, info.objects, info.reachable_bytes)
+    };
+    figures(a) == figures(b) && a.classes == b.classes
+}
+
+impl fmt::Display for Doubt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(path) => {
+                write!(
+                    f,
+                    "{path} is damaged or cut off: what could not be read is in no figure"
+                )
+            }
+            Self::Same(a, b) if a == b => {
+                write!(f, "{a} is named twice: a dump does not differ from itself")
+            }
+            Self::Same(a, b) => write!(f, "{a} and {b} are the same dump"),
+            Self::Order(a, b) => write!(f, "{b} was taken before {a}"),
+            Self::Apart(a, b, Apart::Programs { common, of }) => write!(
+                f,
+                "{a} and {b} are of two programs (of {} in one, {common} are in the other): what differs between them \
+                 did not grow",
+                counted(*of as u64, "class name")
+            ),
+            Self::Apart(a, b, Apart::Jvms(why)) => write!(
+                f,
+                "{a} and {b} are of two JVMs ({why}): what differs between two runs need not have grown"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hprof::{Options, Silent, Snapshot};
+
+    use super::*;
+    use crate::report::AgentInfo;
+
+    fn said(summaries: &[Summary]) -> Vec<String> {
+        doubts(summaries).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_doubt_is_said_where_there_is_one() {
+        let open = |name: &str| {
+            let path = std::path::Path::new("../testdata").join(name);
+            let snapshot = Snapshot::open(&path, &Options::default(), &Silent).unwrap();
+            Summary::new(&snapshot, name.to_owned()).unwrap()
+        };
+        let before = open("sampled-before.hprof.gz");
+        let after = open("sampled-after.hprof.gz");
+        let pair = |change: &dyn Fn(&mut Summary)| {
+            let mut after = after.clone();
+            change(&mut after);
+            said(&[before.clone(), after])
+        };
+        assert_eq!(pair(&|_| {}), [""; 0], "one JVM, in order, whole");
+        let [damaged] = &pair(&|s| s.info.partial = true)[..] else {
+            panic!("one doubt")
+        };
+        assert!(
+            damaged.starts_with("sampled-after.hprof.gz is damaged"),
+            "{damaged}"
+        );
+        let early = pair(&|s| s.info.taken_ms = 1);
+        assert_eq!(
+            early,
+            ["sampled-after.hprof.gz was taken before sampled-before.hprof.gz"]
+        );
+        // Objects that are shown at the start of two runs are of two JVMs.
+        let agent = AgentInfo {
+            pid: 4711,
+            ..after.info.agent.clone().unwrap()
+        };
+        let mut other = after.clone();
+        let snapshot = Snapshot::open(
+            "../testdata/sampled-after.hprof.gz".as_ref(),
+            &Options::default(),
+            &Silent,
+        );
+        other.origin = crate::origin::Origin::of(&snapshot.unwrap(), Some(&agent));
+        let [two] = &said(&[before.clone(), other])[..] else {
+            panic!("one doubt")
+        };
+        assert!(two.contains("are of two JVMs (processes "), "{two}");
+        // The same dump, under another name and compressed otherwise.
+        let mut copy = before.clone();
+        copy.info.path = "copy.hprof".to_owned();
+        copy.info.bytes += 1;
+        let same = said(&[before.clone(), copy, after.clone()]);
+        assert_eq!(
+            same,
+            ["sampled-before.hprof.gz and copy.hprof are the same dump"]
+        );
+        let twice = said(&[before.clone(), before.clone()]);
+        let twice_said =
+            "sampled-before.hprof.gz is named twice: a dump does not differ from itself";
+        assert_eq!(twice, [twice_said]);
+        let mut idle = before.clone();
+        idle.info.taken_ms += 1000;
+        assert_eq!(
+            said(&[before.clone(), idle]),
+            [""; 0],
+            "nothing happened in between"
+        );
+        let shop = open("before.hprof.gz");
+        let [programs] = &said(&[shop, before])[..] else {
+            panic!("one doubt")
+        };
+        assert!(
+            programs.contains("are of two programs (of 2 class names in one, 0 are"),
+            "{programs}"
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a dump comes from: which program, and which run of it. Objects of two runs have nothing to do with each
+//! other, and what differs between two programs did not grow.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use hprof::{Snapshot, Value};
+
+use crate::names;
+use crate::report::AgentInfo;
+
+/// Two dumps are of different programs if less than a part of `PROGRAM` of the classes of the one with fewer are in
+/// the other: a program that goes on keeps its classes, and versions of one program share most.
+const PROGRAM: usize = 4;
+/// The loader of the JDK's own modules that are not the boot loader's.
+const PLATFORM: [&str; 2] = [
+    "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
+    "sun.misc.Launcher$ExtClassLoader",
+];
+
+/// What tells a dump's JVM and its program from others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// A number that each JVM draws when it starts, where its JDK has one (since 9).
+    salt: Option<i64>,
+    /// Process and start, as the agent wrote them.
+    agent: Option<(u64, u64)>,
+    /// The JVM's version.
+    version: Option<String>,
+    /// Hashes of the names of the program's classes; not those of the runtime, nor of generated ones.
+    classes: BTreeSet<u64>,
+}
+
+/// How the origins of two dumps differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Apart {
+    /// They are of two programs, which have so many classes in common.
+    Programs { common: usize, of: usize },
+    /// They are of two JVMs, and this tells it.
+    Jvms(String),
+}
+
+impl Origin {
+    pub(crate) fn of(snapshot: &Snapshot, agent: Option<&AgentInfo>) -> Self {
+        Self {
+            salt: salt(snapshot),
+            agent: agent.map(|a| (a.pid, a.started_ms)),
+            version: snapshot.jvm(),
+            classes: classes(snapshot),
+        }
+    }
+
+    /// How this dump's origin differs from an earlier one's; `None` where nothing shows that it does.
+    pub(crate) fn apart(&self, earlier: &Self) -> Option<Apart> {
+        let of = self.classes.len().min(earlier.classes.len());
+        let common = self.classes.intersection(&earlier.classes).count();
+        if common * PROGRAM < of {
+            return Some(Apart::Programs { common, of });
+        }
+        if let (Some(a), Some(b)) = (&earlier.version, &self.version)
+            && a != b
+        {
+            return Some(Apart::Jvms(format!("versions {a} and {b}")));
+        }
+        if let (Some(a), Some(b)) = (earlier.agent, self.agent)
+            && a.0 != b.0
+        {
+            return Some(Apart::Jvms(format!("processes {} and {}", a.0, b.0)));
+        }
+        // In containers all processes are number 1; and an agent that was loaded again says nothing.
+        match (earlier.salt, self.salt, earlier.agent, self.agent) {
+            (Some(a), Some(b), ..) if a != b => Some(Apart::Jvms(
+                "numbers drawn at their start differ".to_owned(),
+            )),
+            (None, _, Some(a), Some(b)) | (_, None, Some(a), Some(b)) if a != b => Some(
+                Apart::Jvms("their agents started at different times".to_owned()),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// The seed that the JDK's immutable collections draw when a JVM starts.
+fn salt(snapshot: &Snapshot) -> Option<i64> {
+    let class = "java.util.ImmutableCollections";
+    let class = *snapshot.classes().by_name(class).first()?;
+    let value = |name| snapshot.static_value(class, name);
+    match value("SALT32L").or_else(|| value("SALT"))? {
+        Value::Long(salt) => Some(salt),
+        Value::Int(salt) => Some(salt.into()),
+        _ => None,
+    }
+    .filter(|&salt| salt != 0)
+}
+
+fn classes(snapshot: &Snapshot) -> BTreeSet<u64> {
+    let classes = snapshot.classes();
+    let of_program = classes.iter().take(classes.dumped()).filter(|(_, class)| {
+        let loader = || snapshot.find(class.loader).map(|l| snapshot.name(l));
+        !class.loader.is_null()
+            && class.element.is_none()
+            && !names::is_generated(&class.name)
+            && !names::is_runtime_name(&class.name)
+            && loader().is_none_or(|l| !PLATFORM.contains(&&*l))
+    });
+    of_program.map(|(_, class)| hash(&class.name)).collect()
+}
+
+/// Equal in all runs of this program, and never written anywhere.
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(classes: &[&str]) -> Origin {
+        Origin {
+            classes: classes.iter().map(|c| hash(c)).collect(),
+            ..Origin::default()
+        }
+    }
+
+    #[test]
+    fn programs_are_told_by_their_classes() {
+        let shop = origin(&["a.Shop", "a.Cart", "a.Order", "a.Item"]);
+        let starting = origin(&["a.Shop"]);
+        let other = origin(&["b.Main", "b.X", "b.Y", "b.Z", "a.Item"]);
+        assert_eq!(shop.apart(&starting), None, "classes are loaded later");
+        assert_eq!(starting.apart(&shop), None);
+        assert_eq!(shop.apart(&shop), None);
+        assert_eq!(shop.apart(&other), None, "a fourth in common");
+        let far = origin(&["b.Main", "b.X", "b.Y", "b.Z"]);
+        let apart = Some(Apart::Programs { common: 0, of: 4 });
+        assert_eq!(shop.apart(&far), apart);
+        assert_eq!(shop.apart(&origin(&[])), None, "nothing is known");
+    }
+
+    #[test]
+    fn runs_are_told_by_what_they_drew_and_by_their_agents() {
+        let run = |salt, agent, version: &str| Origin {
+            salt,
+            agent,
+            version: Some(version.to_owned()),
+            ..origin(&["a.Shop"])
+        };
+        let said = |a: &Origin, b: &Origin| match b.apart(a) {
+            Some(Apart::Jvms(why)) => why,
+            other => format!("{other:?}"),
+        };
+        let first = run(Some(7), Some((1, 50)), "17");
+        assert_eq!(said(&first, &run(Some(7), Some((1, 60)), "17")), "None");
+        assert_eq!(said(&first, &run(None, None, "17")), "None");
+        let others = [
+            (run(Some(8), None, "17"), "drawn at their start"),
+            (run(Some(7), Some((2, 50)), "17"), "processes 1 and 2"),
+            (run(None, Some((1, 60)), "17"), "agents started"),
+            (run(Some(7), Some((1, 50)), "25"), "versions 17 and 25"),
+        ];
+        for (other, why) in others {
+            assert!(said(&first, &other).contains(why), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The frame of the program that most of a growth was allocated through: one place to look at, where stacks are many.
+
+use std::collections::BTreeMap;
+
+use crate::frame_parts::FrameParts;
+use crate::report::{Stack, Through};
+use crate::samples::frames::is_runtime_frame;
+
+/// What some method's frames stand for.
+#[derive(Default)]
+struct Passing<'a> {
+    bytes: u128,
+    /// Frames between it and the leaf, weighed by bytes.
+    depth: u128,
+    stacks: u64,
+    /// Its frame; the method alone where lines differ.
+    frame: &'a str,
+}
+
+/// The innermost frame of the program that two thirds or more of the stacks' bytes were allocated through. None for a
+/// single stack, which says it all.
+#[must_use]
+pub fn through(stacks: &[Stack]) -> Option<Through> {
+    if stacks.len() < 2 {
+        return None;
+    }
+    let all: u128 = stacks.iter().map(|s| u128::from(s.estimated_bytes)).sum();
+    let mut methods: BTreeMap<&str, Passing<'_>> = BTreeMap::new();
+    for stack in stacks {
+        let mut seen: Vec<&str> = Vec::new();
+        for (depth, frame) in (0_u128..).zip(&stack.frames) {
+            let method = FrameParts::parse(frame).function;
+            // A method that calls itself counts where it is nearest to the leaf.
+            if is_runtime_frame(frame) || seen.contains(&method) {
+                continue;
+            }
+            seen.push(method);
+            let passing = methods.entry(method).or_default();
+            let bytes = u128::from(stack.estimated_bytes);
+            passing.bytes += bytes;
+            passing.depth += bytes * depth;
+            passing.frame = match passing.stacks {
+                0 => frame,
+                _ if passing.frame == frame => frame,
+                _ => method,
+            };
+            passing.stacks += 1;
+        }
+    }
+    let most = methods.into_values().filter(|m| m.bytes > 0 && 3 * m.bytes >= 2 * all);
+    // Products are of what 50 stacks of a heap can have: far below the type's bounds.
+    let nearest = most.min_by(|a, b| {
+        let depth = |x: &Passing<'_>, y: &Passing<'_>| x.depth.saturating_mul(y.bytes);
+        depth(a, b).cmp(&depth(b, a))
+    })?;
+    let whole = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
+    Some(Through {
+        frame: nearest.frame.to_owned(),
+        estimated_bytes: whole(nearest.bytes),
+        permille: whole(nearest.bytes * 1000 / all.max(1)),
+        stacks: nearest.stacks,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(frames: &str, bytes: u64) -> Stack {
+        Stack {
+            frames: frames.split(' ').map(str::to_owned).collect(),
+            class: "a.Entry".to_owned(),
+            samples: 1,
+            estimated_bytes: bytes,
+            ci95: [bytes, bytes],
+            estimated_objects: 1,
+            survival_permille: 1000,
+            threads: Vec::new(),
+        }
+    }
+
+    fn named(stacks: &[Stack]) -> Option<(String, u64, u64)> {
+        through(stacks).map(|t| (t.frame, t.permille, t.stacks))
+    }
+
+    #[test]
+    fn many_paths_lead_to_one_frame() {
+        let put = "java.util.HashMap.newNode(H.java:1) a.Cache.put(C.java:7)";
+        let mut stacks: Vec<Stack> = (0..20)
+            .map(|i| stack(&format!("{put} a.Web{i}.get(W.java:{i}) a.Main.main(M.java:1)"), 10))
+            .collect();
+        assert_eq!(named(&stacks), Some(("a.Cache.put(C.java:7)".to_owned(), 1000, 20)));
+        stacks.push(stack("a.Other.add(O.java:1) a.Main.main(M.java:2)", 50));
+        assert_eq!(named(&stacks), Some(("a.Cache.put(C.java:7)".to_owned(), 800, 20)));
+        // Other lines of one method are one place.
+        stacks.push(stack("a.Cache.put(C.java:9) a.Main.main(M.java:2)", 250));
+        assert_eq!(named(&stacks), Some(("a.Cache.put".to_owned(), 900, 21)));
+    }
+
+    #[test]
+    fn what_is_spread_is_named_farther_out_or_not_at_all() {
+        let apart = [
+            stack("a.A.a(A.java:1) a.Job.run(J.java:1) a.Main.main(M.java:1)", 10),
+            stack("a.B.b(B.java:1) a.Job.run(J.java:2) a.Main.main(M.java:1)", 10),
+        ];
+        assert_eq!(named(&apart), Some(("a.Job.run".to_owned(), 1000, 2)));
+        let none = [stack("a.A.a(A.java:1)", 10), stack("a.B.b(B.java:1)", 10)];
+        assert_eq!(named(&none), None);
+        assert_eq!(named(&apart[..1]), None, "one stack says it all");
+        let runtime = [stack("java.lang.A.a(A.java:1)", 10), stack("java.lang.A.a(A.java:1)", 9)];
+        assert_eq!(named(&runtime), None);
+    }
+}
