@@ -1,6 +1,8 @@
 //! How much room a disk has, and how much of it others are left.
 
 use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 /// A disk is never filled beyond this, or, where that is less, beyond a part of it: others need it, too.
 const RESERVE: u64 = 1 << 30;
@@ -41,4 +43,90 @@ pub(crate) fn room(file: &File) -> Option<Room> {
 /// Whether so many bytes more leave a file's disk its reserve.
 pub(crate) fn leaves_room(file: &File, bytes: u64) -> bool {
     room(file).is_none_or(|room| room.free >= room.reserve().saturating_add(bytes))
+}
+
+/// A new file without a name in a folder, of so many zeroes, whose place on the disk is its own: writing to it
+/// through a mapping cannot find the disk full.
+///
+/// # Errors
+/// When the folder cannot be written to, or its disk does not have the room beside its reserve.
+pub(crate) fn reserved_file(dir: &Path, bytes: u64) -> io::Result<File> {
+    reserved_within(dir, bytes, room)
+}
+
+fn reserved_within(dir: &Path, bytes: u64, room: fn(&File) -> Option<Room>) -> io::Result<File> {
+    let named = |e: io::Error| {
+        let text = format!(
+            "a temporary file in {}: {e}; set TMPDIR to a folder on a larger disk, or allow more memory",
+            dir.display()
+        );
+        io::Error::new(e.kind(), text)
+    };
+    let mut file = tempfile::tempfile_in(dir).map_err(named)?;
+    if let Some(room) = room(&file)
+        && room.free < room.reserve().saturating_add(bytes)
+    {
+        let (free, reserve) = (room.free, room.reserve());
+        let text = format!("of the {free} bytes left on its disk {reserve} are kept free");
+        return Err(named(io::Error::new(io::ErrorKind::StorageFull, text)));
+    }
+    fill(&mut file, bytes).map_err(named)?;
+    Ok(file)
+}
+
+/// Gives a file so many zeroes and their place on the disk.
+fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+
+        match fallocate(&*file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => return Ok(()),
+            // Not every file system can: the zeroes are written then.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    io::copy(&mut io::repeat(0).take(bytes), file).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_reserved_file_has_its_place_on_the_disk() {
+        use std::os::unix::fs::MetadataExt;
+
+        let file = reserved_file(&std::env::temp_dir(), 3 << 20).unwrap();
+        let meta = file.metadata().unwrap();
+        assert_eq!(meta.len(), 3 << 20);
+        assert!(meta.blocks() * 512 >= 3 << 20, "{} blocks", meta.blocks());
+    }
+
+    #[test]
+    fn a_disk_is_not_filled_beyond_its_reserve() {
+        let dir = std::env::temp_dir();
+        let small: fn(&File) -> Option<Room> = |_| {
+            let total = 20_000_000;
+            Some(Room {
+                free: 3_000_000,
+                total,
+            })
+        };
+        assert!(reserved_within(&dir, 2_000_000, small).is_ok());
+        let error = reserved_within(&dir, 2_000_001, small).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let text = error.to_string();
+        assert!(text.contains(&dir.display().to_string()) && text.contains("TMPDIR"));
+        assert!(text.contains("of the 3000000 bytes left on its disk 1000000 are kept free"));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let text = reserved_file(Path::new("/no/such/folder"), 1).unwrap_err();
+        assert!(text.to_string().contains("/no/such/folder"));
+    }
 }

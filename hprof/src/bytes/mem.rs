@@ -1,15 +1,16 @@
 //! Mapped memory: files, scratch files and anonymous pages, slices viewed as atomics, prefetches.
 //!
 //! This is the one module of the crate with `unsafe` code. Everything it hands out is safe to use,
-//! with stated exceptions that no program can rule out: a dump file that another process
-//! truncates while it is mapped ends this process with SIGBUS, and so does a disk that fills up under a
-//! scratch file.
+//! with one stated exception that no program can rule out: a dump file that another process
+//! truncates while it is mapped ends this process with SIGBUS.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 use memmap2::{Mmap, MmapMut};
+
+use crate::bytes::disk;
 
 pub(crate) use self::pages::Pages;
 #[cfg(all(test, target_os = "linux"))]
@@ -23,11 +24,10 @@ pub(crate) fn map_file(file: &File) -> std::io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
-/// Maps so many zeroes in a new file without a name, in a folder. The file takes room on its disk as it is
-/// written to.
+/// Maps so many zeroes in a new file without a name, in a folder. The file has its place on the disk from the
+/// begin.
 pub(crate) fn scratch(dir: &Path, bytes: usize) -> std::io::Result<MmapMut> {
-    let file = tempfile::tempfile_in(dir)?;
-    file.set_len(bytes.max(1) as u64)?;
+    let file = disk::reserved_file(dir, bytes.max(1) as u64)?;
     // SAFETY: the file was made just now and has no name, so no other process changes it; it is mapped
     // only here.
     unsafe { MmapMut::map_mut(&file) }
