@@ -401,6 +401,9 @@ impl Agent {
         let text = |error: crate::jvmti::JvmtiError| error.to_string();
         if self.options.delay == 0 {
             self.enable().map_err(text)?;
+            if at_startup {
+                COUNTERS.count(Counter::FromStart);
+            }
         }
         // The buffer that this thread allocates from was made without sampling, and only
         // a collection takes it away. When the JVM has just come up that takes a few

@@ -113,7 +113,7 @@ pub use summary::Summary;
 pub use self::{
     frame_parts::FrameParts,
     ignore::pattern,
-    samples::attribution::by_site,
+    samples::attribution::{LiveBySite, by_site},
     samples::frames::{Shown, folded, frame_text, is_runtime_frame},
     waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
 };

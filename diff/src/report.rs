@@ -299,4 +299,7 @@ pub struct Coverage {
     pub growth_bytes: u64,
     /// Bytes, at most, that have no sample because the agent could not keep it.
     pub unseen_bytes: u64,
+    /// Bytes of the growth for which no sample speaks.
+    #[serde(default)]
+    pub unsampled_bytes: u64,
 }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use heapdiff_diff::samples::{AgentObjects, Samples};
 use heapdiff_diff::{Allocated, AllocatedLine, Comparison, Report, Summary, by_site};
-use heapdiff_sites::{MARK_CLASS, Sampling, statics};
+use heapdiff_sites::{Interval, MARK_CLASS, Sampling, statics};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::sampled::{AgentHeap, Sampled};
 use testdata::writer::{self, Elements, FieldType, Frame, HeapBuilder, Obj, Value};
@@ -107,11 +107,11 @@ fn dumps_of_two_jvms_are_compared_by_stack() {
 }
 
 #[test]
-fn a_first_dump_without_the_agent_counts_for_nothing() {
+fn a_first_dump_without_the_agent_leaves_stacks_no_more_than_the_growth() {
     let mut heap = HeapBuilder::new(writer::Options::default());
     program(&mut heap, 100);
     let report = report(vec![heap.build(), sampled(1..=160, 500, 1)]);
-    assert_eq!(frames(&report), [(ADDED.to_owned(), 160, 160 * 1016)]);
+    assert_eq!(frames(&report), [(ADDED.to_owned(), 160, 60 * 1016)]);
 }
 
 #[test]
@@ -160,29 +160,28 @@ fn weights_and_intervals_are_those_of_the_sampling() {
     let snapshot = snapshot(heap.build());
     let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
     assert_eq!(fault, None);
-    let (stacks, sum, _) = by_site(&samples.unwrap(), &|_, _| true, u64::MAX);
+    let live = by_site(&samples.unwrap(), &|_, _| true, u64::MAX);
+    let stacks = &live.stacks;
     let sampling = Sampling {
         interval: 4096,
         ..Sampling::default()
     };
     let weight = sampling.weight(1016).unwrap();
     let bytes = 10.0 * weight.bytes;
-    let half = 1.959_964 * (10.0 * weight.bytes_variance).sqrt();
+    let interval = Interval::count(bytes, 10.0 * weight.bytes_variance);
     let [stack] = &stacks[..] else {
         panic!("{stacks:?}");
     };
     let near = |is: u64, expected: f64| (is as f64 - expected).abs() <= 1.0;
     assert!(near(stack.estimated_bytes, bytes), "{stack:?}");
-    // The interval would reach below what was seen: ten objects of 1,016 bytes.
-    let low = (bytes - half).max(10_160.0);
     assert!(
-        near(stack.ci95[0], low) && near(stack.ci95[1], bytes + half),
+        near(stack.ci95[0], interval.low) && near(stack.ci95[1], interval.high),
         "{stack:?}"
     );
     assert!(near(stack.estimated_objects, 10.0 * weight.objects));
     // This agent is of the kind that counts samples only.
     assert_eq!(stack.survival_permille, 250);
-    assert_eq!((sum.samples, sum.bytes()), (10, stack.estimated_bytes));
+    assert_eq!((live.samples, live.bytes), (10, stack.estimated_bytes));
 }
 
 /// The agent writes the coarser interval first and drops samples then: in a dump taken between the two some
@@ -212,7 +211,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         let (samples, fault) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
         assert_eq!(fault, None);
         by_site(&samples.unwrap(), &|_, _| true, u64::MAX)
-            .0
+            .stacks
             .remove(0)
     };
     let exact = estimate(0, false);
@@ -223,7 +222,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         let [during, after] = [false, true].map(|thinned| estimate(interval, thinned));
         assert_eq!(during, after);
         assert!(during.samples < 1000, "{during:?}");
-        let half = during.ci95[1] - during.estimated_bytes;
+        let half = (during.ci95[1] - during.ci95[0]) / 2;
         // Five standard errors.
         let off = during.estimated_bytes.abs_diff(4000 * 1016);
         assert!(half > 10_000 && off < half * 5 / 2, "{during:?}");

@@ -327,7 +327,8 @@ fn survival_is_right_after_thinning() {
             let is_kept = |frames: &[&str], class: &str| {
                 class == "int[]" && frames.iter().any(|f| f.starts_with("Keeper.equal("))
             };
-            let (stacks, sum, _) = by_site(&samples, &is_kept, u64::MAX);
+            let live = by_site(&samples, &is_kept, u64::MAX);
+            let stacks = &live.stacks;
             let [stack] = &stacks[..] else {
                 panic!("{stacks:?}");
             };
@@ -336,7 +337,7 @@ fn survival_is_right_after_thinning() {
                 "JDK {} keep {keep}: {} permille, {} samples, interval {}, lost {}, thinned {}, estimate {} ± {}",
                 jdk.major(),
                 stack.survival_permille,
-                sum.samples,
+                live.samples,
                 agent.sampling.interval,
                 agent.counter(Counter::DroppedFull),
                 agent.counter(Counter::Thinned),
@@ -345,7 +346,7 @@ fn survival_is_right_after_thinning() {
             );
             // Some thousand samples were alive or not, each with this probability: five standard errors
             // of their share are below 80 per mille even with 500.
-            assert!(sum.samples > 400, "{stack:?}");
+            assert!(live.samples > 400, "{stack:?}");
             assert!(stack.survival_permille.abs_diff(expected) < 80, "{stack:?}");
         }
     }
@@ -444,7 +445,7 @@ fn names_of_kotlin_and_scala() {
                 let own = |found: &[&str], kind: &str| {
                     kind == *class && found.first().is_some_and(|f| f.starts_with("com.acme."))
                 };
-                let (stacks, ..) = by_site(&samples, &own, u64::MAX);
+                let stacks = by_site(&samples, &own, u64::MAX).stacks;
                 let [stack] = &stacks[..] else {
                     panic!("JDK {} {main} {class}: {stacks:#?}", jdk.major());
                 };

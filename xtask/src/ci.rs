@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::{
-    accuracy, bench, browser, fuzz, install, java, overhead, package, parquet, run, tools,
+    accuracy, bench, browser, coverage, fuzz, install, java, overhead, package, parquet, run, tools,
 };
 
 /// Everything that has to pass before a change is merged.
@@ -30,6 +30,7 @@ pub(crate) fn ci() -> Result<()> {
     bench::bench(&bench::Options::smoke())?;
     overhead::overhead(&overhead::Options::smoke())?;
     accuracy::accuracy(&accuracy::Options::smoke())?;
+    coverage::coverage(&coverage::Options::smoke())?;
     install::smoke()?;
     package::package(&package::Options { verify: false })
 }

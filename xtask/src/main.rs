@@ -5,6 +5,7 @@ mod accuracy;
 mod bench;
 mod browser;
 mod ci;
+mod coverage;
 mod dist;
 mod fleet;
 mod fuzz;
@@ -65,6 +66,8 @@ enum Task {
     Parquet,
     /// How often reports are right: leak scenarios, fixed twins and controls
     Accuracy(accuracy::Options),
+    /// How often the intervals of stacks cover the truth, on each JDK and collector
+    Coverage(coverage::Options),
     /// Published programs that are made to leak, and what the reports on them say
     Real(real::Options),
     /// Traces of a made-up fleet, ranked by a Spark job
@@ -90,6 +93,7 @@ fn main() -> anyhow::Result<()> {
         Task::Browser(options) => browser::browser(&options),
         Task::Parquet => parquet::parquet(),
         Task::Accuracy(options) => accuracy::accuracy(&options),
+        Task::Coverage(options) => coverage::coverage(&options),
         Task::Real(options) => real::real(&options),
         Task::Fleet => fleet::fleet(),
         Task::Soak(options) => soak::soak(&options),

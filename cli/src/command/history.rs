@@ -169,6 +169,7 @@ mod tests {
                 sampled_bytes,
                 growth_bytes: 1000,
                 unseen_bytes: 0,
+                unsampled_bytes: 0,
             },
             detector: None,
             trend: None,

@@ -38,16 +38,18 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
     };
     let mut info = dump_info::of_own(&snapshot, &own);
     let reachable = info.reachable_bytes.unwrap_or(0);
-    let (mut stacks, sum, unseen) = by_site(&samples, &matches, reachable);
+    let live = by_site(&samples, &matches, reachable);
+    let mut stacks = live.stacks;
     let totals = SiteTotals {
         stacks: stacks.len() as u64,
-        samples: sum.samples,
-        estimated_bytes: sum.bytes(),
-        ci95: sum.ci95(unseen),
-        estimated_objects: sum.objects(),
+        samples: live.samples,
+        estimated_bytes: live.bytes,
+        ci95: live.ci95,
+        estimated_objects: live.objects,
         unreachable_samples: samples.unreachable,
         unfinished_samples: samples.unfinished,
-        unseen_bytes: unseen.there,
+        unseen_bytes: live.unseen.there,
+        unsampled_bytes: live.unsampled_bytes,
     };
     if let Some(focus) = focus.filter(|_| stacks.is_empty()) {
         info.warnings.push(format!(
@@ -163,5 +165,6 @@ const fn name(counter: Counter) -> &'static str {
         Counter::Sweeps => "sweeps",
         Counter::Faults => "faults",
         Counter::DroppedBytes => "dropped_bytes",
+        Counter::FromStart => "from_start",
     }
 }

@@ -98,6 +98,7 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
             sampled_bytes: bytes,
             growth_bytes: bytes,
             unseen_bytes: 0,
+            unsampled_bytes: 0,
         },
         detector: None,
         trend: None,

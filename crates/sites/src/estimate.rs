@@ -1,12 +1,10 @@
 //! Totals that are estimated from samples, and how far they may be off.
 //!
 //! A sample stands for several objects and bytes, its [`Weight`] (Horvitz and Thompson's estimator). Weights and
-//! variances of samples add up. The interval is that of a normal distribution, but never below the bytes of the
-//! samples themselves.
+//! variances of samples add up. The interval is a score interval ([`Interval::count`]), but never below the bytes of
+//! the samples themselves.
 
-use heapdiff_trend::Z95;
-
-use crate::Weight;
+use crate::{Interval, Weight};
 
 /// An estimated total.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,12 +13,29 @@ pub struct Estimate {
     pub samples: u64,
     /// Estimated objects.
     objects: f64,
-    /// Estimated bytes.
-    bytes: f64,
-    /// Variance of `bytes`.
-    variance: f64,
+    /// What was added.
+    added: Sum,
+    /// What was taken.
+    taken: Sum,
     /// Bytes of the samples themselves.
     seen: f64,
+}
+
+/// Estimated bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    bytes: f64,
+    variance: f64,
+    /// The sum of the squares of what each sample stands for.
+    squares: f64,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.variance += other.variance;
+        self.squares += other.squares;
+    }
 }
 
 /// The most bytes that objects without a sample can have, because the agent could not keep it. Their stacks
@@ -44,20 +59,17 @@ pub fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Half of the interval that covers the truth in 95 % of cases, of an estimate of this variance.
-#[must_use]
-pub fn half_width(variance: f64) -> f64 {
-    Z95 * variance.sqrt()
-}
-
 impl Estimate {
     /// Adds a sample of an object of `size` bytes.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn add(&mut self, weight: &Weight, size: u64) {
         self.samples += 1;
         self.objects += weight.objects;
-        self.bytes += weight.bytes;
-        self.variance += weight.bytes_variance;
+        self.added.add(&Sum {
+            bytes: weight.bytes,
+            variance: weight.bytes_variance,
+            squares: weight.bytes * weight.bytes,
+        });
         self.seen += size as f64;
     }
 
@@ -65,16 +77,16 @@ impl Estimate {
     pub fn merge(&mut self, other: &Self) {
         self.samples += other.samples;
         self.objects += other.objects;
-        self.bytes += other.bytes;
-        self.variance += other.variance;
+        self.added.add(&other.added);
+        self.taken.add(&other.taken);
         self.seen += other.seen;
     }
 
     /// Subtracts another estimate; the variances add up, and the number of samples stays.
     pub fn take(&mut self, other: &Self) {
-        self.bytes -= other.bytes;
         self.objects = (self.objects - other.objects).max(0.0);
-        self.variance += other.variance;
+        self.taken.add(&other.added);
+        self.added.add(&other.taken);
         self.seen = (self.seen - other.seen).max(0.0);
     }
 
@@ -84,26 +96,61 @@ impl Estimate {
         whole(self.objects)
     }
 
+    /// Estimated objects, not rounded.
+    #[must_use]
+    pub(crate) fn net_objects(&self) -> f64 {
+        self.objects
+    }
+
     /// Estimated bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        whole(self.bytes)
+        whole(self.net_bytes())
     }
 
     /// Estimated bytes, not rounded: below 0 where more was taken than added.
     #[must_use]
     pub fn net_bytes(&self) -> f64 {
-        self.bytes
+        self.added.bytes - self.taken.bytes
+    }
+
+    /// Bytes of the samples themselves.
+    pub(crate) fn seen_bytes(&self) -> u64 {
+        whole(self.seen)
+    }
+
+    /// The number of samples of equal weight that would say as much about shares of the bytes (Kish).
+    pub(crate) fn equal_samples(&self) -> f64 {
+        match self.added.squares > 0.0 {
+            true => self.added.bytes * self.added.bytes / self.added.squares,
+            false => 0.0,
+        }
+    }
+
+    /// The bytes with their interval.
+    #[must_use]
+    pub fn interval(&self) -> Interval {
+        let [added, taken] =
+            [self.added, self.taken].map(|sum| Interval::count(sum.bytes, sum.variance));
+        let net = Interval::sum([added, taken.times(-1.0)]);
+        let low = net.low.max(self.seen.min(net.value));
+        Interval { low, ..net }
     }
 
     /// The interval in bytes that covers the truth in 95 % of cases, wider by what may have no sample.
     #[must_use]
     pub fn ci95(&self, unseen: Unseen) -> [u64; 2] {
-        let half = half_width(self.variance);
-        let low = (self.bytes - half).max(self.seen.min(self.bytes)).max(0.0);
+        unseen.widened(self.interval())
+    }
+}
+
+impl Unseen {
+    /// An interval in whole bytes, wider by what has no sample.
+    #[must_use]
+    pub fn widened(&self, interval: Interval) -> [u64; 2] {
         [
-            whole(low).saturating_sub(unseen.gone),
-            whole(self.bytes + half).saturating_add(unseen.there),
+            whole(interval.low).saturating_sub(self.gone),
+            whole(interval.high).saturating_add(self.there),
         ]
     }
 }
@@ -133,14 +180,14 @@ mod tests {
         let mut sum = one(1000.0, 2500.0, 100);
         sum.merge(&one(500.0, 7500.0, 300));
         assert_eq!((sum.objects(), sum.bytes()), (4, 1500));
-        assert_eq!(sum.ci95(none), [1304, 1696]);
+        assert_eq!(sum.ci95(none), [1316, 1709]);
         sum.merge(&one(1.0, 0.0, 0));
         assert_eq!((sum.samples, sum.objects()), (3, 6));
         // What was subtracted is as uncertain as what was added.
         let mut net = one(1000.0, 2500.0, 100);
         net.take(&one(500.0, 7500.0, 30));
         assert_eq!((net.objects(), net.bytes()), (0, 500));
-        assert_eq!(net.ci95(none), [304, 696]);
+        assert_eq!(net.ci95(none), [278, 676]);
         // However uncertain, it is no less than the bytes of the samples.
         let mut wide = one(1000.0, 1e8, 700);
         wide.merge(&one(1000.0, 1e8, 200));
@@ -158,18 +205,14 @@ mod tests {
         }
         assert_eq!((sum.samples, sum.objects(), sum.bytes()), (4, 8, 4000));
         // Four variances: a standard error of 100.
-        assert_eq!(sum.ci95(Unseen::default()), [3804, 4196]);
+        assert_eq!(sum.ci95(Unseen::default()), [3809, 4201]);
         let unseen = Unseen { there: 7, gone: 4 };
-        assert_eq!(sum.ci95(unseen), [3800, 4203]);
+        assert_eq!(sum.ci95(unseen), [3805, 4208]);
         let mut twice = sum;
         twice.merge(&sum);
         assert_eq!((twice.samples, twice.bytes()), (8, 8000));
         twice.take(&sum);
         assert_eq!((twice.samples, twice.bytes()), (8, 4000));
-        assert_eq!(
-            half_width(12.0 * 2500.0),
-            half_width(1.0) * 30_000_f64.sqrt()
-        );
     }
 
     #[test]

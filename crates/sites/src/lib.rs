@@ -106,15 +106,19 @@ pub mod attach;
 mod decode;
 mod encode;
 mod estimate;
+mod interval;
 mod names;
+mod stratum;
 pub mod types;
 mod weight;
 
 pub use decode::{DecodeError, Fault, Frame, Line, Site, SiteTable};
 pub use encode::{BATCH_HEADER, Batch, align};
-pub use estimate::{Estimate, Unseen, half_width, whole};
+pub use estimate::{Estimate, Unseen, whole};
+pub use interval::Interval;
 pub use names::{
     CHUNK, CLASS, CLASS_INTERNAL, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, TOTALS_CHUNK,
     Verbosity, fields, statics,
 };
+pub use stratum::{Division, Follow, Known, Part, Stratum, Totals, size_class};
 pub use weight::{Sampling, Strategy, Weight};

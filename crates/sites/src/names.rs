@@ -116,6 +116,8 @@ counters! {
     Faults,
     /// Bytes that the dropped samples (full, failed, pending) stood for.
     DroppedBytes,
+    /// 1 where sampling began as the JVM came up, so that only what the JVM itself makes at its start is older.
+    FromStart,
 }
 
 impl Counter {

@@ -1,6 +1,6 @@
 //! Objects and bytes as a trace has them, and what is alive at a moment.
 
-use heapdiff_sites::{half_width, whole};
+use heapdiff_sites::{Interval, whole};
 
 /// Objects and bytes, estimated from samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Live {
     /// The interval in bytes that covers the truth in 95 of 100 cases.
     #[must_use]
     pub fn ci95(&self) -> [u64; 2] {
-        let (bytes, half) = (self.amount.bytes as f64, half_width(self.variance));
-        [whole((bytes - half).max(0.0)), whole(bytes + half)]
+        let interval = Interval::count(self.amount.bytes as f64, self.variance);
+        [whole(interval.low), whole(interval.high)]
     }
 }

@@ -8,7 +8,9 @@ use heapdiff_sites::{
 };
 use hprof::{ClassIndex, Content, ObjectIndex, Snapshot, Value};
 
-use super::{Agent, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites, exact};
+use super::{
+    Agent, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites, exact, population,
+};
 use crate::agent_objects::{AgentObjects, agent_class};
 use crate::samples::frames;
 
@@ -125,6 +127,7 @@ impl Reader<'_> {
             Ok(_) => self.by_site::<1>(statics::ALLOCATED, &found.numbers)?,
             Err(_) => Vec::new(),
         };
+        let counted = population::count(self.snapshot, agent_objects, &mut live);
         let SampleBuilder {
             names,
             sites,
@@ -140,6 +143,7 @@ impl Reader<'_> {
             totals: totals.collect(),
             allocated: allocated.into_iter().flatten().collect(),
             names: names.names,
+            counted,
             unfinished,
             unreachable,
         })
@@ -391,6 +395,7 @@ impl<'a> SampleBuilder<'a> {
                 time_ms: fields.time,
                 is_definition: fields.is_class,
                 weight,
+                counted: u32::MAX,
             });
         }
         live

@@ -1,14 +1,18 @@
 //! The stacks that allocated what grew: samples placed in the trie and added up by stack.
 //!
-//! A sample counts for its step and for every step above, with its weight ([`Estimate`]). Samples that the agent
-//! could not keep may be of any stack, so each interval is wider by all that they can have stood for.
+//! A sample counts for its step and for every step above. The dump knows how many objects of its class and size are
+//! there; samples say which stack allocated what part of them ([`Stratum`]). Samples that the agent could not keep
+//! may be of any stack, so each interval is wider by all that they can have stood for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use heapdiff_sites::{Counter, Estimate, Sampling, Unseen, whole};
+use heapdiff_sites::{
+    Counter, Division, Estimate, Follow, Known, Part, Sampling, Stratum, Totals, Unseen, whole,
+};
 use hprof::{Holders, Snapshot};
 
+use crate::names::{self, Name};
 use crate::report::{AgentInfo, Coverage, Stack};
 use crate::samples::{Agent, Origin, Sample, Samples};
 use crate::trie::locate::Locator;
@@ -19,26 +23,40 @@ const STACKS: usize = 50;
 /// Threads that are named for one stack, those of most samples.
 const THREADS: usize = 8;
 
-/// The samples of one stack and class, added up.
+/// The samples of one stack and class, and what they stand for.
 #[derive(Debug, Default)]
-struct StackEstimate {
-    estimate: Estimate,
+struct Line {
+    samples: u64,
+    part: Part,
     threads: BTreeMap<u32, u64>,
+}
+
+impl Line {
+    fn add(&mut self, sample: &Sample) {
+        self.samples += 1;
+        if sample.thread != 0 {
+            *self.threads.entry(sample.thread).or_default() += 1;
+        }
+    }
 }
 
 type SiteAndClass = (crate::samples::SiteId, u32);
 
-/// Samples added up by stack and class.
-fn lines<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<SiteAndClass, StackEstimate> {
-    let mut lines: BTreeMap<SiteAndClass, StackEstimate> = BTreeMap::new();
-    for sample in samples {
-        let line = lines.entry((sample.site, sample.class)).or_default();
-        line.estimate.add(&sample.weight, sample.size);
-        if sample.thread != 0 {
-            *line.threads.entry(sample.thread).or_default() += 1;
-        }
+/// Strata by class, and in a class by size class.
+type Strata<C, K> = BTreeMap<C, BTreeMap<u32, Stratum<K>>>;
+
+/// What the stacks of all classes have.
+fn divided<C: Ord, K: Ord + Copy>(
+    strata: Strata<C, K>,
+    sampling: &Sampling,
+    totals: Totals,
+    follow: Follow,
+) -> Division<K> {
+    let mut all = Division::default();
+    for strata in strata.into_values() {
+        all.merge(Stratum::divide(strata, sampling, totals, follow));
     }
-    lines
+    all
 }
 
 impl Samples {
@@ -88,7 +106,7 @@ impl Samples {
     }
 
     /// Lines as stacks, the most bytes first.
-    fn stacks(&self, lines: BTreeMap<SiteAndClass, StackEstimate>, unseen: Unseen) -> Vec<Stack> {
+    fn stacks(&self, lines: BTreeMap<SiteAndClass, Line>, unseen: Unseen) -> Vec<Stack> {
         let survival = self.survival();
         let mut stacks: Vec<Stack> = lines
             .into_iter()
@@ -103,10 +121,10 @@ impl Samples {
                 Stack {
                     frames: self.sites.frames(site).map(str::to_owned).collect(),
                     class: self.name(class).to_owned(),
-                    samples: line.estimate.samples,
-                    estimated_bytes: line.estimate.bytes(),
-                    ci95: line.estimate.ci95(unseen),
-                    estimated_objects: line.estimate.objects(),
+                    samples: line.samples,
+                    estimated_bytes: whole(line.part.bytes.value),
+                    ci95: unseen.widened(line.part.bytes),
+                    estimated_objects: whole(line.part.objects),
                     survival_permille: survival.get(site.0 as usize).copied().unwrap_or(1000),
                     threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
                 }
@@ -118,11 +136,74 @@ impl Samples {
         });
         stacks
     }
+
+    /// How the samples were drawn; as if all were where the dump names the stack of each object.
+    fn sampling(&self) -> Sampling {
+        self.agent().map_or_else(Sampling::default, |a| a.sampling)
+    }
+
+    /// Whether nothing but the JVM's own first objects is older than the sampling.
+    fn is_from_start(&self) -> bool {
+        self.agent()
+            .is_some_and(|a| a.counter(Counter::FromStart) > 0)
+    }
+
+    /// Live samples with the whole heap's objects of their classes, told apart by what `key` says.
+    fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
+        let mut strata: Strata<u32, K> = BTreeMap::new();
+        let mut direct: BTreeMap<K, Estimate> = BTreeMap::new();
+        for (number, counted) in (0..).zip(&self.counted) {
+            let known = counted.sizes.iter().map(|(size, after)| {
+                let stratum = Stratum {
+                    after,
+                    ..Stratum::default()
+                };
+                (size, stratum)
+            });
+            strata.insert(number, known.collect());
+        }
+        for sample in &self.live {
+            let estimate = match self.counted.get(sample.counted as usize) {
+                None => direct.entry(key(sample)).or_default(),
+                Some(counted) => {
+                    let strata = strata.entry(sample.counted).or_default();
+                    let stratum = strata.entry(counted.size_class(sample.size)).or_default();
+                    stratum.came.entry(key(sample)).or_default()
+                }
+            };
+            estimate.add(&sample.weight, sample.size);
+        }
+        let totals = match self.is_from_start() {
+            true => Totals::Shared,
+            false => Totals::Most,
+        };
+        let mut all = divided(strata, &self.sampling(), totals, Follow::Nothing);
+        all.add_direct(direct);
+        all
+    }
 }
 
-/// Live samples by stack and class, the most bytes first; their sum; and the bytes of `reachable_bytes` that
-/// may be missing because the agent had no room for their samples. Only samples are counted whose frames, the
-/// leaf first, and class `wanted` accepts.
+/// Live bytes by stack and class.
+#[derive(Clone, Debug)]
+pub struct LiveBySite {
+    /// The stacks, the most bytes first.
+    pub stacks: Vec<Stack>,
+    /// Samples of all of them.
+    pub samples: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// The 95 % interval of the bytes.
+    pub ci95: [u64; 2],
+    /// Objects of all of them.
+    pub objects: u64,
+    /// What may be missing because the agent had no room for its samples.
+    pub unseen: Unseen,
+    /// Reachable bytes that no sample stands for, of any stack.
+    pub unsampled_bytes: u64,
+}
+
+/// Live samples by stack and class, set against what is known of their classes in a heap of `reachable_bytes`. Only
+/// samples are counted whose frames, the leaf first, and class `wanted` accepts.
 ///
 /// Cost: a look at each live sample.
 #[must_use]
@@ -130,28 +211,45 @@ pub fn by_site(
     samples: &Samples,
     wanted: &dyn Fn(&[&str], &str) -> bool,
     reachable_bytes: u64,
-) -> (Vec<Stack>, Estimate, Unseen) {
+) -> LiveBySite {
     let mut known: BTreeMap<SiteAndClass, bool> = BTreeMap::new();
-    let mut is_wanted = |sample: &&Sample| {
-        let known = known.entry((sample.site, sample.class));
-        *known.or_insert_with(|| {
+    let mut lines: BTreeMap<SiteAndClass, Line> = BTreeMap::new();
+    for sample in &samples.live {
+        let of = (sample.site, sample.class);
+        let is_wanted = *known.entry(of).or_insert_with(|| {
             let frames: Vec<&str> = samples.sites.frames(sample.site).collect();
             wanted(&frames, samples.name(sample.class))
-        })
-    };
-    let chosen: Vec<&Sample> = samples.live.iter().filter(|s| is_wanted(s)).collect();
-    let mut sum = Estimate::default();
-    for sample in &chosen {
-        sum.add(&sample.weight, sample.size);
+        });
+        if is_wanted {
+            lines.entry(of).or_default().add(sample);
+        }
     }
-    let seen: f64 = samples.live.iter().map(|s| s.weight.bytes).sum();
-    let there = reachable_bytes.saturating_sub(whole(seen));
+    let parts = samples.divided(|s| (s.site, s.class)).parts;
+    for (of, line) in &mut lines {
+        line.part = parts.get(of).copied().unwrap_or_default();
+    }
+    let is_wanted = |s: &Sample| known.get(&(s.site, s.class)).copied().unwrap_or(false);
+    let mut sums = samples.divided(is_wanted).parts;
+    let (sum, rest) = (
+        sums.remove(&true).unwrap_or_default(),
+        sums.remove(&false).unwrap_or_default(),
+    );
+    let unsampled = reachable_bytes.saturating_sub(whole(sum.bytes.value + rest.bytes.value));
+    let direct: f64 = samples.live.iter().map(|s| s.weight.bytes).sum();
+    let there = reachable_bytes.saturating_sub(whole(direct));
     let unseen = Unseen {
         there: there.min(samples.lost_bytes()),
         gone: 0,
     };
-    let stacks = samples.stacks(lines(chosen.into_iter()), unseen);
-    (stacks, sum, unseen)
+    LiveBySite {
+        samples: lines.values().map(|l| l.samples).sum(),
+        bytes: whole(sum.bytes.value),
+        ci95: unseen.widened(sum.bytes),
+        objects: whole(sum.objects),
+        stacks: samples.stacks(lines, unseen),
+        unseen,
+        unsampled_bytes: unsampled,
+    }
 }
 
 /// A dump's samples, placed in its trie.
@@ -160,6 +258,8 @@ pub(crate) struct Attribution {
     pub(crate) samples: Samples,
     /// The deepest step of each live sample.
     steps: Vec<StepId>,
+    /// The trie's names of [`Samples::counted`].
+    classes: Vec<Option<Name>>,
 }
 
 impl Attribution {
@@ -179,7 +279,13 @@ impl Attribution {
             steps.extend(step);
             step.is_some()
         });
-        Self { samples, steps }
+        let name = |object| trie.names.find_class(&names::name_of(snapshot, object));
+        let classes = samples.counted.iter().map(|c| name(c.object)).collect();
+        Self {
+            samples,
+            steps,
+            classes,
+        }
     }
 
     /// Samples in these steps and below.
@@ -188,13 +294,7 @@ impl Attribution {
         trie: &Trie,
         content: &[StepId],
     ) -> impl Iterator<Item = &'a Sample> + use<'a> {
-        let mut inside = vec![false; trie.len()];
-        let mut work = content.to_vec();
-        while let Some(step) = work.pop() {
-            if !std::mem::replace(&mut inside[step.0 as usize], true) {
-                work.extend(&trie[step].children);
-            }
-        }
+        let inside = inside(trie, content);
         let placed = self.samples.live.iter().zip(&self.steps);
         placed
             .filter(move |(_, step)| inside[step.0 as usize])
@@ -213,8 +313,8 @@ impl Attribution {
     ///
     /// In dumps of one JVM a sample keeps its uid: a sample in both dumps is no growth, one only in the last
     /// dump adds to its stack, one only in the first subtracts from its stack. In dumps of different JVMs all
-    /// samples of the last dump add and all of the first subtract. Either way the sum estimates the growth
-    /// measured between the same steps.
+    /// samples of the last dump add and all of the first subtract. Both are set against the number of objects of
+    /// each class and size that the steps have in each dump, so the sum is the growth measured between them.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,
@@ -222,62 +322,106 @@ impl Attribution {
         first: Option<(&Self, &Trie, &[StepId])>,
         growth_bytes: u64,
     ) -> (Vec<Stack>, Coverage) {
-        let mut came: Vec<&Sample> = self.within(trie, content).collect();
-        let mut went: Vec<Sample> = Vec::new();
-        let unseen = |net: f64, gone: u64| Unseen {
-            there: growth_bytes
-                .saturating_sub(whole(net))
-                .saturating_add(gone)
-                .min(self.samples.lost_bytes()),
-            gone,
+        let mut place = Place::new(&self.samples);
+        place.know(trie, content, |stratum| &mut stratum.after);
+        if let Some((_, trie, content)) = first {
+            place.know(trie, content, |stratum| &mut stratum.before);
+        }
+        let now: Vec<&Sample> = self.within(trie, content).collect();
+        let first = first.filter(|(first, ..)| self.is_like(first));
+        let mut gone = 0;
+        let mut totals = match self.samples.is_from_start() {
+            true => Totals::Shared,
+            false => Totals::Most,
         };
-        if let Some((first, trie, content)) = first.filter(|(first, ..)| self.is_like(first)) {
-            let held: u64 = content.iter().map(|&s| trie[s].retained_bytes).sum();
-            let seen: f64 = first.within(trie, content).map(|s| s.weight.bytes).sum();
-            let gone = held.saturating_sub(whole(seen));
-            let gone = gone.min(first.samples.lost_bytes());
-            let before = first.within(trie, content);
-            let same_jvm = self.same_jvm(first);
-            match same_jvm {
-                None => went.extend(before),
-                Some((sampling, finest)) => {
-                    let before: BTreeMap<u64, &Sample> = before.map(|s| (s.uid, s)).collect();
-                    let now: BTreeSet<u64> = came.iter().map(|s| s.uid).collect();
-                    came.retain(|s| !before.contains_key(&s.uid));
-                    let gone = before.into_values().filter(|s| !now.contains(&s.uid));
-                    went.extend(gone.filter_map(|s| thinned(s, &sampling, &finest)));
+        let mut follow = Follow::Nothing;
+        match first {
+            None => {
+                for sample in now {
+                    place.add(Fate::Came, sample, self.class(trie, sample));
                 }
             }
-            let came = lines(came.into_iter());
-            let (mut lines, net) = set_off(
-                came,
-                &self.samples,
-                (&went, &first.samples),
-                same_jvm.is_some(),
-            );
-            lines.retain(|_, line| line.estimate.net_bytes() > 0.0 && line.estimate.samples > 0);
-            return self.reported(lines, net, (growth_bytes, unseen(net, gone)));
+            Some((first, first_trie, before)) => {
+                let held: u64 = before.iter().map(|&s| first_trie[s].retained_bytes).sum();
+                let before: Vec<&Sample> = first.within(first_trie, before).collect();
+                let seen: f64 = before.iter().map(|s| s.weight.bytes).sum();
+                gone = held
+                    .saturating_sub(whole(seen))
+                    .min(first.samples.lost_bytes());
+                let same_jvm = self.same_jvm(first);
+                let (uids, stayed): (BTreeSet<u64>, BTreeSet<u64>) = match same_jvm {
+                    Some(_) => (
+                        before.iter().map(|s| s.uid).collect(),
+                        now.iter().map(|s| s.uid).collect(),
+                    ),
+                    None => Default::default(),
+                };
+                for sample in now {
+                    let fate = match uids.contains(&sample.uid) {
+                        true => Fate::Kept,
+                        false => Fate::Came,
+                    };
+                    place.add(fate, sample, self.class(trie, sample));
+                }
+                place.names_of(&first.samples);
+                let mut seen = BTreeSet::new();
+                for sample in before {
+                    let class = first.class(first_trie, sample);
+                    match same_jvm {
+                        None => place.add(Fate::Went, sample, class),
+                        Some((sampling, finest)) => {
+                            if !stayed.contains(&sample.uid)
+                                && seen.insert(sample.uid)
+                                && let Some(sample) = thinned(sample, &sampling, &finest)
+                            {
+                                place.add(Fate::Went, &sample, class);
+                            }
+                        }
+                    }
+                }
+                if same_jvm.is_some() {
+                    (totals, follow) = (Totals::Shared, Follow::Uids);
+                } else if !first.samples.is_from_start() {
+                    totals = Totals::Most;
+                }
+            }
         }
-        let lines = lines(came.into_iter());
-        let net = lines.values().map(|l| l.estimate.net_bytes()).sum();
-        self.reported(lines, net, (growth_bytes, unseen(net, 0)))
-    }
-
-    fn reported(
-        &self,
-        lines: BTreeMap<SiteAndClass, StackEstimate>,
-        net: f64,
-        (growth_bytes, unseen): (u64, Unseen),
-    ) -> (Vec<Stack>, Coverage) {
+        let is_estimated = self.samples.sampling().interval > 0 && totals == Totals::Shared;
+        let (mut lines, net) = place.lines(totals, follow);
+        // Objects older than the agent that went are of no stack: what came in their place is no growth.
+        if net.shared > float(growth_bytes) {
+            for line in lines.values_mut() {
+                line.part = line.part.times(float(growth_bytes) / net.shared);
+            }
+        }
+        let there = growth_bytes
+            .saturating_sub(whole(net.direct))
+            .saturating_add(gone)
+            .min(self.samples.lost_bytes());
+        // What is lost of one stack makes the shares of all others too large.
+        let unseen = Unseen {
+            there,
+            gone: if is_estimated { gone.max(there) } else { gone },
+        };
+        let sampled_bytes = whole(net.shared).min(growth_bytes);
         let coverage = Coverage {
-            samples: lines.values().map(|l| l.estimate.samples).sum(),
-            sampled_bytes: whole(net),
+            samples: lines.values().map(|l| l.samples).sum(),
+            sampled_bytes,
             growth_bytes,
             unseen_bytes: unseen.there,
+            unsampled_bytes: growth_bytes - sampled_bytes,
         };
         let mut stacks = self.samples.stacks(lines, unseen);
         stacks.truncate(STACKS);
         (stacks, coverage)
+    }
+
+    /// The class of a sample as a trie names it, and the size class; `None` for what the trie does not count.
+    fn class<'a>(&self, trie: &'a Trie, sample: &Sample) -> Option<(&'a str, u32)> {
+        let counted = self.samples.counted.get(sample.counted as usize)?;
+        let name = self.classes.get(sample.counted as usize).copied().flatten();
+        let name = name.map_or("", |name| trie.names.text(name));
+        Some((name, counted.size_class(sample.size)))
     }
 
     /// Whether the first dump's samples can be subtracted from this one's.
@@ -306,37 +450,166 @@ pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Subtracts the samples that went from the lines of those that came, stack by stack; also the sum of all
-/// bytes that came less all that went. Where uids tell which samples are new, a line's number of samples is
-/// that of the new ones.
-fn set_off(
-    mut came: BTreeMap<SiteAndClass, StackEstimate>,
-    names: &Samples,
-    (went, went_names): (&[Sample], &Samples),
-    by_uid: bool,
-) -> (BTreeMap<SiteAndClass, StackEstimate>, f64) {
-    let text = |of: &Samples, key: &SiteAndClass| -> (Vec<String>, String) {
-        let frames = of.sites.frames(key.0).map(str::to_owned).collect();
-        (frames, of.name(key.1).to_owned())
-    };
-    let went: BTreeMap<(Vec<String>, String), Estimate> = lines(went.iter())
-        .into_iter()
-        .map(|(key, line)| (text(went_names, &key), line.estimate))
-        .collect();
-    let sum: f64 = came.values().map(|l| l.estimate.net_bytes()).sum();
-    let net = sum - went.values().map(|e| e.net_bytes()).sum::<f64>();
-    if !went.is_empty() {
-        for (key, line) in &mut came {
-            if let Some(went) = went.get(&text(names, key)) {
-                line.estimate.take(went);
-                if !by_uid {
-                    let own = &mut line.estimate.samples;
-                    *own = own.saturating_sub(went.samples).max(1);
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+const fn float(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+/// Which of some steps and all below are in a trie.
+fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
+    let mut inside = vec![false; trie.len()];
+    let mut work = content.to_vec();
+    while let Some(step) = work.pop() {
+        if !std::mem::replace(&mut inside[step.0 as usize], true) {
+            work.extend(&trie[step].children);
+        }
+    }
+    inside
+}
+
+/// What became of a sample between two dumps.
+#[derive(Clone, Copy)]
+enum Fate {
+    Kept,
+    Came,
+    Went,
+}
+
+/// Growth in bytes: as weights say alone, and as the strata say.
+struct Net {
+    direct: f64,
+    shared: f64,
+}
+
+/// Samples of one place in two dumps, with the place's objects by class and size.
+struct Place<'a> {
+    /// The last dump's samples.
+    last: &'a Samples,
+    /// The samples to which those that are added belong.
+    of: &'a Samples,
+    strata: Strata<String, usize>,
+    /// What is not counted: definitions of classes, and all where each object is a sample.
+    direct: BTreeMap<usize, Estimate>,
+    /// Stacks by their texts: each dump numbers its own.
+    texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
+    /// The numbers of stacks of the dump whose samples are added.
+    numbers: BTreeMap<SiteAndClass, usize>,
+    /// The last dump's line of each stack.
+    lines: BTreeMap<usize, (SiteAndClass, Line)>,
+    /// Samples that went, by stack.
+    went: BTreeMap<usize, u64>,
+    net: f64,
+}
+
+impl<'a> Place<'a> {
+    fn new(last: &'a Samples) -> Self {
+        Self {
+            last,
+            of: last,
+            strata: BTreeMap::new(),
+            direct: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            went: BTreeMap::new(),
+            net: 0.0,
+        }
+    }
+
+    /// Adds what a dump knows of its objects in some steps and below.
+    fn know(
+        &mut self,
+        trie: &Trie,
+        content: &[StepId],
+        side: impl Fn(&mut Stratum<usize>) -> &mut Known,
+    ) {
+        let inside = inside(trie, content);
+        let steps = (0..).map(StepId).zip(inside).filter(|s| s.1);
+        for step in steps.map(|(id, _)| &trie[id]) {
+            let all = Known {
+                objects: step.objects,
+                bytes: step.shallow_bytes,
+            };
+            let class = trie.names.text(step.class);
+            if !self.strata.contains_key(class) {
+                self.strata.insert(class.to_owned(), BTreeMap::new());
+            }
+            if let Some(strata) = self.strata.get_mut(class) {
+                for (size, known) in step.sizes.or_one_size(all) {
+                    side(strata.entry(size).or_default()).add(known);
                 }
             }
         }
     }
-    (came, net)
+
+    /// From now on samples of this dump are added.
+    fn names_of(&mut self, of: &'a Samples) {
+        self.of = of;
+        self.numbers.clear();
+    }
+
+    fn add(&mut self, fate: Fate, sample: &Sample, class: Option<(&str, u32)>) {
+        let of = (sample.site, sample.class);
+        let (texts, samples) = (&mut self.texts, self.of);
+        let number = *self.numbers.entry(of).or_insert_with(|| {
+            let text = (samples.sites.frames(of.0).collect(), samples.name(of.1));
+            let next = texts.len();
+            *texts.entry(text).or_insert(next)
+        });
+        match fate {
+            Fate::Came => {
+                self.net += sample.weight.bytes;
+                let line = self.lines.entry(number);
+                line.or_insert_with(|| (of, Line::default())).1.add(sample);
+            }
+            Fate::Went => {
+                self.net -= sample.weight.bytes;
+                *self.went.entry(number).or_default() += 1;
+            }
+            Fate::Kept => {}
+        }
+        let mut one = Estimate::default();
+        one.add(&sample.weight, sample.size);
+        let Some((class, size)) = class else {
+            let direct = self.direct.entry(number).or_default();
+            match fate {
+                Fate::Came => direct.merge(&one),
+                Fate::Went => direct.take(&one),
+                Fate::Kept => {}
+            }
+            return;
+        };
+        let strata = self.strata.entry(class.to_owned()).or_default();
+        let stratum = strata.entry(size).or_default();
+        let estimates = match fate {
+            Fate::Kept => &mut stratum.kept,
+            Fate::Came => &mut stratum.came,
+            Fate::Went => &mut stratum.went,
+        };
+        estimates.entry(number).or_default().merge(&one);
+    }
+
+    /// The stacks that grew.
+    fn lines(self, totals: Totals, follow: Follow) -> (BTreeMap<SiteAndClass, Line>, Net) {
+        let mut division = divided(self.strata, &self.last.sampling(), totals, follow);
+        division.add_direct(self.direct);
+        let net = Net {
+            direct: self.net,
+            shared: division.parts.values().map(|p| p.bytes.value).sum(),
+        };
+        let mut lines = BTreeMap::new();
+        for (number, (of, mut line)) in self.lines {
+            line.part = division.parts.get(&number).copied().unwrap_or_default();
+            // Where nothing tells which samples are new, the number is what there are more.
+            if let (Follow::Nothing, Some(went)) = (follow, self.went.get(&number)) {
+                line.samples = line.samples.saturating_sub(*went).max(1);
+            }
+            if line.part.bytes.value > 0.0 {
+                lines.insert(of, line);
+            }
+        }
+        (lines, net)
+    }
 }
 
 #[cfg(test)]
@@ -363,6 +636,7 @@ mod tests {
                 objects_variance: 0.0,
                 bytes_variance: 0.0,
             },
+            counted: u32::MAX,
         }
     }
 
@@ -393,37 +667,5 @@ mod tests {
             let same = thinned(&sample(uid, false), &finest, &finest).unwrap();
             assert_eq!(same.weight.bytes, 1000.0);
         }
-    }
-
-    #[test]
-    fn samples_are_added_up_by_stack_and_class_with_their_threads() {
-        let of = |site, class, thread| Sample {
-            site: SiteId(site),
-            class,
-            thread,
-            ..sample(1, false)
-        };
-        let samples = [
-            of(1, 1, 5),
-            of(1, 1, 5),
-            of(1, 1, 0),
-            of(1, 2, 6),
-            of(2, 1, 7),
-        ];
-        let lines = lines(samples.iter());
-        let told: Vec<_> = lines
-            .iter()
-            .map(|((site, class), line)| {
-                let threads: Vec<(u32, u64)> = line.threads.iter().map(|(&t, &n)| (t, n)).collect();
-                (site.0, *class, line.estimate.bytes(), threads)
-            })
-            .collect();
-        // A thread that is not known is not named.
-        let expected = [
-            (1, 1, 300, vec![(5, 2)]),
-            (1, 2, 100, vec![(6, 1)]),
-            (2, 1, 100, vec![(7, 1)]),
-        ];
-        assert_eq!(told, expected);
     }
 }

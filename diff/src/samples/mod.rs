@@ -6,6 +6,7 @@
 mod agent;
 pub(crate) mod attribution;
 pub(crate) mod frames;
+pub(crate) mod population;
 mod sites;
 mod traces;
 
@@ -39,6 +40,8 @@ pub struct Sample {
     pub is_definition: bool,
     /// The objects and bytes that it stands for.
     pub weight: Weight,
+    /// Its class as the dump counts it, among the classes of [`Samples`]; `u32::MAX` where it is none of them.
+    pub(crate) counted: u32,
 }
 
 /// A sample whose object was collected.
@@ -178,6 +181,8 @@ pub struct Samples {
     pub allocated: Vec<u64>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
+    /// The classes of live samples with all their reachable objects by size; empty where every object is a sample.
+    pub(crate) counted: Vec<population::CountedClass>,
     /// Samples left out because the dump was taken while they were being made.
     pub unfinished: u64,
     /// Samples left out because no GC root reaches their object.

@@ -45,6 +45,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
         totals,
         allocated: Vec::new(),
         names: names.names,
+        counted: Vec::new(),
         unfinished: 0,
         unreachable,
     })
@@ -61,5 +62,6 @@ fn sample(object: ObjectIndex, size: u64, site: SiteId, class: u32) -> Sample {
         time_ms: 0,
         is_definition: false,
         weight: exact(1, size),
+        counted: u32::MAX,
     }
 }

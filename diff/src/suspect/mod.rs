@@ -116,6 +116,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
             sampled_bytes: 0,
             growth_bytes: u64::try_from(growth.retained_bytes).unwrap_or(0),
             unseen_bytes: 0,
+            unsampled_bytes: 0,
         },
         detector: None,
         trend: (candidate.retained.len() > 2).then(|| candidate.trend.name().into()),

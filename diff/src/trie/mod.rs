@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::names::{self, LabelKind, Name, Names};
 use crate::samples::AgentObjects;
+use crate::samples::population::{SizeClasses, array_classes};
 
 /// A step's number in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -47,6 +48,8 @@ pub(crate) struct Step {
     pub(crate) samples: Vec<ObjectIndex>,
     /// The class of the objects; one of them where several classes have the name.
     of: Option<ClassIndex>,
+    /// Arrays of the step by size class, where the dump has samples.
+    pub(crate) sizes: SizeClasses,
     /// Whether a longer chain folds back through this step.
     cyclic: bool,
 }
@@ -104,6 +107,7 @@ impl Trie {
             queue: VecDeque::new(),
             index: HashMap::new(),
             expand: (reachable / EXPAND_PART).max(EXPAND_BYTES),
+            arrays: array_classes(snapshot),
         };
         let root = builder
             .trie
@@ -226,6 +230,7 @@ struct Group {
     retained: u64,
     nodes: Vec<Node>,
     samples: Largest,
+    sizes: SizeClasses,
 }
 
 impl Group {
@@ -234,6 +239,7 @@ impl Group {
         self.shallow += other.shallow;
         self.retained += other.retained;
         self.nodes.append(&mut other.nodes);
+        self.sizes.merge(&other.sizes);
         for &(retained, object) in &other.samples.0 {
             self.samples.add(retained, object);
         }
@@ -281,6 +287,8 @@ struct Builder<'a> {
     queue: VecDeque<StepId>,
     index: HashMap<(StepId, Name, Name), StepId>,
     expand: u64,
+    /// Which classes are of arrays.
+    arrays: Vec<bool>,
 }
 
 impl Builder<'_> {
@@ -299,6 +307,7 @@ impl Builder<'_> {
             children: Vec::new(),
             samples: Vec::new(),
             of: None,
+            sizes: SizeClasses::default(),
             cyclic: false,
         });
         self.pending.push(Pending::default());
@@ -321,6 +330,7 @@ impl Builder<'_> {
             let own = &mut self.trie.steps[step.0 as usize];
             own.objects += folded.objects;
             own.shallow_bytes += folded.shallow;
+            own.sizes.merge(&folded.sizes);
             for (via, class, group) in self.named(step, list) {
                 self.place(step, (via, class), group, is_nested);
             }
@@ -331,6 +341,8 @@ impl Builder<'_> {
     /// `chained` count as further nodes: a chain of millions is followed here, in one go.
     fn groups(&self, nodes: &[Node], chained: Option<ClassIndex>) -> Groups {
         let agent_objects = self.agent_objects;
+        // Only samples are set against sizes.
+        let is_sampled = !agent_objects.is_empty();
         let parts: Vec<Groups> = nodes
             .par_chunks(CHUNK)
             .map(|nodes| {
@@ -342,6 +354,9 @@ impl Builder<'_> {
                     if chained.is_some() && child.class == chained {
                         groups.folded.objects += 1;
                         groups.folded.shallow += child.shallow_bytes;
+                        if is_sampled && self.is_array(&child) {
+                            groups.folded.sizes.add(child.shallow_bytes);
+                        }
                         return true;
                     }
                     let group = groups.of(self.key(&child));
@@ -349,6 +364,9 @@ impl Builder<'_> {
                     group.shallow += child.shallow_bytes;
                     group.retained += child.retained_bytes;
                     group.samples.add(child.retained_bytes, child.object);
+                    if is_sampled && self.is_array(&child) {
+                        group.sizes.add(child.shallow_bytes);
+                    }
                     group.nodes.extend(child.node);
                     false
                 });
@@ -364,6 +382,12 @@ impl Builder<'_> {
         }
         all.list.sort_unstable_by_key(|g| g.0);
         all
+    }
+
+    #[inline]
+    fn is_array(&self, child: &Dominated) -> bool {
+        let class = child.class.and_then(|c| self.arrays.get(c.index()));
+        class.copied().unwrap_or(false)
     }
 
     #[inline]
@@ -412,6 +436,7 @@ impl Builder<'_> {
             let step = &mut self.trie.steps[into.0 as usize];
             step.objects += group.objects;
             step.shallow_bytes += group.shallow;
+            step.sizes.merge(&group.sizes);
             for s in std::iter::successors(Some(above), |&s| Some(self.trie[s].parent))
                 .take_while(|&s| s != into)
                 .collect::<Vec<_>>()
@@ -431,6 +456,7 @@ impl Builder<'_> {
         step.of = of;
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
+        step.sizes.merge(&group.sizes);
         // A step of a folded chain already counts what the chain holds through it.
         let inside = nested && step.cyclic;
         if !inside {
@@ -513,6 +539,7 @@ impl Trie {
             children: Vec::new(),
             samples: Vec::new(),
             of: None,
+            sizes: SizeClasses::default(),
             cyclic: false,
         };
         let mut drawn = vec![step(root, root, StepId::ROOT, [0; 3])];

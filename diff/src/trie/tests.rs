@@ -48,6 +48,7 @@ fn groups_add_up() {
             retained: 100 * objects,
             nodes: vec![Node(node)],
             samples,
+            sizes: SizeClasses::default(),
         }
     };
     let mut sum = group(3, 1);

@@ -53,6 +53,8 @@ pub struct SiteTotals {
     pub unfinished_samples: u64,
     /// Bytes, at most, that have no sample because the agent could not keep it.
     pub unseen_bytes: u64,
+    /// Reachable bytes for which no sample speaks, whatever `--focus` says.
+    pub unsampled_bytes: u64,
 }
 
 /// What the agent says of itself.

@@ -6,6 +6,7 @@ use heapdiff_diff::{ClassGrowth, History, SnapshotInfo, Suspect};
 use heapdiff_units::{Size, counted, grouped, later, signed, signed_size};
 
 use super::WIDTH;
+use super::stacks::is_noted;
 use super::table::{Align, Table, printable, shortened};
 use super::trace::{hourly, since, sparkline};
 use crate::model::DiffReport;
@@ -222,6 +223,9 @@ fn allocated(
             "; samples of up to {} were lost",
             Size(coverage.unseen_bytes)
         );
+    }
+    if is_noted(coverage.unsampled_bytes, coverage.growth_bytes) {
+        text += &format!("; no sample speaks for {}", Size(coverage.unsampled_bytes));
     }
     let more = suspect.stacks.len().saturating_sub(limit);
     if more > 0 {

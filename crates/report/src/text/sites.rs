@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use heapdiff_units::{Size, counted, grouped};
 
+use super::stacks::is_noted;
 use super::{WIDTH, snapshot, stacks, table};
 use crate::model::{AgentReport, SitesReport};
 use crate::style::Style;
@@ -35,6 +36,14 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         counted(totals.stacks, "stack"),
     );
     writeln!(out, "{}", table::shortened(&line, WIDTH))?;
+    if is_noted(totals.unsampled_bytes, reachable) {
+        let line = format!(
+            "no sample speaks for {} of {} reachable",
+            Size(totals.unsampled_bytes),
+            Size(reachable)
+        );
+        writeln!(out, "{}", style.dim(table::shortened(&line, WIDTH)))?;
+    }
     for (number, stack) in (1..).zip(&report.stacks) {
         writeln!(out)?;
         write!(out, "{number:>3}  ")?;

@@ -98,13 +98,20 @@ fn in_threads(first: &str, others: &[String]) -> String {
     }
 }
 
-/// An estimate with half of its interval's width: `1.4 MiB ± 0.1 MiB`.
+/// An estimate with its interval: `1.4 MiB ± 0.1 MiB`, or `1.4 MiB (1.2 MiB..1.5 MiB)` where the halves differ.
 pub(crate) fn interval(bytes: u64, [low, high]: [u64; 2]) -> String {
-    let half = high.saturating_sub(bytes).max(bytes.saturating_sub(low));
-    match half {
+    let (below, above) = (bytes.saturating_sub(low), high.saturating_sub(bytes));
+    let (less, more) = (below.min(above), below.max(above));
+    match more {
         0 => Size(bytes).to_string(),
-        _ => format!("{} ± {}", Size(bytes), Size(half)),
+        _ if more - less <= more / 8 => format!("{} ± {}", Size(bytes), Size(more)),
+        _ => format!("{} ({}..{})", Size(bytes), Size(low), Size(high)),
     }
+}
+
+/// Whether a part is large enough to be worth a word: a hundredth of all.
+pub(crate) const fn is_noted(part: u64, all: u64) -> bool {
+    part > 0 && part >= all / 100
 }
 
 #[cfg(test)]
@@ -112,9 +119,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_as_wide_as_their_wider_half() {
+    fn intervals_have_both_ends_where_they_are_lopsided() {
         assert_eq!(interval(1024, [1024, 1024]), "1.0 KiB");
-        assert_eq!(interval(2048, [1536, 3072]), "2.0 KiB ± 1.0 KiB");
+        assert_eq!(interval(2048, [1024, 3072]), "2.0 KiB ± 1.0 KiB");
+        assert_eq!(interval(2048, [1152, 3072]), "2.0 KiB ± 1.0 KiB");
+        assert_eq!(interval(2048, [1536, 3072]), "2.0 KiB (1.5 KiB..3.0 KiB)");
+        assert_eq!(interval(2048, [1536, 2048]), "2.0 KiB (1.5 KiB..2.0 KiB)");
+    }
+
+    #[test]
+    fn a_hundredth_is_worth_a_word() {
+        assert!(is_noted(1, 100) && is_noted(1, 0) && is_noted(50, 100));
+        assert!(!is_noted(0, 0) && !is_noted(0, 100) && !is_noted(1, 200));
     }
 
     #[test]

@@ -1,0 +1,184 @@
+//! Intervals that cover the truth in 95 % of cases, also where a normal distribution would not: for shares, for
+//! counts, and for sums of such.
+//!
+//! A share's interval is Wilson's score interval, a count's the score interval of a Poisson distribution. Both lie
+//! higher than a symmetric interval does, which matters where samples are few. Sums keep that form by the method of
+//! variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
+
+use heapdiff_trend::Z95;
+
+/// An estimate and its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub value: f64,
+    /// The lower end; not above the value.
+    pub low: f64,
+    /// The upper end; not below the value.
+    pub high: f64,
+}
+
+impl Interval {
+    /// What is known.
+    #[must_use]
+    pub const fn exact(value: f64) -> Self {
+        Self {
+            value,
+            low: value,
+            high: value,
+        }
+    }
+
+    /// A share of a population, of which `samples` were drawn. `drawn` is the part of the population that was drawn:
+    /// the larger it is, the less is left to guess (the finite population correction).
+    #[must_use]
+    pub fn share(share: f64, samples: f64, drawn: f64) -> Self {
+        let share = share.clamp(0.0, 1.0);
+        if samples <= 0.0 {
+            let (low, high) = (0.0, 1.0);
+            return Self {
+                value: share,
+                low,
+                high,
+            };
+        }
+        let square = Z95 * Z95 * (1.0 - drawn.clamp(0.0, 1.0));
+        let scale = 1.0 + square / samples;
+        let middle = (share + square / (2.0 * samples)) / scale;
+        let spread = share * (1.0 - share) / samples + square / (4.0 * samples * samples);
+        let half = (square * spread).sqrt() / scale;
+        Self {
+            value: share,
+            low: (middle - half).clamp(0.0, share),
+            high: (middle + half).clamp(share, 1.0),
+        }
+    }
+
+    /// A sum of independent samples whose variance is known: the score interval of a count, in units of
+    /// variance by value.
+    #[must_use]
+    pub fn count(value: f64, variance: f64) -> Self {
+        if value <= 0.0 || variance <= 0.0 {
+            return Self::exact(value);
+        }
+        let unit = variance / value;
+        let shift = Z95 * Z95 * unit / 2.0;
+        let half = (Z95 * Z95 * variance + shift * shift).sqrt();
+        Self {
+            value,
+            low: (value + shift - half).clamp(0.0, value),
+            high: value + shift + half,
+        }
+    }
+
+    /// Times a number. A negative one turns the interval around.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        let (low, high) = match factor < 0.0 {
+            true => (self.high, self.low),
+            false => (self.low, self.high),
+        };
+        Self {
+            value: self.value * factor,
+            low: low * factor,
+            high: high * factor,
+        }
+    }
+
+    /// The sum of independent estimates.
+    #[must_use]
+    pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
+        let (mut value, mut below, mut above) = (0.0, 0.0, 0.0);
+        for part in parts {
+            value += part.value;
+            below += (part.value - part.low).powi(2);
+            above += (part.high - part.value).powi(2);
+        }
+        Self {
+            value,
+            low: value - below.sqrt(),
+            high: value + above.sqrt(),
+        }
+    }
+
+    /// The same within bounds that are known.
+    #[must_use]
+    pub fn within(self, least: f64, most: f64) -> Self {
+        let most = most.max(least);
+        Self {
+            value: self.value.clamp(least, most),
+            low: self.low.clamp(least, most),
+            high: self.high.clamp(least, most),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: Interval, [value, low, high]: [f64; 3]) {
+        for (found, expected) in [(found.value, value), (found.low, low), (found.high, high)] {
+            assert!((found - expected).abs() < 5e-4, "{found} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn shares_have_wilsons_interval() {
+        // Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+        near(
+            Interval::share(81.0 / 263.0, 263.0, 0.0),
+            [0.3080, 0.2553, 0.3662],
+        );
+        near(
+            Interval::share(15.0 / 148.0, 148.0, 0.0),
+            [0.1014, 0.0624, 0.1605],
+        );
+        near(Interval::share(0.0, 20.0, 0.0), [0.0, 0.0, 0.1611]);
+        near(
+            Interval::share(1.0 / 29.0, 29.0, 0.0),
+            [0.0345, 0.0061, 0.1718],
+        );
+        // All of 20 is the mirror image of none.
+        near(Interval::share(1.0, 20.0, 0.0), [1.0, 0.8389, 1.0]);
+    }
+
+    #[test]
+    fn what_was_drawn_whole_is_known() {
+        near(Interval::share(0.3, 50.0, 1.0), [0.3, 0.3, 0.3]);
+        let (half, none) = (
+            Interval::share(0.3, 50.0, 0.75),
+            Interval::share(0.3, 50.0, 0.0),
+        );
+        let width = |i: Interval| i.high - i.low;
+        // A quarter of the variance is left: about half of the width.
+        assert!((width(half) / width(none) - 0.5).abs() < 0.03);
+        near(Interval::share(0.4, 0.0, 0.0), [0.4, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn counts_have_the_score_interval_of_poissons_distribution() {
+        // Of 10: 10 + z²/2 ± z √(10 + z²/4).
+        near(Interval::count(10.0, 10.0), [10.0, 5.4320, 18.4095]);
+        near(
+            Interval::count(1000.0, 100_000.0),
+            [1000.0, 543.1986, 1840.9473],
+        );
+        near(Interval::count(7.0, 0.0), [7.0, 7.0, 7.0]);
+        near(Interval::count(-7.0, 3.0), [-7.0, -7.0, -7.0]);
+    }
+
+    #[test]
+    fn sums_keep_their_form() {
+        let part = |value, low, high| Interval { value, low, high };
+        let sum = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0)]);
+        // Below: 3 and 4 make 5; above: 6 and 8 make 10.
+        near(sum, [15.0, 10.0, 25.0]);
+        let less = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0).times(-1.0)]);
+        near(less, [5.0, 5.0 - 73_f64.sqrt(), 5.0 + 52_f64.sqrt()]);
+        near(Interval::sum([]), [0.0; 3]);
+        near(sum.within(0.0, 20.0), [15.0, 10.0, 20.0]);
+        near(sum.within(0.0, 12.0), [12.0, 10.0, 12.0]);
+        near(sum.within(20.0, 12.0), [20.0, 20.0, 20.0]);
+    }
+}

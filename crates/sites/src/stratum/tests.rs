@@ -1,0 +1,327 @@
+//! Shares set against figures worked out by hand, and against a JVM that forgets.
+
+use super::*;
+use crate::{Strategy, Unseen, Weight};
+
+fn sampling(interval: u64) -> Sampling {
+    Sampling {
+        strategy: Strategy::Bytes,
+        interval,
+        rate: 0,
+    }
+}
+
+/// So many samples of objects of one size, each of which stands for 10 objects.
+fn samples(count: u64, size: u64) -> Estimate {
+    let bytes = size as f64 * 10.0;
+    let mut sum = Estimate::default();
+    for _ in 0..count {
+        let weight = Weight::poisson(10.0, bytes);
+        sum.add(&weight, size);
+    }
+    sum
+}
+
+fn known(objects: u64, size: u64) -> Known {
+    Known {
+        objects,
+        bytes: objects * size,
+    }
+}
+
+fn divide(stratum: Stratum<char>, totals: Totals, follow: Follow) -> Division<char> {
+    let strata = [(size_class(100), stratum)].into();
+    Stratum::divide(strata, &sampling(1000), totals, follow)
+}
+
+fn near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 0.5, "{found}, not {expected}");
+}
+
+#[test]
+fn size_classes_split_each_power_of_two_in_four() {
+    let bounds = [
+        8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
+    ];
+    for pair in bounds.windows(2) {
+        assert!(size_class(pair[0]) < size_class(pair[1]), "{pair:?}");
+        assert_eq!(size_class(pair[0]), size_class(pair[1] - 1), "{pair:?}");
+    }
+    assert_eq!(size_class(0), size_class(8));
+    assert_eq!(size_class(32) - size_class(16), NEAR);
+    assert_eq!(size_class(u64::MAX), 63 * 4 + 3);
+}
+
+#[test]
+fn stacks_have_their_share_of_what_the_dump_knows() {
+    let stratum = Stratum {
+        after: known(2000, 100),
+        came: [('a', samples(75, 100)), ('b', samples(25, 100))].into(),
+        ..Stratum::default()
+    };
+    // By weight it would be 75,000 and 25,000 bytes.
+    let parts = divide(stratum.clone(), Totals::Shared, Follow::Nothing).parts;
+    near(parts[&'a'].bytes.value, 150_000.0);
+    near(parts[&'b'].bytes.value, 50_000.0);
+    near(parts[&'a'].objects, 1500.0);
+    let share = Interval::share(0.75, 100.0, 0.05);
+    near(parts[&'a'].bytes.low, share.low * 200_000.0);
+    near(parts[&'a'].bytes.high, share.high * 200_000.0);
+    // Where part of it may be older, samples stand for what their probability says.
+    let parts = divide(stratum.clone(), Totals::Most, Follow::Nothing).parts;
+    near(parts[&'a'].bytes.value, 75_000.0);
+    near(parts[&'a'].objects, 750.0);
+    // But for no more than there is.
+    let stratum = Stratum {
+        after: known(500, 100),
+        ..stratum
+    };
+    let parts = divide(stratum, Totals::Most, Follow::Nothing).parts;
+    near(parts[&'a'].bytes.value, 37_500.0);
+    near(parts[&'a'].bytes.high, 50_000.0);
+    near(parts[&'b'].bytes.value, 12_500.0);
+}
+
+#[test]
+fn a_stack_alone_has_all_that_came() {
+    let stratum = Stratum {
+        before: known(1000, 100),
+        after: known(3000, 100),
+        kept: [('a', samples(40, 100))].into(),
+        came: [('a', samples(90, 100))].into(),
+        ..Stratum::default()
+    };
+    let parts = divide(stratum, Totals::Shared, Follow::Uids).parts;
+    let bytes = parts[&'a'].bytes;
+    near(bytes.value, 200_000.0);
+    near(bytes.high, 200_000.0);
+    assert!((190_000.0..200_000.0).contains(&bytes.low), "{bytes:?}");
+    near(parts[&'a'].objects, 2000.0);
+}
+
+#[test]
+fn what_went_is_replaced_by_what_was_born() {
+    // Half of a thousand went, as samples say: of 2,000 at the end 1,500 were born between.
+    let stratum = Stratum {
+        before: known(1000, 100),
+        after: known(2000, 100),
+        kept: [('a', samples(20, 100)), ('b', samples(30, 100))].into(),
+        came: [('a', samples(120, 100)), ('b', samples(30, 100))].into(),
+        went: [('b', samples(50, 100))].into(),
+    };
+    let parts = divide(stratum.clone(), Totals::Shared, Follow::Uids).parts;
+    near(parts[&'a'].bytes.value, 120_000.0);
+    near(parts[&'b'].bytes.value, 30_000.0 - 50_000.0);
+    near(parts[&'a'].bytes.value + parts[&'b'].bytes.value, 100_000.0);
+    assert!(parts[&'a'].bytes.low < 115_000.0 && parts[&'a'].bytes.high > 125_000.0);
+    // In another JVM none survive: all of each dump counts.
+    let other = Stratum {
+        kept: BTreeMap::new(),
+        went: [('a', samples(20, 100)), ('b', samples(80, 100))].into(),
+        ..stratum
+    };
+    let parts = divide(other, Totals::Shared, Follow::Nothing).parts;
+    near(parts[&'a'].bytes.value, 160_000.0 - 20_000.0);
+    near(parts[&'b'].bytes.value, 40_000.0 - 80_000.0);
+}
+
+#[test]
+fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
+    // The first dump was taken when the agent came: no sample is in it.
+    let stratum = Stratum {
+        before: known(1000, 100),
+        after: known(1800, 100),
+        came: [('a', samples(60, 100)), ('b', samples(20, 100))].into(),
+        ..Stratum::default()
+    };
+    let parts = divide(stratum, Totals::Shared, Follow::Uids).parts;
+    near(parts[&'a'].bytes.value, 60_000.0);
+    near(parts[&'b'].bytes.value, 20_000.0);
+    // A dump that shrank has no more survivors than objects.
+    let stratum = Stratum {
+        before: known(1000, 100),
+        after: known(200, 100),
+        came: [('a', samples(10, 100))].into(),
+        kept: [('a', samples(10, 100))].into(),
+        ..Stratum::default()
+    };
+    let parts = divide(stratum, Totals::Shared, Follow::Uids).parts;
+    near(parts[&'a'].bytes.value, -80_000.0);
+}
+
+#[test]
+fn what_was_sampled_whole_is_not_estimated() {
+    let mut exact = Estimate::default();
+    for _ in 0..30 {
+        exact.add(&Weight::exact(1.0, 100.0), 100);
+    }
+    let stratum = Stratum {
+        after: known(100, 100),
+        came: [('a', exact)].into(),
+        ..Stratum::default()
+    };
+    let strata = [(size_class(100), stratum)].into();
+    let parts = Stratum::divide(strata, &sampling(0), Totals::Shared, Follow::Nothing).parts;
+    assert_eq!(parts[&'a'].bytes, Interval::exact(3000.0));
+}
+
+#[test]
+fn strata_without_samples_are_told_or_joined() {
+    let with = |objects, size, count| {
+        let came = match count {
+            0 => BTreeMap::new(),
+            _ => [('a', samples(count, size))].into(),
+        };
+        let stratum = Stratum {
+            after: known(objects, size),
+            came,
+            ..Stratum::default()
+        };
+        (size_class(size), stratum)
+    };
+    let divide = |strata: Vec<(u32, Stratum<char>)>| {
+        let strata = strata.into_iter().collect();
+        let totals = (Totals::Shared, Follow::Nothing);
+        let division = Stratum::divide(strata, &sampling(1000), totals.0, totals.1);
+        let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
+        (bytes, division.unsampled)
+    };
+    // Chance explains that one of ten objects is not sampled next to its neighbour in size.
+    assert_eq!(
+        divide(vec![with(10, 100, 0), with(100, 112, 9)]),
+        (12_200.0, 0)
+    );
+    // Not that none of a thousand is: those are older.
+    assert_eq!(
+        divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
+        (11_200.0, 100_000)
+    );
+    // Nor is what is far away a neighbour.
+    assert_eq!(
+        divide(vec![with(10, 100, 0), with(100, 1120, 9)]),
+        (112_000.0, 1000)
+    );
+    // Few samples are joined, whatever the sizes between.
+    let (bytes, unsampled) = divide(vec![with(30, 96, 3), with(20, 112, 4)]);
+    assert_eq!((bytes.round(), unsampled), (5120.0, 0));
+    assert_eq!(divide(vec![with(70, 100, 0)]), (0.0, 7000));
+}
+
+/// The numbers that splitmix64 gives.
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// One thread of a JVM before 25. It counts down to its next sample when its buffer is full, and then forgets part of
+/// what the buffer held, or counts part of it twice; large objects, for which there is no room, are counted in part.
+struct Thread {
+    random: Random,
+    interval: f64,
+    left: f64,
+    buffer: f64,
+}
+
+impl Thread {
+    const BUFFER: f64 = 65_536.0;
+
+    fn new(seed: u64, interval: u64) -> Self {
+        let mut thread = Self {
+            random: Random(seed.wrapping_mul(0x5851_f42d_4c95_7f2d)),
+            interval: interval as f64,
+            left: 0.0,
+            buffer: 0.0,
+        };
+        thread.left = thread.next();
+        thread
+    }
+
+    fn next(&mut self) -> f64 {
+        -self.interval * (1.0 - self.random.uniform()).ln()
+    }
+
+    /// Whether the object is sampled.
+    fn allocates(&mut self, size: f64) -> bool {
+        let is_large = size > Self::BUFFER / 16.0;
+        self.left -= size * if is_large { 0.6 } else { 1.35 };
+        self.buffer += size;
+        if self.buffer > Self::BUFFER {
+            self.buffer = size;
+            // The rest of the count is lost with the old buffer: it begins anew.
+            self.left = self.next();
+        }
+        let is_sampled = self.left < 0.0;
+        if is_sampled {
+            self.left = self.next();
+        }
+        is_sampled
+    }
+}
+
+/// What part of the intervals cover the truth, and the mean error, both in thousandths: by weights alone, and of
+/// shares. Five stacks, four of which share two sizes, allocate in an order that chance decides.
+fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
+    const STACKS: [(char, u64, f64); 5] = [
+        ('a', 128, 0.45),
+        ('b', 128, 0.8),
+        ('c', 8_000, 0.95),
+        ('d', 8_000, 0.99),
+        ('e', 640, 1.0),
+    ];
+    let sampling = sampling(interval);
+    let mut found = [(0_u64, 0.0_f64); 2];
+    let mut intervals = 0;
+    for run in 0..runs {
+        let mut thread = Thread::new(run + 1, interval);
+        let mut truth: BTreeMap<char, f64> = BTreeMap::new();
+        let mut strata: BTreeMap<u32, Stratum<char>> = BTreeMap::new();
+        for _ in 0..20_000 {
+            let chance = thread.random.uniform();
+            let &(stack, size, _) = STACKS.iter().find(|s| chance < s.2).unwrap();
+            *truth.entry(stack).or_default() += size as f64;
+            let stratum = strata.entry(size_class(size)).or_default();
+            stratum.after.add(known(1, size));
+            if thread.allocates(size as f64) {
+                let weight = sampling.weight(size).unwrap();
+                stratum.came.entry(stack).or_default().add(&weight, size);
+            }
+        }
+        // What is alone in its size is known.
+        for stack in ['a', 'b', 'c', 'd'] {
+            let truth = truth[&stack];
+            let by_weight = strata.values().find_map(|s| s.came.get(&stack)).copied();
+            let by_weight = by_weight.unwrap_or_default().interval();
+            let totals = (Totals::Shared, Follow::Nothing);
+            let shared = Stratum::divide(strata.clone(), &sampling, totals.0, totals.1).parts;
+            let shared = shared.get(&stack).copied().unwrap_or_default().bytes;
+            intervals += 1;
+            for (found, interval) in found.iter_mut().zip([by_weight, shared]) {
+                found.0 += u64::from((interval.low..=interval.high).contains(&truth));
+                found.1 += interval.value / truth - 1.0;
+            }
+        }
+    }
+    let permille = |part: f64| (part * 1000.0 / intervals as f64).round() as i64;
+    found.map(|(covered, error)| (permille(covered as f64), permille(error)))
+}
+
+#[test]
+fn a_jvm_that_forgets_biases_weights_and_not_shares() {
+    let [by_weight, shared] = coverage(250, 16_384);
+    assert!(by_weight.0 < 700, "{by_weight:?} of 1000 covered");
+    assert!((930..=970).contains(&shared.0), "{shared:?}");
+    assert!(shared.1.abs() < 10, "{shared:?}");
+}
+
+#[test]
+fn losses_widen_every_interval() {
+    let unseen = Unseen { there: 7, gone: 4 };
+    assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
+}

@@ -1,0 +1,220 @@
+//! One run: a JVM, two dumps, and what is said of them beside the truth.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
+use testdata::programs;
+
+/// What a JVM is run with.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub(super) jdk: Jdk,
+    pub(super) collector: &'static str,
+    pub(super) interval: &'static str,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            jdk,
+            collector,
+            interval,
+        } = self;
+        write!(f, "JDK {}, {collector}, {interval}", jdk.major())
+    }
+}
+
+/// What a figure was asked of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Asked {
+    /// A dump of a JVM that was started with the agent.
+    Sites,
+    /// Two dumps of such a JVM.
+    Diff,
+    /// Two dumps of a JVM into which the agent was loaded before the first.
+    AttachedDiff,
+    /// The second dump of such a JVM alone.
+    AttachedSites,
+}
+
+impl Asked {
+    pub(super) const ALL: [Self; 4] = [
+        Self::Sites,
+        Self::Diff,
+        Self::AttachedDiff,
+        Self::AttachedSites,
+    ];
+}
+
+/// One stack's estimate beside the truth.
+#[derive(Debug, Clone)]
+pub(super) struct Measured {
+    pub(super) setting: String,
+    pub(super) asked: Asked,
+    /// The allocating method.
+    pub(super) stack: String,
+    pub(super) truth: u64,
+    /// Nothing where the report has no such stack.
+    pub(super) found: Option<Stack>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Stack {
+    frames: Vec<String>,
+    pub(super) estimated_bytes: u64,
+    pub(super) ci95: [u64; 2],
+}
+
+#[derive(Debug, Deserialize)]
+struct Suspect {
+    stacks: Vec<Stack>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Report {
+    #[serde(default)]
+    stacks: Vec<Stack>,
+    #[serde(default)]
+    suspects: Vec<Suspect>,
+}
+
+impl Report {
+    fn stacks(self) -> impl Iterator<Item = Stack> {
+        let suspects = self.suspects.into_iter().flat_map(|s| s.stacks);
+        self.stacks.into_iter().chain(suspects)
+    }
+}
+
+/// What runs are made with.
+#[derive(Debug)]
+pub(super) struct Tools<'a> {
+    pub(super) heapdiff: &'a Path,
+    pub(super) agent: &'a Path,
+    pub(super) scratch: &'a Path,
+    /// Mebibytes of each size before each dump.
+    pub(super) size: u32,
+}
+
+type Bytes = BTreeMap<String, u64>;
+
+impl Tools<'_> {
+    /// Runs the program twice, with the agent from the start and attached.
+    pub(super) fn measure(&self, setting: &Setting, seed: u64) -> Result<Vec<Measured>> {
+        let mut found = Vec::new();
+        for attached in [false, true] {
+            let files = ["before", "after"].map(|name| self.scratch.join(format!("{name}.hprof")));
+            let (before, after) = self.dumps(setting, seed, attached, &files)?;
+            let grown: Bytes = after
+                .iter()
+                .map(|(stack, &bytes)| {
+                    let earlier = before.get(stack).copied().unwrap_or(0);
+                    (stack.clone(), bytes.saturating_sub(earlier))
+                })
+                .collect();
+            let [first, last] = &files;
+            let sites = self.report(&["sites"], &[last])?;
+            let diff = self.report(&["diff"], &[first, last])?;
+            let (of_dump, of_both) = match attached {
+                false => ((Asked::Sites, &after), (Asked::Diff, &grown)),
+                // What the agent has not seen is in no figure of one dump.
+                true => (
+                    (Asked::AttachedSites, &grown),
+                    (Asked::AttachedDiff, &grown),
+                ),
+            };
+            for ((asked, truth), report) in [(of_dump, sites), (of_both, diff)] {
+                let mut stacks: BTreeMap<String, Stack> = BTreeMap::new();
+                for stack in report.stacks() {
+                    if let Some(method) = stack.frames.first().and_then(|f| method(f)) {
+                        stacks.entry(method.to_owned()).or_insert(stack);
+                    }
+                }
+                found.extend(truth.iter().map(|(stack, &truth)| Measured {
+                    setting: setting.to_string(),
+                    asked,
+                    stack: stack.clone(),
+                    truth,
+                    found: stacks.get(stack).cloned(),
+                }));
+            }
+            for file in &files {
+                std::fs::remove_file(file)
+                    .with_context(|| format!("cannot remove {}", file.display()))?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Two dumps, and what each stack had allocated at each.
+    fn dumps(
+        &self,
+        setting: &Setting,
+        seed: u64,
+        attached: bool,
+        [first, last]: &[std::path::PathBuf; 2],
+    ) -> Result<(Bytes, Bytes)> {
+        let classes = setting.jdk.compile(&programs::agent("Shares.java"))?;
+        let options = format!("interval={}", setting.interval);
+        let mut launch = Launch::class(&setting.jdk, classes, "Shares")
+            .flag(format!("-XX:+Use{}GC", setting.collector))
+            .flag("-Xmx1g")
+            .arg(seed.to_string())
+            .arg(self.size.to_string());
+        if !attached {
+            launch = launch.agent(self.agent, &options);
+        }
+        let mut target = launch.start()?;
+        let before = truth(&mut target)?;
+        if attached {
+            target.load_agent(self.agent, &options)?;
+        }
+        target.dump(first, DumpOptions::default())?;
+        target.proceed()?;
+        let after = truth(&mut target)?;
+        target.dump(last, DumpOptions::default())?;
+        Ok((before, after))
+    }
+
+    fn report(&self, command: &[&str], dumps: &[&std::path::PathBuf]) -> Result<Report> {
+        let output = Command::new(self.heapdiff)
+            .args(command)
+            .args(dumps)
+            .args(["--format", "json", "--top", "100"])
+            .args(["--no-index", "--progress", "never"])
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot start {}", self.heapdiff.display()))?;
+        ensure!(
+            output.status.success(),
+            "heapdiff {command:?}: {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout).context("the report cannot be read")
+    }
+}
+
+/// What the program says before it waits.
+fn truth(target: &mut Target) -> Result<Bytes> {
+    let mut bytes = Bytes::new();
+    for line in target.lines_until_ready()? {
+        if let Some((stack, figure)) = line.split_once(' ')
+            && let Ok(figure) = figure.parse()
+        {
+            bytes.insert(stack.to_owned(), figure);
+        }
+    }
+    ensure!(bytes.len() == 12, "the program told {} stacks", bytes.len());
+    Ok(bytes)
+}
+
+/// `few24` of `Shares.few24(Shares.java:30)`.
+fn method(frame: &str) -> Option<&str> {
+    let method = frame.strip_prefix("Shares.")?.split_once('(')?.0;
+    (method.starts_with("few") || method.starts_with("many")).then_some(method)
+}

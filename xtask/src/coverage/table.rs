@@ -1,0 +1,124 @@
+//! The table: coverage and bias by JDK, collector and interval, and by stack; the worst first.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::measure::{Asked, Measured};
+
+/// Estimates of one line of a table.
+#[derive(Debug, Default, Clone)]
+struct Tally {
+    all: u32,
+    /// Truths inside their interval.
+    covered: u32,
+    /// Truths below and above their interval.
+    outside: [u32; 2],
+    /// Stacks that the report does not name.
+    unnamed: u32,
+    /// The sum of estimate over truth, less one.
+    error: f64,
+    /// The sum of half widths over truth.
+    width: f64,
+}
+
+impl Tally {
+    fn add(&mut self, one: &Measured) {
+        self.all += 1;
+        let Some(stack) = &one.found else {
+            self.unnamed += 1;
+            self.error -= 1.0;
+            return;
+        };
+        let [low, high] = stack.ci95;
+        match one.truth {
+            truth if truth < low => self.outside[0] += 1,
+            truth if truth > high => self.outside[1] += 1,
+            _ => self.covered += 1,
+        }
+        let truth = float(one.truth.max(1));
+        self.error += float(stack.estimated_bytes) / truth - 1.0;
+        self.width += float(high - low) / 2.0 / truth;
+    }
+
+    fn percent(&self, sum: f64) -> f64 {
+        100.0 * sum / f64::from(self.all.max(1))
+    }
+
+    fn line(&self, name: &str, text: &mut String) {
+        let [below, above] = self.outside;
+        let _ = writeln!(
+            text,
+            "| {name} | {} of {} | {:.0} | {:+.1} | {:.1} | {above} | {below} | {} |",
+            self.covered,
+            self.all,
+            self.percent(f64::from(self.covered)),
+            self.percent(self.error),
+            self.percent(self.width),
+            self.unnamed,
+        );
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a ratio")]
+fn float(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+/// Both tables of each question.
+pub(super) fn of(found: &[Measured], repeats: u32) -> String {
+    let mut text = String::new();
+    for asked in Asked::ALL {
+        let of_this: Vec<&Measured> = found.iter().filter(|m| m.asked == asked).collect();
+        let mut all = Tally::default();
+        of_this.iter().for_each(|one| all.add(one));
+        let _ = writeln!(text, "## {}, {repeats} runs of each\n", title(asked));
+        by(
+            &of_this,
+            "JDK, collector, interval",
+            &all,
+            |m| m.setting.clone(),
+            &mut text,
+        );
+        by(&of_this, "stack", &all, |m| m.stack.clone(), &mut text);
+    }
+    text
+}
+
+const fn title(asked: Asked) -> &'static str {
+    match asked {
+        Asked::Sites => "One dump, the agent there from the start",
+        Asked::Diff => "Growth between two dumps, the agent there from the start",
+        Asked::AttachedDiff => "Growth between two dumps, the agent attached before the first",
+        Asked::AttachedSites => "One dump, the agent attached before",
+    }
+}
+
+fn by(
+    found: &[&Measured],
+    head: &str,
+    all: &Tally,
+    key: impl Fn(&Measured) -> String,
+    text: &mut String,
+) {
+    let mut lines: BTreeMap<String, Tally> = BTreeMap::new();
+    for one in found {
+        lines.entry(key(one)).or_default().add(one);
+    }
+    let mut lines: Vec<(String, Tally)> = lines.into_iter().collect();
+    lines.sort_by(|a, b| {
+        let part = |t: &Tally| t.percent(f64::from(t.covered));
+        part(&a.1)
+            .total_cmp(&part(&b.1))
+            .then_with(|| a.0.cmp(&b.0))
+    });
+    let _ = writeln!(
+        text,
+        "| {head} | covered | % | bias % | half width % | truth above | truth below | not named |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|"
+    );
+    for (name, tally) in &lines {
+        tally.line(name, text);
+    }
+    all.line("all", text);
+    text.push('\n');
+}
