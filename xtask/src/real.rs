@@ -1,7 +1,11 @@
 //! Published programs that are made to leak, and what the reports on them say.
 //!
 //! The drivers in `testdata/real` are one source file each, with the libraries that a `pom.xml` beside it
-//! names; Maven fetches them. Each runs in three phases, as the scenarios do, with the agent loaded.
+//! names; Maven fetches them. Each runs in three phases, as the scenarios do, with the agent loaded. Where a library's own
+//! tracker tells of a leak and of its end, the same driver runs with the version that leaks and with the one that does not:
+//! of that the report must say nothing.
+
+mod programs;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
+use self::programs::{PROGRAMS, Program};
 use crate::{java, run};
 
 /// Which, and what becomes of the answer.
@@ -22,6 +27,12 @@ pub(crate) struct Options {
     /// Only this JDK's major version
     #[arg(long)]
     jdk: Option<u32>,
+    /// The heapdiff to run; built, with the agent, if not given
+    #[arg(long, value_name = "FILE", requires = "agent")]
+    heapdiff: Option<PathBuf>,
+    /// The agent's library
+    #[arg(long, value_name = "FILE", requires = "heapdiff")]
+    agent: Option<PathBuf>,
     /// Write a table of what the reports say to this Markdown file, instead of the reports to the terminal
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -30,110 +41,84 @@ pub(crate) struct Options {
 /// The plugin, of a stated version: what Maven takes without one changes.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
-/// A published program and what a right report on it says.
-struct Program {
-    name: &'static str,
-    /// What it is, its version, and what it is made to do.
-    about: &'static str,
-    source: &'static str,
-    /// Where several hold it alike, any of them.
-    holders: &'static [&'static str],
-    class: &'static str,
-    /// A method of the program's in the stack that allocated most of the growth.
-    allocator: &'static str,
-    /// What someone who runs such a program takes from the report.
-    verdict: &'static str,
-}
-
-const PROGRAMS: [Program; 4] = [
-    Program {
-        name: "tomcat",
-        about: "Apache Tomcat 10.1 embedded. Its sessions never expire, and its clients send no cookie: each \
-                request begins a session with a basket in it.",
-        source: "Shop.java",
-        holders: &["org.apache.catalina.session.ManagerBase.sessions"],
-        class: "org.apache.catalina.session.StandardSession",
-        allocator: "Shop$BasketServlet.doGet",
-        verdict: "The session manager of one web application holds one more session for each request, the stack \
-                  shows the servlet that asks for them: give the sessions a timeout, and do not begin \
-                  one for a client that does not come back.",
-    },
-    Program {
-        name: "artemis",
-        about: "Apache ActiveMQ Artemis 2.38 embedded, without persistence. Messages are sent to a queue that \
-                nobody reads.",
-        source: "Orders.java",
-        holders: &["org.apache.activemq.artemis.core.server.impl.QueueImpl.messageReferences"],
-        class: "org.apache.activemq.artemis.core.server.impl.MessageReferenceImpl",
-        allocator: "org.apache.activemq.artemis",
-        verdict: "A queue's backlog, held by the queue itself and counted in messages: look for the queue \
-                  without a consumer, and give its address a maximum size or let messages expire.",
-    },
-    Program {
-        name: "h2",
-        about: "H2 2.2, a database in memory. Rows are added to a table and never deleted.",
-        source: "Journal.java",
-        holders: &["org.h2.mvstore.RootReference.root"],
-        class: "org.h2.mvstore.Page$PageReference",
-        allocator: "Journal.work",
-        verdict: "One map of the database's store grows, page by page, and the stack ends in the application's \
-                  own insert statement: delete old rows, or do not keep the database in memory.",
-    },
-    Program {
-        name: "micrometer",
-        about: "Micrometer 1.14, a registry of metrics. Requests are counted by their whole path, in which a \
-                user's number stands: a tag without a bound.",
-        source: "Gateway.java",
-        holders: &[
-            "io.micrometer.core.instrument.MeterRegistry.meterMap",
-            "io.micrometer.core.instrument.MeterRegistry.preFilterIdToMeterMap",
-        ],
-        class: "io.micrometer.core.instrument.Meter$Id",
-        allocator: "Gateway.work",
-        verdict: "The registry's two maps have a meter for each path, and the stack shows where the paths are made: count by \
-                  the path's pattern.",
-    },
-];
-
 /// Runs the programs, and fails where a report's first suspect is another than it should be.
 pub(crate) fn real(options: &Options) -> Result<()> {
     let chosen: Vec<&Program> = PROGRAMS
         .iter()
         .filter(|p| options.name.as_deref().is_none_or(|name| name == p.name))
         .collect();
-    let names = || PROGRAMS.map(|p| p.name).join(", ");
+    let names: Vec<&str> = PROGRAMS.iter().map(|p| p.name).collect();
     ensure!(
         !chosen.is_empty(),
         "there is no such program; there are {}",
-        names()
+        names.join(", ")
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
-    let built = run::Products::build()?;
-    let products = (built.heapdiff(), built.agent());
+    let products = match (&options.heapdiff, &options.agent) {
+        // The JVM wants an absolute path.
+        (Some(heapdiff), Some(agent)) => {
+            (std::path::absolute(heapdiff)?, std::path::absolute(agent)?)
+        }
+        _ => {
+            let built = run::Products::build()?;
+            (built.heapdiff(), built.agent())
+        }
+    };
     let mut page = String::from(HEAD);
     let mut lessons = String::new();
+    let mut quiet = String::from(QUIET);
     let mut wrong = Vec::new();
     for program in chosen {
-        let libraries = libraries(program)?;
-        writeln!(
+        let leaking = libraries(program, program.versions.map(|of| of.leaking))?;
+        write!(
             lessons,
             "- **{}**: {} {}",
             program.name, program.about, program.verdict
         )?;
+        if let Some(of) = program.versions {
+            write!(
+                lessons,
+                " Version {} leaks, {} does not: {}.",
+                of.leaking, of.mended, of.issue
+            )?;
+        }
+        lessons.push('\n');
         for jdk in &jdks {
-            let Answer { text, row, fault } = one(program, jdk, &libraries, &products)?;
-            page.push_str(&row);
+            let told = format!("{} on JDK {}", program.name, jdk.major());
+            let report = one(program, jdk, &leaking, &products)?;
+            let suspects = &report.json["suspects"];
+            page.push_str(&row(program, jdk, suspects));
             if options.output.is_none() {
-                println!("{} on JDK {}:\n\n{text}", program.name, jdk.major());
+                println!("{told}:\n\n{}", report.text);
             }
-            if let Some(fault) = fault {
-                wrong.push(format!("{} on JDK {}: {fault}", program.name, jdk.major()));
+            if let Some(fault) = fault(program, &suspects[0]) {
+                wrong.push(format!("{told}: {fault}"));
+            }
+            let Some(of) = program.versions else {
+                continue;
+            };
+            let mended = libraries(program, Some(of.mended))?;
+            let report = one(program, jdk, &mended, &products)?;
+            let alarms = alarms(&report.json["suspects"]);
+            let said = match alarms.is_empty() {
+                true => "nothing".to_owned(),
+                false => alarms.join("; "),
+            };
+            writeln!(
+                quiet,
+                "| {} | {} | {} | {said} |",
+                program.name,
+                of.mended,
+                jdk.major()
+            )?;
+            if !alarms.is_empty() {
+                wrong.push(format!("{told}, version {}: {said}", of.mended));
             }
         }
     }
     write!(
         page,
-        "\n## What leaks, and what the report tells\n\n{lessons}"
+        "{quiet}\n## What leaks, and what the report tells\n\n{lessons}"
     )?;
     match &options.output {
         Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string())?,
@@ -145,7 +130,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
 
 const HEAD: &str = "# Published programs that leak
 
-Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent (interval 16 KiB); dumps
+Made by `cargo xtask real -o docs/measurements/real-software.md`. Each program runs with the agent (interval 4 KiB); dumps
 are taken after each of three equal phases of work. Each row is about the right suspect in the report of three dumps: its rank there, its figures in
 each dump, how much of its growth the samples explain, and the program's frame in the stack that allocated most of it.
 `cargo xtask real tomcat --jdk 17` prints a report whole.
@@ -154,19 +139,40 @@ each dump, how much of its growth the samples explain, and the program's frame i
 |---|---|---|---|---|---|---|---|---|---|
 ";
 
+const QUIET: &str = "
+## The same work with a version that does not leak
+
+| program | version | JDK | taken for a leak or for growth |
+|---|---|---|---|
+";
+
+/// What is taken for a leak or for growth.
+fn alarms(suspects: &Value) -> Vec<String> {
+    let suspects = suspects.as_array().into_iter().flatten();
+    let alarming = suspects.filter(|s| s["verdict"] == "leak" || s["verdict"] == "growth");
+    alarming
+        .map(|s| format!("{} {}", s["verdict"], s["holder"]))
+        .collect()
+}
+
 fn folder(program: &Program) -> PathBuf {
     run::root().join("testdata/real").join(program.name)
 }
 
 /// Fetches what the program is made of; returns the folder.
-fn libraries(program: &Program) -> Result<PathBuf> {
+fn libraries(program: &Program, version: Option<&str>) -> Result<PathBuf> {
     let folder = folder(program);
-    let libraries = run::target_dir().join("real").join(program.name);
+    let name = match version {
+        Some(version) => format!("{}-{version}", program.name),
+        None => program.name.to_owned(),
+    };
+    let libraries = run::target_dir().join("real").join(name);
     let mut maven = Command::new("mvn");
     maven
         .current_dir(&folder)
         .args(["--quiet", "--batch-mode", COPY, "-DincludeScope=runtime"])
-        .arg(format!("-DoutputDirectory={}", libraries.display()));
+        .arg(format!("-DoutputDirectory={}", libraries.display()))
+        .args(version.map(|version| format!("-Dtested={version}")));
     if Command::new("mvn").arg("--version").output().is_err() {
         bail!("Maven is missing, which fetches the programs: install the package maven");
     }
@@ -178,10 +184,7 @@ fn libraries(program: &Program) -> Result<PathBuf> {
 struct Answer {
     /// Its first lines.
     text: String,
-    /// Of the table.
-    row: String,
-    /// What is wrong with it.
-    fault: Option<String>,
+    json: Value,
 }
 
 /// Runs a program, and reports on its dumps.
@@ -196,7 +199,7 @@ fn one(
     let mut target = Launch::source(jdk, folder(program).join(program.source))
         .flag("-Xmx1g")
         .flags(["-cp", &format!("{}/*", libraries.display())])
-        .agent(agent, "interval=16k")
+        .agent(agent, "interval=4k")
         .timeout(Duration::from_secs(120))
         .start()?;
     let mut dumps = Vec::new();
@@ -229,12 +232,10 @@ fn one(
     };
     let text = report("text", "1")?;
     let json: Value = serde_json::from_str(&report("json", "10")?)?;
-    let fault = fault(program, &json["suspects"][0]);
-    let row = row(program, jdk, &json["suspects"]);
     for dump in dumps {
         std::fs::remove_file(dump)?;
     }
-    Ok(Answer { text, row, fault })
+    Ok(Answer { text, json })
 }
 
 /// The table's row on the suspect whose holder is right.
@@ -292,7 +293,7 @@ fn own_frame<'a>(program: &Program, suspect: &'a Value) -> Option<&'a str> {
 }
 
 fn fault(program: &Program, suspect: &Value) -> Option<String> {
-    for (key, wanted) in [("holder", program.holders), ("class", &[program.class])] {
+    for (key, wanted) in [("holder", program.holders), ("class", program.classes)] {
         let found = suspect[key].as_str().unwrap_or("nothing");
         if !wanted.contains(&found) {
             return Some(format!("the {key} is {found}, not {}", wanted.join(" or ")));

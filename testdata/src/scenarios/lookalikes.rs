@@ -153,7 +153,6 @@ pub(super) const LEAKS: &[Scenario] = &[
         ],
         classes: &["com.acme.trace.RequestHandler"],
         allocator: "com.acme.trace.TraceServer.work",
-        detector: Some("listener"),
         growth: Growth::Instances(2000),
         ..PLAIN
     },
@@ -415,7 +414,8 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "threads_that_wait",
         leak: "a thread for each upload waits for an end that nobody tells it of",
         main_class: "com.acme.workers.WorkerServer",
-        holders: &["com.acme.workers.Uploads.running"],
+        // A thread is a root: it needs nobody to hold it.
+        holders: &["com.acme.workers.Uploads.running", "thread"],
         classes: &["com.acme.workers.Upload"],
         allocator: "com.acme.workers.WorkerServer.work",
         growth: Growth::Instances(60),

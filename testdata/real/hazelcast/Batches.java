@@ -1,0 +1,47 @@
+import com.hazelcast.config.Config;
+import com.hazelcast.core.Hazelcast;
+import com.hazelcast.core.HazelcastInstance;
+import com.hazelcast.core.IMap;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+
+/** A map of Hazelcast for each batch, destroyed when the batch is done; one member, on the loopback interface. */
+class Batches {
+    private static final int BATCHES = 500;
+
+    private final HazelcastInstance member;
+    private int next;
+
+    private Batches() {
+        System.setProperty("hazelcast.local.localAddress", "127.0.0.1");
+        Config config = new Config();
+        config.setProperty("hazelcast.logging.type", "none");
+        config.setProperty("hazelcast.phone.home.enabled", "false");
+        config.setProperty("hazelcast.version.check.enabled", "false");
+        config.setProperty("hazelcast.partition.count", "11");
+        config.getNetworkConfig().getJoin().getMulticastConfig().setEnabled(false);
+        config.getNetworkConfig().getInterfaces().setEnabled(true).addInterface("127.0.0.1");
+        member = Hazelcast.newHazelcastInstance(config);
+    }
+
+    private void work() {
+        for (int i = 0; i < BATCHES; i++) {
+            IMap<Integer, String> batch = member.getMap("batch " + ++next);
+            batch.put(1, "row");
+            batch.getLocalMapStats();
+            batch.destroy();
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        Batches program = new Batches();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (int phase = 1; phase <= 3; phase++) {
+            program.work();
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+        System.exit(0);
+    }
+}

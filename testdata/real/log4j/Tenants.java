@@ -1,0 +1,34 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import org.apache.logging.log4j.Logger;
+import org.apache.logging.log4j.core.LoggerContext;
+
+/** A short-lived logger of Log4j for each request, by its own name, as a library that logs per instance makes them. */
+class Tenants {
+    private static final int REQUESTS = 6_000;
+
+    private final LoggerContext context = new LoggerContext("requests");
+    private int next;
+
+    private void work() throws InterruptedException {
+        for (int i = 0; i < REQUESTS; i++) {
+            Logger logger = context.getLogger("com.acme.request.number" + ++next);
+            logger.debug("begins");
+        }
+        System.gc();
+        Thread.sleep(300);
+        context.getLogger("com.acme.phase");
+    }
+
+    public static void main(String[] args) throws Exception {
+        Tenants program = new Tenants();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (int phase = 1; phase <= 3; phase++) {
+            program.work();
+            System.out.println("READY " + phase);
+            System.out.flush();
+            in.readLine();
+        }
+        System.exit(0);
+    }
+}

@@ -1,0 +1,289 @@
+//! The published programs, and what a right report on each says.
+
+/// A published program and what a right report on it says.
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// What it is, its version, and what it is made to do.
+    pub(super) about: &'static str,
+    pub(super) source: &'static str,
+    /// Where the library itself leaked, until a later version did not.
+    pub(super) versions: Option<Versions>,
+    /// Where several hold it alike, any of them.
+    pub(super) holders: &'static [&'static str],
+    /// What a report may name as what accumulates.
+    pub(super) classes: &'static [&'static str],
+    /// A method of the program's in the stack that allocated most of the growth.
+    pub(super) allocator: &'static str,
+    /// What someone who runs such a program takes from the report.
+    pub(super) verdict: &'static str,
+}
+
+/// Versions of a library before and after the end of a leak.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Versions {
+    pub(super) leaking: &'static str,
+    pub(super) mended: &'static str,
+    /// Where its tracker tells of it.
+    pub(super) issue: &'static str,
+}
+
+pub(super) const PROGRAMS: &[Program] = &[
+    Program {
+        name: "tomcat",
+        about: "Apache Tomcat 10.1 embedded. Its sessions never expire, and its clients send no cookie: each \
+                request begins a session with a basket in it.",
+        source: "Shop.java",
+        versions: None,
+        holders: &["org.apache.catalina.session.ManagerBase.sessions"],
+        classes: &["org.apache.catalina.session.StandardSession"],
+        allocator: "Shop$BasketServlet.doGet",
+        verdict: "The session manager of one web application holds one more session for each request, the stack \
+                  shows the servlet that asks for them: give the sessions a timeout, and do not begin \
+                  one for a client that does not come back.",
+    },
+    Program {
+        name: "artemis",
+        about: "Apache ActiveMQ Artemis 2.38 embedded, without persistence. Messages are sent to a queue that \
+                nobody reads.",
+        source: "Orders.java",
+        versions: None,
+        holders: &["org.apache.activemq.artemis.core.server.impl.QueueImpl.messageReferences"],
+        classes: &["org.apache.activemq.artemis.core.server.impl.MessageReferenceImpl"],
+        allocator: "org.apache.activemq.artemis",
+        verdict: "A queue's backlog, held by the queue itself and counted in messages: look for the queue \
+                  without a consumer, and give its address a maximum size or let messages expire.",
+    },
+    Program {
+        name: "h2",
+        about: "H2 2.2, a database in memory. Rows are added to a table and never deleted.",
+        source: "Journal.java",
+        versions: None,
+        holders: &["org.h2.mvstore.RootReference.root"],
+        classes: &["org.h2.mvstore.Page$PageReference"],
+        allocator: "Journal.work",
+        verdict: "One map of the database's store grows, page by page, and the stack ends in the application's \
+                  own insert statement: delete old rows, or do not keep the database in memory.",
+    },
+    Program {
+        name: "micrometer",
+        about: "Micrometer 1.14, a registry of metrics. Requests are counted by their whole path, in which a \
+                user's number stands: a tag without a bound.",
+        source: "Gateway.java",
+        versions: None,
+        holders: &[
+            "io.micrometer.core.instrument.MeterRegistry.meterMap",
+            "io.micrometer.core.instrument.MeterRegistry.preFilterIdToMeterMap",
+        ],
+        classes: &["io.micrometer.core.instrument.Meter$Id"],
+        allocator: "Gateway.work",
+        verdict: "The registry's two maps have a meter for each path, and the stack shows where the paths are made: count by \
+                  the path's pattern.",
+    },
+    Program {
+        name: "h2-tables",
+        about: "H2, a database in memory. Tables are created, filled and dropped; the store keeps their maps.",
+        source: "Staging.java",
+        versions: Some(Versions {
+            leaking: "2.1.210",
+            mended: "2.1.212",
+            issue: "h2database/h2database#3473",
+        }),
+        holders: &["org.h2.mvstore.MVStore.maps"],
+        classes: &[
+            "org.h2.mvstore.tx.TransactionStore$TxMapBuilder$TMVMap",
+            "org.h2.mvstore.MVMap",
+        ],
+        allocator: "Staging.work",
+        verdict: "The store's map of maps grows by two for each table that was made, and no table is left: a fault of the version.",
+    },
+    Program {
+        name: "reactor",
+        about: "Reactor. Subscribers of a sink are disposed of, and stay with it.",
+        source: "Shutdowns.java",
+        versions: Some(Versions {
+            leaking: "3.4.16",
+            mended: "3.4.17",
+            issue: "reactor/reactor-core#3001",
+        }),
+        holders: &[
+            "reactor.core.publisher.SinkOneMulticast.subscribers",
+            "Shutdowns.shutdown",
+        ],
+        classes: &[
+            "reactor.core.publisher.SinkOneMulticast$NextInner",
+            "reactor.core.publisher.LambdaMonoSubscriber",
+        ],
+        allocator: "Shutdowns.work",
+        verdict: "The sink's array of subscribers has one more for each request, although the program disposes of them.",
+    },
+    Program {
+        name: "rxjava",
+        about: "RxJava 2. What repeats when a subject says so is disposed of, and stays subscribed.",
+        source: "Polling.java",
+        versions: Some(Versions {
+            leaking: "2.0.0",
+            mended: "2.0.1",
+            issue: "ReactiveX/RxJava#4782",
+        }),
+        holders: &[
+            "io.reactivex.subjects.PublishSubject.subscribers",
+            "Polling.again",
+        ],
+        classes: &["io.reactivex.subjects.PublishSubject$PublishDisposable"],
+        allocator: "Polling.work",
+        verdict: "The subject's array of observers has one more for each poll, although the program disposes of them.",
+    },
+    Program {
+        name: "log4j",
+        about: "Log4j. Loggers of many names come and go; the registry keeps the names and empty weak references.",
+        source: "Tenants.java",
+        versions: Some(Versions {
+            leaking: "2.24.3",
+            mended: "2.25.1",
+            issue: "apache/logging-log4j2#3430",
+        }),
+        holders: &[
+            "org.apache.logging.log4j.core.util.internal.InternalLoggerRegistry.loggerRefByNameByMessageFactory",
+        ],
+        classes: &[
+            "java.lang.ref.WeakReference",
+            "java.lang.String",
+            "java.util.HashMap$Node",
+        ],
+        allocator: "Tenants.work",
+        verdict: "The registry of loggers has an entry for each name that ever was: use fewer names, or a later version.",
+    },
+    Program {
+        name: "fastjson",
+        about: "Fastjson. A generic type that is made anew for each answer is cached by its identity.",
+        source: "Answers.java",
+        versions: Some(Versions {
+            leaking: "1.2.36",
+            mended: "1.2.83",
+            issue: "alibaba/fastjson#1418",
+        }),
+        holders: &[
+            "com.alibaba.fastjson.parser.ParserConfig.deserializers",
+            "com.alibaba.fastjson.util.IdentityHashMap.buckets",
+        ],
+        classes: &["com.alibaba.fastjson.parser.deserializer.JavaBeanDeserializer"],
+        allocator: "Answers.work",
+        verdict: "The parser's cache of deserializers has one more for each answer: make the type once.",
+    },
+    Program {
+        name: "caffeine",
+        about: "Caffeine with weak values. The values are collected, their entries stay.",
+        source: "Pictures.java",
+        versions: Some(Versions {
+            leaking: "2.3.1",
+            mended: "2.3.2",
+            issue: "ben-manes/caffeine#111",
+        }),
+        holders: &[
+            "com.github.benmanes.caffeine.cache.BoundedLocalCache.data",
+            "Pictures.pictures",
+        ],
+        classes: &[
+            "com.github.benmanes.caffeine.cache.StrongKeyWeakValueCache",
+            "java.lang.Long",
+            "com.github.benmanes.caffeine.cache.References$WeakValueReference",
+        ],
+        allocator: "Pictures.work",
+        verdict: "The cache has an entry for each key that ever was, without values.",
+    },
+    Program {
+        name: "micrometer-composite",
+        about: "Micrometer's composite registry. A meter that is removed stays in the registries below, where it has other tags.",
+        source: "Sessions.java",
+        versions: Some(Versions {
+            leaking: "1.6.0",
+            mended: "1.6.3",
+            issue: "micrometer-metrics/micrometer#2354",
+        }),
+        holders: &["io.micrometer.core.instrument.MeterRegistry.meterMap"],
+        classes: &[
+            "io.micrometer.core.instrument.Meter$Id",
+            "io.micrometer.core.instrument.cumulative.CumulativeCounter",
+        ],
+        allocator: "Sessions.work",
+        verdict: "The map of meters that grows is that of the registry below; the program removes each meter from the composite.",
+    },
+    Program {
+        name: "spring-retry",
+        about: "Spring Retry. The interceptor keeps each object that was ever called through it.",
+        source: "Imports.java",
+        versions: Some(Versions {
+            leaking: "1.2.4.RELEASE",
+            mended: "1.3.4",
+            issue: "spring-attic/spring-retry#141",
+        }),
+        holders: &[
+            "org.springframework.retry.annotation.AnnotationAwareRetryOperationsInterceptor.delegates",
+        ],
+        classes: &[
+            "Imports$FileImport",
+            "org.springframework.retry.interceptor.RetryOperationsInterceptor",
+        ],
+        allocator: "Imports.work",
+        verdict: "The interceptor's map has an entry for each short-lived object.",
+    },
+    Program {
+        name: "vertx",
+        about: "Vert.x. The checker of blocked threads has a weak map whose values are its keys.",
+        source: "Deployments.java",
+        versions: Some(Versions {
+            leaking: "4.3.7",
+            mended: "4.3.8",
+            issue: "eclipse-vertx/vert.x#4598",
+        }),
+        holders: &[
+            "io.vertx.core.impl.btc.BlockedThreadChecker.threads",
+            "io.vertx.core.impl.BlockedThreadChecker.threads",
+        ],
+        classes: &["io.vertx.core.impl.VertxThread"],
+        allocator: "Deployments.work",
+        verdict: "A weak map keeps each thread that ever was, since its values refer to its keys.",
+    },
+    Program {
+        name: "guice",
+        about: "Guice. The names of bindings of child injectors are kept by the parent, since it may not have the same.",
+        source: "Requests.java",
+        versions: Some(Versions {
+            leaking: "3.0",
+            mended: "4.0",
+            issue: "google/guice#756",
+        }),
+        holders: &["com.google.inject.internal.WeakKeySet.backingSet"],
+        classes: &["java.lang.String"],
+        allocator: "Requests.request",
+        verdict: "The parent's set of keys has one for each child that ever was.",
+    },
+    Program {
+        name: "hazelcast",
+        about: "Hazelcast. The figures of a map are kept when the map is destroyed.",
+        source: "Batches.java",
+        versions: Some(Versions {
+            leaking: "3.5.4",
+            mended: "3.6.2",
+            issue: "hazelcast/hazelcast#6803",
+        }),
+        holders: &["com.hazelcast.map.impl.LocalMapStatsProvider.statsMap"],
+        classes: &["com.hazelcast.monitor.impl.LocalMapStatsImpl"],
+        allocator: "Batches.work",
+        verdict: "The provider of figures has an entry for each map that ever was.",
+    },
+    Program {
+        name: "rx-replay",
+        about: "RxJava 1. A bounded subject keeps what its subscribers have seen.",
+        source: "Prices.java",
+        versions: Some(Versions {
+            leaking: "1.0.0-rc.10",
+            mended: "1.0.0",
+            issue: "ReactiveX/RxJava#1865",
+        }),
+        holders: &["Prices.last", "rx.subjects.ReplaySubject.state"],
+        classes: &["long[]"],
+        allocator: "Prices.work",
+        verdict: "The subject that should replay one price keeps all.",
+    },
+];
