@@ -150,8 +150,9 @@ const QUIET: &str = "
 fn alarms(suspects: &Value) -> Vec<String> {
     let suspects = suspects.as_array().into_iter().flatten();
     let alarming = suspects.filter(|s| s["verdict"] == "leak" || s["verdict"] == "growth");
+    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
     alarming
-        .map(|s| format!("{} {}", s["verdict"], s["holder"]))
+        .map(|s| format!("{} `{}`", text(&s["verdict"]), text(&s["holder"])))
         .collect()
 }
 
@@ -299,7 +300,7 @@ fn fault(program: &Program, suspect: &Value) -> Option<String> {
             return Some(format!("the {key} is {found}, not {}", wanted.join(" or ")));
         }
     }
-    if suspect["verdict"] != "leak" {
+    if suspect["verdict"] != "leak" && suspect["verdict"] != "growth" {
         return Some(format!("the verdict is {}", suspect["verdict"]));
     }
     if own_frame(program, suspect).is_none() {
