@@ -250,6 +250,80 @@ fn referents_hold_as_far_as_references_retain() {
 }
 
 #[test]
+fn far_fields_hold() {
+    let mut drawn = Drawn::new(writer::Options::default());
+    let object = drawn.boot.object;
+    let names: Vec<String> = (0..34_000).map(|n| format!("f{n}")).collect();
+    let fields: Vec<&str> = names.iter().map(|name| &**name).collect();
+    let class = drawn.class("com.acme.Wide", object, &fields);
+    let places = [0, 10_922, 13_106, 16_382, 21_844, 32_766, 33_999];
+    let held = places.map(|_| drawn.leaf());
+    let mut values = vec![Value::NULL; fields.len()];
+    for (place, held) in places.into_iter().zip(held) {
+        values[place] = held.into();
+    }
+    let holder = drawn.heap.add_instance(class, &values);
+    drawn.root(holder);
+    let opened = drawn.open(Refs::Soft);
+    let class = opened.class(class);
+    for (place, held) in places.into_iter().zip(held) {
+        opened.assert_held(holder, held, Hold::Field(class, place as u16));
+    }
+}
+
+#[test]
+fn a_class_that_the_dump_does_not_have_is_not_held() {
+    let mut drawn = Drawn::new(writer::Options::default());
+    let object = drawn.boot.object;
+    let leaf = drawn.leaf();
+    let first = drawn.heap.add_object_array(object, [leaf]);
+    drawn.heap.set_address(first, 0x1000);
+    let gone = drawn.class("com.acme.Gone", object, &[]);
+    let of_gone = drawn.heap.array_class(gone);
+    drawn.heap.unload_class(of_gone);
+    let array = drawn.heap.add_object_array(gone, [first]);
+    drawn.root(array);
+    let opened = drawn.open(Refs::Soft);
+    opened.assert_held(array, first, Hold::Element);
+    opened.assert_held(first, leaf, Hold::Element);
+}
+
+#[test]
+fn an_instance_that_is_cut_off_holds_what_is_left() {
+    const ID: u64 = 0x10;
+    let mut drawn = Drawn::new(writer::Options::default());
+    let above = drawn.boot.soft_reference;
+    let class = drawn.class("com.acme.Soft", above, &["own"]);
+    // Its own field alone, and that with half of the next.
+    let cases = [8_u32, 12].map(|bytes| {
+        let (id, held) = (ID * u64::from(bytes), drawn.leaf());
+        let mut short = vec![0x21];
+        short.extend(id.to_be_bytes());
+        short.extend(1_u32.to_be_bytes());
+        short.extend(drawn.heap.address(class).to_be_bytes());
+        short.extend(bytes.to_be_bytes());
+        short.extend(drawn.heap.address(held).to_be_bytes());
+        short.resize(short.len() + bytes as usize - 8, 0);
+        drawn.heap.add_sub_record(writer::Place::End, &short);
+        // An unknown root.
+        let mut root = vec![0xff];
+        root.extend(id.to_be_bytes());
+        drawn.heap.add_sub_record(writer::Place::End, &root);
+        (id, held)
+    });
+    let opened = drawn.open(Refs::Soft);
+    let (snapshot, tree) = (&opened.snapshot, opened.snapshot.tree());
+    let class = opened.class(class);
+    let holders = snapshot.holders().unwrap();
+    for (id, held) in cases {
+        let held = opened.number(held);
+        let above = tree.dominator(held).and_then(|node| tree.object(node));
+        assert_eq!(above, snapshot.find(ObjectId(id)));
+        assert_eq!(snapshot.hold_of(&holders, held), Hold::Field(class, 0));
+    }
+}
+
+#[test]
 fn what_nodes_dominate_is_visited_once() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;

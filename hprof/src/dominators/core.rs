@@ -11,6 +11,10 @@
 //! others change nothing when the dominator found also dominates them, which is checked for each
 //! one when the tree is laid out; where it does not hold, the objects become witnesses as well.
 
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;
+
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;

@@ -255,7 +255,6 @@ fn members(idom: &[u32], store: &Store) -> Result<Members> {
         place[n] += 1;
         place[idom[n] as usize] += place[n];
     }
-    place[0] += 1;
     let mut next: Array<u32> = store.zeroed(nodes)?;
     let (mut parent, mut end): (Array<u32>, Array<u32>) =
         (store.zeroed(nodes)?, store.zeroed(nodes)?);

@@ -7,10 +7,18 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use testdata::deadline::Deadline;
 
 use super::*;
+use crate::dominators::core::LONG_ROW;
 use crate::progress::Silent;
 
 /// The time limit for one small graph: a wrong dominator can send a search round in circles.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// So few witnesses that they are seldom enough.
+const FEW: Sampling = Sampling {
+    rare: 0,
+    every: 1 << 20,
+    near: 0,
+};
 
 /// xorshift64*: the same graphs on every run.
 struct Random(u64);
@@ -33,6 +41,8 @@ struct Case {
     class_of: Vec<u32>,
     rows: Vec<(u32, u32)>,
     roots: Vec<u32>,
+    /// Soft, then final referents: source, target.
+    weaker: [Vec<(u32, u32)>; 2],
 }
 
 impl Case {
@@ -71,7 +81,54 @@ impl Case {
             class_of,
             rows,
             roots,
+            weaker: Default::default(),
         }
+    }
+
+    /// Adds soft and final references from anywhere to anywhere.
+    fn weaken(&mut self, random: &mut Random) {
+        for level in &mut self.weaker {
+            *level = (0..random.below(12))
+                .map(|_| (random.below(self.inner), random.below(self.objects)))
+                .collect();
+            level.sort_unstable();
+        }
+    }
+
+    /// All references with their strength: 0 is strong, 1 soft, 2 final.
+    fn references(&self) -> Vec<(u32, u32, usize)> {
+        let of_classes = (0..).zip(self.class_of.iter().copied());
+        let strong = of_classes.filter(|&(_, class)| class != NONE);
+        let strong = strong.chain(self.rows.iter().copied());
+        let levels = [
+            strong.collect(),
+            self.weaker[0].clone(),
+            self.weaker[1].clone(),
+        ];
+        let of_level = |(level, all): (usize, Vec<(u32, u32)>)| {
+            all.into_iter().map(move |(from, to)| (from, to, level))
+        };
+        levels.into_iter().enumerate().flat_map(of_level).collect()
+    }
+
+    /// How strongly each object is reached, [`usize::MAX`] when not at all: by its strongest path, which
+    /// is as strong as its weakest reference.
+    fn levels(&self) -> Vec<usize> {
+        let references = self.references();
+        let mut levels = vec![usize::MAX; self.objects as usize];
+        self.roots.iter().for_each(|&r| levels[r as usize] = 0);
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &(from, to, level) in &references {
+                let level = level.max(levels[from as usize]);
+                if level < levels[to as usize] {
+                    levels[to as usize] = level;
+                    changed = true;
+                }
+            }
+        }
+        levels
     }
 
     fn graph(&self, store: &Store) -> HeapGraph {
@@ -79,6 +136,7 @@ impl Case {
         let mut graph = HeapGraph::from_rows(self.inner, &self.rows, &roots, store).unwrap();
         graph.split.classes = self.classes;
         graph.objects = self.objects;
+        graph.weaker = self.weaker.clone();
         graph
     }
 
@@ -91,9 +149,14 @@ impl Case {
             graph.add_node(());
         });
         let node = |n: u32| NodeIndex::new(n as usize);
-        graph.extend_with_edges(self.rows.iter().map(|&(a, b)| (node(a), node(b))));
-        let of_classes = (0..).zip(&self.class_of).filter(|(_, c)| **c != NONE);
-        graph.extend_with_edges(of_classes.map(|(o, &c)| (node(o), node(c))));
+        // Of the paths to an object the strongest count.
+        let levels = self.levels();
+        for (from, to, level) in self.references() {
+            let of_path = level.max(levels[from as usize]);
+            if of_path != usize::MAX && of_path == levels[to as usize] {
+                graph.add_edge(node(from), node(to), ());
+            }
+        }
         graph.extend_with_edges(self.roots.iter().map(|&r| (root, node(r))));
         let dominators = simple_fast(&graph, root);
         (0..self.objects)
@@ -117,6 +180,13 @@ impl Case {
             .sum();
         let leaves = tree.leaves(Node::ROOT).len() as u64 * 8;
         assert_eq!(all + leaves, tree.retained_bytes(Node::ROOT));
+        for node in tree.nodes() {
+            assert_eq!(tree.object(node).and_then(|o| tree.node(o)), Some(node));
+        }
+        for object in (0..self.objects).map(ObjectIndex) {
+            let kind = Some(RootKind::Unknown).filter(|_| self.roots.contains(&object.0));
+            assert_eq!(tree.root_kind(object), kind);
+        }
         (0..self.objects)
             .map(|o| {
                 let dominator = tree.dominator(ObjectIndex(o))?;
@@ -143,22 +213,157 @@ impl Case {
 
 #[test]
 fn witnesses_give_the_dominators_of_the_whole_graph() {
-    let few = Sampling {
-        rare: 0,
-        every: 1 << 20,
-        near: 0,
-    };
     let mut random = Random(7);
     let mut wanting = 0;
     for round in 0..4000 {
         let case = Case::random(&mut random);
         let expected = case.expected();
-        assert_eq!(case.found(few), expected, "round {round}, few witnesses");
+        assert_eq!(case.found(FEW), expected, "round {round}, few witnesses");
         assert_eq!(case.found(Sampling::default()), expected, "round {round}");
-        wanting += usize::from(case.needs_more(few));
+        wanting += usize::from(case.needs_more(FEW));
     }
     // This test is about the cases that need more.
     assert!(wanting > 100, "{wanting} of 4000 cases needed more");
+}
+
+#[test]
+fn weaker_references_count_where_no_stronger_one_leads() {
+    let mut random = Random(11);
+    let mut reached = [0; 3];
+    for round in 0..2000 {
+        let mut case = Case::random(&mut random);
+        case.weaken(&mut random);
+        let expected = case.expected();
+        assert_eq!(case.found(FEW), expected, "round {round}, few witnesses");
+        assert_eq!(case.found(Sampling::default()), expected, "round {round}");
+        for level in case.levels().into_iter().filter(|&l| l < 3) {
+            reached[level] += 1;
+        }
+    }
+    assert!(
+        reached.iter().all(|&of_level| of_level > 2000),
+        "{reached:?}"
+    );
+}
+
+#[test]
+fn joins_below_a_soft_reference_are_no_ones_own() {
+    // With one class and without.
+    for classes in [0, 1] {
+        let n = |object: u32| classes + object;
+        let mut case = Case {
+            classes,
+            inner: n(5),
+            objects: n(6),
+            class_of: vec![NONE; n(5) as usize],
+            rows: [(2, 3), (2, 4), (3, 0), (3, 5), (4, 0), (4, 5)]
+                .map(|(from, to)| (n(from), n(to)))
+                .to_vec(),
+            roots: vec![n(1)],
+            weaker: Default::default(),
+        };
+        case.weaker[0].push((n(1), n(2)));
+        for sampling in [FEW, Sampling::default()] {
+            let found = case.found(sampling);
+            assert_eq!(found, case.expected());
+            assert_eq!(found[n(0) as usize], Some(n(2)));
+            assert_eq!(found[n(2) as usize], Some(n(1)));
+        }
+    }
+}
+
+#[test]
+fn classes_are_checked_in_every_part_of_the_heap() {
+    // Two roots, each with an object of the one class, the second far behind the first.
+    const INNER: u32 = 40_000;
+    for (first, second) in [(10, 39_000), (17_000, 20_000), (10, 20)] {
+        let mut class_of = vec![NONE; INNER as usize];
+        (class_of[first as usize], class_of[second as usize]) = (0, 0);
+        let case = Case {
+            classes: 1,
+            inner: INNER,
+            objects: INNER,
+            class_of,
+            rows: vec![(1, first), (2, second)],
+            roots: vec![1, 2],
+            weaker: Default::default(),
+        };
+        assert!(case.needs_more(FEW));
+        let found = case.found(FEW);
+        assert_eq!(found[0], Some(INNER), "{first}, {second}");
+        assert_eq!(found[first as usize], Some(1));
+        assert_eq!(found[second as usize], Some(2));
+    }
+}
+
+#[test]
+fn witnesses_may_be_wanting_again_and_again() {
+    // Each object of a chain holds one of the class, those nearest to the chain's end first.
+    const LINKS: u32 = 8;
+    let link = |n: u32| 1 + LINKS + n;
+    let mut rows = Vec::new();
+    let mut class_of = vec![NONE; 1 + 2 * LINKS as usize];
+    for n in 0..LINKS {
+        if n > 0 {
+            rows.push((link(n), link(n - 1)));
+        }
+        rows.push((link(n), 1 + n));
+        class_of[1 + n as usize] = 0;
+    }
+    let case = Case {
+        classes: 1,
+        inner: 1 + 2 * LINKS,
+        objects: 1 + 2 * LINKS,
+        class_of,
+        rows,
+        roots: vec![link(LINKS - 1)],
+        weaker: Default::default(),
+    };
+    let found = case.found(FEW);
+    assert_eq!(found, case.expected());
+    assert_eq!(found[0], Some(link(LINKS - 1)));
+}
+
+#[test]
+fn long_rows_are_shared_out() {
+    // Two tables: the first long enough for several tasks, the second just long. Half of the entries have
+    // an object of their own, and some are in their row twice.
+    let (first, second) = (10_000, LONG_ROW as u32);
+    let entry = |n: u32| 3 + n;
+    let below = |n: u32| entry(first + second) + n / 2;
+    let table = |from: u32, entries: std::ops::Range<u32>| {
+        let twice = entries.clone().step_by(600);
+        let all = entries.chain(twice);
+        all.map(move |n| (from, entry(n))).collect::<Vec<_>>()
+    };
+    let mut rows = table(1, 0..first);
+    rows.push((1, 2));
+    rows.extend(table(2, first..first + second));
+    rows.extend((0..first + second).step_by(2).map(|n| (entry(n), below(n))));
+    // One that both tables hold.
+    rows.push((entry(1), entry(first + 7)));
+    rows.sort_by_key(|row| row.0);
+    let inner = below(first + second);
+    let mut class_of = vec![NONE; inner as usize];
+    class_of[entry(first + 100) as usize] = 0;
+    class_of[below(first + 900) as usize] = 0;
+    let case = Case {
+        classes: 1,
+        inner,
+        objects: inner,
+        class_of,
+        rows,
+        roots: vec![1],
+        weaker: Default::default(),
+    };
+    let expected = case.expected();
+    for sampling in [FEW, Sampling::default()] {
+        let found = case.found(sampling);
+        let wrong = (0..inner).find(|&o| found[o as usize] != expected[o as usize]);
+        assert_eq!(wrong, None);
+    }
+    assert_eq!(expected[entry(first + 7) as usize], Some(1));
+    assert_eq!(expected[0], Some(2));
 }
 
 #[test]
@@ -179,6 +384,7 @@ fn an_object_that_is_held_twice_by_one_row_is_one_object() {
             (5, 2),
         ],
         roots: vec![1],
+        weaker: Default::default(),
     };
     let found = case.found(Sampling::default());
     assert_eq!(found, case.expected());
