@@ -171,8 +171,8 @@ fn small_views_of_large_arrays_are_told() {
     assert_eq!(s.detector.as_deref(), None);
 }
 
-/// Direct buffers of a mebibyte each; views of them own nothing.
-fn buffers(owners: usize, views: usize) -> Vec<u8> {
+/// Direct buffers of a mebibyte each; views of them own nothing, and mapped files are not memory of the program.
+fn buffers(owners: usize, views: usize, files: usize) -> Vec<u8> {
     held(|heap, _| {
         let boot = heap.boot();
         let buffer = class(
@@ -183,7 +183,7 @@ fn buffers(owners: usize, views: usize) -> Vec<u8> {
         let direct = heap.add_class(
             "java.nio.DirectByteBuffer",
             Some(buffer),
-            &[("cleaner", OBJECT), ("att", OBJECT)],
+            &[("cleaner", OBJECT), ("att", OBJECT), ("fd", OBJECT)],
             &[],
         );
         let cleaner = heap.add_class(
@@ -193,10 +193,15 @@ fn buffers(owners: usize, views: usize) -> Vec<u8> {
             &[],
         );
         let mut all = Vec::new();
-        for i in 0..owners + views {
+        let descriptor = class(heap, "java.io.FileDescriptor", &[("fd", INT)]);
+        for i in 0..owners + views + files {
             let one = heap.add_instance(direct, &[]);
             heap.set_field(one, "capacity", 1_i32 << 20);
-            if i < owners {
+            if i >= owners + views {
+                let fd = heap.add_instance(descriptor, &[Value::Int(7)]);
+                heap.set_field(one, "fd", fd);
+            }
+            if i < owners || i >= owners + views {
                 let cleaner = heap.add_reference_of(cleaner, one);
                 heap.set_field(one, "cleaner", cleaner);
             }
@@ -210,7 +215,7 @@ fn buffers(owners: usize, views: usize) -> Vec<u8> {
 
 #[test]
 fn memory_outside_of_the_heap_counts_however_small_its_buffers() {
-    let s = first(vec![buffers(20, 0), buffers(60, 0)]);
+    let s = first(vec![buffers(20, 0, 0), buffers(60, 0, 0)]);
     assert_eq!(
         (s.detector.as_deref(), &*s.holder, &*s.class),
         (
@@ -223,10 +228,12 @@ fn memory_outside_of_the_heap_counts_however_small_its_buffers() {
     assert_eq!(s.off_heap_bytes, [20 << 20, 60 << 20]);
     assert!(s.growth.retained_bytes < 16 << 10, "{s:?}");
     assert!(
-        report(vec![buffers(20, 0), buffers(20, 40)])
+        report(vec![buffers(20, 0, 0), buffers(20, 40, 0)])
             .suspects
             .is_empty()
     );
+    let mapped = report(vec![buffers(20, 0, 0), buffers(20, 0, 40)]);
+    assert!(mapped.suspects.is_empty(), "{mapped:#?}");
 }
 
 /// A timer's queue with so many tasks, the first ones of them cancelled.
@@ -266,6 +273,89 @@ fn cancelled_tasks_that_a_timer_keeps_are_counted() {
     assert!(s.reasons.iter().all(|r| !r.contains("cancelled")));
 }
 
+/// A class with two ends, below a field of this name, and so many nodes between them.
+fn two_ends(of: &str, field: &str, ends: [&str; 2], count: usize) -> Vec<u8> {
+    held(|heap, loader| {
+        let owner = class(heap, "com.acme.Owner", &[(field, OBJECT)]);
+        heap.set_loader(owner, loader);
+        let list = class(heap, of, &[(ends[0], OBJECT), (ends[1], OBJECT)]);
+        heap.set_loader(list, loader);
+        let node = class(heap, "com.acme.Link", &[("text", OBJECT), ("next", OBJECT)]);
+        heap.set_loader(node, loader);
+        let mut first: Option<Obj> = None;
+        let mut last: Option<Obj> = None;
+        for _ in 0..count {
+            let text = bytes(heap, 60);
+            let next = first.map_or(Value::NULL, Value::from);
+            let one = heap.add_instance(node, &[text.into(), next]);
+            last = last.or(Some(one));
+            first = Some(one);
+        }
+        let end = |o: Option<Obj>| o.map_or(Value::NULL, Value::from);
+        let list = heap.add_instance(list, &[end(first), end(last)]);
+        heap.add_instance(owner, &[list.into()])
+    })
+}
+
+#[test]
+fn a_queue_is_told_by_name_and_shape() {
+    for (of, field, ends, detector) in [
+        (
+            "com.acme.WorkQueue",
+            "work",
+            ["head", "tail"],
+            Some("queue"),
+        ),
+        (
+            "com.acme.Chain",
+            "backlog",
+            ["first", "last"],
+            Some("queue"),
+        ),
+        // A list has a first and a last element, too, and a name has no shape.
+        ("com.acme.Chain", "parts", ["first", "last"], None),
+        ("com.acme.WorkQueue", "work", ["newest", "best"], None),
+    ] {
+        let s = first(vec![
+            two_ends(of, field, ends, 500),
+            two_ends(of, field, ends, 1500),
+        ]);
+        assert_eq!(
+            s.detector.as_deref(),
+            detector,
+            "{of} {field} {ends:?}: {s:#?}"
+        );
+        let told = s
+            .reasons
+            .iter()
+            .any(|r| r.contains("a queue: more elements"));
+        assert_eq!(told, detector.is_some());
+    }
+}
+
+/// Lists in a queue that has always had as many.
+fn lists_in_a_queue(each: usize) -> Vec<u8> {
+    held(|heap, _| {
+        let name = "java.util.concurrent.ArrayBlockingQueue";
+        let queue = class(heap, name, &[("items", OBJECT)]);
+        let list = class(heap, "java.util.ArrayList", &[("elementData", OBJECT)]);
+        let one = |_| {
+            let elements = (0..each).map(|_| bytes(heap, 60)).collect();
+            let data = array(heap, elements);
+            heap.add_instance(list, &[data.into()])
+        };
+        let lists: Vec<Obj> = (0..20).map(one).collect();
+        let items = array(heap, lists);
+        heap.add_instance(queue, &[items.into()])
+    })
+}
+
+#[test]
+fn what_an_element_of_a_queue_holds_is_not_in_the_queue() {
+    let s = first([50, 100, 150].map(lists_in_a_queue).to_vec());
+    assert_eq!((s.detector.as_deref(), s.verdict), (None, Verdict::Leak));
+}
+
 /// Deployments, each with a loader of its own and a class of one name, or all in one loader.
 fn deployments(count: usize, apart: bool) -> Vec<u8> {
     held(|heap, app| {
@@ -291,6 +381,25 @@ fn deployments(count: usize, apart: bool) -> Vec<u8> {
     })
 }
 
+/// Plugins with a loader of one class each, and a part of their own.
+fn plugins(count: usize) -> Vec<u8> {
+    held(|heap, app| {
+        let boot = heap.boot();
+        let loader_class = heap.add_class("com.acme.WebLoader", Some(boot.class_loader), &[], &[]);
+        heap.set_loader(loader_class, app);
+        let fields = [("loader", OBJECT), ("part", OBJECT)];
+        let plugin = class(heap, "com.acme.Plugin", &fields);
+        heap.set_loader(plugin, app);
+        let one = |_| {
+            let loader = heap.add_class_loader(loader_class, "plugin");
+            let part = bytes(heap, 2000);
+            heap.add_instance(plugin, &[loader.into(), part.into()])
+        };
+        let all: Vec<Obj> = (0..count).map(one).collect();
+        array(heap, all)
+    })
+}
+
 #[test]
 fn loaders_of_former_deployments_are_told() {
     let s = first(vec![deployments(5, true), deployments(40, true)]);
@@ -305,6 +414,19 @@ fn loaders_of_former_deployments_are_told() {
         s.reasons
     );
     assert!(s.reasons.iter().any(|r| r.contains("com.acme.App.held")));
+    // Plugins, each of which holds its loader.
+    let s = first(vec![plugins(5), plugins(40)]);
+    assert_eq!(s.detector.as_deref(), Some("class-loader"), "{s:#?}");
+    assert!(s.reasons[0].contains("40 of class com.acme.WebLoader, up from 5"));
+    // One more may be that of a start.
+    let s = first(vec![
+        deployments(0, true),
+        deployments(1, true),
+        deployments(20, true),
+    ]);
+    assert_eq!(s.detector.as_deref(), Some("class-loader"));
+    let report = report(vec![deployments(0, false), deployments(2, false)]);
+    assert!(report.suspects.iter().all(|s| s.detector.is_none()));
     let s = first(vec![deployments(5, false), deployments(40, false)]);
     assert_eq!(
         (s.detector.as_deref(), s.verdict),

@@ -118,21 +118,17 @@ pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
     };
-    // Behind the first entry comes what the collection's elements hold.
-    let inside = &path[at + 1..];
+    // Behind the first entry comes what the collection's elements hold. A set and a cache have a map in them; another
+    // collection in a collection is one of its elements.
+    let outer = context.class(collection);
+    let maps = usize::from(!outer.starts_with("java.util.") || outer.contains("Set"));
     let is_inner = |&s: &StepId| {
         let class = context.class(s);
-        !is_entry(class) && names::is_container(class)
-            || shares_package(class, context.class(collection))
+        !is_entry(class) && (names::is_container(class) || shares_package(class, outer))
     };
-    inside
-        .iter()
-        .all(|s| is_inner(s) && !is_entry(context.class(*s)))
-        && inside
-            .iter()
-            .filter(|&&s| is_collection(context, s))
-            .count()
-            <= 1
+    let inside = &path[at + 1..];
+    let collections = inside.iter().filter(|&&s| is_collection(context, s));
+    inside.iter().all(is_inner) && collections.count() <= maps
 }
 
 /// Whether a class is that of a node or an entry of a collection.

@@ -76,16 +76,24 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     })
 }
 
-/// The growing steps and those below them: a loader may be held by what grows.
+/// The growing steps, and those below them that came with each: a plugin may hold its loader.
 fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
     let candidate = context.candidate;
     let mut found: Vec<StepId> = [&candidate.content[..], &candidate.beside].concat();
+    let top = found.len();
     let mut at = 0;
     while at < found.len() && found.len() < LOOKED_AT {
         found.extend_from_slice(&trie[found[at]].children);
         at += 1;
     }
+    let more = |step: StepId| {
+        let (first, last) = context.ends(step);
+        last.saturating_sub(first)
+    };
+    let came = found.first().map_or(0, |&head| more(head));
+    let inner = found.split_off(top);
+    found.extend(inner.into_iter().filter(|&s| more(s) * 2 >= came));
     found
 }
