@@ -12,6 +12,7 @@ use crate::report::{ClassGrowth, Delta, Report, Suspect, Verdict};
 use crate::samples::attribution::Attribution;
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect;
+use crate::through::through;
 
 /// The classes that a report is limited to, and the most suspects in it.
 pub struct Filter<'a> {
@@ -186,6 +187,7 @@ impl Comparison {
             .map(|a| (a, &first.trie, &before[..]));
         let growth = suspect.coverage.growth_bytes;
         (suspect.stacks, suspect.coverage) = allocated.stacks(&last.trie, &content, before, growth);
+        suspect.allocated_through = through(&suspect.stacks);
         allocated.survival(&last.trie, &content, before?, &suspect.stacks)
     }
 }

@@ -93,6 +93,7 @@ mod report;
 pub mod samples;
 mod summary;
 mod suspect;
+mod through;
 mod trie;
 #[doc(hidden)]
 pub mod values;
@@ -104,7 +105,7 @@ pub use gates::{Gates, Grave, Grown, TooMuch};
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use report::{
     AgentInfo, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth, HistorySeries,
-    HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Verdict,
+    HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Through, Verdict,
 };
 pub use summary::Summary;
 
@@ -115,6 +116,7 @@ pub use self::{
     ignore::pattern,
     samples::attribution::{LiveBySite, by_site},
     samples::frames::{Shown, folded, frame_text, is_runtime_frame},
+    through::through,
     waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},
 };
 

@@ -196,6 +196,22 @@ pub struct Suspect {
     /// What a trace tells of it; missing where none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
+    /// The frame of the program that most of the growth was allocated through; missing where few stacks say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_through: Option<Through>,
+}
+
+/// A frame that most of a growth was allocated through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Through {
+    /// The frame; class and method alone where it is one method at several lines.
+    pub frame: String,
+    /// Estimated bytes of the stacks that it is in.
+    pub estimated_bytes: u64,
+    /// Their share of those of all the suspect's stacks, in thousandths.
+    pub permille: u64,
+    /// The stacks that it is in.
+    pub stacks: u64,
 }
 
 /// What a trace of the JVM tells of the objects that a suspect's stacks allocated.

@@ -6,6 +6,9 @@ use crate::frame_parts::FrameParts;
 use crate::report::{Stack, Through};
 use crate::samples::frames::is_runtime_frame;
 
+/// So many stacks are shown one by one, and say it themselves.
+const FEW: usize = 3;
+
 /// What some method's frames stand for.
 #[derive(Default)]
 struct Passing<'a> {
@@ -17,11 +20,11 @@ struct Passing<'a> {
     frame: &'a str,
 }
 
-/// The innermost frame of the program that two thirds or more of the stacks' bytes were allocated through. None for a
-/// single stack, which says it all.
+/// The innermost frame of the program that two thirds or more of the stacks' bytes were allocated through. None for
+/// a few stacks, which say it themselves.
 #[must_use]
 pub fn through(stacks: &[Stack]) -> Option<Through> {
-    if stacks.len() < 2 {
+    if stacks.len() <= FEW {
         return None;
     }
     let all: u128 = stacks.iter().map(|s| u128::from(s.estimated_bytes)).sum();
@@ -47,7 +50,9 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
             passing.stacks += 1;
         }
     }
-    let most = methods.into_values().filter(|m| m.bytes > 0 && 3 * m.bytes >= 2 * all);
+    let most = methods
+        .into_values()
+        .filter(|m| m.bytes > 0 && 3 * m.bytes >= 2 * all);
     // Products are of what 50 stacks of a heap can have: far below the type's bounds.
     let nearest = most.min_by(|a, b| {
         let depth = |x: &Passing<'_>, y: &Passing<'_>| x.depth.saturating_mul(y.bytes);
@@ -87,11 +92,22 @@ mod tests {
     fn many_paths_lead_to_one_frame() {
         let put = "java.util.HashMap.newNode(H.java:1) a.Cache.put(C.java:7)";
         let mut stacks: Vec<Stack> = (0..20)
-            .map(|i| stack(&format!("{put} a.Web{i}.get(W.java:{i}) a.Main.main(M.java:1)"), 10))
+            .map(|i| {
+                stack(
+                    &format!("{put} a.Web{i}.get(W.java:{i}) a.Main.main(M.java:1)"),
+                    10,
+                )
+            })
             .collect();
-        assert_eq!(named(&stacks), Some(("a.Cache.put(C.java:7)".to_owned(), 1000, 20)));
+        assert_eq!(
+            named(&stacks),
+            Some(("a.Cache.put(C.java:7)".to_owned(), 1000, 20))
+        );
         stacks.push(stack("a.Other.add(O.java:1) a.Main.main(M.java:2)", 50));
-        assert_eq!(named(&stacks), Some(("a.Cache.put(C.java:7)".to_owned(), 800, 20)));
+        assert_eq!(
+            named(&stacks),
+            Some(("a.Cache.put(C.java:7)".to_owned(), 800, 20))
+        );
         // Other lines of one method are one place.
         stacks.push(stack("a.Cache.put(C.java:9) a.Main.main(M.java:2)", 250));
         assert_eq!(named(&stacks), Some(("a.Cache.put".to_owned(), 900, 21)));
@@ -99,15 +115,21 @@ mod tests {
 
     #[test]
     fn what_is_spread_is_named_farther_out_or_not_at_all() {
-        let apart = [
-            stack("a.A.a(A.java:1) a.Job.run(J.java:1) a.Main.main(M.java:1)", 10),
-            stack("a.B.b(B.java:1) a.Job.run(J.java:2) a.Main.main(M.java:1)", 10),
-        ];
-        assert_eq!(named(&apart), Some(("a.Job.run".to_owned(), 1000, 2)));
-        let none = [stack("a.A.a(A.java:1)", 10), stack("a.B.b(B.java:1)", 10)];
+        let apart: Vec<Stack> = ["a.A.a a.B.b a.C.c a.D.d", "a.E.e", "a.F.f", "a.G.g"]
+            .iter()
+            .zip(1..)
+            .map(|(inner, line)| {
+                stack(
+                    &format!("{inner} a.Job.run(J.java:{line}) a.Main.main(M.java:1)"),
+                    10,
+                )
+            })
+            .collect();
+        assert_eq!(named(&apart), Some(("a.Job.run".to_owned(), 1000, 4)));
+        let none = ["a.A.a", "a.B.b", "a.C.c", "a.D.d"].map(|frame| stack(frame, 10));
         assert_eq!(named(&none), None);
-        assert_eq!(named(&apart[..1]), None, "one stack says it all");
-        let runtime = [stack("java.lang.A.a(A.java:1)", 10), stack("java.lang.A.a(A.java:1)", 9)];
+        assert_eq!(named(&apart[..3]), None, "three stacks are shown");
+        let runtime = [9, 8, 7, 6].map(|bytes| stack("java.lang.A.a(A.java:1)", bytes));
         assert_eq!(named(&runtime), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary};
+use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary, through};
 
 use heapdiff_report::{DiffReport, Format, growth};
 use hprof::{Header, Progress, Snapshot};
@@ -96,6 +96,7 @@ pub(crate) fn run(
     if let Some(focus) = question.focus.as_ref().filter(|_| format.is_read_whole()) {
         for suspect in &mut report.suspects {
             suspect.stacks = heapdiff_report::focused(&suspect.stacks, focus);
+            suspect.allocated_through = through(&suspect.stacks);
         }
     }
     let rows = setup.rows(CLASSES);

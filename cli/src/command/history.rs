@@ -177,6 +177,7 @@ mod tests {
             also_held_by: Vec::new(),
             off_heap_bytes: Vec::new(),
             history: None,
+            allocated_through: None,
         }
     }
 

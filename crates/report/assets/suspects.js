@@ -82,7 +82,14 @@ const suspectDetails = (suspect) => {
   const { samples, sampled_bytes, growth_bytes } = suspect.coverage;
   if (suspect.stacks.length) {
     const told = `allocated by, as ${grouped(samples)} samples tell for ${size(sampled_bytes)} of ${size(growth_bytes)}:`;
-    box.append(element("h3", {}, told), ...suspect.stacks.map(stackView));
+    box.append(element("h3", {}, told));
+    const through = suspect.allocated_through;
+    if (through) {
+      const share = `${Math.floor(through.permille / 10)}.${through.permille % 10} %`;
+      const about = `: ${share} of what the stacks allocated, on ${grouped(through.stacks)} stacks`;
+      box.append(element("p", {}, "through ", name(through.frame), about));
+    }
+    box.append(...suspect.stacks.map(stackView));
   }
   return box;
 };

@@ -192,6 +192,10 @@ fn described(suspect: &Suspect) -> String {
     ];
     lines.extend(suspect.path.iter().map(|step| format!("path      {step}")));
     lines.extend(suspect.reasons.iter().map(|why| format!("why       {why}")));
+    if let Some(through) = &suspect.allocated_through {
+        let share = crate::share(through, suspect.stacks.len());
+        lines.push(format!("through   {}: {share}", through.frame));
+    }
     for stack in suspect.stacks.iter().take(STACKS) {
         let bytes = Size(stack.estimated_bytes);
         lines.push(format!("allocated {bytes} of {} (estimated)", stack.class));

@@ -127,6 +127,14 @@ fn details(suspect: &Suspect, text: &mut String) {
     let _ = writeln!(text, "- kept alive by {}", code(&suspect.root));
     text.push('\n');
     block(suspect.path.iter().map(|step| named(step)).collect(), text);
+    if let Some(through) = &suspect.allocated_through {
+        let share = crate::share(through, suspect.stacks.len());
+        let _ = writeln!(
+            text,
+            "Allocated through {}: {share}.\n",
+            code(&through.frame)
+        );
+    }
     for stack in suspect.stacks.iter().take(STACKS) {
         let _ = writeln!(
             text,

@@ -235,6 +235,33 @@ mod tests {
     }
 
     #[test]
+    fn the_frame_that_most_was_allocated_through_comes_first() {
+        let through = heapdiff_diff::Through {
+            frame: "com.acme.Cache.put(Cache.java:31)".to_owned(),
+            estimated_bytes: 4000,
+            permille: 976,
+            stacks: 1,
+        };
+        let mut named = diff(None, Gates::default(), false);
+        named.diff.suspects[0].allocated_through = Some(through);
+        let share = "97.6 % of what the stacks allocated, on 1 of 1 stacks";
+        for format in [Format::Text, Format::Md, Format::Junit] {
+            let mut again = diff(None, Gates::default(), false);
+            again.diff.clone_from(&named.diff);
+            let said = rendered(format, again);
+            assert!(
+                said.contains(share) && said.contains("com.acme.Cache.put("),
+                "{format:?}: {said}"
+            );
+            let silent = rendered(format, diff(None, Gates::default(), false));
+            assert!(
+                !silent.contains("of what the stacks allocated"),
+                "{format:?}: {silent}"
+            );
+        }
+    }
+
+    #[test]
     fn gates_are_not_decided_on_dumps_that_cannot_be_compared() {
         let why = Some("x.hprof is damaged");
         for (format, undecided) in [

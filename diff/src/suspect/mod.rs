@@ -127,6 +127,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
             false => Vec::new(),
         },
         history: None,
+        allocated_through: None,
     };
     (suspect, holder_class)
 }

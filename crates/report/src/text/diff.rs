@@ -205,6 +205,11 @@ fn allocated(
         true => usize::MAX,
         false => STACKS,
     };
+    if let Some(through) = &suspect.allocated_through {
+        line("through", &through.frame, style, out)?;
+        let share = crate::share(through, suspect.stacks.len());
+        line("", &share, style, out)?;
+    }
     for stack in suspect.stacks.iter().take(limit) {
         write!(out, "    {:<8} ", style.dim("from"))?;
         super::stacks::stack(stack, (INDENT, verbose), style, out)?;
