@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use heapdiff_trace::Trace;
 use heapdiff_units::{Size, Span};
 
 use super::agent::{self, Loaded};
@@ -132,7 +133,12 @@ fn both(
 /// Says what there is of a JVM that ended while it was hunted in.
 fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
     let mut left = Vec::new();
-    if let Some(trace) = trace {
+    // The agent may not have come to write anything.
+    let written = |path: &&Path| {
+        let runs = Trace::open(path).and_then(|trace| trace.runs());
+        runs.is_ok_and(|runs| !runs.is_empty())
+    };
+    if let Some(trace) = trace.filter(written) {
         left.push(format!(
             "what the agent recorded until then is left: `heapdiff trace top {}`",
             trace.display()

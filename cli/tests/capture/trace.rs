@@ -275,7 +275,8 @@ fn a_jvm_that_dies_in_a_hunt_leaves_its_trace() {
     let hunt = hunting(home.path(), &jvm.id().to_string(), "1h");
     let found = home.path().join("found");
     until("a dump", || found.join("before.hprof").exists());
-    until("a trace", || found.join("trace.db").exists());
+    let written = || heapdiff_trace::Trace::open(&found.join("trace.db")).and_then(|t| t.runs());
+    until("a trace", || written().is_ok_and(|runs| !runs.is_empty()));
     jvm.kill().expect("an end");
     jvm.wait().expect("an end");
     let done = ended(hunt);
