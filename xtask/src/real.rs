@@ -152,7 +152,10 @@ fn alarms(suspects: &Value) -> Vec<String> {
     let alarming = suspects.filter(|s| s["verdict"] == "leak" || s["verdict"] == "growth");
     let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
     alarming
-        .map(|s| format!("{} `{}`", text(&s["verdict"]), text(&s["holder"])))
+        .map(|s| {
+            let (verdict, holder) = (text(&s["verdict"]), text(&s["holder"]));
+            format!("{verdict} `{holder}` {}", s["retained_bytes"])
+        })
         .collect()
 }
 
@@ -306,8 +309,12 @@ fn fault(program: &Program, suspect: &Value) -> Option<String> {
     if own_frame(program, suspect).is_none() {
         return Some(format!("no frame of {}", program.allocator));
     }
-    // Coverage: what the samples explain should be what grew, by and large.
+    // Coverage: what the samples explain should be what grew, by and large; of less than this there are too few.
+    const ENOUGH: u64 = 1 << 20;
     let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
+    if figure("growth_bytes") < ENOUGH {
+        return None;
+    }
     let permille = figure("sampled_bytes") * 1000 / figure("growth_bytes").max(1);
     (!(700..1300).contains(&permille)).then(|| format!("the samples explain {permille}/1000"))
 }

@@ -288,9 +288,9 @@ pub(super) const PROGRAMS: &[Program] = &[
             mended: "1.0.0",
             issue: "ReactiveX/RxJava#1865",
         }),
-        holders: &["Prices.last", "rx.subjects.ReplaySubject.state"],
-        classes: &["long[]"],
+        holders: &["rx.subjects.SubjectSubscriptionManager$SubjectObserver.index"],
+        classes: &["rx.subjects.ReplaySubject$NodeList$Node", "long[]"],
         allocator: "Prices.work",
-        verdict: "The subject that should replay one price keeps all.",
+        verdict: "A subscriber's index holds the first node it saw, and so all later ones; the subject itself replays one.",
     },
 ];
