@@ -90,7 +90,78 @@ pub(crate) fn allocating(frames: &[String]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use heapdiff_trace::synthetic::{Scene, SceneFrame, SceneSite, write};
+    use heapdiff_trace::{Timeline, Trace, Window, rank_groups};
+
     use super::*;
+
+    /// A leak of a class through three callers, none of which has most of it.
+    #[test]
+    fn paths_to_one_frame_are_one_line() {
+        const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);
+        const NODE: SceneFrame<'static> = ("java.util.HashMap", "newNode", "HashMap.java", 1);
+        const SITE: SceneSite<'static> = SceneSite {
+            class: "com.acme.Entry",
+            frames: &[],
+            size: 64,
+            live: |t| t * 160,
+            churn: 0,
+        };
+        let sites = [
+            SceneSite {
+                frames: &[NODE, PUT, ("com.acme.A", "a", "A.java", 1)],
+                ..SITE
+            },
+            SceneSite {
+                frames: &[NODE, PUT, ("com.acme.B", "b", "B.java", 1)],
+                ..SITE
+            },
+            SceneSite {
+                frames: &[PUT, ("com.acme.B", "b", "B.java", 1)],
+                ..SITE
+            },
+            SceneSite {
+                frames: &[("com.acme.Other", "o", "O.java", 1)],
+                ..SITE
+            },
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        write(
+            &path,
+            &Scene {
+                sites: &sites,
+                ..Scene::default()
+            },
+        )
+        .unwrap();
+        let trace = Trace::open(&path).unwrap();
+        let run = trace.runs().unwrap().remove(0);
+        let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
+        let stacks = trace.stacks().unwrap();
+        let merged = |by, focus: Option<&str>| {
+            let focus = focus.map(|f| Regex::new(f).unwrap());
+            let mut groups = Groups::new(&stacks, by, focus.as_ref());
+            let ranking = rank_groups(&trace, &timeline, |site| groups.of(site)).unwrap();
+            let mut sizes: Vec<usize> = ranking.candidates.iter().map(|c| c.sites.len()).collect();
+            sizes.sort_unstable();
+            sizes
+        };
+        assert_eq!(merged(Merged::Frame, None), [1, 3]);
+        assert_eq!(merged(Merged::Class, None), [4]);
+        assert_eq!(merged(Merged::Stack, None), [1; 4]);
+        assert_eq!(
+            merged(Merged::Frame, Some("Cache")),
+            [3],
+            "those out of focus are left out"
+        );
+        assert_eq!(
+            merged(Merged::Stack, Some("Cache")),
+            [1, 2],
+            "callers do not matter"
+        );
+        assert_eq!(merged(Merged::Frame, Some("Nowhere")), [0; 0]);
+    }
 
     #[test]
     fn the_programs_innermost_frame_allocates() {

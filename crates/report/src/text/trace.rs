@@ -279,14 +279,17 @@ fn frames(
             out,
         )?;
     }
-    let shown = if report.verbose { usize::MAX } else { PATHS };
+    let (shown, callers_shown) = match report.verbose {
+        true => (usize::MAX, usize::MAX),
+        false => (PATHS, CALLERS),
+    };
     for path in candidate.paths.iter().take(shown) {
         // What all of them have in common is said above.
         let at = candidate.frame.as_ref();
         let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
         let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);
         let share = percent(path.live_bytes, candidate.live_bytes);
-        stack(callers, (&share, limit.min(CALLERS)), style, out)?;
+        stack(callers, (&share, callers_shown), style, out)?;
     }
     Ok(())
 }
