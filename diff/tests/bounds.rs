@@ -245,3 +245,36 @@ fn a_weak_map_whose_keys_are_held_is_no_cache() {
     assert_eq!(s.verdict, Verdict::Growth, "{s:#?}");
     assert!(says(&s, "look at what holds the keys"), "{s:#?}");
 }
+
+/// Entries with values behind a subclass of soft references, or behind plain objects.
+fn soft_values(soft: bool, count: usize) -> Vec<u8> {
+    let mut app = App::new();
+    let boot = app.heap.boot();
+    let value = app.class("com.acme.cache.SoftValue", boot.soft_reference, &[]);
+    let plain = app.class("com.acme.cache.Plain", app.object, &[("value", OBJECT)]);
+    let entry = app.class("com.acme.cache.Entry", app.object, &[("value", OBJECT)]);
+    let quotes = app.payloads(count);
+    let mut entries = Vec::new();
+    for quote in quotes {
+        let held = match soft {
+            true => app.heap.add_reference_of(value, quote),
+            false => app.heap.add_instance(plain, &[quote.into()]),
+        };
+        entries.push(app.heap.add_instance(entry, &[held.into()]));
+    }
+    let table = app.array(entries);
+    app.done(table)
+}
+
+#[test]
+fn soft_values_make_a_cache() {
+    let s = suspect(|n| soft_values(true, n));
+    assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
+    assert!(says(
+        &s,
+        "most of it is held by soft references only (com.acme.cache.SoftValue)"
+    ));
+    let s = suspect(|n| soft_values(false, n));
+    assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
+    assert!(!says(&s, "soft references"), "{s:#?}");
+}

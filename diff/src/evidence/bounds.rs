@@ -58,6 +58,7 @@ impl Bound {
 /// What bounds it, the surest first; `None` where nothing does.
 pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
     let enforced = soft(context)
+        .or_else(|| soft_values(context))
         .or_else(|| slack(context))
         .or_else(|| library(context));
     enforced
@@ -81,6 +82,34 @@ fn soft(context: &SuspectContext<'_>) -> Option<String> {
     Some(format!(
         "held by soft references only ({}): the JVM clears them before memory runs out",
         context.class(step[0])
+    ))
+}
+
+/// Most of what grows is the referents of soft references in it, as in a cache with soft values.
+fn soft_values(context: &SuspectContext<'_>) -> Option<String> {
+    const LOOKED_AT: usize = 1 << 10;
+    let trie = context.trie();
+    let mut work: Vec<StepId> = context.candidate.content.clone();
+    let all: u64 = work.iter().map(|&s| trie[s].retained_bytes).sum();
+    let mut softly = 0_u64;
+    let mut class = None;
+    let mut at = 0;
+    while at < work.len() && work.len() < LOOKED_AT {
+        let step = work[at];
+        at += 1;
+        let children = trie[step].children.iter().copied();
+        if reference(context, step) == Some(Reference::Soft) {
+            let referents =
+                children.filter(|&c| context.via(c) == "java.lang.ref.Reference.referent");
+            softly += referents.map(|c| trie[c].retained_bytes).sum::<u64>();
+            class.get_or_insert_with(|| context.class(step));
+        } else {
+            work.extend(children);
+        }
+    }
+    let class = class.filter(|_| softly.saturating_mul(2) >= all)?;
+    Some(format!(
+        "most of it is held by soft references only ({class}): the JVM clears them before memory runs out"
     ))
 }
 
