@@ -1,6 +1,6 @@
 //! The comparison: summaries in, report out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hprof::Snapshot;
 
@@ -11,8 +11,11 @@ use crate::growth::{Aligned, Candidate, difference};
 use crate::report::{ClassGrowth, Delta, Report, Suspect, Verdict};
 use crate::samples::attribution::Attribution;
 use crate::summary::{ClassFigures, ClassKey, Summary};
-use crate::suspect;
+use crate::suspect::{self, containers};
 use crate::through::through;
+
+/// Containers within containers that are looked through.
+const CONTAINERS: usize = 3;
 
 /// The classes that a report is limited to, and the most suspects in it.
 pub struct Filter<'a> {
@@ -90,6 +93,7 @@ impl Comparison {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         let doubts = comparable::doubts(&self.summaries);
+        let (suspects, explained_bytes) = self.suspects(last, filter);
         Ok(Report {
             schema: "heapdiff.diff/1".into(),
             snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
@@ -99,8 +103,9 @@ impl Comparison {
                 objects: difference(&figures(&|s| s.info.reachable_objects)),
                 shallow_bytes: difference(&figures(&|s| s.info.reachable_bytes)),
             },
+            explained_bytes,
             classes: self.classes(filter),
-            suspects: self.suspects(last, filter),
+            suspects,
         })
     }
 
@@ -134,29 +139,38 @@ impl Comparison {
         classes
     }
 
-    fn suspects(&self, last: &Snapshot, filter: &Filter<'_>) -> Vec<Suspect> {
-        let Some(aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1)
+    /// The suspects, and how much of the growth of reachable bytes they are.
+    fn suspects(&self, last: &Snapshot, filter: &Filter<'_>) -> (Vec<Suspect>, u64) {
+        let Some(mut aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1)
         else {
-            return Vec::new();
+            return (Vec::new(), 0);
         };
-        let candidates = aligned.candidates();
         // Verdicts change the order, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
-        let mut suspects: Vec<(Suspect, (bool, u8, i64))> = candidates
+        let mut candidates = aligned.candidates();
+        for _ in 0..CONTAINERS {
+            let judged = &candidates[..looked_into.min(candidates.len())];
+            let containers = containers::among(last, &aligned, judged);
+            if !aligned.look_through(containers) {
+                break;
+            }
+            candidates = aligned.candidates();
+        }
+        let told = self.told(last, filter, &aligned, candidates, looked_into);
+        let mut explaining: Vec<&Candidate> = Vec::new();
+        let mut suspects: Vec<(Suspect, (bool, u8, i64))> = told
             .iter()
-            .filter_map(|candidate| {
+            .filter_map(|(candidate, suspect)| {
                 let context = SuspectContext::new(last, &self.summaries, &aligned, candidate);
-                let (mut suspect, holder) = suspect::of(&context);
+                let mut suspect = suspect.clone();
                 let survival = self.attribute(&mut suspect, &aligned, candidate);
-                suspect::judge(&context, &mut suspect, survival)
-                    .then_some((suspect, holder, candidate))
+                suspect::judge(&context, &mut suspect, survival).then_some((suspect, candidate))
             })
-            .filter(|(s, holder, _)| (filter.classes)(&[&s.class, holder]))
-            .map(|(suspect, _, candidate)| {
+            .map(|(suspect, candidate)| {
+                explaining.push(candidate);
                 let order = order(&suspect, candidate, aligned.weight(candidate));
                 (suspect, order)
             })
-            .take(looked_into)
             .collect();
         suspects.sort_by_key(|s| s.1);
         let mut suspects: Vec<Suspect> = suspects.into_iter().map(|s| s.0).collect();
@@ -165,7 +179,55 @@ impl Comparison {
         for (suspect, rank) in suspects.iter_mut().zip(1..) {
             suspect.rank = rank;
         }
-        suspects
+        (suspects, aligned.explained(&explaining))
+    }
+
+    /// The candidates that are judged, each as a suspect without a verdict. Those whose paths end at one field are
+    /// one: all that is below a holder is its content.
+    fn told(
+        &self,
+        last: &Snapshot,
+        filter: &Filter<'_>,
+        aligned: &Aligned<'_>,
+        candidates: Vec<Candidate>,
+        count: usize,
+    ) -> Vec<(Candidate, Suspect)> {
+        let of = |candidate: &Candidate| {
+            suspect::of(&SuspectContext::new(
+                last,
+                &self.summaries,
+                aligned,
+                candidate,
+            ))
+        };
+        let mut told: Vec<(Candidate, Suspect)> = Vec::new();
+        let mut more: BTreeSet<usize> = BTreeSet::new();
+        for candidate in candidates {
+            if told.len() >= count {
+                break;
+            }
+            let (suspect, declaring) = of(&candidate);
+            if !(filter.classes)(&[&suspect.class, &declaring]) {
+                continue;
+            }
+            let way = way(&suspect);
+            let same = told
+                .iter()
+                .position(|t| way.is_some() && self::way(&t.1) == way);
+            match same {
+                Some(at) => {
+                    let (known, known_suspect) = &mut told[at];
+                    known.take_in(candidate, known_suspect.class == suspect.class);
+                    aligned.follow(known);
+                    more.insert(at);
+                }
+                None => told.push((candidate, suspect)),
+            }
+        }
+        for at in more {
+            told[at].1 = of(&told[at].0).0;
+        }
+        told
     }
 
     /// Adds the stacks that allocated the growth; returns what became of the first dump's samples.
@@ -190,6 +252,12 @@ impl Comparison {
         suspect.allocated_through = through(&suspect.stacks);
         allocated.survival(&last.trie, &content, before?, &suspect.stacks)
     }
+}
+
+/// What keeps a suspect alive and the references down to the field that holds it; `None` where no field does.
+fn way(suspect: &Suspect) -> Option<(&str, &[String])> {
+    let at = suspect.path.iter().rposition(|p| *p == suspect.holder)?;
+    Some((&suspect.root, &suspect.path[..=at]))
 }
 
 /// The sort key of suspects: leaks and growth before caches and warm-up, growth at every step before the rest,

@@ -57,7 +57,7 @@ impl Candidate {
 
     /// Adds a candidate in another place that the same field holds. `same` says whether both are of one
     /// class, so that their objects can be added up.
-    fn take_in(&mut self, other: Self, same: bool) {
+    pub(crate) fn take_in(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);
         let add = |to: &mut Vec<u64>, from: Vec<u64>| {
@@ -96,6 +96,11 @@ impl Candidate {
             _ => 1,
         }
     }
+}
+
+/// Growth of fewer bytes is noise in a heap of so many.
+pub(crate) fn least(reachable: u64) -> u64 {
+    (reachable / LEAST_PART).max(LEAST)
 }
 
 /// The last figure less the first.
@@ -137,7 +142,7 @@ impl<'a> Aligned<'a> {
             .map(|s| s.info.reachable_bytes)
             .max()
             .unwrap_or(0);
-        let least = (reachable / LEAST_PART).max(LEAST).cast_signed();
+        let least = least(reachable).cast_signed();
         let mut instances: BTreeMap<&str, i64> = BTreeMap::new();
         for (summary, sign) in [(last, 1), (&summaries[0], -1)] {
             for ((class, _), figures) in &summary.classes {
@@ -157,7 +162,6 @@ impl<'a> Aligned<'a> {
 
     /// Takes classes of the program for containers, so that what holds one is named instead of its fields.
     /// Returns whether any of them is new.
-    #[cfg(test)]
     pub(crate) fn look_through(&mut self, classes: impl IntoIterator<Item = String>) -> bool {
         let known = self.containers.len();
         self.containers.extend(classes);
@@ -266,6 +270,27 @@ impl<'a> Aligned<'a> {
         kept
     }
 
+    /// How much of the growth of reachable bytes candidates are together. What is below another's content counts
+    /// once, and what shrank elsewhere makes it no more than all growth.
+    pub(crate) fn explained(&self, candidates: &[&Candidate]) -> u64 {
+        let trie = self.last();
+        let steps = |c: &&'_ Candidate| [&c.content[..], &c.beside].concat();
+        let all: BTreeSet<StepId> = candidates.iter().flat_map(steps).collect();
+        let is_inside = |s: StepId| trie.above(trie[s].parent).any(|a| all.contains(&a));
+        let counted = candidates
+            .iter()
+            .filter(|c| !steps(c).into_iter().all(is_inside));
+        let sum: u64 = counted
+            .map(|c| u64::try_from(c.growth()).unwrap_or(0))
+            .fold(0, u64::saturating_add);
+        let reachable: Vec<u64> = self
+            .summaries
+            .iter()
+            .map(|s| s.info.reachable_bytes)
+            .collect();
+        sum.min(u64::try_from(difference(&reachable)).unwrap_or(0))
+    }
+
     /// The growth by which candidates are ranked: doubled where a field of the application holds it. The
     /// runtime's own lists (cleaners, finalizers) grow along with what the application keeps, and of two that
     /// grow alike the application's field is the one that a person can mend.
@@ -333,7 +358,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Fills in a candidate's series and trend.
-    fn follow(&self, candidate: &mut Candidate) {
+    pub(crate) fn follow(&self, candidate: &mut Candidate) {
         let class = self.last().names.text(self.last()[candidate.named].class);
         let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
         let all = [&candidate.content[..], &candidate.beside].concat();
@@ -509,7 +534,7 @@ impl<'a> Aligned<'a> {
         let mut at = content;
         let is_container = |s: StepId| {
             let class = trie.names.text(trie[s].class);
-            names::is_container(class) || self.is_container(class)
+            names::is_keeper(class) || self.is_container(class)
         };
         while is_container(at) {
             let growing = trie[at]
@@ -518,7 +543,10 @@ impl<'a> Aligned<'a> {
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
             // Of a map's keys and values the one of an application class is preferred.
-            let own = |c: StepId| names::is_own_class(trie.names.text(trie[c].class));
+            let own = |c: StepId| {
+                let class = trie.names.text(trie[c].class);
+                names::is_own_class(class) && !names::is_keeper(class) && !self.is_container(class)
+            };
             match growing.max_by_key(|&c| (own(c), self.grown(c), std::cmp::Reverse(c))) {
                 Some(c) => {
                     at = c;

@@ -167,6 +167,19 @@ pub(crate) fn is_container(name: &str) -> bool {
         || name.starts_with("jdk.internal.ref.")
 }
 
+/// Whether objects of a class are only where something is kept: collections of the runtime's and of libraries,
+/// their nodes and arrays.
+pub(crate) fn is_keeper(name: &str) -> bool {
+    is_container(name) || is_collection_library(name)
+}
+
+/// Whether a class of the runtime can be a link of a chain of several classes. Collections are none: one within
+/// another is no chain.
+pub(crate) fn is_link(name: &str) -> bool {
+    let completion = name.starts_with("java.util.concurrent.CompletableFuture");
+    is_runtime_name(name) && (completion || !is_container(name))
+}
+
 fn is_primitive_array(name: &str) -> bool {
     name.strip_suffix("[]").is_some_and(is_primitive)
 }
@@ -188,7 +201,10 @@ pub(crate) fn hold_label(
     match hold {
         Hold::Field(class, i) => {
             let class_name = &classes[class].name;
-            let runtime = is_runtime(snapshot, class) || is_collection_library(class_name);
+            // Nobody wrote the fields of generated classes, such as what a lambda captures.
+            let runtime = is_runtime(snapshot, class)
+                || is_collection_library(class_name)
+                || is_generated(class_name);
             let class = &classes[class];
             let field = class.fields.get(usize::from(i)).map_or("?", |f| &f.name);
             let kind = if runtime {

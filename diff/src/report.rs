@@ -21,6 +21,9 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Reachable objects and bytes, last dump less first.
     pub delta: Delta,
+    /// How much of the growth of reachable bytes the suspects are; nothing is counted twice.
+    #[serde(default)]
+    pub explained_bytes: u64,
     /// Classes whose figures differ between dumps, by growth of retained bytes.
     pub classes: Vec<ClassGrowth>,
     /// What grows, the most growth first.
@@ -37,6 +40,21 @@ impl Report {
     pub fn doubt(&mut self, why: String) {
         self.comparable = false;
         self.warnings.insert(0, why);
+    }
+
+    /// By how many bytes the reachable heap grew.
+    #[must_use]
+    pub fn grown_bytes(&self) -> u64 {
+        u64::try_from(self.delta.shallow_bytes).unwrap_or(0)
+    }
+
+    /// How much of the growth no suspect explains; 0 where that is too little to look for.
+    #[must_use]
+    pub fn unexplained_bytes(&self) -> u64 {
+        let reachable = self.snapshots.iter().map(|s| s.reachable_bytes).max();
+        let least = crate::growth::least(reachable.unwrap_or(0));
+        let rest = self.grown_bytes().saturating_sub(self.explained_bytes);
+        if rest < least { 0 } else { rest }
     }
 }
 

@@ -235,3 +235,208 @@ fn interpolated_figures_are_told_as_such() {
     };
     assert!(told(true) && !told(false));
 }
+
+/// Sixty-two sockets. Every one is in a table and, by its channel, in a list; a few are the last of a worker as well.
+#[test]
+fn the_route_that_most_come_by_is_named() {
+    let heap = |sockets: usize| {
+        let mut app = App::new();
+        let socket = app.class("com.acme.Socket", &["body"], &[]);
+        let channel = app.class("com.acme.Channel", &["socket"], &[]);
+        let server = app.class("com.acme.Server", &[], &["channels"]);
+        let registry = app.class("com.acme.Registry", &[], &["table"]);
+        // Its name comes first, its path is the shortest, and its socket is the largest.
+        let worker = app.class("com.acme.AWorker", &[], &["last"]);
+        let mut all = app.rows(socket, sockets - 1, 20_000);
+        all.extend(app.rows(socket, 1, 30_000));
+        let channels: Vec<Obj> = all
+            .iter()
+            .map(|&s| app.heap.add_instance(channel, &[s.into()]))
+            .collect();
+        let channels = app.heap.add_object_array(app.boot.object, channels);
+        app.heap.set_static(server, "channels", channels);
+        app.heap.set_static(worker, "last", all[sockets - 1]);
+        let table = app.heap.add_object_array(app.boot.object, all);
+        app.heap.set_static(registry, "table", table);
+        app
+    };
+    let report = report([heap(6), heap(62)]);
+    let s = &report.suspects[0];
+    assert_eq!(
+        (&*s.class, &s.objects[..]),
+        ("com.acme.Socket", &[6, 62][..])
+    );
+    assert!(!s.path.iter().any(|p| p.contains("AWorker")), "{s:#?}");
+    assert_eq!(s.holder, "com.acme.Registry.table", "{s:#?}");
+    assert!(
+        !s.also_held_by.iter().any(|h| h.contains("AWorker")),
+        "{s:#?}"
+    );
+}
+
+/// A theatre with tables of the program's own, so many of them in fields of one class; the last one grows.
+fn theatre(fields: &'static [&'static str], bookings: usize, nodes: bool) -> App {
+    let mut app = App::new();
+    let booking = app.class("com.acme.Booking", &["body"], &[]);
+    let table = app.class("com.acme.Table", &["keys", "values"], &[]);
+    let node = app.class("com.acme.Table$Node", &["value"], &[]);
+    let theatre = app.class("com.acme.Theatre", fields, &["instance"]);
+    let mut tables: Vec<Value> = Vec::new();
+    for i in 0..fields.len() {
+        let count = if i + 1 == fields.len() { bookings } else { 100 };
+        let mut rows = app.rows(booking, count, 200);
+        if nodes {
+            let row = |r: &Obj| app.heap.add_instance(node, &[(*r).into()]);
+            rows = rows.iter().map(row).collect();
+        }
+        let keys = app.heap.add_primitive_array(Elements::Long(vec![7; count]));
+        let of = if nodes { node } else { app.boot.object };
+        let values = app.heap.add_object_array(of, rows);
+        let table = app.heap.add_instance(table, &[keys.into(), values.into()]);
+        tables.push(table.into());
+    }
+    let all = app.heap.add_instance(theatre, &tables);
+    app.heap.set_static(theatre, "instance", all);
+    app
+}
+
+#[test]
+fn containers_of_the_programs_own_are_looked_through() {
+    for nodes in [false, true] {
+        let several = &["seats", "prices", "bookings"];
+        let grown = report([3000, 9000].map(|n| theatre(several, n, nodes)));
+        let found = told(&grown);
+        let expected = (
+            "com.acme.Theatre.bookings",
+            "com.acme.Booking",
+            &[3000, 9000][..],
+        );
+        assert_eq!(found, [expected], "{nodes}");
+        // What serves one purpose was written for it.
+        let grown = report([3000, 9000].map(|n| theatre(&["bookings"], n, nodes)));
+        let holder = &grown.suspects[0].holder;
+        assert_eq!(holder, "com.acme.Table.values", "{nodes}");
+    }
+}
+
+#[test]
+fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
+    let heap = |count: usize, local: bool, own: bool| {
+        let mut app = App::new();
+        let list = app.class("java.util.ArrayList", &["elementData"], &[]);
+        let entry = app.class("com.acme.Entry", &["body"], &[]);
+        let context = app.class("com.acme.Context", &["spans"], &["CURRENT"]);
+        let main = app.class("com.acme.Main", &[], &[]);
+        let rows = app.rows(entry, count, 500);
+        let mut all = app.list(list, rows);
+        if own {
+            all = app.heap.add_instance(context, &[all.into()]);
+        }
+        let frames = [
+            writer::Frame::new(&app.heap, list, "add", 12),
+            writer::Frame::new(&app.heap, main, "run", 34),
+        ];
+        let thread = app.heap.add_thread("worker 7", &frames);
+        match local {
+            true => {
+                app.heap.add_local(thread, 0, all);
+                app.heap.add_local(thread, 1, all);
+            }
+            false => {
+                let object = Some(app.boot.object);
+                let key = app.class("java.lang.ThreadLocal", &[], &[]);
+                let key = app.heap.add_instance(key, &[]);
+                app.heap.set_static(context, "CURRENT", key);
+                let name = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+                let fields = [
+                    ("referent", FieldType::Object),
+                    ("value", FieldType::Object),
+                ];
+                let slot = app.heap.add_class(name, object, &fields, &[]);
+                let slot = app.heap.add_instance(slot, &[key.into(), all.into()]);
+                let table = app.heap.add_object_array(app.boot.object, [slot]);
+                app.heap.add_local(thread, 1, table);
+            }
+        }
+        app
+    };
+    let of = |local, own| {
+        let report = report([1000, 3000].map(|n| heap(n, local, own)));
+        let s = &report.suspects[0];
+        assert_eq!(&*s.class, "com.acme.Entry");
+        let named = s.root.ends_with(" \"worker 7\"");
+        assert!(named, "{}", s.root);
+        s.holder.clone()
+    };
+    assert_eq!(of(true, false), "local variable of com.acme.Main.run");
+    assert_eq!(of(false, false), "com.acme.Context.CURRENT");
+    // A field of the application's is named before.
+    assert_eq!(of(true, true), "com.acme.Context.spans");
+    assert_eq!(of(false, true), "com.acme.Context.spans");
+}
+
+#[test]
+fn a_report_says_how_much_the_suspects_explain() {
+    // Ten kilobytes of each entry's hang below the suspect; others hang in a thousand places of their own.
+    let heap = |entries: usize, others: usize| {
+        let mut app = registry(entries, [false; 2]);
+        for i in 0..others {
+            let name = format!("com.acme.Other{i}");
+            let other = app.class(&name, &[], &["all"]);
+            let bytes = app.bytes(5000);
+            app.heap.set_static(other, "all", bytes);
+        }
+        app
+    };
+    let explained = |dumps: [App; 2]| {
+        let report = report(dumps);
+        let all = [
+            report.delta.shallow_bytes.unsigned_abs(),
+            report.explained_bytes,
+        ];
+        (all, report.unexplained_bytes(), report.suspects.len())
+    };
+    let ([grown, part], rest, suspects) = explained([heap(1000, 0), heap(3000, 0)]);
+    assert_eq!((part, rest, suspects), (2000 * 1032, 0, 1));
+    assert!(grown >= part && grown - part < 16 << 10);
+    let ([grown, part], rest, suspects) = explained([heap(1000, 0), heap(1000, 300)]);
+    assert_eq!((part, suspects), (0, 0));
+    assert!(rest == grown && grown > 300 * 5000);
+    // What shrank elsewhere: the suspect is no more than all growth.
+    let ([grown, part], rest, suspects) = explained([heap(1000, 300), heap(3000, 0)]);
+    assert_eq!((part, rest, suspects), (grown, 0, 1));
+    let ([_, part], rest, _) = explained([heap(3000, 300), heap(1000, 0)]);
+    assert_eq!((part, rest), (0, 0));
+}
+
+#[test]
+fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
+    // Messages of three classes, each in a queue and in an index: no field alone holds them.
+    let heap = |count: usize| {
+        let mut app = App::new();
+        let queue = app.class("com.acme.Queue", &[], &["messages"]);
+        let index = app.class("com.acme.ZIndex", &[], &["table"]);
+        let mut all: Vec<Obj> = Vec::new();
+        for name in ["com.acme.Order", "com.acme.Offer", "com.acme.Bill"] {
+            let class = app.class(name, &["body"], &[]);
+            all.extend(app.rows(class, count, 300));
+        }
+        for (class, field) in [(queue, "messages"), (index, "table")] {
+            let array = app.heap.add_object_array(app.boot.object, all.clone());
+            app.heap.set_static(class, field, array);
+        }
+        app
+    };
+    let report = report([heap(300), heap(1200)]);
+    let holders: Vec<&str> = report.suspects.iter().map(|s| &*s.holder).collect();
+    assert_eq!(
+        holders,
+        ["com.acme.Queue.messages"],
+        "{:#?}",
+        report.suspects
+    );
+    let s = &report.suspects[0];
+    // An entry is 16 bytes, its body 16 + 304.
+    assert_eq!(s.growth.retained_bytes, 3 * 900 * (16 + 320));
+    assert_eq!(report.explained_bytes, 3 * 900 * (16 + 320));
+}

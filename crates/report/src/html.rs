@@ -72,6 +72,7 @@ struct Page<'a> {
     script: &'a str,
     delta: String,
     delta_objects: String,
+    explained: Option<String>,
     dumps: Vec<Dump>,
     layout: String,
     warnings: Vec<String>,
@@ -135,6 +136,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         script: &script,
         delta: signed_size(report.delta.shallow_bytes),
         delta_objects: signed(report.delta.objects),
+        explained: crate::explained::sentence(report),
         dumps: dumps(report),
         layout: layout(report),
         warnings: warnings(report, context.undecided),
@@ -287,6 +289,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         comparable: report.comparable,
         warnings: report.warnings.clone(),
         delta: report.delta,
+        explained_bytes: report.explained_bytes,
         classes,
         suspects,
     }

@@ -86,7 +86,11 @@ pub fn render(report: &Report, checks: &Checks<'_>, out: &mut dyn Write) -> io::
     number_equals(&mut suite.test_cases);
     if suite.test_cases.is_empty() {
         // Servers treat a file without test cases as a broken run.
-        let mut case = TestCase::new("no growth worth a look", TestCaseStatus::success());
+        let name = match report.unexplained_bytes() {
+            0 => crate::explained::NOTHING,
+            _ => "no suspect",
+        };
+        let mut case = TestCase::new(name, TestCaseStatus::success());
         case.set_classname("heapdiff");
         suite.add_test_case(case);
     }
@@ -252,7 +256,12 @@ mod tests {
             undecided: None,
         };
         assert_eq!(rendered(&report, &none).matches("<skipped").count(), 2);
-        let empty = rendered(&crate::synthetic::report(Vec::new(), 0), &none);
+        let mut report = crate::synthetic::report(Vec::new(), 0);
+        report.explained_bytes = 0;
+        let unexplained = rendered(&report, &none);
+        assert!(unexplained.contains("\"no suspect\""), "{unexplained}");
+        report.delta.shallow_bytes = 1000;
+        let empty = rendered(&report, &none);
         assert!(empty.contains("no growth worth a look"), "{empty}");
     }
 

@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod collapsed;
+mod explained;
 mod format;
 pub mod html;
 mod json;

@@ -55,7 +55,12 @@ pub fn render(report: &Report, more: More, out: &mut dyn Write) -> io::Result<()
     if more.undecided {
         let _ = writeln!(text, "> **Warning:** {}\n", prose(crate::UNDECIDED));
     }
-    if report.suspects.is_empty() && !more.suspects {
+    if let Some(explained) = crate::explained::sentence(report) {
+        let mut letters = explained.chars();
+        let first = letters.next().map(|c| c.to_ascii_uppercase());
+        let _ = writeln!(text, "{}{}.\n", first.unwrap_or_default(), letters.as_str());
+    }
+    if report.suspects.is_empty() && !more.suspects && report.unexplained_bytes() == 0 {
         text += "No growth worth a look.\n\n";
     }
     if !report.suspects.is_empty() {

@@ -161,6 +161,7 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
             objects: 1000,
             shallow_bytes: 8 << 20,
         },
+        explained_bytes: 7 << 20,
         classes: (0..classes).map(class).collect(),
         suspects,
     }

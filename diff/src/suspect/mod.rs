@@ -1,7 +1,9 @@
 //! Suspects: a candidate as the report shows it, with path, figures, verdict and reasons.
 
+pub(crate) mod containers;
 mod resolved_paths;
 mod shared_paths;
+mod titles;
 
 use heapdiff_units::grouped;
 
@@ -88,6 +90,13 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         shallow_bytes: difference(&candidate.shallow),
         retained_bytes: candidate.growth(),
     };
+    if start.is_none()
+        && !resolved.covers_root()
+        && let Some(name) = titles::thread(context)
+    {
+        root = format!("{root} \"{name}\"");
+    }
+    let title = titles::of(context, &labels);
     let field = growth::holder(&down_to_head);
     let holder = field.clone().unwrap_or_else(|| match candidate.at {
         StepId::ROOT => labels[0].0.clone(),
@@ -96,6 +105,10 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let declaring = field.as_ref().and_then(|f| f.rsplit_once('.'));
     let holder_class = declaring.map_or(&*holder, |(class, _)| class);
     let holder_class = holder_class.trim_start_matches("class ").to_owned();
+    let (holder, holder_class) = match title {
+        Some(title) => (title.name, title.class),
+        None => (holder, holder_class),
+    };
     also_held_by.retain(|name| *name != holder);
     let off_heap: Vec<u64> = candidate.off_heap.iter().map(|o| o.bytes).collect();
     let suspect = Suspect {

@@ -54,6 +54,15 @@ impl ResolvedPaths {
                 Some(&one) => shared_paths::find(context.snapshot, &[one], 1),
                 None => continue,
             };
+            let aligned = context.aligned;
+            let seen_as = |(text, kind): Label| {
+                let kind = aligned.kind_of(&text, kind);
+                (text, kind)
+            };
+            let paths: Vec<Vec<Label>> = paths
+                .into_iter()
+                .map(|path| path.into_iter().map(seen_as).collect())
+                .collect();
             if resolved.ways.is_none() {
                 resolved.ways = Some((trie[steps[at]].parent, paths.clone()));
             }

@@ -4,7 +4,7 @@
 //! the trie shows only that. Here the paths are followed down from the dominator, breadth first,
 //! to the first of the growing objects on each.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use hprof::{
     ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Value,
@@ -19,7 +19,9 @@ const DEPTH: usize = 8;
 /// Levels that are searched for one of a few objects.
 const DEPTH_TO_FEW: usize = 16;
 /// Elements of one array that are followed.
-const ELEMENTS: u32 = 256;
+const ELEMENTS: u32 = 1 << 12;
+/// References that are followed in one search.
+const REFERENCES: u64 = 1 << 21;
 /// The class that declares the field `referent`.
 const REFERENCE: &str = "java.lang.ref.Reference";
 /// Paths that are returned.
@@ -34,13 +36,75 @@ struct Reached {
 
 /// The most objects of a class of which a particular one is looked for.
 pub(crate) const FEW: u64 = 1000;
+/// Objects that a way leads to which says something of all, although another leads to more: a chain is followed
+/// for a few of its links only.
+const SEVERAL: usize = 8;
+
+/// The objects that a way leads to.
+struct Way {
+    path: Vec<Label>,
+    objects: HashSet<ObjectIndex>,
+    /// What they retain together.
+    bytes: u64,
+}
+
+/// The ways by which objects were reached, in the order in which they were found.
+#[derive(Default)]
+struct Ways {
+    list: Vec<Way>,
+    index: HashMap<Vec<Label>, usize>,
+}
+
+impl Ways {
+    fn add(&mut self, path: Vec<Label>, object: ObjectIndex, retained: u64) {
+        let list = &mut self.list;
+        let at = *self.index.entry(path).or_insert_with_key(|path| {
+            list.push(Way {
+                path: path.clone(),
+                objects: HashSet::new(),
+                bytes: 0,
+            });
+            list.len() - 1
+        });
+        if list[at].objects.insert(object) {
+            list[at].bytes = list[at].bytes.saturating_add(retained);
+        }
+    }
+
+    /// The paths that most of the objects come by, and those that as good as many do, the shortest first; of those
+    /// that begin with one reference the one of most bytes. What leads to a few of many says nothing of the others.
+    fn paths(self) -> Vec<Vec<Label>> {
+        let mut best: Vec<Way> = Vec::new();
+        for way in self.list {
+            match best.iter_mut().find(|w| w.path.first() == way.path.first()) {
+                Some(known) if known.bytes < way.bytes => *known = way,
+                Some(_) => (),
+                None => best.push(way),
+            }
+        }
+        let most = best.iter().map(|w| w.bytes).max().unwrap_or(0);
+        let is_usual = |w: &Way| w.bytes >= most / 2;
+        best.retain(|w| is_usual(w) || w.objects.len() >= SEVERAL);
+        // The sort is stable.
+        best.sort_by_key(|w| !is_usual(w));
+        best.truncate(PATHS);
+        best.into_iter().map(|w| w.path).collect()
+    }
+
+    /// References that leave the dominator on the way to some object.
+    fn beginnings(&self) -> usize {
+        let first: HashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
+        first.len()
+    }
+}
 
 /// Paths from the samples' dominator to one of the samples, or else to another object of their class with the
-/// same dominator; one path for each reference that leaves the dominator, the shortest first.
+/// same dominator; one path for each reference that leaves the dominator, those that most come by, the shortest
+/// first.
 ///
-/// The samples are the largest of `of` objects. Where there are few (a database has a map for each table), the
-/// path to a small one would mislead, so a large one is looked for. Where there are many, the path to any of
-/// them will do.
+/// The samples are the largest of `of` objects. Ways count by what the objects that they lead to retain: where
+/// there are few (a database has a map for each table) the way to a small one would mislead, and where there are
+/// many one that only a few come by.
 ///
 /// Cost: reads at most some ten thousand objects on each of eight levels, of few objects sixteen.
 pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec<Vec<Label>> {
@@ -52,10 +116,6 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
         return Vec::new();
     };
     let class = snapshot.class_of(sample);
-    let largest = snapshot.retained_bytes(sample);
-    let is_large =
-        |&&o: &&ObjectIndex| snapshot.retained_bytes(o) >= largest.map(|bytes| bytes / 2);
-    let samples: Vec<ObjectIndex> = samples.iter().filter(is_large).copied().collect();
     let wanted =
         |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
     let mut reached: Vec<Reached> = match tree.object(dominator) {
@@ -71,9 +131,11 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
             .collect(),
     };
     let mut seen: HashSet<ObjectIndex> = reached.iter().map(|r| r.object).collect();
-    let [mut found, mut to_others] = [const { Vec::<Vec<Label>>::new() }; 2];
+    let mut ways = Ways::default();
+    let mut targets: HashSet<ObjectIndex> = HashSet::new();
     let mut level = 0..reached.len();
     let depth = if of <= FEW { DEPTH_TO_FEW } else { DEPTH };
+    let mut references_left = REFERENCES;
     for _ in 0..depth {
         let objects: Vec<ObjectIndex> = reached[level.clone()]
             .iter()
@@ -83,16 +145,20 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
         for (i, record) in snapshot.read_all(&objects).into_iter().enumerate() {
             let Some(record) = record else { continue };
             for (target, label) in references(snapshot, &record) {
+                if references_left == 0 {
+                    break;
+                }
+                references_left -= 1;
                 let from = Some((level.start + i, label));
                 if wanted(target) {
-                    let path = trace(&reached, from);
-                    let found = if of <= FEW && samples.contains(&target) {
-                        &mut found
-                    } else {
-                        &mut to_others
-                    };
-                    if path.len() <= depth && found.iter().all(|p| p.first() != path.first()) {
-                        found.push(path);
+                    // A single object has no others of its kind.
+                    if of > 1 || samples.contains(&target) {
+                        let path = trace(&reached, from);
+                        if path.len() <= depth {
+                            let retained = snapshot.retained_bytes(target).unwrap_or(0);
+                            ways.add(path, target, retained);
+                            targets.insert(target);
+                        }
                     }
                 } else if is_below(snapshot, dominator, target) && seen.insert(target) {
                     reached.push(Reached {
@@ -103,19 +169,16 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
             }
         }
         level = level.end..reached.len();
-        if level.is_empty() || found.len() >= PATHS {
-            break;
-        }
-        if of > FEW && to_others.len() >= PATHS {
+        let found = targets.len() as u64;
+        let enough = match of <= FEW {
+            true => samples.iter().all(|s| targets.contains(s)),
+            false => found * 2 >= of.min(WIDTH as u64),
+        };
+        if level.is_empty() || (enough && ways.beginnings() >= PATHS) {
             break;
         }
     }
-    // A single object has no others of its kind.
-    if found.is_empty() && of > 1 {
-        found = to_others;
-    }
-    found.truncate(PATHS);
-    found
+    ways.paths()
 }
 
 /// The objects at which paths begin where only the GC roots together dominate: classes, other roots, and local
@@ -162,7 +225,7 @@ fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
 
 /// The objects that an object refers to, with labels. The referents of weak and phantom references are left
 /// out.
-fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
+pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
     let classes = snapshot.classes();
     let strength = snapshot
         .class_of(record.object)

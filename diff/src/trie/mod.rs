@@ -141,7 +141,9 @@ impl Trie {
     }
 
     /// The step that a label repeats: the one above when it has the same class (a linked list, a
-    /// tree), or one a few steps up that is of an application class and held in the same way.
+    /// tree), or one a few steps up that is held in the same way: of an application class, or of the runtime's with
+    /// nothing but fields of the runtime's between (completions of one another), since collections within
+    /// collections are no chain.
     /// `via` is `None` for a label that no step has; then only the step above can match.
     pub(crate) fn folds_into(
         &self,
@@ -155,11 +157,14 @@ impl Trie {
         if self[above].class == class {
             return Some(above);
         }
-        if names::is_runtime_name(self.names.text(class)) {
-            return None;
-        }
+        let of_runtime = names::is_runtime_name(self.names.text(class));
+        let is_between = |s: StepId| {
+            self.names.kind(self[s].via) == LabelKind::RuntimeField
+                && names::is_link(self.names.text(self[s].class))
+        };
         std::iter::successors(Some(above), |&s| Some(self[s].parent))
             .take_while(|&s| s != StepId::ROOT)
+            .take_while(|&s| !of_runtime || is_between(s))
             .take(LONGEST_PERIOD)
             .find(|&s| self[s].class == class && Some(self[s].via) == via)
     }

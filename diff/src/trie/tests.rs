@@ -86,6 +86,38 @@ fn the_runtimes_classes_fold_only_into_the_step_above() {
 }
 
 #[test]
+fn completions_of_one_another_are_a_chain_and_collections_within_collections_are_not() {
+    const INNER: LabelKind = LabelKind::RuntimeField;
+    let folds = |links: [(&'static str, &'static str); 2]| {
+        let steps = [links[0], links[1], links[0]];
+        let mut drawn = vec![(0, ("com.acme.Saga.first", FIELD), links[1].1, [1, 8, 8])];
+        for (above, &(via, class)) in (1..).zip(&steps[..2]) {
+            drawn.push((above, (via, INNER), class, [1, 8, 8]));
+        }
+        let trie = Trie::drawn(&drawn);
+        let via = trie.names.find(steps[2].0, INNER);
+        let class = trie.names.find_class(steps[2].1).unwrap();
+        trie.folds_into(StepId(3), via, class)
+    };
+    let completions = [
+        (
+            "java.util.concurrent.CompletableFuture.stack",
+            "java.util.concurrent.CompletableFuture$UniApply",
+        ),
+        (
+            "java.util.concurrent.CompletableFuture$UniCompletion.dep",
+            "java.util.concurrent.CompletableFuture",
+        ),
+    ];
+    assert_eq!(folds(completions), Some(StepId(2)));
+    let maps = [
+        ("java.util.TreeMap.root", "java.util.TreeMap$Entry"),
+        ("java.util.TreeMap$Entry.value", "java.util.TreeMap"),
+    ];
+    assert_eq!(folds(maps), None);
+}
+
+#[test]
 fn long_periods_do_not_fold() {
     let steps = ["B", "C", "D", "E", "F", "G"].map(|class| ("Z.z", class));
     let mut all = vec![("A.a", "A")];

@@ -48,9 +48,17 @@ pub(crate) fn render(report: &DiffReport, style: Style, out: &mut dyn Write) -> 
             "the reachable heap changed by {objects} objects, {bytes}"
         )?;
     }
+    let explained = crate::explained::sentence(report);
+    if let Some(explained) = &explained {
+        writeln!(out, "{explained}")?;
+    }
     writeln!(out)?;
     if report.suspects.is_empty() && more_suspects.is_empty() {
-        writeln!(out, "no growth worth a look")?;
+        let nothing = match report.unexplained_bytes() {
+            0 => crate::explained::NOTHING,
+            _ => "no suspect",
+        };
+        writeln!(out, "{nothing}")?;
     } else {
         writeln!(out, "{}", style.bold("What grew"))?;
         for suspect in &report.suspects {

@@ -1,0 +1,125 @@
+//! Containers that the program brought along: classes that hold what others put into them, as the JDK's collections
+//! do. Their fields are internals; what a person looks for is the field that holds the container.
+//!
+//! They are told by structure, not by name. What grows hangs on an array of anything, or on nodes nested in the
+//! class; what it holds is of other classes; and it serves several purposes: fields of other classes hold several
+//! instances of it, or a class of another loader holds one. A registry that an application wrote for itself serves
+//! one purpose, and is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hprof::{ObjectIndex, Snapshot};
+
+use crate::growth::{self, Aligned, Candidate};
+use crate::names::LabelKind;
+use crate::suspect::shared_paths;
+use crate::trie::StepId;
+
+/// Instances of a class that are asked who holds them.
+const ASKED: usize = 1 << 12;
+/// Steps downwards that are searched for what a container holds.
+const DEPTH: usize = 6;
+
+/// The classes of containers among those that declare the fields of these candidates.
+///
+/// Cost: reads at most some thousand objects for each class.
+pub(crate) fn among(
+    snapshot: &Snapshot,
+    aligned: &Aligned<'_>,
+    candidates: &[Candidate],
+) -> BTreeSet<String> {
+    let trie = aligned.last();
+    let mut asked: BTreeSet<&str> = BTreeSet::new();
+    let mut found = BTreeSet::new();
+    for candidate in candidates {
+        let Some(step) = aligned.own_field(candidate) else {
+            continue;
+        };
+        let (field, kind) = (
+            trie.names.text(trie[step].via),
+            trie.names.kind(trie[step].via),
+        );
+        let Some((class, _)) = field.rsplit_once('.') else {
+            continue;
+        };
+        if kind == LabelKind::ApplicationField
+            && is_generic(aligned, step, class)
+            && asked.insert(class)
+            && serves_many(snapshot, class)
+        {
+            found.insert(class.to_owned());
+        }
+    }
+    found
+}
+
+/// Whether a class is another, or nested in it.
+fn is_of(class: &str, outer: &str) -> bool {
+    class
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('$') || rest.starts_with("[]"))
+}
+
+/// Whether a field of a class holds an array of anything or nodes of its own, and these hold objects of other
+/// classes.
+fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
+    let trie = aligned.last();
+    let text = |s: StepId| trie.names.text(trie[s].class);
+    let held = text(step);
+    let of_anything = matches!(held, "java.lang.Object[]" | "java.lang.Comparable[]");
+    if !of_anything && !is_of(held, class) {
+        return false;
+    }
+    let mut level = vec![step];
+    for _ in 0..DEPTH {
+        let below = level.iter().flat_map(|&s| trie[s].children.iter().copied());
+        let (nodes, others): (Vec<StepId>, Vec<StepId>) =
+            below.partition(|&s| is_of(text(s), class) || text(s).ends_with("[]"));
+        if !others.is_empty() {
+            return true;
+        }
+        level = nodes;
+    }
+    false
+}
+
+/// Whether several fields of other classes each hold an instance of a class, or one of another loader's.
+fn serves_many(snapshot: &Snapshot, class: &str) -> bool {
+    let classes = snapshot.classes();
+    let tree = snapshot.tree();
+    let of = classes.by_name(class);
+    let mut instances = snapshot.instances(of);
+    instances.truncate(ASKED);
+    let mut held: BTreeMap<ObjectIndex, Vec<ObjectIndex>> = BTreeMap::new();
+    for instance in instances {
+        if let Some(holder) = tree.dominator(instance).and_then(|d| tree.object(d)) {
+            held.entry(holder).or_default().push(instance);
+        }
+    }
+    let loader = of.first().map(|&c| classes[c].loader);
+    let is_elsewhere = |declaring: &str| {
+        let mut declaring = classes
+            .by_name(declaring)
+            .iter()
+            .map(|&c| classes[c].loader);
+        declaring.all(|l| !l.is_null() && Some(l) != loader)
+    };
+    let holders: Vec<ObjectIndex> = held.keys().copied().collect();
+    let mut fields: BTreeSet<String> = BTreeSet::new();
+    for record in snapshot.read_all(&holders).into_iter().flatten() {
+        let Some(instances) = held.get(&record.object) else {
+            continue;
+        };
+        for (target, (field, kind)) in shared_paths::references(snapshot, &record) {
+            let declaring = field.rsplit_once('.').map_or("", |(class, _)| class);
+            let is_other = growth::is_application(kind) && !is_of(declaring, class);
+            if is_other && instances.contains(&target) {
+                if is_elsewhere(declaring) {
+                    return true;
+                }
+                fields.insert(field);
+            }
+        }
+    }
+    fields.len() > 1
+}

@@ -1,0 +1,122 @@
+//! What a suspect is called where no field of an application's class holds it: by something that a person wrote all
+//! the same. A thread local is called by the field that holds it, a local variable by the method.
+
+use hprof::{ObjectIndex, RootKind};
+
+use crate::evidence::context::SuspectContext;
+use crate::growth;
+use crate::names::{self, Label, LabelKind};
+use crate::suspect::shared_paths;
+
+/// The reference by which a thread holds the value of a thread local.
+const VALUE: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
+/// The label of what a frame holds.
+const LOCAL: &str = "<local variable>";
+/// Class objects that are read in one go.
+const BATCH: usize = 1 << 12;
+/// Objects of a step that are asked for their thread local.
+const ASKED: usize = 4;
+
+/// A name, and the class that declares what it names.
+pub(super) struct Title {
+    pub(super) name: String,
+    pub(super) class: String,
+}
+
+/// What to call the holder, from the references down to what grows; `None` where a field is the name.
+pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
+    let own = labels.iter().rposition(|l| growth::is_application(l.1));
+    let is_below = |at: usize| own.is_none_or(|own| own < at);
+    let value = labels.iter().rposition(|l| l.0 == VALUE);
+    if let Some(at) = value.filter(|&at| is_below(at))
+        && let Some(title) = thread_local(context, at)
+    {
+        return Some(title);
+    }
+    let of_runtime = |l: &Label| l.1 == LabelKind::RuntimeStatic;
+    let local = labels.iter().rposition(|l| l.0 == LOCAL);
+    local
+        .filter(|&at| is_below(at) && !labels[at..].iter().any(of_runtime))
+        .and_then(|at| frame(context, at))
+}
+
+/// The name of a thread, where one thread alone is a step.
+pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
+    let &step = context.steps.first()?;
+    if !context.is_kind(step, "java.lang.Thread") || context.trie()[step].objects != 1 {
+        return None;
+    }
+    let names = context.field(&context.trie()[step].samples, "name");
+    let name = names.into_iter().next()??;
+    context.snapshot.strings(&[name], 100).pop()?
+}
+
+/// The objects of a step on the way to what grows.
+fn samples<'a>(context: &SuspectContext<'a>, at: usize) -> &'a [ObjectIndex] {
+    let step = context.steps.get(at);
+    step.map_or(&[][..], |&s| &context.trie()[s].samples)
+}
+
+/// The field that holds the thread local of which a step's objects are values.
+fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
+    let snapshot = context.snapshot;
+    let tree = snapshot.tree();
+    let values = samples(context, at).iter().take(ASKED);
+    let entries: Vec<ObjectIndex> = values
+        .filter_map(|&v| tree.object(tree.dominator(v)?))
+        .collect();
+    let locals = context.field(&entries, "referent");
+    locals.into_iter().flatten().find_map(|local| {
+        let field = held_by(context, local)?;
+        let class = field.rsplit_once('.')?.0.to_owned();
+        Some(Title { name: field, class })
+    })
+}
+
+/// The field that holds an object: one of its dominator's, or else the first static field that does.
+fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> {
+    let snapshot = context.snapshot;
+    let tree = snapshot.tree();
+    let field = |objects: &[ObjectIndex]| {
+        let records = context.read(objects);
+        let mut references = records
+            .iter()
+            .flat_map(|record| shared_paths::references(snapshot, record));
+        let found = references.find(|(target, label)| {
+            *target == object && label.1 != LabelKind::Element && !label.0.ends_with("[*]")
+        });
+        found.map(|(_, label)| label.0)
+    };
+    let dominator = tree.dominator(object).and_then(|d| tree.object(d));
+    if let Some(found) = dominator.and_then(|d| field(&[d])) {
+        return Some(found);
+    }
+    let classes = snapshot.classes();
+    let objects: Vec<ObjectIndex> = classes
+        .iter()
+        .take(classes.dumped())
+        .map(|(class, _)| ObjectIndex(class.0))
+        .collect();
+    objects.chunks(BATCH).find_map(field)
+}
+
+/// The method whose local variable holds a step's objects: the outermost of the application's, because it hands
+/// them to those that it calls.
+fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
+    let &object = samples(context, at).first()?;
+    let threads = context.snapshot.threads();
+    let holds = |l: &hprof::Local| l.object == object && l.kind == RootKind::JavaFrame;
+    let frames: Vec<_> = threads
+        .iter()
+        .flat_map(|thread| &thread.frames)
+        .filter(|frame| frame.locals.iter().any(holds))
+        .map(|frame| &frame.frame)
+        .collect();
+    let own = frames.iter().rev().find(|f| names::is_own_class(&f.class));
+    let frame = own.or(frames.last())?;
+    let class = names::stable(&frame.class).into_owned();
+    Some(Title {
+        name: format!("local variable of {class}.{}", frame.method),
+        class,
+    })
+}
