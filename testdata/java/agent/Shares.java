@@ -87,8 +87,8 @@ public class Shares {
     public static void main(String[] args) throws Exception {
         SplittableRandom random = new SplittableRandom(Long.parseLong(args[0]));
         long each = Long.parseLong(args[1]) << 20;
-        keep(random, each / 4);
         for (int phase = 1; ; phase++) {
+            keep(random, phase == 1 ? each / 4 : each);
             for (int size = 0; size < SIZES.length; size++) {
                 System.out.println("few" + SIZES[size] + " " + bytes[size][0]);
                 System.out.println("many" + SIZES[size] + " " + bytes[size][1]);
@@ -99,7 +99,6 @@ public class Shares {
                     return;
                 }
             }
-            keep(random, each);
         }
     }
 }
