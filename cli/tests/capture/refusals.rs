@@ -29,6 +29,10 @@ fn a_process_that_is_no_jvm_survives() {
         .spawn()
         .expect("sleep");
     let pid = sleep.id();
+    // A new process has the name of the one that made it for a moment.
+    crate::support::until("its own name", || {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
+    });
     refused(
         pid,
         3,

@@ -431,7 +431,7 @@ fn added((before, now): (u64, u64)) -> String {
     const LEVEL_PART: u64 = 20;
     let is_level = before.abs_diff(now) <= before / LEVEL_PART;
     match (before, is_level) {
-        (0, _) => "more objects are held there, by what is new itself".to_owned(),
+        (0, _) => "more objects are held there, and what holds them is new as well".to_owned(),
         (_, true) => {
             "more objects are held there, while what holds them stayed level in number".to_owned()
         }
