@@ -455,7 +455,7 @@ mod tests {
             added((2053, 22_722)),
             "more objects are held there, by 22,722 holders, 2,053 before"
         );
-        assert!(added((0, 1)).contains("new itself"));
+        assert!(added((0, 1)).contains("is new as well"));
         assert!(!added((0, 1)).contains("level"));
     }
 
