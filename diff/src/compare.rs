@@ -250,7 +250,8 @@ impl Comparison {
         let growth = suspect.coverage.growth_bytes;
         (suspect.stacks, suspect.coverage) = allocated.stacks(&last.trie, &content, before, growth);
         suspect.allocated_through = through(&suspect.stacks);
-        allocated.survival(&last.trie, &content, before?, &suspect.stacks)
+        let taken = [first.info.taken_ms, last.info.taken_ms];
+        allocated.survival(&last.trie, &content, before?, taken, &suspect.stacks)
     }
 }
 

@@ -88,13 +88,14 @@ impl Survival {
 }
 
 impl Attribution {
-    /// Follows the samples of these steps from the first dump to this one, the last; `None` unless both
-    /// are of one JVM.
+    /// Follows the samples of these steps from the first dump to this one, the last; `None` unless both are of
+    /// one JVM. `taken` is when the dumps were taken, in milliseconds since 1970.
     pub(crate) fn survival(
         &self,
         trie: &Trie,
         content: &[StepId],
         (first, first_trie, before): (&Self, &Trie, &[StepId]),
+        taken: [u64; 2],
         stacks: &[Stack],
     ) -> Option<Survival> {
         let (sampling, finest) = self.same_jvm(first)?;
@@ -117,15 +118,19 @@ impl Attribution {
                 found.alive += u64::from(alive.contains(&sample.uid));
             }
         }
-        // The dumps' times, by the agent's clock: those of the latest samples in them.
-        let latest = |of: &Self| of.samples.live.iter().map(|s| s.time_ms).max().unwrap_or(0);
-        let (start, end) = (latest(first), latest(self));
+        // The dumps' times, by the agent's clock: no earlier than the latest samples in them.
+        let started = self.samples.agent()?.started_ms;
+        let at = |of: &Self, taken: u64| {
+            let latest = of.samples.live.iter().map(|s| s.time_ms).max();
+            u64::from(latest.unwrap_or(0)).max(taken.saturating_sub(started))
+        };
+        let start = at(first, taken[0]);
+        let end = at(self, taken[1]).max(start);
         let known: BTreeSet<u64> = before.iter().map(|s| s.uid).collect();
-        for &(uid, time) in now.iter().filter(|s| s.1 > start) {
-            if !known.contains(&uid) {
-                let since = u64::from(time - start) - 1;
-                let quarter = since * 4 / u64::from(end - start).max(1);
-                found.quarters[quarter.min(3) as usize] += 1;
+        for (uid, time) in now {
+            let time = u64::from(time);
+            if time > start && !known.contains(&uid) {
+                found.quarters[quarter(time - start, end - start)] += 1;
             }
         }
         let samples: u64 = stacks.iter().map(|s| s.samples).sum();
@@ -135,9 +140,27 @@ impl Attribution {
     }
 }
 
+/// The quarter of a span of time in which something came that long after its begin.
+fn quarter(since: u64, span: u64) -> usize {
+    let at = since.saturating_sub(1).saturating_mul(4) / span.max(1);
+    at.min(3) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quarters_are_those_of_the_time_between_the_dumps() {
+        let at = |since| quarter(since, 400);
+        assert_eq!(
+            [1, 100, 101, 200, 300, 301, 400].map(at),
+            [0, 0, 1, 1, 2, 3, 3]
+        );
+        // What came in the first tenth of a long time is no sign that it goes on.
+        assert_eq!(quarter(40, 400), 0);
+        assert_eq!([quarter(5, 0), quarter(500, 400)], [3, 3]);
+    }
 
     const ALL_STAY: Survival = Survival {
         held: 100,

@@ -213,6 +213,8 @@ pub(super) const LEAKS: &[Scenario] = &[
             "java.lang.ThreadLocal$ThreadLocalMap.table",
             "java.lang.Thread.threadLocals",
             "com.acme.deploy.AppServer.workers",
+            // The thread local, by its owner.
+            "com.acme.deploy.OrderModule.CURRENT",
         ],
         classes: &[
             "com.acme.deploy.ModuleLoader",
