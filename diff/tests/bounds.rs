@@ -4,9 +4,10 @@
 
 mod common;
 
+use common::app::loaded;
 use heapdiff_diff::{Report, Suspect, Verdict};
 use hprof::Source;
-use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Value};
+use testdata::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Value};
 
 const OBJECT: FieldType = FieldType::Object;
 const LONG: FieldType = FieldType::Long;
@@ -22,11 +23,7 @@ struct App {
 
 impl App {
     fn new() -> Self {
-        let mut heap = HeapBuilder::new(writer::Options::default());
-        let boot = heap.boot();
-        let of = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
-        let loader = heap.add_class_loader(of, "app");
-        heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+        let (mut heap, boot, loader) = loaded();
         let fields = [("held", Value::NULL)];
         let app = heap.add_class("com.acme.App", Some(boot.object), &[], &fields);
         heap.set_loader(app, loader);

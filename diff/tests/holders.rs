@@ -5,55 +5,12 @@
 
 mod common;
 
+use common::app::App;
 use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
-use testdata::writer::{
-    self, Boot, ClassId, Elements, FieldType, HeapBuilder, Obj, ReferenceKind, Root, Value,
-};
+use testdata::writer::{FieldType, HeapBuilder, Obj, ReferenceKind, Root};
 
 const OBJECT: FieldType = FieldType::Object;
-
-/// A heap with a loader for the application's classes.
-struct App {
-    heap: HeapBuilder,
-    boot: Boot,
-    loader: Obj,
-}
-
-impl App {
-    fn new() -> Self {
-        let mut heap = HeapBuilder::new(writer::Options::default());
-        let boot = heap.boot();
-        let class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
-        let loader = heap.add_class_loader(class, "app");
-        heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
-        Self { heap, boot, loader }
-    }
-
-    fn class(&mut self, name: &str, fields: &[&str], statics: &[&str]) -> ClassId {
-        let fields: Vec<(&str, FieldType)> = fields.iter().map(|&f| (f, OBJECT)).collect();
-        let statics: Vec<(&str, Value)> = statics.iter().map(|&f| (f, Value::NULL)).collect();
-        let class = self
-            .heap
-            .add_class(name, Some(self.boot.object), &fields, &statics);
-        self.heap.set_loader(class, self.loader);
-        class
-    }
-
-    fn array(&mut self, of: Vec<Obj>) -> Obj {
-        self.heap.add_object_array(self.boot.object, of)
-    }
-
-    /// So many objects of a class with one field, each with a body of 200 bytes.
-    fn rows(&mut self, class: ClassId, count: usize) -> Vec<Obj> {
-        (0..count)
-            .map(|_| {
-                let body = self.heap.add_primitive_array(Elements::Byte(vec![1; 200]));
-                self.heap.add_instance(class, &[body.into()])
-            })
-            .collect()
-    }
-}
 
 fn report(dumps: [HeapBuilder; 2]) -> Report {
     common::report(dumps.map(|heap| Source::from_bytes(heap.build())))
@@ -78,7 +35,7 @@ fn a_weak_reference_is_no_path() {
         let monitor = app.class("com.acme.Monitor", &["queue"], &["instance"]);
         // Its name and its place come before the others.
         let watch = app.class("com.acme.AWatch", &[], &["watched"]);
-        let rows = app.rows(message, messages);
+        let rows = app.rows(message, messages, 200);
         let array = app.array(rows);
         let queue = app.heap.add_instance(queue, &[array.into()]);
         let weak = app.heap.add_reference(ReferenceKind::Weak, queue);
@@ -125,7 +82,7 @@ fn the_path_leads_to_the_table_that_grew() {
         let registry = app.class("com.acme.Registry", &["tables"], &["known"]);
         let tables: Vec<Obj> = [5, rows, 7]
             .map(|count| {
-                let rows = app.rows(row, count);
+                let rows = app.rows(row, count, 200);
                 let array = app.array(rows);
                 app.heap.add_instance(table, &[array.into()])
             })
@@ -167,7 +124,7 @@ fn the_holder_of_a_tree_is_the_field_with_its_root() {
         let table = app.class("com.acme.Table", &[], &["root"]);
         let mut level: Vec<Obj> = (0..leaves)
             .map(|_| {
-                let rows = app.rows(row, 10);
+                let rows = app.rows(row, 10, 200);
                 let array = app.array(rows);
                 app.heap.add_instance(page, &[array.into()])
             })
@@ -202,7 +159,7 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
         let row = app.class("com.acme.Row", &["body"], &[]);
         let list = app.class("org.fast.collections.ArrayBag", &["items"], &[]);
         let table = app.class("com.acme.Table", &["rows"], &["only"]);
-        let rows = app.rows(row, rows);
+        let rows = app.rows(row, rows, 200);
         let array = app.array(rows);
         let list = app.heap.add_instance(list, &[array.into()]);
         let only = app.heap.add_instance(table, &[list.into()]);
@@ -234,7 +191,7 @@ fn a_path_can_begin_at_a_local_variable() {
                 let object = Some(app.boot.object);
                 app.heap.add_class(name, object, &[("of", OBJECT)], &[])
             });
-        let rows = app.rows(task, tasks);
+        let rows = app.rows(task, tasks, 200);
         let array = app.array(rows);
         let pool = app.heap.add_instance(pool, &[array.into()]);
         let worker = app.heap.add_instance(worker, &[pool.into()]);

@@ -4,59 +4,15 @@
 
 mod common;
 
+use common::app::App;
 use heapdiff_diff::Report;
 use hprof::Source;
-use testdata::writer::{self, Boot, ClassId, Elements, FieldType, HeapBuilder, Obj, Root, Value};
+use testdata::writer::{self, ClassId, Elements, FieldType, Obj, Root, Value};
 
-/// A heap with a loader for the application's classes.
-struct App {
-    heap: HeapBuilder,
-    boot: Boot,
-    loader: Obj,
-}
-
-impl App {
-    fn new() -> Self {
-        let mut heap = HeapBuilder::new(writer::Options::default());
-        let boot = heap.boot();
-        let class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
-        let loader = heap.add_class_loader(class, "app");
-        heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
-        Self { heap, boot, loader }
-    }
-
-    fn class(&mut self, name: &str, fields: &[&str], statics: &[&str]) -> ClassId {
-        let object = FieldType::Object;
-        let fields: Vec<(&str, FieldType)> = fields.iter().map(|&f| (f, object)).collect();
-        let statics: Vec<(&str, Value)> = statics.iter().map(|&f| (f, Value::NULL)).collect();
-        let class = self
-            .heap
-            .add_class(name, Some(self.boot.object), &fields, &statics);
-        if !name.starts_with("java.") {
-            self.heap.set_loader(class, self.loader);
-        }
-        class
-    }
-
-    fn bytes(&mut self, count: usize) -> Obj {
-        self.heap
-            .add_primitive_array(Elements::Byte(vec![1; count]))
-    }
-
-    /// So many objects of a class with one field, each with a body of so many bytes.
-    fn rows(&mut self, class: ClassId, count: usize, body: usize) -> Vec<Obj> {
-        let row = |app: &mut Self| {
-            let body = app.bytes(body);
-            app.heap.add_instance(class, &[body.into()])
-        };
-        (0..count).map(|_| row(self)).collect()
-    }
-
-    /// A list of the runtime's.
-    fn list(&mut self, class: ClassId, of: Vec<Obj>) -> Obj {
-        let array = self.heap.add_object_array(self.boot.object, of);
-        self.heap.add_instance(class, &[array.into()])
-    }
+/// A list of the runtime's.
+fn list_of(app: &mut App, class: ClassId, of: Vec<Obj>) -> Obj {
+    let array = app.array(of);
+    app.heap.add_instance(class, &[array.into()])
 }
 
 fn report(dumps: impl IntoIterator<Item = App>) -> Report {
@@ -83,12 +39,12 @@ fn sessions(count: usize, attributes: usize) -> App {
         .map(|_| {
             let lists = [(); 2].map(|()| {
                 let rows = app.rows(value, attributes, 100);
-                app.list(list, rows)
+                list_of(&mut app, list, rows)
             });
             app.heap.add_instance(session, &lists.map(Into::into))
         })
         .collect();
-    let all = app.list(list, all);
+    let all = list_of(&mut app, list, all);
     app.heap.set_static(manager, "sessions", all);
     app
 }
@@ -328,7 +284,7 @@ fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
         let context = app.class("com.acme.Context", &["spans"], &["CURRENT"]);
         let main = app.class("com.acme.Main", &[], &[]);
         let rows = app.rows(entry, count, 500);
-        let mut all = app.list(list, rows);
+        let mut all = list_of(&mut app, list, rows);
         if own {
             all = app.heap.add_instance(context, &[all.into()]);
         }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::app::loaded;
 use heapdiff_diff::{Report, Suspect, Verdict};
 use hprof::Source;
 use testdata::writer::{self, ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Value};
@@ -35,11 +36,7 @@ struct App {
 
 impl App {
     fn new() -> Self {
-        let mut heap = HeapBuilder::new(writer::Options::default());
-        let boot = heap.boot();
-        let loader_class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
-        let loader = heap.add_class_loader(loader_class, "app");
-        heap.add_root(writer::Root::JniGlobal { global_ref: 1 }, loader);
+        let (heap, boot, loader) = loaded();
         Self {
             heap,
             object: boot.object,

@@ -53,12 +53,8 @@ pub(crate) struct Options {
     /// Leave the dumps and reports below target/accuracy
     #[arg(long)]
     keep: bool,
-    /// The heapdiff to judge; built, with the agent, if not given
-    #[arg(long, value_name = "FILE", requires = "agent")]
-    heapdiff: Option<PathBuf>,
-    /// The agent's library
-    #[arg(long, value_name = "FILE", requires = "heapdiff")]
-    agent: Option<PathBuf>,
+    #[command(flatten)]
+    tested: run::Tested,
     /// Write the table to this file; docs/measurements/accuracy.md if nothing is left out
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -109,15 +105,6 @@ impl Options {
     fn is_whole(&self) -> bool {
         !self.smoke && self.jdk.is_empty() && self.scenario.is_empty()
     }
-
-    fn tools(&self) -> Result<(PathBuf, PathBuf)> {
-        if let (Some(heapdiff), Some(agent)) = (&self.heapdiff, &self.agent) {
-            // The JVM wants an absolute path.
-            return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
-        }
-        let built = run::Products::for_figures(self.smoke)?;
-        Ok((built.heapdiff(), built.agent()))
-    }
 }
 
 /// Runs what the options ask for, prints the table and fails where the goals are missed.
@@ -127,7 +114,7 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     if subjects.iter().any(|subject| subject.libraries()) {
         fetch_libraries()?;
     }
-    let (heapdiff, agent) = options.tools()?;
+    let (heapdiff, agent) = options.tested.products(options.smoke)?;
     let scratch = run::target_dir().join("accuracy");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let tools = Tools {

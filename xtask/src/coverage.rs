@@ -37,12 +37,8 @@ pub(crate) struct Options {
     /// Mebibytes that the program keeps of each object size before each dump
     #[arg(long, default_value_t = 16, value_name = "MIB")]
     size: u32,
-    /// The heapdiff to measure; built, with the agent, if not given
-    #[arg(long, value_name = "FILE", requires = "agent")]
-    heapdiff: Option<PathBuf>,
-    /// The agent's library
-    #[arg(long, value_name = "FILE", requires = "heapdiff")]
-    agent: Option<PathBuf>,
+    #[command(flatten)]
+    tested: run::Tested,
     /// Write the table to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -85,21 +81,12 @@ impl Options {
         }
         Ok(settings)
     }
-
-    fn programs(&self) -> Result<(PathBuf, PathBuf)> {
-        if let (Some(heapdiff), Some(agent)) = (&self.heapdiff, &self.agent) {
-            // The JVM wants an absolute path.
-            return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
-        }
-        let built = run::Products::for_figures(self.smoke)?;
-        Ok((built.heapdiff(), built.agent()))
-    }
 }
 
 /// Runs what the options ask for and prints the table.
 pub(crate) fn coverage(options: &Options) -> Result<()> {
     let settings = options.settings()?;
-    let (heapdiff, agent) = options.programs()?;
+    let (heapdiff, agent) = options.tested.products(options.smoke)?;
     let scratch = run::target_dir().join("coverage");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let (repeats, size) = match options.smoke {

@@ -27,12 +27,8 @@ pub(crate) struct Options {
     /// Only this JDK's major version
     #[arg(long)]
     jdk: Option<u32>,
-    /// The heapdiff to run; built, with the agent, if not given
-    #[arg(long, value_name = "FILE", requires = "agent")]
-    heapdiff: Option<PathBuf>,
-    /// The agent's library
-    #[arg(long, value_name = "FILE", requires = "heapdiff")]
-    agent: Option<PathBuf>,
+    #[command(flatten)]
+    tested: run::Tested,
     /// Write a table of what the reports say to this Markdown file, instead of the reports to the terminal
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -54,16 +50,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
         names.join(", ")
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
-    let products = match (&options.heapdiff, &options.agent) {
-        // The JVM wants an absolute path.
-        (Some(heapdiff), Some(agent)) => {
-            (std::path::absolute(heapdiff)?, std::path::absolute(agent)?)
-        }
-        _ => {
-            let built = run::Products::build()?;
-            (built.heapdiff(), built.agent())
-        }
-    };
+    let products = options.tested.products(false)?;
     let mut page = String::from(HEAD);
     let mut lessons = String::new();
     let mut quiet = String::from(QUIET);

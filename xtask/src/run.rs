@@ -109,6 +109,29 @@ impl Products {
     }
 }
 
+/// What is judged or measured.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Tested {
+    /// The heapdiff to run; built, with the agent, if not given
+    #[arg(long, value_name = "FILE", requires = "agent")]
+    heapdiff: Option<PathBuf>,
+    /// The agent's library
+    #[arg(long, value_name = "FILE", requires = "heapdiff")]
+    agent: Option<PathBuf>,
+}
+
+impl Tested {
+    /// The program and the agent's library, built where they are not given.
+    pub(crate) fn products(&self, smoke: bool) -> Result<(PathBuf, PathBuf)> {
+        if let (Some(heapdiff), Some(agent)) = (&self.heapdiff, &self.agent) {
+            // The JVM wants an absolute path.
+            return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
+        }
+        let built = Products::for_figures(smoke)?;
+        Ok((built.heapdiff(), built.agent()))
+    }
+}
+
 /// The agent's library.
 pub(crate) const AGENT: &str = "libheapdiff_agent.so";
 /// The profile of what is installed, packed and measured.

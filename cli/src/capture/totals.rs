@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use heapdiff_sites::types;
 use hprof::{Histogram, Options, Silent};
 
 use super::protocol::Jvm;
@@ -61,12 +62,12 @@ impl Totals {
         found
     }
 
-    /// Bytes of each class in the first dump.
+    /// Bytes of each class in the first dump, under the names that the trace has.
     fn read(&self) -> Option<HashMap<String, u64>> {
         let read = Histogram::open(&self.dump, &Options::default(), &Silent).ok()?;
         let mut before: HashMap<String, u64> = HashMap::new();
         for ((_, class), total) in read.classes().iter().zip(read.totals()) {
-            *before.entry(class.name.to_string()).or_default() += total.all.bytes;
+            *before.entry(types::of_class(&class.name)).or_default() += total.all.bytes;
         }
         Some(before)
     }
@@ -101,33 +102,10 @@ fn histogram(text: &str) -> HashMap<String, u64> {
             continue;
         };
         if let (true, Ok(bytes)) = (rank.ends_with(':'), bytes.parse::<u64>()) {
-            *totals.entry(source_name(name)).or_default() += bytes;
+            *totals.entry(types::of_class(name)).or_default() += bytes;
         }
     }
     totals
-}
-
-/// A class's name as in Java source: `[[Ljava.lang.String;` is `java.lang.String[][]`.
-fn source_name(name: &str) -> String {
-    let depth = name.bytes().take_while(|&b| b == b'[').count();
-    if depth == 0 {
-        return name.to_owned();
-    }
-    let element = match &name[depth..] {
-        "Z" => "boolean",
-        "B" => "byte",
-        "C" => "char",
-        "S" => "short",
-        "I" => "int",
-        "J" => "long",
-        "F" => "float",
-        "D" => "double",
-        other => other
-            .strip_prefix('L')
-            .unwrap_or(other)
-            .trim_end_matches(';'),
-    };
-    element.to_owned() + &"[]".repeat(depth)
 }
 
 #[cfg(test)]
@@ -141,9 +119,13 @@ mod tests {
                     1:          3243         194312  [B (java.base@17.0.15)\n   \
                     2:             7            900  [[Lcom.acme.Entry;\n   \
                     3:             7            100  com.acme.Entry\n\
+                    4:             2             32  com.acme.Job$$Lambda$14/0x0000000800c03000\n\
+                    5:             1             16  com.acme.Job$$Lambda$15/0x0000000800c03800\n\
                     Total          3257         195312\n";
         let totals = histogram(text);
-        assert_eq!(totals.len(), 3);
+        assert_eq!(totals.len(), 4);
+        // Lambdas have one name in a trace.
+        assert_eq!(totals["com.acme.Job$$Lambda"], 48);
         assert_eq!(totals["byte[]"], 194_312);
         assert_eq!(totals["com.acme.Entry[][]"], 900);
         let before = HashMap::from([("byte[]".to_owned(), 194_000), ("x.Gone".to_owned(), 5)]);

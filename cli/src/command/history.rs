@@ -145,40 +145,17 @@ fn key(class: &str, frames: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heapdiff_diff::{Coverage, Growth, Suspect, Verdict};
+    use heapdiff_diff::{Suspect, Verdict};
+    use heapdiff_report::synthetic;
     use heapdiff_trace::{self as trace, HourlySlope, Trend, Trending};
 
     use super::{judge, key};
 
     fn suspect(verdict: Verdict, sampled_bytes: u64) -> Suspect {
-        Suspect {
-            rank: 1,
-            verdict,
-            reasons: vec!["two dumps cannot tell a cache from a leak".to_owned()],
-            root: String::new(),
-            path: Vec::new(),
-            holder: String::new(),
-            class: String::new(),
-            objects: Vec::new(),
-            shallow_bytes: Vec::new(),
-            retained_bytes: Vec::new(),
-            growth: Growth::default(),
-            stacks: Vec::new(),
-            coverage: Coverage {
-                samples: 100,
-                sampled_bytes,
-                growth_bytes: 1000,
-                unseen_bytes: 0,
-                unsampled_bytes: 0,
-            },
-            detector: None,
-            trend: None,
-            holders: 1,
-            also_held_by: Vec::new(),
-            off_heap_bytes: Vec::new(),
-            history: None,
-            allocated_through: None,
-        }
+        let mut suspect = synthetic::suspect(1, "com.acme.Shop.orders", verdict, 1000);
+        suspect.reasons = vec!["two dumps cannot tell a cache from a leak".to_owned()];
+        suspect.coverage.sampled_bytes = sampled_bytes;
+        suspect
     }
 
     fn trending(verdict: trace::Verdict) -> Trending {

@@ -41,9 +41,15 @@ pub(crate) struct Evidence<'a> {
 impl Evidence<'_> {
     /// The verdict; none for what is no suspect, because all of it comes and goes.
     ///
-    /// The rules, the first that applies decides: churn and what did not grow are no suspects; what stopped growing is no leak; a certain
-    /// cause makes a leak; a bound makes a cache; start-up makes a warm-up; growth at each of several steps,
-    /// or samples of which none goes, make a leak; the rest is growth.
+    /// The first rule that applies decides:
+    ///
+    /// 1. Churn, and what did not grow, is no suspect.
+    /// 2. What stopped growing is no leak, unless samples show that it goes on.
+    /// 3. A certain cause makes a leak.
+    /// 4. A bound that is enforced makes a cache, and so does one that was reached, unless samples show that it goes on.
+    /// 5. Start-up makes a warm-up.
+    /// 6. Growth at each of several steps, or samples of which none goes, make a leak.
+    /// 7. The rest is growth.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (first, last) = self.ends();
         if last <= first || self.is_churn() {

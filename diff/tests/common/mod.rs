@@ -1,4 +1,7 @@
-//! Reports of dumps, for the tests.
+//! Reports of dumps, and heaps of applications, for the tests.
+
+#[allow(dead_code, reason = "not every test builds heaps with it")]
+pub(crate) mod app;
 
 use std::path::Path;
 

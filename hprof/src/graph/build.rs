@@ -309,15 +309,16 @@ pub(crate) fn measure(
 fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned> {
     loop {
         let pinned = vec![true; plan.classes.len()];
-        let (scanned, marks) = first_pass(context, plan, &pinned, false)?;
+        let (mut scanned, marks) = first_pass(context, plan, &pinned, false)?;
         if !is_settled(context, plan, &scanned) {
             continue;
         }
-        let Some(ranks) = seal(context, plan, &scanned, marks)? else {
+        let ranks = marks.map(|m| m.seal(context.store)).transpose()?;
+        if ranks.as_ref().is_some_and(|r| has_doubles(&scanned, r)) {
+            plan.range = None;
             continue;
-        };
+        }
         let split = split(&plan.classes, &scanned);
-        let mut scanned = scanned;
         let (map, _) = address_map(context, &mut scanned, ranks, split)?;
         measure_gaps(&plan.classes, &map, &mut scanned, split);
         return Ok(scanned);
@@ -470,9 +471,11 @@ pub(crate) fn build(
             continue;
         }
         context.phase("linking objects");
-        let Some(ranks) = seal(&context, plan, &scanned, marks)? else {
+        let ranks = marks.map(|m| m.seal(store)).transpose()?;
+        if ranks.as_ref().is_some_and(|r| has_doubles(&scanned, r)) {
+            plan.range = None;
             continue;
-        };
+        }
         return finish(&context, plan, pinned, scanned, ranks);
     }
 }
@@ -496,25 +499,11 @@ fn is_settled(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> bool
     false
 }
 
-/// The ranks of addresses, where ids are addresses; `None` when the pass has to run again without them.
-#[expect(clippy::option_option, reason = "both are of different kinds")]
-fn seal(
-    context: &Context<'_>,
-    plan: &mut Plan,
-    scanned: &Scanned,
-    marks: Option<Marks>,
-) -> Result<Option<Option<Ranks>>> {
-    let ranks = marks.map(|m| m.seal(context.store)).transpose()?;
-    if let Some(ranks) = &ranks {
-        let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
-        let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
-        if records as u64 > marks || ranks.doubled {
-            // Several objects with one id: only the sorted table tells them apart.
-            plan.range = None;
-            return Ok(None);
-        }
-    }
-    Ok(Some(ranks))
+/// Whether several objects have one id, which only the sorted table tells apart.
+fn has_doubles(scanned: &Scanned, ranks: &Ranks) -> bool {
+    let records = scanned.inner_shapes.len() + scanned.leaf_shapes.len();
+    let marks = ranks.marked.iter().map(|&m| u64::from(m)).sum();
+    records as u64 > marks || ranks.doubled
 }
 
 /// How the numbers of a pass's objects are split.

@@ -1,0 +1,59 @@
+//! An application's heap under construction.
+
+use testdata::writer::{self, Boot, ClassId, Elements, FieldType, HeapBuilder, Obj, Root, Value};
+
+/// A heap, the runtime's classes in it, and a loader for those of the application.
+pub(crate) fn loaded() -> (HeapBuilder, Boot, Obj) {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let class = heap.add_class("com.acme.Loader", Some(boot.class_loader), &[], &[]);
+    let loader = heap.add_class_loader(class, "app");
+    heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
+    (heap, boot, loader)
+}
+
+/// A heap whose classes are named by their fields alone.
+pub(crate) struct App {
+    pub(crate) heap: HeapBuilder,
+    pub(crate) boot: Boot,
+    pub(crate) loader: Obj,
+}
+
+impl App {
+    pub(crate) fn new() -> Self {
+        let (heap, boot, loader) = loaded();
+        Self { heap, boot, loader }
+    }
+
+    /// A class with fields and static fields that hold objects, of the boot loader where it is the runtime's.
+    pub(crate) fn class(&mut self, name: &str, fields: &[&str], statics: &[&str]) -> ClassId {
+        let object = FieldType::Object;
+        let fields: Vec<(&str, FieldType)> = fields.iter().map(|&f| (f, object)).collect();
+        let statics: Vec<(&str, Value)> = statics.iter().map(|&f| (f, Value::NULL)).collect();
+        let class = self
+            .heap
+            .add_class(name, Some(self.boot.object), &fields, &statics);
+        if !name.starts_with("java.") {
+            self.heap.set_loader(class, self.loader);
+        }
+        class
+    }
+
+    pub(crate) fn array(&mut self, of: Vec<Obj>) -> Obj {
+        self.heap.add_object_array(self.boot.object, of)
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Obj {
+        self.heap
+            .add_primitive_array(Elements::Byte(vec![1; count]))
+    }
+
+    /// So many objects of a class with one field, each with a body of so many bytes.
+    pub(crate) fn rows(&mut self, class: ClassId, count: usize, body: usize) -> Vec<Obj> {
+        let row = |app: &mut Self| {
+            let body = app.bytes(body);
+            app.heap.add_instance(class, &[body.into()])
+        };
+        (0..count).map(|_| row(self)).collect()
+    }
+}
