@@ -433,3 +433,47 @@ fn loaders_of_former_deployments_are_told() {
         (Some("class-loader"), Verdict::Growth)
     );
 }
+
+/// An application's field with the runtime's table of what the runtime declares as an array of this class.
+fn kept_in_arrays_of(element: &str, count: usize) -> Vec<u8> {
+    held(|heap, loader| {
+        let view = class(heap, "com.acme.View", &[("columns", OBJECT)]);
+        let sheet = class(heap, "com.acme.Sheet", &[("changes", OBJECT)]);
+        for own in [view, sheet] {
+            heap.set_loader(own, loader);
+        }
+        let support = class(heap, "java.beans.Support", &[("of", OBJECT)]);
+        let element = class(heap, element, &[]);
+        let views: Vec<Obj> = (0..count)
+            .map(|_| {
+                let columns = bytes(heap, 100);
+                heap.add_instance(view, &[columns.into()])
+            })
+            .collect();
+        let all = heap.add_object_array(element, views);
+        let support = heap.add_instance(support, &[all.into()]);
+        heap.add_instance(sheet, &[support.into()])
+    })
+}
+
+#[test]
+fn what_an_array_of_listeners_holds_listens() {
+    let of = |element| {
+        let s = first(vec![
+            kept_in_arrays_of(element, 1000),
+            kept_in_arrays_of(element, 3000),
+        ]);
+        assert_eq!(&*s.holder, "com.acme.Sheet.changes");
+        (s.detector, s.reasons)
+    };
+    let (detector, reasons) = of("java.beans.PropertyChangeListener");
+    assert_eq!(detector.as_deref(), Some("listener"));
+    assert_eq!(
+        reasons[0],
+        "listeners that are added and not removed: com.acme.Sheet.changes holds 3,000 of class com.acme.View, up \
+         from 1,000"
+    );
+    let (detector, reasons) = of("java.lang.Object");
+    assert_eq!(detector, None);
+    assert!(!reasons.iter().any(|r| r.contains("listener")));
+}

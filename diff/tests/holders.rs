@@ -8,7 +8,7 @@ mod common;
 use common::app::App;
 use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
-use testdata::writer::{FieldType, HeapBuilder, Obj, ReferenceKind, Root};
+use testdata::writer::{self, FieldType, HeapBuilder, Obj, ReferenceKind, Root};
 
 const OBJECT: FieldType = FieldType::Object;
 
@@ -204,4 +204,45 @@ fn a_path_can_begin_at_a_local_variable() {
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
     assert_held(s, "com.acme.Mailer.sender", "com.acme.Task");
+}
+
+/// Threads that wait for permits: each is a root, and so is what it waits with, which its own stack refers to; the
+/// longer way leads from the application's field along the queue, which has all that wait or only the last two.
+fn waiting(count: usize, is_queued: bool) -> HeapBuilder {
+    let mut app = App::new();
+    let backend = app.class("com.acme.Backend", &["permits"], &["only"]);
+    let semaphore = app.class("java.util.concurrent.Semaphore", &["head"], &[]);
+    let node = app.class("java.util.concurrent.Node", &["next", "waiter"], &[]);
+    let waiting = app.class("java.lang.VirtualThread", &["stack"], &[]);
+    let mut last: Option<Obj> = None;
+    for at in 0..count {
+        let stack = app.bytes(500);
+        let thread = app.heap.add_instance(waiting, &[stack.into()]);
+        app.heap.add_root(Root::JniGlobal { global_ref: 7 }, thread);
+        let next = last.filter(|_| is_queued || at + 1 == count);
+        let next = next.map_or(writer::Value::NULL, Into::into);
+        let one = app.heap.add_instance(node, &[next, thread.into()]);
+        app.heap.add_root(Root::JniGlobal { global_ref: 8 }, one);
+        last = Some(one);
+    }
+    let head = last.map_or(writer::Value::NULL, Into::into);
+    let permits = app.heap.add_instance(semaphore, &[head]);
+    let one = app.heap.add_instance(backend, &[permits.into()]);
+    app.heap.set_static(backend, "only", one);
+    app.heap
+}
+
+#[test]
+fn threads_that_wait_are_held_by_what_the_application_wrote() {
+    let found = report([waiting(200, true), waiting(1200, true)]);
+    let s = &found.suspects[0];
+    assert_held(s, "com.acme.Backend.permits", "java.lang.VirtualThread");
+    // A field that leads to two of twelve hundred says nothing of the others.
+    let found = report([waiting(200, false), waiting(1200, false)]);
+    let s = &found.suspects[0];
+    assert_held(
+        s,
+        "java.util.concurrent.Node.waiter",
+        "java.lang.VirtualThread",
+    );
 }

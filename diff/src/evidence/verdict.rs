@@ -7,7 +7,7 @@
 //! | leak | a cause that is certain; growth at each of several steps, by more than such a holder wavers; or samples of which next to none goes while others come |
 //! | cache | a bound of the very collection that grows, enforced or reached; growth that is over |
 //! | warm-up | growth that is over; or the runtime's own tables while classes are loaded |
-//! | none | all that was held was replaced, and no more was added than that |
+//! | none | all that was held was replaced, and no more was added than that; or far more was replaced than was added |
 //!
 //! What samples show of each object outranks what figures seem to show: nothing is over to which objects are
 //! still added that stay.
@@ -23,6 +23,9 @@ use heapdiff_units::Span;
 
 /// Growth of less than this part of what was held may be chance where fewer than [`LEAST_POINTS`] dumps show it.
 const SLIGHT_PART: u64 = 20;
+
+/// Growth of less than this part of what was replaced meanwhile is no more than arrivals that vary.
+const WAVERING_PART: u128 = 10;
 
 /// All evidence for and against a suspect.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ impl Evidence<'_> {
     ///
     /// The first rule that applies decides:
     ///
-    /// 1. Churn, and what did not grow, is no suspect.
+    /// 1. Churn, what wavers within its turnover, and what did not grow, is no suspect.
     /// 2. What stopped growing is no leak, unless samples show that it goes on.
     /// 3. A certain cause makes a leak.
     /// 4. A bound that is enforced makes a cache, and so does one that was reached, unless samples show that it goes on.
@@ -52,7 +55,7 @@ impl Evidence<'_> {
     /// 7. The rest is growth.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (first, last) = self.ends();
-        if last <= first || self.is_churn() {
+        if last <= first || self.is_churn() || self.wavers() {
             return None;
         }
         let stays = self.survival.is_some_and(|s| s.stays());
@@ -116,12 +119,24 @@ impl Evidence<'_> {
             && grown <= first.saturating_add(first / 2)
     }
 
+    /// Whether the growth is less than a small part of what was replaced meanwhile. So many dumps that all rise
+    /// do not waver.
+    fn wavers(&self) -> bool {
+        let rises = self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS;
+        self.finding.is_none() && !rises && self.is_below_part_of_replaced(WAVERING_PART)
+    }
+
     /// Whether the growth is less than half of what was replaced meanwhile.
     fn is_within_turnover(&self) -> bool {
+        self.is_below_part_of_replaced(2)
+    }
+
+    /// Whether the growth is less than one part in so many of what was replaced meanwhile.
+    fn is_below_part_of_replaced(&self, part: u128) -> bool {
         let (first, last) = self.ends();
         let grown = u128::from(last.saturating_sub(first)) * 1000;
         let replaced = self.survival.and_then(|s| s.replaced_permille());
-        replaced.is_some_and(|permille| grown * 2 < u128::from(first) * u128::from(permille))
+        replaced.is_some_and(|permille| grown * part < u128::from(first) * u128::from(permille))
     }
 
     /// The largest step, in tenths of a per cent of what was held before it, where each is so small that
@@ -373,6 +388,38 @@ mod tests {
             churn(50, more),
             "less than half of what was replaced"
         ));
+    }
+
+    #[test]
+    fn what_wavers_within_its_turnover_is_no_suspect() {
+        let with = |kept, figures| Evidence {
+            survival: survival(kept, [25; 4]),
+            ..evidence(figures)
+        };
+        let levels = &[12_100, 12_200, 12_400];
+        // 300 more, while 6,700 were replaced.
+        assert_eq!(with(45, levels).verdict(), None);
+        assert_eq!(with(45, &[12_100, 12_400]).verdict(), None);
+        // 300 more, while 1,200 were: it may be chance, and nothing shows it.
+        assert_eq!(with(90, levels).verdict(), Some(Verdict::Growth));
+        // Without samples, or with too few, nothing is known of what was replaced.
+        assert_eq!(evidence(levels).verdict(), Some(Verdict::Growth));
+        let few = Evidence {
+            survival: Some(Survival {
+                held: 49,
+                ..Survival::default()
+            }),
+            ..evidence(levels)
+        };
+        assert_eq!(few.verdict(), Some(Verdict::Growth));
+        // Five dumps that all rise do not waver, and what piles up in a queue neither.
+        let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
+        assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));
+        let queue = Evidence {
+            finding: finding(false),
+            ..with(45, levels)
+        };
+        assert_eq!(queue.verdict(), Some(Verdict::Growth));
     }
 
     #[test]

@@ -10,12 +10,15 @@ use hprof::{
     ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Value,
 };
 
-use crate::names::{self, Label};
+use crate::growth;
+use crate::names::{self, Label, LabelKind};
 
 /// Objects read on one level.
 const WIDTH: usize = 1 << 14;
 /// Levels that are searched.
 const DEPTH: usize = 8;
+/// Levels more on which only chains are followed, as those of waiting threads.
+const CHAIN: usize = 1 << 9;
 /// Levels that are searched for one of a few objects.
 const DEPTH_TO_FEW: usize = 16;
 /// Elements of one array that are followed.
@@ -28,8 +31,11 @@ const REFERENCE: &str = "java.lang.ref.Reference";
 const PATHS: usize = 4;
 
 /// An object that the search came to.
+#[derive(Clone)]
 struct Reached {
     object: ObjectIndex,
+    /// References on the way to it; a chain through one field counts as one.
+    steps: usize,
     /// The place of its predecessor among the reached objects, and the reference between the two.
     from: Option<(usize, Label)>,
 }
@@ -71,9 +77,9 @@ impl Ways {
         }
     }
 
-    /// The paths that most of the objects come by, and those that as good as many do, the shortest first; of those
+    /// The ways that most of the objects come by, and those that as good as many do, the shortest first; of those
     /// that begin with one reference the one of most bytes. What leads to a few of many says nothing of the others.
-    fn paths(self) -> Vec<Vec<Label>> {
+    fn best(self) -> Vec<Way> {
         let mut best: Vec<Way> = Vec::new();
         for way in self.list {
             match best.iter_mut().find(|w| w.path.first() == way.path.first()) {
@@ -88,7 +94,7 @@ impl Ways {
         // The sort is stable.
         best.sort_by_key(|w| !is_usual(w));
         best.truncate(PATHS);
-        best.into_iter().map(|w| w.path).collect()
+        best
     }
 
     /// References that leave the dominator on the way to some object.
@@ -100,7 +106,8 @@ impl Ways {
 
 /// Paths from the samples' dominator to one of the samples, or else to another object of their class with the
 /// same dominator; one path for each reference that leaves the dominator, those that most come by, the shortest
-/// first.
+/// first. Where no field that a person wrote is on any, those that begin at objects of application classes come
+/// before them.
 ///
 /// The samples are the largest of `of` objects. Ways count by what the objects that they lead to retain: where
 /// there are few (a database has a map for each table) the way to a small one would mislead, and where there are
@@ -115,70 +122,131 @@ pub(crate) fn find(snapshot: &Snapshot, samples: &[ObjectIndex], of: u64) -> Vec
     let Some(dominator) = tree.dominator(sample) else {
         return Vec::new();
     };
-    let class = snapshot.class_of(sample);
-    let wanted =
-        |o: ObjectIndex| snapshot.class_of(o) == class && tree.dominator(o) == Some(dominator);
-    let mut reached: Vec<Reached> = match tree.object(dominator) {
+    let search = Search {
+        snapshot,
+        samples,
+        of,
+        class: snapshot.class_of(sample),
+        dominator,
+    };
+    let all: Vec<ObjectIndex> = match tree.object(dominator) {
         Some(object) => std::iter::once(object)
             .chain(loaded_by(snapshot, object))
-            .map(|object| Reached { object, from: None })
             .collect(),
         // Growing objects may be roots themselves, as virtual threads are. The search does not start there.
-        None => starts(snapshot)
-            .into_iter()
-            .filter(|&o| !wanted(o))
-            .map(|object| Reached { object, from: None })
-            .collect(),
+        None => {
+            let mut starts = starts(snapshot);
+            starts.retain(|&o| !search.is_wanted(o));
+            starts
+        }
     };
-    let mut seen: HashSet<ObjectIndex> = reached.iter().map(|r| r.object).collect();
-    let mut ways = Ways::default();
-    let mut targets: HashSet<ObjectIndex> = HashSet::new();
-    let mut level = 0..reached.len();
-    let depth = if of <= FEW { DEPTH_TO_FEW } else { DEPTH };
-    let mut references_left = REFERENCES;
-    for _ in 0..depth {
-        let objects: Vec<ObjectIndex> = reached[level.clone()]
-            .iter()
-            .take(WIDTH)
-            .map(|r| r.object)
-            .collect();
-        for (i, record) in snapshot.read_all(&objects).into_iter().enumerate() {
-            let Some(record) = record else { continue };
-            for (target, label) in references(snapshot, &record) {
-                if references_left == 0 {
-                    break;
-                }
-                references_left -= 1;
-                let from = Some((level.start + i, label));
-                if wanted(target) {
-                    // A single object has no others of its kind.
-                    if of > 1 || samples.contains(&target) {
-                        let path = trace(&reached, from);
-                        if path.len() <= depth {
+    let found = search.ways(&all, 0).into_iter().map(|w| w.path);
+    let mut found: Vec<Vec<Label>> = found.collect();
+    let is_written = |path: &[Label]| path.iter().any(|l| growth::is_application(l.1));
+    let is_named = |path: &Vec<Label>| {
+        is_written(path) || path.iter().any(|l| l.1 == LabelKind::RuntimeStatic)
+    };
+    if tree.object(dominator).is_none() && !found.first().is_some_and(is_named) {
+        // What the runtime's own threads refer to is near, and hides the longer way from the application.
+        let own: Vec<ObjectIndex> = all.into_iter().filter(|&o| is_own(snapshot, o)).collect();
+        let leads_to_many = |w: &Way| w.objects.len() as u64 >= of.min(SEVERAL as u64);
+        let named = search.ways(&own, CHAIN).into_iter();
+        let named = named.filter(|w| is_written(&w.path) && leads_to_many(w));
+        let named: Vec<Vec<Label>> = named.map(|w| w.path).collect();
+        found.retain(|path| !named.contains(path));
+        found.splice(0..0, named);
+        found.truncate(PATHS);
+    }
+    found
+}
+
+/// What is searched for, and where.
+struct Search<'a> {
+    snapshot: &'a Snapshot,
+    samples: &'a [ObjectIndex],
+    /// The samples are the largest of so many.
+    of: u64,
+    class: Option<ClassIndex>,
+    dominator: Node,
+}
+
+impl Search<'_> {
+    fn is_wanted(&self, object: ObjectIndex) -> bool {
+        self.snapshot.class_of(object) == self.class
+            && self.snapshot.tree().dominator(object) == Some(self.dominator)
+    }
+
+    /// The ways from these objects; `chain` levels more are searched as long as they only go on along chains.
+    fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<Way> {
+        let (snapshot, of) = (self.snapshot, self.of);
+        let start = |&object| Reached {
+            object,
+            steps: 0,
+            from: None,
+        };
+        let mut reached: Vec<Reached> = starts.iter().map(start).collect();
+        let mut seen: HashSet<ObjectIndex> = starts.iter().copied().collect();
+        let mut ways = Ways::default();
+        let mut targets: HashSet<ObjectIndex> = HashSet::new();
+        let mut level = 0..reached.len();
+        let depth = if of <= FEW { DEPTH_TO_FEW } else { DEPTH };
+        let mut references_left = REFERENCES;
+        for _ in 0..depth + chain {
+            let objects: Vec<ObjectIndex> = reached[level.clone()]
+                .iter()
+                .take(WIDTH)
+                .map(|r| r.object)
+                .collect();
+            for (i, record) in snapshot.read_all(&objects).into_iter().enumerate() {
+                let Some(record) = record else { continue };
+                let by = reached[level.start + i].clone();
+                for (target, label) in references(snapshot, &record) {
+                    if references_left == 0 {
+                        break;
+                    }
+                    references_left -= 1;
+                    let goes_on = by.from.as_ref().is_some_and(|(_, last)| *last == label);
+                    let steps = by.steps + usize::from(!goes_on);
+                    if steps > depth {
+                        continue;
+                    }
+                    let from = Some((level.start + i, label));
+                    if self.is_wanted(target) {
+                        // A single object has no others of its kind.
+                        if of > 1 || self.samples.contains(&target) {
                             let retained = snapshot.retained_bytes(target).unwrap_or(0);
-                            ways.add(path, target, retained);
+                            ways.add(trace(&reached, from), target, retained);
                             targets.insert(target);
                         }
+                    } else if is_below(snapshot, self.dominator, target) && seen.insert(target) {
+                        reached.push(Reached {
+                            object: target,
+                            steps,
+                            from,
+                        });
                     }
-                } else if is_below(snapshot, dominator, target) && seen.insert(target) {
-                    reached.push(Reached {
-                        object: target,
-                        from,
-                    });
                 }
             }
+            level = level.end..reached.len();
+            let found = targets.len() as u64;
+            let enough = match of <= FEW {
+                true => self.samples.iter().all(|s| targets.contains(s)),
+                false => found * 2 >= of.min(WIDTH as u64),
+            };
+            if level.is_empty() || (enough && ways.beginnings() >= PATHS) {
+                break;
+            }
         }
-        level = level.end..reached.len();
-        let found = targets.len() as u64;
-        let enough = match of <= FEW {
-            true => samples.iter().all(|s| targets.contains(s)),
-            false => found * 2 >= of.min(WIDTH as u64),
-        };
-        if level.is_empty() || (enough && ways.beginnings() >= PATHS) {
-            break;
-        }
+        ways.best()
     }
-    ways.paths()
+}
+
+/// Whether an object is of an application's class, or is such a class.
+fn is_own(snapshot: &Snapshot, object: ObjectIndex) -> bool {
+    let class = snapshot
+        .represents(object)
+        .or_else(|| snapshot.class_of(object));
+    class.is_some_and(|c| !names::is_runtime(snapshot, c))
 }
 
 /// The objects at which paths begin where only the GC roots together dominate: classes, other roots, and local
@@ -196,11 +264,7 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
         of_frames.chain(&thread.other_locals).map(|l| l.object)
     });
     let mut all: Vec<ObjectIndex> = classes.chain(roots).chain(locals).collect();
-    all.sort_by_key(|&o| {
-        let class = snapshot.represents(o).or_else(|| snapshot.class_of(o));
-        let runtime = class.is_none_or(|c| names::is_runtime(snapshot, c));
-        (runtime, o)
-    });
+    all.sort_by_key(|&o| (!is_own(snapshot, o), o));
     all.dedup();
     all.retain(|&o| snapshot.tree().is_reachable(o));
     all

@@ -6,23 +6,11 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
     known.map(|(_, why)| *why)
 }
 
-const EXPLAINED: &[(&str, &str)] = &[
-    (
-        "class_value",
-        "Dumps do not have the instance fields of `java.lang.Class`, `classValueMap` among them: what hangs on a class by a \
+const EXPLAINED: &[(&str, &str)] = &[(
+    "class_value",
+    "Dumps do not have the instance fields of `java.lang.Class`, `classValueMap` among them: what hangs on a class by a \
          `ClassValue` is in the dump, and nothing there holds it.",
-    ),
-    (
-        "cleaner_backlog",
-        "Each cleaner refers by its own field `list` to the one list of all of them: a report that names that field names the \
-         same list as the expected one does.",
-    ),
-    (
-        "parked_virtual_threads",
-        "A queue of waiting threads is reached by its head, its tail and each thread: which of them dominates the others \
-         depends on what the queue did last before the dump.",
-    ),
-];
+)];
 
 #[cfg(test)]
 mod tests {

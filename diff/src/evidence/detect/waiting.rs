@@ -26,7 +26,11 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     let is_listener = |class: &str| has_word(class.rsplit(['.', '$']).next().unwrap_or(class));
     let holds = has_word(name.rsplit('.').next().unwrap_or(name));
     let class = context.class(context.candidate.named);
-    if context.candidate.in_place || !(holds || is_listener(class)) {
+    // What keeps listeners for the application is declared to, such as an array of listeners.
+    let below = context.steps.iter().skip_while(|&&s| s != field).skip(1);
+    let mut kept_as = below.map(|&s| context.via(s));
+    let mut is_kept = || kept_as.any(|via| is_listener(declaring(via)));
+    if context.candidate.in_place || !(holds || is_listener(class) || is_kept()) {
         return None;
     }
     let (first, last) = more(context, context.candidate.named)?;
@@ -35,6 +39,13 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
         changed(first, last, &format!("of class {class}"))
     );
     Some(Finding::new("listener", sentence))
+}
+
+/// The class that declares a field, or the class of an array's elements.
+fn declaring(via: &str) -> &str {
+    via.strip_suffix("[*]")
+        .or_else(|| via.rsplit_once('.').map(|(class, _)| class))
+        .unwrap_or(via)
 }
 
 /// Queues that fill faster than they are drained.
