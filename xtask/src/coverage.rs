@@ -100,17 +100,19 @@ pub(crate) fn coverage(options: &Options) -> Result<()> {
         size,
     };
     let mut found: Vec<Measured> = Vec::new();
+    let mut text = String::new();
     for repeat in 1..=repeats {
         for setting in &settings {
             println!("{repeat} of {repeats}: {setting}");
             found.extend(tools.measure(setting, u64::from(repeat))?);
         }
+        ensure!(!found.is_empty(), "nothing was measured");
+        text = table::of(&found, repeat);
+        // A run that is ended early keeps what it measured.
+        if let Some(file) = &options.output {
+            fs::write(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
+        }
     }
-    ensure!(!found.is_empty(), "nothing was measured");
-    let text = table::of(&found, repeats);
     println!("{text}");
-    if let Some(file) = &options.output {
-        fs::write(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
-    }
     Ok(())
 }
