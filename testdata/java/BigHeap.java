@@ -19,9 +19,11 @@ import java.util.concurrent.ConcurrentHashMap;
  * At scale 1 the first dump holds about 41 million objects and takes about 2 GB. Before the second
  * dump the audit log grows by GROWTH (default 0.1) of the heap's object count, while the rest of the
  * heap turns over without growing. Half of the objects hold no reference. The same arguments build
- * the same heap.
+ * the same heap. With -Dlive=false the dumps come without a collection before, and hold the young generation as it is.
  */
 public class BigHeap {
+    private static final boolean LIVE = Boolean.parseBoolean(System.getProperty("live", "true"));
+
     record Address(String street, int number, int zip) {}
 
     record Customer(long id, String name, Address address, int tier, boolean active) {}
@@ -392,7 +394,7 @@ public class BigHeap {
     private static void dump(String file) throws Exception {
         Files.deleteIfExists(Path.of(file));
         long start = System.nanoTime();
-        ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(file, true);
+        ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(file, LIVE);
         System.out.printf(
                 "%s: %d bytes, dumped in %d ms%n",
                 file, Files.size(Path.of(file)), (System.nanoTime() - start) / 1_000_000);

@@ -1,6 +1,7 @@
 //! Time and memory of `heapdiff` beside the tools people would use instead.
 
 mod dumps;
+mod goals;
 mod measure;
 mod peers;
 mod plan;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use self::dumps::Heap;
 use self::measure::Measurement;
 use self::plan::Job;
 use crate::run;
@@ -23,15 +25,24 @@ pub(crate) use self::report::machine;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Size of the generated heaps: 1 (the default) is some 41 million objects and 1.9 GB; with
-    /// --linear, that of the first of three, 0.25 by default
+    /// --linear, that of the first of four, 0.25 by default
     #[arg(long)]
     scale: Option<f64>,
     /// A small heap, one run, and a check that the results make sense
     #[arg(long, conflicts_with_all = ["linear", "dump"])]
     smoke: bool,
-    /// How time and memory of `heapdiff top` grow from the base scale to twice and four times it
+    /// Only this shape of heap; may be repeated
+    #[arg(long, value_enum, conflicts_with_all = ["smoke", "linear", "dump"])]
+    heap: Vec<Heap>,
+    /// How time and memory of `heapdiff top` grow from the base scale to twice, four and ten times it
     #[arg(long, conflicts_with_all = ["dump", "dump2"])]
     linear: bool,
+    /// How much faster more threads are
+    #[arg(long, conflicts_with_all = ["linear", "smoke", "dump", "dump2"])]
+    threads: bool,
+    /// Each command once more with the dumps out of the page cache
+    #[arg(long, conflicts_with_all = ["linear", "smoke", "threads"])]
+    cold: bool,
     /// A dump to use instead of a generated one
     #[arg(long, value_name = "FILE", requires = "dump2")]
     dump: Option<PathBuf>,
@@ -67,7 +78,10 @@ impl Options {
         Self {
             scale: None,
             smoke: true,
+            heap: Vec::new(),
             linear: false,
+            threads: false,
+            cold: false,
             dump: None,
             dump2: None,
             runs: 1,
@@ -89,6 +103,14 @@ impl Options {
         self.scale.unwrap_or(default)
     }
 
+    fn heaps(&self) -> &[Heap] {
+        match (self.smoke, self.heap.as_slice()) {
+            (true, _) => &[Heap::Mixed],
+            (_, []) => &Heap::MEASURED,
+            (_, heaps) => heaps,
+        }
+    }
+
     fn limit(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
@@ -101,6 +123,8 @@ struct Outcome {
     /// Why it has no figures, if it failed.
     failure: Option<String>,
     runs: Vec<Measurement>,
+    /// One with the dumps out of the page cache.
+    cold: Option<Measurement>,
 }
 
 /// Runs the benchmark that the options ask for and prints its tables.
@@ -109,6 +133,8 @@ pub(crate) fn bench(options: &Options) -> Result<()> {
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let text = if options.linear {
         linear(options, &scratch)?
+    } else if options.threads {
+        threads(options, &scratch)?
     } else {
         compare(options, &scratch)?
     };
@@ -119,19 +145,39 @@ pub(crate) fn bench(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Every command on one pair of dumps.
+/// Every command on a pair of dumps of each heap.
 fn compare(options: &Options, scratch: &Path) -> Result<String> {
     let scale = options.scale();
-    let [before, after] = match (&options.dump, &options.dump2) {
-        (Some(before), Some(after)) => [before.clone(), after.clone()],
-        _ => dumps::pair(scale, scratch)?,
-    };
+    if let (Some(before), Some(after)) = (&options.dump, &options.dump2) {
+        let pair = [before.clone(), after.clone()];
+        let outcomes = pair_of_dumps(options, &pair, scratch)?;
+        return report::comparison("given dumps", &pair, options.runs, &outcomes);
+    }
+    let mut heaps = Vec::new();
+    let mut tables = String::new();
+    for &heap in options.heaps() {
+        let pair = dumps::pair(heap, scale, scratch)?;
+        let outcomes = pair_of_dumps(options, &pair, scratch)?;
+        if options.smoke {
+            smoke::check(&outcomes)?;
+        }
+        let title = format!("{heap} heap, scale {scale}");
+        tables += &report::comparison(&title, &pair, options.runs, &outcomes)?;
+        tables.push('\n');
+        heaps.push((heap, outcomes));
+    }
+    Ok(format!("{}\n{tables}", goals::of(&heaps)))
+}
+
+/// Every command on one pair of dumps.
+fn pair_of_dumps(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Result<Vec<Outcome>> {
+    let [before, after] = pair;
     let mut jobs = Vec::new();
     if !options.peers_only {
         let heapdiff = heapdiff(options)?;
-        jobs.extend(plan::heapdiff(&heapdiff, &before, &after, scratch));
-        plan::write_index(&heapdiff, &before, options.limit())?;
-        jobs.extend(plan::indexed(&heapdiff, &before, scratch));
+        jobs.extend(plan::heapdiff(&heapdiff, before, after, scratch));
+        plan::write_index(&heapdiff, before, options.limit())?;
+        jobs.extend(plan::indexed(&heapdiff, before, scratch));
     }
     if !options.no_peers {
         let found = match options.smoke {
@@ -141,25 +187,44 @@ fn compare(options: &Options, scratch: &Path) -> Result<String> {
                 .collect(),
             false => peers::ensure(options.peers.as_deref())?,
         };
-        jobs.extend(plan::peers(&found, &before, &after, scratch));
+        jobs.extend(plan::peers(&found, before, after, scratch));
     }
-    let runs = if options.smoke { 1 } else { options.runs };
-    let outcomes = interleaved(jobs, runs, &[&before, &after], options.limit())?;
-    if options.smoke {
-        smoke::check(&outcomes)?;
+    let files = [before.as_path(), after.as_path()];
+    let mut outcomes = interleaved(jobs, options.runs, &files, options.limit())?;
+    if options.cold {
+        for outcome in outcomes.iter_mut().filter(|o| o.failure.is_none()) {
+            files.iter().try_for_each(|file| forget(file))?;
+            let measured = outcome.job.measure(options.limit())?;
+            println!("  cold {}: {measured}", outcome.job.name);
+            outcome.cold = Some(measured);
+        }
     }
-    let title = match options.dump {
-        Some(_) => "given dumps".to_owned(),
-        None => format!("generated heap, scale {scale}"),
-    };
-    report::comparison(&title, &before, &after, runs, &outcomes)
+    Ok(outcomes)
 }
 
-/// `heapdiff top` on three sizes.
+/// `heapdiff top` and a comparison with one thread, two, and so on by twos.
+fn threads(options: &Options, scratch: &Path) -> Result<String> {
+    let heapdiff = heapdiff(options)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let counts: Vec<usize> = (0..).map(|n| 1 << n).take_while(|&n| n <= cores).collect();
+    let mut rows = Vec::new();
+    for &heap in options.heaps() {
+        let [before, after] = dumps::pair(heap, options.scale(), scratch)?;
+        let jobs = counts
+            .iter()
+            .flat_map(|&n| plan::with_threads(&heapdiff, &before, &after, scratch, n))
+            .collect();
+        let outcomes = interleaved(jobs, options.runs, &[&before, &after], options.limit())?;
+        rows.push((heap, outcomes));
+    }
+    Ok(report::threads(&counts, options.runs, &rows))
+}
+
+/// `heapdiff top` on four sizes.
 fn linear(options: &Options, scratch: &Path) -> Result<String> {
     let heapdiff = heapdiff(options)?;
     let mut rows = Vec::new();
-    for factor in [1.0, 2.0, 4.0] {
+    for factor in [1.0, 2.0, 4.0, 10.0] {
         let dump = dumps::single(options.scale() * factor, scratch)?;
         let job = plan::top(&heapdiff, &dump, scratch);
         let outcomes = interleaved(vec![job], options.runs, &[&dump], options.limit())?;
@@ -191,6 +256,7 @@ fn interleaved(jobs: Vec<Job>, runs: u32, warm: &[&Path], limit: Duration) -> Re
             job,
             failure: None,
             runs: Vec::new(),
+            cold: None,
         })
         .collect();
     for round in 1..=runs {
@@ -219,4 +285,17 @@ fn warm_up(file: &Path) -> Result<()> {
         fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     std::io::copy(&mut source, &mut std::io::sink())?;
     Ok(())
+}
+
+/// Has the system drop a file from its page cache, as far as nobody uses it.
+fn forget(file: &Path) -> Result<()> {
+    let open = fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
+    open.sync_all()?;
+    nix::fcntl::posix_fadvise(
+        &open,
+        0,
+        0,
+        nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED,
+    )
+    .with_context(|| format!("cannot drop {} from the page cache", file.display()))
 }

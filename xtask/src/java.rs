@@ -1,9 +1,12 @@
-//! Finds a JDK, or installs one.
+//! Finds a JDK, or installs one; has Maven fetch libraries.
 
-use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
 use testdata::jvm::Jdk;
 
-use crate::tools;
+use crate::{run, tools};
 
 /// A JDK that can run the scenarios, the oldest there is; installs one from the distribution
 /// if there is none and that is possible.
@@ -26,4 +29,28 @@ pub(crate) fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     jdks.dedup_by_key(|jdk| jdk.major());
     ensure!(!jdks.is_empty(), "no such JDK: {majors:?}");
     Ok(jdks)
+}
+
+/// The plugin, of a stated version: what Maven takes without one changes.
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
+
+/// Fetches the libraries that a folder's `pom.xml` names, of the version that is tested where it leaves that open;
+/// returns the folder that they lie in.
+pub(crate) fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<PathBuf> {
+    let name = match version {
+        Some(version) => format!("{name}-{version}"),
+        None => name.to_owned(),
+    };
+    let libraries = run::target_dir().join("real").join(name);
+    let mut maven = Command::new("mvn");
+    maven
+        .current_dir(project)
+        .args(["--quiet", "--batch-mode", COPY, "-DincludeScope=runtime"])
+        .arg(format!("-DoutputDirectory={}", libraries.display()))
+        .args(version.map(|version| format!("-Dtested={version}")));
+    if Command::new("mvn").arg("--version").output().is_err() {
+        bail!("Maven is missing, which fetches the programs: install the package maven");
+    }
+    run::run(&mut maven)?;
+    Ok(libraries)
 }

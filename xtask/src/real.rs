@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
@@ -33,9 +33,6 @@ pub(crate) struct Options {
     #[arg(short, long)]
     output: Option<PathBuf>,
 }
-
-/// The plugin, of a stated version: what Maven takes without one changes.
-const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
 /// Runs the programs, and fails where a report's first suspect is another than it should be.
 pub(crate) fn real(options: &Options) -> Result<()> {
@@ -152,23 +149,7 @@ fn folder(program: &Program) -> PathBuf {
 
 /// Fetches what the program is made of; returns the folder.
 fn libraries(program: &Program, version: Option<&str>) -> Result<PathBuf> {
-    let folder = folder(program);
-    let name = match version {
-        Some(version) => format!("{}-{version}", program.name),
-        None => program.name.to_owned(),
-    };
-    let libraries = run::target_dir().join("real").join(name);
-    let mut maven = Command::new("mvn");
-    maven
-        .current_dir(&folder)
-        .args(["--quiet", "--batch-mode", COPY, "-DincludeScope=runtime"])
-        .arg(format!("-DoutputDirectory={}", libraries.display()))
-        .args(version.map(|version| format!("-Dtested={version}")));
-    if Command::new("mvn").arg("--version").output().is_err() {
-        bail!("Maven is missing, which fetches the programs: install the package maven");
-    }
-    run::run(&mut maven)?;
-    Ok(libraries)
+    java::libraries(&folder(program), program.name, version)
 }
 
 /// What a report says.

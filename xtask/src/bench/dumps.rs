@@ -1,5 +1,6 @@
 //! The heaps that are measured, generated once and kept below the target folder.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,34 +12,97 @@ use crate::{java, run};
 /// The scale of the smoke run: some 890,000 objects.
 pub(super) const SMOKE_SCALE: f64 = 0.02;
 
+/// Shapes of heaps. All but the mixed one are what `cargo xtask bench` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Heap {
+    /// Of everything something, on G1
+    Mixed,
+    /// An H2 database in memory, on Parallel GC
+    Database,
+    /// Linked lists and trees
+    Linked,
+    /// Many small maps and strings
+    Small,
+    /// The mixed one on Parallel GC, with a young generation full of objects
+    Young,
+}
+
+impl Heap {
+    pub(super) const MEASURED: [Self; 4] = [Self::Database, Self::Linked, Self::Small, Self::Young];
+
+    fn source(self) -> PathBuf {
+        run::root().join(match self {
+            Self::Mixed | Self::Young => "testdata/java/BigHeap.java",
+            Self::Database | Self::Linked | Self::Small => "testdata/java/bench/Heaps.java",
+        })
+    }
+
+    fn command(self, scale: f64) -> Result<Command> {
+        // The heap is 2.5 GB at scale 1; the rest is room for the collector.
+        let gigabytes = (12.0 * scale.min(1.0) + 6.0 * (scale - 1.0).max(0.0)).ceil();
+        let mut command = Command::new(java::ensure_jdk()?.java());
+        command.arg(format!("-Xmx{gigabytes}g"));
+        match self {
+            Self::Mixed | Self::Linked | Self::Small => {}
+            Self::Database => {
+                let h2 = java::libraries(&run::root().join("testdata/real/h2"), "h2", None)?;
+                command
+                    .arg("-XX:+UseParallelGC")
+                    .args(["-cp", &format!("{}/*", h2.display())]);
+            }
+            Self::Young => {
+                // Never full before the dump: a third of the heap lies there.
+                let young = (1024.0 * scale).ceil().max(16.0);
+                command
+                    .args(["-XX:+UseParallelGC", "-XX:-UseAdaptiveSizePolicy"])
+                    .args(["-XX:SurvivorRatio=8", &format!("-Xmn{young}m")])
+                    .arg("-Dlive=false");
+            }
+        }
+        command.arg(self.source());
+        if matches!(self, Self::Database | Self::Linked | Self::Small) {
+            command.arg(self.to_string());
+        }
+        command.arg(scale.to_string());
+        Ok(command)
+    }
+}
+
+impl fmt::Display for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mixed => "mixed",
+            Self::Database => "database",
+            Self::Linked => "linked",
+            Self::Small => "small",
+            Self::Young => "young",
+        })
+    }
+}
+
 /// Two dumps of one program, the later one with its leak grown.
-pub(super) fn pair(scale: f64, scratch: &Path) -> Result<[PathBuf; 2]> {
-    let files = [1, 2].map(|i| scratch.join(format!("big-{scale}-{i}.hprof")));
-    generate(scale, &files)?;
+pub(super) fn pair(heap: Heap, scale: f64, scratch: &Path) -> Result<[PathBuf; 2]> {
+    let files = [1, 2].map(|i| scratch.join(format!("{heap}-{scale}-{i}.hprof")));
+    generate(heap, scale, &files)?;
     Ok(files)
 }
 
-/// One dump.
+/// One dump of the mixed heap.
 pub(super) fn single(scale: f64, scratch: &Path) -> Result<PathBuf> {
-    let file = scratch.join(format!("big-{scale}-1.hprof"));
-    generate(scale, std::slice::from_ref(&file))?;
+    let file = scratch.join(format!("{}-{scale}-1.hprof", Heap::Mixed));
+    generate(Heap::Mixed, scale, std::slice::from_ref(&file))?;
     Ok(file)
 }
 
-fn generate(scale: f64, files: &[PathBuf]) -> Result<()> {
+fn generate(heap: Heap, scale: f64, files: &[PathBuf]) -> Result<()> {
     if scale.is_nan() || scale <= 0.0 {
         bail!("the scale must be above 0");
     }
-    let source = run::root().join("testdata/java/BigHeap.java");
+    let source = heap.source();
     if files.iter().all(|file| is_newer(file, &source)) {
         return Ok(());
     }
-    // The heap is 2.5 GB at scale 1; the rest is room for the collector.
-    let gigabytes = (12.0 * scale.min(1.0) + 6.0 * (scale - 1.0).max(0.0)).ceil();
-    let mut command = Command::new(java::ensure_jdk()?.java());
-    command.arg(format!("-Xmx{gigabytes}g")).arg(source);
-    command.arg(scale.to_string()).args(files);
-    run::run(&mut command)
+    run::run(heap.command(scale)?.args(files))
 }
 
 fn is_newer(file: &Path, source: &Path) -> bool {

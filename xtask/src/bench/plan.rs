@@ -133,6 +133,24 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
     ]
 }
 
+/// `heapdiff top` and `heapdiff diff` with a number of threads.
+pub(super) fn with_threads(
+    heapdiff: &Path,
+    before: &Path,
+    after: &Path,
+    scratch: &Path,
+    threads: usize,
+) -> [Job; 2] {
+    let job = |what: &str, group, dumps: &[&Path]| {
+        let what = format!("{what} --threads {threads}");
+        ours(heapdiff, &what, group, dumps, scratch)
+    };
+    [
+        job("top", Group::Retained, &[before]),
+        job("diff", Group::Diff, &[before, after]),
+    ]
+}
+
 /// Commands that an index answers, or helps to.
 const INDEXED: [&str; 8] = [
     "histo",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::Outcome;
+use super::dumps::Heap;
 use super::measure::Measurement;
 use super::plan::Group;
 
 /// The median of the runs in every figure; `None` without runs.
-fn median(runs: &[Measurement]) -> Option<Measurement> {
+pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     fn middle<T: Ord + Copy>(
         runs: &[Measurement],
         figure: impl Fn(&Measurement) -> T,
@@ -72,8 +73,7 @@ pub(super) fn objects_of_slurp(outcome: &Outcome) -> Option<u64> {
 /// Commands on one pair of dumps, and how ours compare.
 pub(super) fn comparison(
     title: &str,
-    before: &Path,
-    after: &Path,
+    [before, after]: &[PathBuf; 2],
     runs: u32,
     outcomes: &[Outcome],
 ) -> Result<String> {
@@ -94,10 +94,10 @@ pub(super) fn comparison(
     for outcome in outcomes {
         let name = &outcome.job.name;
         match median(&outcome.runs) {
-            Some(figures) => text.push_str(&row(name, &outcome.runs, &figures, objects)?),
+            Some(figures) => text.push_str(&row(outcome, &figures, objects)?),
             None => {
                 let why = outcome.failure.as_deref().unwrap_or("not run");
-                writeln!(text, "| {name} | {why} | | | | | |")?;
+                writeln!(text, "| {name} | {why} | | | | | | |")?;
             }
         }
     }
@@ -106,21 +106,18 @@ pub(super) fn comparison(
 }
 
 const HEAD: &str = "\
-| command | wall s (least to most) | CPU s | anonymous MB | file-backed MB | peak MB | anonymous bytes/object |
-|---|---|---|---|---|---|---|
+| command | wall s (least to most) | cold wall s | CPU s | anonymous MB | file-backed MB | peak MB | anonymous bytes/object |
+|---|---|---|---|---|---|---|---|
 ";
 
-fn row(
-    name: &str,
-    runs: &[Measurement],
-    figures: &Measurement,
-    objects: Option<u64>,
-) -> Result<String> {
-    let walls = || runs.iter().map(|run| run.wall);
+fn row(outcome: &Outcome, figures: &Measurement, objects: Option<u64>) -> Result<String> {
+    let walls = || outcome.runs.iter().map(|run| run.wall);
+    let cold = outcome.cold.map_or("-".to_owned(), |c| seconds(c.wall));
     let mut text = String::new();
     writeln!(
         text,
-        "| {name} | {} ({} to {}) | {} | {} | {} | {} | {} |",
+        "| {} | {} ({} to {}) | {cold} | {} | {} | {} | {} | {} |",
+        outcome.job.name,
         seconds(figures.wall),
         seconds(walls().min().unwrap_or_default()),
         seconds(walls().max().unwrap_or_default()),
@@ -178,8 +175,8 @@ pub(super) fn linear(base: f64, runs: u32, rows: &[(f64, u64, Vec<Outcome>)]) ->
         machine()
     );
     text.push_str(
-        "| size | dump MB | objects | wall s | anonymous MB | anonymous bytes/object | \
-         objects grew | wall grew | anonymous grew |\n|---|---|---|---|---|---|---|---|---|\n",
+        "| size | dump MB | objects | wall s | wall ns/object | anonymous MB | anonymous bytes/object | \
+         objects grew | wall grew | anonymous grew |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut first: Option<(f64, Measurement)> = None;
     for (factor, bytes, outcomes) in rows {
@@ -190,10 +187,11 @@ pub(super) fn linear(base: f64, runs: u32, rows: &[(f64, u64, Vec<Outcome>)]) ->
         let (base_count, base_figures) = *first.get_or_insert((count, figures));
         writeln!(
             text,
-            "| {factor}x | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {factor}x | {} | {} | {} | {:.0} | {} | {} | {} | {} | {} |",
             megabytes(*bytes),
             objects.map_or("unknown".to_owned(), |n| n.to_string()),
             seconds(figures.wall),
+            figures.wall.as_secs_f64() * 1e9 / count.max(1.0),
             megabytes(figures.anonymous),
             per_object(figures.anonymous, objects),
             share(count, base_count),
@@ -202,6 +200,44 @@ pub(super) fn linear(base: f64, runs: u32, rows: &[(f64, u64, Vec<Outcome>)]) ->
         )?;
     }
     Ok(text)
+}
+
+/// The same commands with more and more threads. Each row's outcomes are two commands for each count.
+pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]) -> String {
+    let mut text = format!(
+        "# Threads\n\n{}- median of {runs} runs, page cache warm; the sequential share is that of Amdahl's law\n\n\
+         | heap | command | threads | wall s | CPU s | speed-up | sequential share |\n|---|---|---|---|---|---|---|\n",
+        machine()
+    );
+    for (heap, outcomes) in rows {
+        for (command, name) in ["top", "diff"].into_iter().enumerate() {
+            let mut alone = None;
+            for (outcome, &threads) in outcomes.iter().skip(command).step_by(2).zip(counts) {
+                let Some(figures) = median(&outcome.runs) else {
+                    continue;
+                };
+                let wall = figures.wall.as_secs_f64();
+                let first: f64 = *alone.get_or_insert(wall);
+                let sequential = match threads {
+                    1 => "-".to_owned(),
+                    n => format!("{:.0} %", 100.0 * sequential_share(first / wall, n)),
+                };
+                let _ = writeln!(
+                    text,
+                    "| {heap} | {name} | {threads} | {wall:.2} | {} | {:.2} | {sequential} |",
+                    seconds(figures.cpu),
+                    first / wall,
+                );
+            }
+        }
+    }
+    text
+}
+
+/// What part of the work of one thread more threads do not share, from how much faster that many are.
+fn sequential_share(speed_up: f64, threads: usize) -> f64 {
+    let ideal = 1.0 / threads as f64;
+    ((1.0 / speed_up - ideal) / (1.0 - ideal)).clamp(0.0, 1.0)
 }
 
 /// Processor, memory, kernel and commit, as far as they can be told.
@@ -237,7 +273,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.0}", bytes as f64 / 1e6)
 }
 
-fn per_object(bytes: u64, objects: Option<u64>) -> String {
+pub(super) fn per_object(bytes: u64, objects: Option<u64>) -> String {
     match objects {
         Some(objects) if objects > 0 => format!("{:.1}", bytes as f64 / objects as f64),
         _ => "-".to_owned(),
@@ -254,6 +290,12 @@ fn share(ours: f64, theirs: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_two_threads_do_in_half_the_time_is_shared() {
+        let share = |speed_up| (100.0 * sequential_share(speed_up, 2)).round();
+        assert_eq!((share(2.0), share(1.0), share(1.6)), (0.0, 100.0, 25.0));
+    }
 
     #[test]
     fn the_median_is_taken_figure_by_figure() {
