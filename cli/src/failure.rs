@@ -67,12 +67,22 @@ impl Failure {
                         .to_owned(),
                 ),
             ),
+            hprof::Error::Changed { .. } => return Self::changed(error),
             _ => (format!("{}: {error}", path.display()), None),
         };
         Self {
             exit: Exit::Input,
             message,
             hint,
+        }
+    }
+
+    /// A dump or an index changed, or could not be read any more, while it was read.
+    pub(crate) fn changed(error: &hprof::Error) -> Self {
+        Self {
+            exit: Exit::Input,
+            message: error.to_string(),
+            hint: Some("nothing is reported of it; run again when nobody writes to it".to_owned()),
         }
     }
 

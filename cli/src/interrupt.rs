@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-struct State {
+#[derive(Debug)]
+pub(crate) struct State {
     /// Files, and folders with all that is in them.
     unfinished: Vec<PathBuf>,
     waits: Option<Sender<()>>,
@@ -79,7 +80,8 @@ fn end_wait() -> bool {
     waits.is_some_and(|waits| waits.send(()).is_ok())
 }
 
-fn remove_unfinished() -> MutexGuard<'static, State> {
+/// Removes what is unfinished; as long as the result lives nothing is begun or finished.
+pub(crate) fn remove_unfinished() -> MutexGuard<'static, State> {
     let mut state = state();
     for path in state.unfinished.drain(..) {
         let _ = remove(&path);

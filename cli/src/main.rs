@@ -12,6 +12,7 @@ mod fits;
 mod gates;
 mod ignore;
 mod index;
+mod inputs;
 mod interrupt;
 mod jfr;
 mod job;
@@ -33,6 +34,7 @@ use heapdiff_report::Report;
 use job::{Action, Job};
 
 fn main() -> ExitCode {
+    inputs::watch();
     let exit = args::parse(std::env::args_os())
         .and_then(|action| match action {
             Action::Job(job) => run(&job),

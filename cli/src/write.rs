@@ -11,14 +11,19 @@ use heapdiff_report::{Format, QueryReport, Report, Style};
 use heapdiff_tables::Error as TableError;
 
 use crate::failure::{Exit, Failure, Result, plain};
+use crate::inputs;
 use crate::interrupt::Unfinished;
 use crate::job::{Output, folder_of};
 use crate::style::When;
 
 /// Writes a report to its output. A reader that stops reading (`| head`) is not a failure.
 pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
+    inputs::end_if_changed();
     if let Report::Query(query) = report {
-        return found_rows(output, query);
+        // Rows are found while they are written.
+        let written = found_rows(output, query);
+        inputs::end_if_changed();
+        return written;
     }
     put(output, &mut |style, out| {
         heapdiff_report::render(output.format, report, style, out)
@@ -126,6 +131,8 @@ pub(crate) fn replace(
     if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }
+    // What was read of a dump that changed is not written down.
+    inputs::end_if_changed();
     unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
     Ok(())
 }

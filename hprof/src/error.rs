@@ -25,6 +25,16 @@ pub enum Error {
         /// The value found.
         what: String,
     },
+    /// The file was written to or cut while it was read.
+    #[error("{path}: {}", changed(*before, *now))]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Its size when it was opened.
+        before: u64,
+        /// Its size when that was found.
+        now: u64,
+    },
     /// More objects or references than the 32-bit numbering holds.
     #[error("too large: {what} {count}, the limit is {limit}")]
     Limit {
@@ -49,6 +59,13 @@ pub enum Error {
     /// No object has this number.
     #[error("no object has the number {} in this dump", .0.0)]
     NoSuchNumber(crate::ids::ObjectIndex),
+}
+
+fn changed(before: u64, now: u64) -> String {
+    match now == before {
+        true => "the file was written to while it was read".to_owned(),
+        false => format!("the file changed while it was read, from {before} bytes to {now}"),
+    }
 }
 
 /// The crate's result type.

@@ -226,6 +226,7 @@ impl Snapshot {
             scan_warnings.into_iter().chain(of_graph.iter().cloned()),
         );
         of_graph.extend(short_bodies(stats.short_bodies));
+        dump.source.check()?;
         Ok(Self {
             dump,
             map,

@@ -1,5 +1,7 @@
 //! The program as a user meets it.
 
+#[cfg(target_os = "linux")]
+mod changed;
 mod commands;
 mod documents;
 mod formats;

@@ -60,6 +60,7 @@ impl Histogram {
             warnings: Vec::new(),
         };
         dump.gather_warnings(&stats, scanned.warnings);
+        dump.source.check()?;
         Ok(Self { dump, totals })
     }
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
-use memmap2::{Mmap, MmapMut};
+use memmap2::MmapMut;
 use rayon::prelude::*;
 
+use crate::bytes::mapped::MappedFile;
 use crate::bytes::mem::{self, Pages};
 use crate::error::{Error, Result};
 
@@ -163,7 +164,7 @@ enum Memory {
     Pages(Pages),
     File(MmapMut),
     /// Part of a file that is only read, of a [`Column`].
-    Part(Arc<Mmap>, Range<usize>),
+    Part(Arc<MappedFile>, Range<usize>),
 }
 
 impl Memory {
@@ -327,7 +328,7 @@ pub(crate) struct Column<T: Pod>(Array<T>);
 impl<T: Pod> Column<T> {
     /// Elements that are part of a mapped file; `None` when the range is not within it, or not of whole
     /// and aligned elements.
-    pub(crate) fn part(map: &Arc<Mmap>, range: Range<usize>, store: &Store) -> Option<Self> {
+    pub(crate) fn part(map: &Arc<MappedFile>, range: Range<usize>, store: &Store) -> Option<Self> {
         let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
         Some(Self(Array {
             len: elements.len(),

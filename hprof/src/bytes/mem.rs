@@ -2,7 +2,7 @@
 //!
 //! This is the one module of the crate with `unsafe` code. Everything it hands out is safe to use,
 //! with one stated exception that no program can rule out: a dump file that another process
-//! truncates while it is mapped ends this process with SIGBUS.
+//! truncates while it is mapped raises SIGBUS, which [`faults`] turns into an error where it is asked to.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,6 +12,8 @@ use memmap2::{Mmap, MmapMut};
 
 use crate::bytes::disk;
 
+pub(crate) mod faults;
+
 pub(crate) use self::pages::Pages;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use self::pages::refusals;
@@ -20,7 +22,7 @@ pub(crate) use self::pages::refusals;
 pub(crate) fn map_file(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: the mapping is private to this process and read-only. That the file does not change
     // beneath us is assumed, as by every tool that maps its input; a change can garble what is
-    // read (which the parser must survive anyway) or, on truncation, raise SIGBUS.
+    // read (which the parser must survive anyway) or, on truncation, raise SIGBUS (see `faults`).
     unsafe { Mmap::map(file) }
 }
 

@@ -18,8 +18,11 @@
 pub(crate) mod array;
 pub(crate) mod disk;
 pub(crate) mod gzip;
+pub(crate) mod mapped;
 pub(crate) mod mem;
 pub(crate) mod source;
 pub(crate) mod stamp;
 
+pub use mapped::changed_file;
+pub use mem::faults::on_lost_file;
 pub use source::Source;

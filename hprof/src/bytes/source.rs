@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
-
 use crate::bytes::disk::{Room, room};
+use crate::bytes::mapped::MappedFile;
 use crate::bytes::stamp::Stamp;
 use crate::bytes::{gzip, mem};
 use crate::error::{Error, Result, Warning};
@@ -35,7 +34,7 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Bytes {
-    Mapped(Mmap),
+    Mapped(MappedFile),
     Memory(Vec<u8>),
 }
 
@@ -67,7 +66,7 @@ impl Source {
             if meta.len() == 0 {
                 return Err(Error::NotADump("the file is empty".into()));
             }
-            Bytes::Mapped(mem::map_file(&file).map_err(fail)?)
+            Bytes::Mapped(MappedFile::new(file, path).map_err(fail)?)
         } else {
             // A pipe (`<(zcat x)`) has no length and cannot be mapped.
             let mut sink = Sink::new(path, |first| first == MAGIC || gzip::is_gzip(first));
@@ -117,11 +116,23 @@ impl Source {
             let mut sink = Sink::new(&source.path, |first| first == MAGIC);
             let decompressed = gzip::decompress(&source, &mut sink);
             let (bytes, warning) = sink.finish(decompressed)?;
+            source.check()?;
             source.bytes = bytes;
             source.unpacked = true;
             source.warnings.extend(warning.flatten());
         }
         Ok(source)
+    }
+
+    /// Whether the file is still what it was when it was opened, as far as its size and time tell.
+    ///
+    /// # Errors
+    /// When it is not: what was read of it may then be garbled.
+    pub fn check(&self) -> Result<()> {
+        match &self.bytes {
+            Bytes::Mapped(map) => map.check(),
+            Bytes::Memory(_) => Ok(()),
+        }
     }
 
     /// The path that the dump was read from.
@@ -148,7 +159,7 @@ impl Source {
     /// Prepares a range for one sequential pass.
     pub(crate) fn will_read(&self, offset: usize, len: usize) {
         if let Bytes::Mapped(map) = &self.bytes {
-            mem::populate(map, offset, len);
+            mem::populate(map.map(), offset, len);
         }
     }
 }
@@ -245,7 +256,7 @@ impl Sink {
                 return Err(Error::NotADump("the file is empty".into()));
             }
             None => Bytes::Memory(self.memory),
-            Some(file) => Bytes::Mapped(mem::map_file(&file).map_err(fail)?),
+            Some(file) => Bytes::Mapped(MappedFile::temporary(file, &self.path).map_err(fail)?),
         };
         Ok((bytes, ended))
     }

@@ -37,7 +37,7 @@ impl Stamp {
     }
 }
 
-fn modified(meta: &Metadata) -> Option<(u64, u32)> {
+pub(crate) fn modified(meta: &Metadata) -> Option<(u64, u32)> {
     let since = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some((since.as_secs(), since.subsec_nanos()))
 }

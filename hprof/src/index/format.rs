@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytemuck::Pod;
-use memmap2::Mmap;
 use rayon::prelude::*;
 
 use super::fault::IndexFault;
 use crate::bytes::array::{Column, Store};
+use crate::bytes::mapped::MappedFile;
 use crate::bytes::mem;
 use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
@@ -187,7 +187,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
 
 /// An index whose header and table are in order.
 pub(super) struct Sections {
-    map: Arc<Mmap>,
+    map: Arc<MappedFile>,
     table: [SectionEntry; SECTIONS],
     store: Store,
 }
@@ -207,7 +207,7 @@ impl Sections {
         if !file.metadata()?.is_file() || file.metadata()?.len() < MAGIC.len() as u64 {
             return Err(IndexFault::Foreign);
         }
-        let map = mem::map_file(&file)?;
+        let map = MappedFile::new(file, path)?;
         if !map.starts_with(MAGIC) {
             return Err(IndexFault::Foreign);
         }
@@ -280,7 +280,7 @@ impl Sections {
             .into_par_iter()
             .map(|block| {
                 let part = block * BLOCK..bytes.min((block + 1) * BLOCK);
-                mem::populate(&self.map, first + part.start, part.len());
+                mem::populate(self.map.map(), first + part.start, part.len());
                 let elements = part.start / size..part.end / size;
                 let sum = hash(bytemuck::cast_slice(&all[elements.clone()]));
                 fits(all, elements).then_some(sum)
@@ -320,7 +320,7 @@ impl Sections {
 /// Bytes of an index of which each block is verified before anything is taken from it, and no sooner.
 #[derive(Debug)]
 pub(crate) struct Lazy {
-    map: Arc<Mmap>,
+    map: Arc<MappedFile>,
     range: Range<usize>,
     /// The blocks' hashes.
     sums: Column<u64>,
@@ -346,7 +346,7 @@ impl Lazy {
                 continue;
             }
             let own = block * BLOCK..all.len().min((block + 1) * BLOCK);
-            mem::populate(&self.map, self.range.start + own.start, own.len());
+            mem::populate(self.map.map(), self.range.start + own.start, own.len());
             if self.sums.get(block) != Some(&hash(&all[own])) {
                 self.damaged.store(true, Ordering::Relaxed);
                 return None;

@@ -20,7 +20,8 @@
 //!   even an index whose checksums were made to fit can cause more than wrong figures. An index is not
 //!   signed: whoever may write it may make it say anything, so whose file it is should be looked at first.
 //!
-//! What is mapped is assumed to stay as it was verified, as with the dump itself.
+//! What is mapped is assumed to stay as it was verified, as with the dump itself; whether it did is told by
+//! [`changed_file`](crate::bytes::changed_file).
 
 mod check;
 mod codes;

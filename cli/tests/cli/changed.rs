@@ -1,0 +1,148 @@
+//! Dumps and indexes that are cut or written to while they are read: one line, exit code 3, no report.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Root};
+
+const DUMP: &str = "heap.hprof";
+const INDEX: &str = "heap.hprof.hdx";
+
+/// A folder with a dump of some 30 MB: many small arrays.
+fn folder() -> tempfile::TempDir {
+    let mut heap = HeapBuilder::new(Options::default());
+    for i in 0..40_000_u32 {
+        let bytes = vec![7; 600 + i as usize % 200];
+        let array = heap.add_primitive_array(Elements::Byte(bytes));
+        heap.add_root(Root::JniGlobal { global_ref: 5 }, array);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join(DUMP), heap.build()).expect("a dump");
+    folder
+}
+
+fn start(folder: &Path, args: &[&str]) -> Child {
+    let mut command = crate::support::heapdiff(folder, args);
+    command.env("XDG_CACHE_HOME", folder.join("cache"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    child.spawn().expect("a run")
+}
+
+/// Starts a query that is stopped in the middle, since nobody reads its rows, and does something then.
+fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output {
+    let sql = "select id, class, shallow_bytes, retained_bytes, dominator_id from objects";
+    let query = ["query", DUMP, sql, "--format", "csv", "-o", "/dev/stdout"];
+    let mut child = start(folder, &[&query, args].concat());
+    let mut first = [0; 16];
+    let out = child.stdout.as_mut().expect("its output");
+    out.read_exact(&mut first).expect("rows");
+    std::thread::sleep(Duration::from_millis(200));
+    change();
+    child.wait_with_output().expect("an end")
+}
+
+/// Starts a run and does something as soon as it has mapped the dump.
+fn once_mapped(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output {
+    let mut child = start(folder, args);
+    let maps = PathBuf::from(format!("/proc/{}/maps", child.id()));
+    let end = Instant::now() + Duration::from_secs(60);
+    while !fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(DUMP)) {
+        assert!(child.try_wait().expect("a state").is_none(), "it ended");
+        assert!(Instant::now() < end, "the dump was not mapped");
+    }
+    change();
+    child.wait_with_output().expect("an end")
+}
+
+fn cut(path: &Path) {
+    let file = OpenOptions::new().write(true).open(path).expect("the file");
+    file.set_len(4096).expect("a shorter file");
+}
+
+/// Writes what is there already, so that only the file's time tells.
+fn write_again(path: &Path) {
+    let mut file = OpenOptions::new();
+    let mut file = file.read(true).write(true).open(path).expect("the file");
+    let mut bytes = vec![0; 9000];
+    file.seek(SeekFrom::End(-20_000)).expect("a place");
+    file.read_exact(&mut bytes).expect("bytes");
+    file.seek(SeekFrom::End(-20_000)).expect("a place");
+    file.write_all(&bytes).expect("the same bytes");
+}
+
+#[track_caller]
+fn is_refused(done: &Output, name: &str, said: &str) {
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{:?}: {stderr}", done.status);
+    let lines: Vec<&str> = stderr.lines().collect();
+    let [line, hint] = lines[..] else {
+        panic!("one line and a hint: {stderr}")
+    };
+    assert!(line.contains(name) && line.contains(said), "{stderr}");
+    assert!(hint.contains("run again"), "{stderr}");
+}
+
+#[test]
+fn a_dump_that_is_cut_while_it_is_read_is_refused() {
+    for command in [
+        &["top", DUMP][..],
+        &["histo", DUMP],
+        &["diff", DUMP, DUMP],
+        &["paths", DUMP, "byte[]"],
+        &["waste", DUMP],
+    ] {
+        let folder = folder();
+        let dump = folder.path().join(DUMP);
+        let done = once_mapped(folder.path(), &[command, &["-q"]].concat(), || cut(&dump));
+        is_refused(&done, DUMP, "changed while it was read, from ");
+        assert!(done.stdout.is_empty(), "{command:?}");
+    }
+}
+
+#[test]
+fn a_dump_that_is_overwritten_while_it_is_read_is_refused() {
+    for command in [&["top", DUMP][..], &["histo", DUMP], &["diff", DUMP, DUMP]] {
+        let folder = folder();
+        let dump = folder.path().join(DUMP);
+        let to_file = [command, &["-q", "--no-index", "-o", "report.json"]].concat();
+        let done = once_mapped(folder.path(), &to_file, || write_again(&dump));
+        is_refused(&done, DUMP, "was written to while it was read");
+        let files = fs::read_dir(folder.path()).expect("the folder").count();
+        assert_eq!(files, 1, "no report and nothing half: {command:?}");
+    }
+}
+
+#[test]
+fn rows_of_a_dump_that_changes_in_the_middle_end_with_a_failure() {
+    let folder = folder();
+    let dump = folder.path().join(DUMP);
+    let done = in_the_middle(folder.path(), &["-q", "--no-index"], || write_again(&dump));
+    is_refused(&done, DUMP, "was written to while it was read");
+    let done = in_the_middle(folder.path(), &["-q", "--no-index"], || cut(&dump));
+    is_refused(&done, DUMP, "changed while it was read, from ");
+}
+
+#[test]
+fn an_index_that_is_cut_while_it_is_used_is_refused() {
+    let folder = folder();
+    let made = start(folder.path(), &["top", DUMP, "-q"]);
+    let made = made.wait_with_output().expect("a run");
+    assert!(made.status.success());
+    let index = folder.path().join(INDEX);
+    let whole = fs::read(&index).expect("an index");
+    let done = in_the_middle(folder.path(), &["-q"], || cut(&index));
+    is_refused(&done, INDEX, "changed while it was read, from ");
+    fs::write(&index, whole).expect("the index");
+    let done = in_the_middle(folder.path(), &["-q"], || write_again(&index));
+    is_refused(&done, INDEX, "was written to while it was read");
+}
+
+#[test]
+fn what_is_left_alone_is_reported() {
+    let folder = folder();
+    let done = once_mapped(folder.path(), &["histo", DUMP, "-q"], || ());
+    assert!(done.status.success() && !done.stdout.is_empty());
+}

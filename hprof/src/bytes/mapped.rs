@@ -1,0 +1,261 @@
+//! Mapped files that others may change: whether one did change while it was mapped, and where each lies in memory.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use memmap2::Mmap;
+
+use crate::bytes::mem;
+use crate::bytes::stamp::modified;
+use crate::error::Error;
+
+/// A file that is mapped for reading, and known to the process while it is.
+///
+/// A change of the file garbles what is read, and what is cut off ends the process with SIGBUS unless
+/// [`on_lost_file`](crate::bytes::on_lost_file) was called.
+#[derive(Debug)]
+pub(crate) struct MappedFile {
+    map: Mmap,
+    place: &'static Place,
+}
+
+impl MappedFile {
+    pub(crate) fn new(file: File, path: &Path) -> io::Result<Self> {
+        let entry = Entry::of(&file.metadata()?);
+        Self::watched(file, path, Some(entry))
+    }
+
+    /// A temporary file without a name, which nobody else can change. Errors name another path.
+    pub(crate) fn temporary(file: File, path: &Path) -> io::Result<Self> {
+        Self::watched(file, path, None)
+    }
+
+    fn watched(file: File, path: &Path, entry: Option<Entry>) -> io::Result<Self> {
+        let map = mem::map_file(&file)?;
+        let watched = Watched {
+            path: path.to_path_buf(),
+            file,
+            entry,
+        };
+        let place = Place::take(&map, watched);
+        Ok(Self { map, place })
+    }
+
+    pub(crate) fn map(&self) -> &Mmap {
+        &self.map
+    }
+
+    /// Fails when the file is not what it was when it was mapped.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.place.change() {
+            Some(change) => Err(change),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        if let Some(change) = self.place.release() {
+            CHANGED
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert(change);
+        }
+    }
+}
+
+/// A change that was found when its file was unmapped.
+static CHANGED: Mutex<Option<Error>> = Mutex::new(None);
+
+/// A file that changed while this process had it mapped: one that is still mapped, or one that was since the
+/// last call.
+///
+/// What was read of it may be garbled, and so may be every figure that rests on it. [`Snapshot::open`]
+/// (crate::Snapshot::open) and the like fail when the file has changed by the time they return; a program that reads on (objects'
+/// contents, names) asks this once it has all answers and before it believes them.
+#[must_use]
+pub fn changed_file() -> Option<Error> {
+    let before = CHANGED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    before.or_else(|| places().find_map(Place::change))
+}
+
+/// A file's size and time, as its entry in the folder tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    bytes: u64,
+    modified: Option<(u64, u32)>,
+}
+
+impl Entry {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            bytes: meta.len(),
+            modified: modified(meta),
+        }
+    }
+}
+
+/// What is known of a file that is mapped.
+#[derive(Debug)]
+struct Watched {
+    path: PathBuf,
+    file: File,
+    /// As it was when it was mapped; `None` for a file that nobody else can change.
+    entry: Option<Entry>,
+}
+
+/// Where a file is mapped. Places are never freed, but taken again, so that the handler of a signal can look
+/// through them at any time; it waits for no lock.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Zero while nothing is mapped here.
+    start: AtomicUsize,
+    end: AtomicUsize,
+    /// Reading it failed.
+    lost: AtomicBool,
+    watched: Mutex<Option<Watched>>,
+    next: OnceLock<&'static Place>,
+}
+
+static FIRST: OnceLock<&'static Place> = OnceLock::new();
+
+fn places() -> impl Iterator<Item = &'static Place> {
+    std::iter::successors(FIRST.get().copied(), |place| place.next.get().copied())
+}
+
+impl Place {
+    fn take(map: &Mmap, watched: Watched) -> &'static Self {
+        let mut link = &FIRST;
+        let place = loop {
+            let place = *link.get_or_init(|| Box::leak(Box::new(Self::empty())));
+            let mut free = place.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            if free.is_none() {
+                *free = Some(watched);
+                break place;
+            }
+            link = &place.next;
+        };
+        let start = map.as_ptr().addr();
+        place.lost.store(false, Ordering::Relaxed);
+        place.end.store(start + map.len(), Ordering::Release);
+        place.start.store(start, Ordering::Release);
+        place
+    }
+
+    const fn empty() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            lost: AtomicBool::new(false),
+            watched: Mutex::new(None),
+            next: OnceLock::new(),
+        }
+    }
+
+    fn release(&self) -> Option<Error> {
+        let change = self.change();
+        self.start.store(0, Ordering::Release);
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        change
+    }
+
+    /// Notes that memory of a mapped file could not be read; `false` when none is mapped there. A page may
+    /// extend beyond the file's end.
+    ///
+    /// For the handler of a signal: takes no lock and no memory.
+    pub(crate) fn lose(address: usize) -> bool {
+        for place in places() {
+            let start = place.start.load(Ordering::Acquire);
+            let end = place.end.load(Ordering::Acquire);
+            let within = start != 0 && (start..end).contains(&address);
+            // A place that was given up in between has another file's end.
+            if within && place.start.load(Ordering::Acquire) == start {
+                place.lost.store(true, Ordering::Release);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A file of which memory could not be read, as an error that says why.
+    pub(crate) fn lost() -> Option<Error> {
+        let place = places().find(|place| place.lost.load(Ordering::Acquire))?;
+        let change = place.change();
+        change.or_else(|| {
+            let watched = place.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            let path = watched.as_ref()?.path.clone();
+            let source = io::Error::other("its disk failed while it was read");
+            Some(Error::Io { path, source })
+        })
+    }
+
+    /// What became of the file since it was mapped.
+    fn change(&self) -> Option<Error> {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = watched.as_ref()?;
+        let before = watched.entry?;
+        // A file whose entry cannot be read any more is not known to have changed.
+        let now = Entry::of(&watched.file.metadata().ok()?);
+        (now != before).then(|| Error::Changed {
+            path: watched.path.clone(),
+            before: before.bytes,
+            now: now.bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_found_while_mapped_and_after() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[1; 5000]).unwrap();
+        let open = || MappedFile::new(File::open(file.path()).unwrap(), file.path()).unwrap();
+        let map = open();
+        assert!(map.check().is_ok());
+        let again = open();
+        file.as_file().set_len(6000).unwrap();
+        let text = map.check().unwrap_err().to_string();
+        assert!(
+            text.contains("5000 bytes") && text.contains("6000"),
+            "{text}"
+        );
+        assert!(again.check().is_err());
+        assert!(open().check().is_ok());
+    }
+
+    #[test]
+    fn an_address_is_lost_only_in_a_mapped_file() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[1; 5000]).unwrap();
+        let map = MappedFile::temporary(File::open(file.path()).unwrap(), file.path()).unwrap();
+        let at = map.as_ptr().addr();
+        let end = at + map.len();
+        assert!(!Place::lose(0) && !Place::lose(end + (1 << 20)));
+        assert!(Place::lose(at) && Place::lose(end - 1));
+        assert!(map.place.lost.load(Ordering::Relaxed));
+        let place = map.place;
+        drop(map);
+        // Other tests may have taken the place since.
+        assert!(place.start.load(Ordering::Relaxed) != at || !place.lost.load(Ordering::Relaxed));
+    }
+}
