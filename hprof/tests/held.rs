@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 use hprof::{
-    ClassIndex, Hold, Node, ObjectId, ObjectIndex, Options, Refs, Silent, Snapshot, Source,
+    ClassIndex, Hold, Node, ObjectId, ObjectIndex, Options, Refs, RootKind, Silent, Snapshot,
+    Source,
 };
 use testdata::writer::{self, Boot, ClassId, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
@@ -386,4 +387,39 @@ fn what_nodes_dominate_is_visited_once() {
     let key = |object: Obj| holders.key(opened.number(object));
     assert_eq!(key(left), key(leaf));
     assert_ne!(key(left), key(right));
+}
+
+#[test]
+fn a_class_holds_the_values_that_hang_on_it() {
+    let mut drawn = Drawn::new(writer::Options::default());
+    let object = drawn.boot.object;
+    let fields = ["table", "queue"];
+    let map = drawn.class("java.lang.ClassValue$ClassValueMap", object, &fields);
+    let other = drawn.class("java.lang.ClassValue$Entry", object, &fields);
+    let loader = drawn.loader("app");
+    drawn.root(loader);
+    // A class of the application's may be called so as well.
+    let same_name = drawn.class("java.lang.ClassValue$ClassValueMap", object, &fields);
+    drawn.heap.set_loader(same_name, loader);
+    let of = |drawn: &mut Drawn, class| {
+        let value = drawn.leaf();
+        let table = drawn.heap.add_instance(class, &[value.into(), Value::NULL]);
+        (table, value)
+    };
+    let held = [map, map].map(|class| of(&mut drawn, class));
+    let lost = [other, same_name].map(|class| of(&mut drawn, class));
+    let opened = drawn.open(Refs::Soft);
+    let tree = opened.snapshot.tree();
+    for (table, value) in held {
+        let (table, value) = (opened.number(table), opened.number(value));
+        assert!(tree.is_reachable(table) && tree.is_reachable(value));
+        let kind = tree.roots().find(|r| r.0 == table).map(|r| r.1);
+        assert_eq!(kind, Some(RootKind::VmInternal));
+        let above = tree.dominator(value).and_then(|node| tree.object(node));
+        assert_eq!(above, Some(table));
+    }
+    for (table, value) in lost {
+        assert!(!tree.is_reachable(opened.number(table)));
+        assert!(!tree.is_reachable(opened.number(value)));
+    }
 }

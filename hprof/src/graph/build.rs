@@ -25,7 +25,7 @@ use crate::progress::Progress;
 use crate::records::classes::{self, Classes};
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, ClassDump, Header, Kind, sub};
-use crate::records::walk::{self, Object, Root, Visitor};
+use crate::records::walk::{self, Object, Root, RootKind, Visitor};
 use crate::sizes::gaps;
 
 /// A segment larger than this is split so that several threads can read it.
@@ -742,6 +742,23 @@ fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(Addre
     ))
 }
 
+/// The tables of `ClassValue`. A table belongs to a class, and only the class's field `classValueMap` refers to it:
+/// dumps have no instance fields of classes, so nothing in them holds it, and it is alive as long as its class is.
+fn held_by_classes(scanned: &Scanned, classes: &Classes, split: Split) -> Vec<u32> {
+    const TABLE: &str = "java.lang.ClassValue$ClassValueMap";
+    let tables = classes.by_name(TABLE).iter();
+    let mut tables = tables.filter(|&&c| {
+        classes[c].loader.is_null() && scanned.stats.classes[c.index()].instances > 0
+    });
+    let Some(table) = tables.next() else {
+        return Vec::new();
+    };
+    let shape = scanned.shapes.instance(table.0);
+    let objects = scanned.inner_shapes.par_iter().enumerate();
+    let found = objects.filter(|&(_, &of)| of == shape);
+    found.map(|(at, _)| split.classes + at as u32).collect()
+}
+
 /// Adds what no record shows and the roots.
 fn assemble(
     scanned: &mut Scanned,
@@ -752,7 +769,10 @@ fn assemble(
     resolve: impl Fn(u64) -> u32,
     store: &Store,
 ) -> Result<HeapGraph> {
-    let (extra, held) = implicit_refs::unwritten(classes, split, roots, &resolve);
+    let (extra, mut held) = implicit_refs::unwritten(classes, split, roots, &resolve);
+    for object in held_by_classes(scanned, classes, split) {
+        held.entry(object).or_insert(RootKind::VmInternal);
+    }
     let mut offsets = std::mem::replace(&mut scanned.ends, store.zeroed(0)?);
     let mut targets = std::mem::replace(&mut scanned.targets, store.zeroed(0)?);
     heap_graph::insert(&mut offsets, &mut targets, &extra)?;
