@@ -15,11 +15,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use self::dumps::Heap;
-use self::measure::Measurement;
 use self::plan::Job;
 use crate::run;
 
+pub(crate) use self::measure::{Measurement, measure};
 pub(crate) use self::report::machine;
+
+/// One dump of the mixed heap, made where it is not there yet.
+pub(crate) fn dump(scale: f64, scratch: &Path) -> Result<PathBuf> {
+    dumps::single(scale, scratch)
+}
 
 /// What `cargo xtask bench` takes.
 #[derive(Debug, clap::Args)]

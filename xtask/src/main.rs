@@ -17,6 +17,7 @@ mod package;
 mod parquet;
 mod real;
 mod run;
+mod scale;
 mod soak;
 mod tools;
 mod tryout;
@@ -58,6 +59,8 @@ enum Task {
     Languages,
     /// Time and memory beside other tools, on generated or given dumps
     Bench(bench::Options),
+    /// A dump of many gigabytes read within a limit of memory
+    Scale(scale::Options),
     /// What the agent costs a program, beside other profilers
     Overhead(overhead::Options),
     /// The HTML report in a headless browser, found or installed
@@ -89,6 +92,7 @@ fn main() -> anyhow::Result<()> {
         Task::Dumps => ci::dumps(),
         Task::Languages => languages::languages(),
         Task::Bench(options) => bench::bench(&options),
+        Task::Scale(options) => scale::scale(&options),
         Task::Overhead(options) => overhead::overhead(&options),
         Task::Browser(options) => browser::browser(&options),
         Task::Parquet => parquet::parquet(),

@@ -18,18 +18,18 @@ const SAMPLE_EVERY: u32 = 5;
 
 /// What a process took. Memory in bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Measurement {
+pub(crate) struct Measurement {
     /// Elapsed time.
-    pub(super) wall: Duration,
+    pub(crate) wall: Duration,
     /// User and system time of all threads.
-    pub(super) cpu: Duration,
+    pub(crate) cpu: Duration,
     /// The most anonymous memory seen: heap and stacks.
-    pub(super) anonymous: u64,
+    pub(crate) anonymous: u64,
     /// The most file-backed memory seen: mapped pages, which the kernel can drop.
-    pub(super) file_backed: u64,
+    pub(crate) file_backed: u64,
     /// The most resident memory at once, of both kinds, as the kernel counted it up to the last
     /// look.
-    pub(super) peak: u64,
+    pub(crate) peak: u64,
 }
 
 impl Measurement {
@@ -94,7 +94,7 @@ impl Drop for Guard {
 }
 
 /// Runs a command to its end, or to the limit, which is an error.
-pub(super) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
+pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
     // Processes are measured one after the other, so the difference is this one's.
     let cpu_before = children_cpu()?;
     let start = Instant::now();

@@ -1,0 +1,229 @@
+//! A dump of the size that large servers have, read within a limit of memory.
+//!
+//! No machine that builds this has a heap of 40 GB. The dump is a real one of a gigabyte or so and copies of its objects,
+//! so sizes, shapes and their mixture are real. Its answers have to be those of a tenth of it that is read without a limit,
+//! times ten.
+
+mod copies;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::bench::{self, Measurement};
+use crate::run;
+
+/// What `cargo xtask scale` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Gigabytes of the dump; a tenth more and what is read beyond the limit have to fit on the disk, too
+    #[arg(long, default_value_t = 36, value_name = "GB", value_parser = clap::value_parser!(u64).range(1..))]
+    size: u64,
+    /// The limit that heapdiff is given for the whole dump
+    #[arg(long, default_value = "4G", value_name = "SIZE")]
+    max_memory: String,
+    /// Scale of the heap that is copied; see `cargo xtask bench`
+    #[arg(long, default_value_t = 0.5)]
+    scale: f64,
+    /// The folder for the dumps; below the target folder if not given
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// The heapdiff to measure; built if not given
+    #[arg(long, value_name = "FILE")]
+    heapdiff: Option<PathBuf>,
+    /// Seconds after which a command is ended and counts as failed
+    #[arg(long, default_value_t = 3600)]
+    timeout: u64,
+    /// Also write the table to this file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Objects and shallow bytes by class.
+type Totals = BTreeMap<String, [i64; 2]>;
+
+/// Makes the dumps, asks both, and fails where the answers differ.
+pub(crate) fn scale(options: &Options) -> Result<()> {
+    let scratch = match &options.scratch {
+        Some(folder) => folder.clone(),
+        None => run::target_dir().join("scale"),
+    };
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    let heapdiff = match &options.heapdiff {
+        Some(given) => given.clone(),
+        None => run::Products::for_figures(false)?.heapdiff(),
+    };
+    let base = bench::dump(options.scale, &scratch)?;
+    let bytes = fs::metadata(&base)?.len().max(1);
+    let copies = (options.size * 1_000_000_000 / bytes).max(20);
+    let [tenth, whole] = [("tenth", copies / 10), ("whole", copies)].map(|(name, count)| {
+        let file = scratch.join(format!("{name}.hprof"));
+        println!("{count} copies: {}", file.display());
+        copies::write(&base, count - 1, &file).map(|()| (file, count))
+    });
+    let (tenth, whole) = (tenth?, whole?);
+    let limit = Duration::from_secs(options.timeout);
+    let bounded = ["--max-memory", &options.max_memory];
+    let asked = |command: &'static str, dump: &Path, more: &[&str]| -> Result<Answer> {
+        let answer = ask(&heapdiff, command, dump, more, limit)?;
+        println!("{command} {}: {}", dump.display(), answer.took);
+        Ok(answer)
+    };
+    let mut text = format!(
+        "# A dump of {} GB\n\n{}- {copies} copies of a dump of {bytes} bytes, and a tenth of them\n\n\
+         | command | dump | limit | objects | wall s | ns/object | CPU s | anonymous MB | file-backed MB |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+        options.size,
+        bench::machine(),
+    );
+    let mut slower = Vec::new();
+    for command in ["histo", "top"] {
+        let small = asked(command, &tenth.0, &[])?;
+        let large = asked(command, &whole.0, &bounded)?;
+        small.row(command, "tenth", "none", &mut text);
+        large.row(command, "whole", &options.max_memory, &mut text);
+        let ratio = large.nanoseconds() / small.nanoseconds();
+        slower.push(format!(
+            "`{command}` takes {ratio:.2} times as long for each object"
+        ));
+        if command == "histo" {
+            let base = totals(&asked(command, &base, &[])?.report)?;
+            let parts = [(&base, 1), (&totals(&small.report)?, tenth.1)];
+            same(&parts, &totals(&large.report)?, whole.1)?;
+        } else {
+            retained(&small.report, &large.report)?;
+        }
+    }
+    text += &format!(
+        "\nOf the whole, {}. Totals by class are those of the tenth, in proportion.\n",
+        slower.join(", ")
+    );
+    println!("{text}");
+    if let Some(file) = &options.output {
+        fs::write(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    for (file, _) in [tenth, whole] {
+        fs::remove_file(file)?;
+    }
+    Ok(())
+}
+
+/// What a command said, and took.
+struct Answer {
+    report: Value,
+    objects: u64,
+    took: Measurement,
+}
+
+impl Answer {
+    fn nanoseconds(&self) -> f64 {
+        self.took.wall.as_secs_f64() * 1e9 / self.objects.max(1) as f64
+    }
+
+    fn row(&self, command: &str, dump: &str, limit: &str, text: &mut String) {
+        *text += &format!(
+            "| {command} | {dump} | {limit} | {} | {:.1} | {:.0} | {:.1} | {} | {} |\n",
+            self.objects,
+            self.took.wall.as_secs_f64(),
+            self.nanoseconds(),
+            self.took.cpu.as_secs_f64(),
+            self.took.anonymous / 1_000_000,
+            self.took.file_backed / 1_000_000,
+        );
+    }
+}
+
+fn ask(
+    heapdiff: &Path,
+    command: &str,
+    dump: &Path,
+    more: &[&str],
+    limit: Duration,
+) -> Result<Answer> {
+    let output = dump.with_extension("json");
+    let mut run = Command::new(heapdiff);
+    run.arg(command).arg(dump).args(more);
+    // All classes, but of objects the largest of each copy: each row comes with its path.
+    let top = if command == "histo" { "100000" } else { "1000" };
+    run.args([
+        "--top",
+        top,
+        "--format",
+        "json",
+        "--no-index",
+        "--progress",
+        "never",
+    ]);
+    run.arg("-o").arg(&output);
+    let (status, took) = bench::measure(&mut run, limit)?;
+    ensure!(status.success(), "{command} {}: {status}", dump.display());
+    let report: Value = serde_json::from_slice(&fs::read(&output)?)?;
+    fs::remove_file(&output)?;
+    let objects = report.pointer("/snapshot/objects").and_then(Value::as_u64);
+    Ok(Answer {
+        report,
+        objects: objects.context("the report counts no objects")?,
+        took,
+    })
+}
+
+fn totals(report: &Value) -> Result<Totals> {
+    let mut totals = Totals::new();
+    for class in report["classes"].as_array().context("no classes")? {
+        let name = class["class"].as_str().context("a class without a name")?;
+        let figure = |key: &str| class[key].as_i64().with_context(|| format!("no {key}"));
+        let found = totals.entry(name.to_owned()).or_default();
+        found[0] += figure("objects")?;
+        found[1] += figure("shallow_bytes")?;
+    }
+    Ok(totals)
+}
+
+/// Fails where a class's totals do not grow by as much from each number of copies to the next.
+fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> {
+    let [(one, _), (some, count)] = *parts;
+    let mut wrong = Vec::new();
+    for (class, figures) in whole {
+        let [first, then] = [one, some].map(|t| t.get(class).copied().unwrap_or_default());
+        for (i, what) in ["objects", "shallow bytes"].into_iter().enumerate() {
+            let step = (then[i] - first[i]) as f64 / (count - 1) as f64;
+            let expected = first[i] as f64 + step * (copies - 1) as f64;
+            // The last object before a class object has its size told by the model, not the distance.
+            if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
+                wrong.push(format!("{class}: {} {what}, not {expected:.0}", figures[i]));
+            }
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => bail!(
+            "the whole has other totals than its tenth:\n{}",
+            wrong.join("\n")
+        ),
+    }
+}
+
+/// Fails where the largest object of the tenth retains something else in the whole.
+fn retained(tenth: &Value, whole: &Value) -> Result<()> {
+    let largest = |report: &Value| -> Option<(String, i64)> {
+        let objects = report["objects"].as_array()?;
+        let of_copies = objects
+            .iter()
+            .find(|o| o["class"] == "BigHeap$MessageQueue")?;
+        Some((
+            of_copies["class"].to_string(),
+            of_copies["retained_bytes"].as_i64()?,
+        ))
+    };
+    let (small, large) = (largest(tenth), largest(whole));
+    ensure!(
+        small.is_some() && small == large,
+        "{small:?} in the tenth, {large:?} in the whole"
+    );
+    Ok(())
+}
