@@ -15,9 +15,10 @@ pub struct Total {
 }
 
 impl std::ops::AddAssign for Total {
+    /// Sizes from a damaged index may be of any kind: their sum stays at what fits.
     fn add_assign(&mut self, other: Self) {
-        self.objects += other.objects;
-        self.bytes += other.bytes;
+        self.objects = self.objects.saturating_add(other.objects);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
@@ -63,4 +64,17 @@ pub(crate) fn totals(classes: &Classes, sizes: &Sizes, stats: &Stats) -> Vec<Cla
         }
     }
     totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_of_senseless_sizes_stays_at_what_fits() {
+        let of = |objects, bytes| Total { objects, bytes };
+        let mut sum = of(1, u64::MAX - 1);
+        sum += of(2, 7);
+        assert_eq!(sum, of(3, u64::MAX));
+    }
 }
