@@ -1,20 +1,26 @@
-//! All live samples of every dump by stack, for flame graphs and profiles.
+//! What all live samples of the first dump and the last stand for, by stack, for flame graphs and profiles.
 //!
 //! A suspect's stacks explain its growth only. Here all samples count, so stacks that shrank are visible too.
+//! Estimates are those of the suspects: what a suspect holds is set against its own objects, and all else against
+//! the rest of the heap, so stacks add up to the same figures in every format.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use heapdiff_sites::Estimate;
+use heapdiff_sites::{Known, whole};
 
-use crate::compare::Comparison;
-use crate::samples::attribution::{Attribution, thinned};
-use crate::samples::{Sample, Samples};
+use crate::growth::{Aligned, Candidate};
+use crate::samples::attribution::Attribution;
+use crate::samples::place::{Level, Place, known};
+use crate::samples::{Sample, Samples, SiteId};
+use crate::summary::Summary;
+use crate::trie::{StepId, Trie};
 
-/// AllocatedBuilder that are kept. The rest is merged into one line, so that sums stay the same.
+/// Lines that are kept. The rest is merged into one line, so that sums stay the same.
 const LINES: usize = 1 << 18;
 
-/// Live bytes and objects by allocating stack and class, one figure for each dump.
+/// Live bytes and objects by allocating stack and class: one figure of a single dump; of several, those of the first
+/// and the last.
 ///
 /// Strings are stored once and lines name them by number: a hundred thousand stacks of fifty frames
 /// share most of theirs.
@@ -39,11 +45,11 @@ pub struct AllocatedLine {
     pub frames: Vec<u32>,
     /// The class among [`Allocated::classes`].
     pub class: u32,
-    /// Samples behind the estimates, one figure for each dump.
+    /// Samples behind the estimates, in each of the dumps.
     pub samples: Vec<u64>,
-    /// Estimated live objects, one figure for each dump.
+    /// Estimated live objects, in each of the dumps.
     pub objects: Vec<u64>,
-    /// Estimated live bytes, one figure for each dump.
+    /// Estimated live bytes, in each of the dumps.
     pub bytes: Vec<u64>,
 }
 
@@ -85,11 +91,20 @@ impl Allocated {
         self.classes.get(line.class as usize).map_or("", |c| c)
     }
 
-    /// The live samples of one dump.
+    /// What the live samples of one dump stand for, as [`crate::by_site`] tells it.
     #[must_use]
     pub fn of(samples: &Samples) -> Self {
         let mut lines = AllocatedBuilder::new(1);
-        lines.add(0, samples, samples.live.iter().copied());
+        let mut counts: BTreeMap<(SiteId, u32), u64> = BTreeMap::new();
+        for sample in &samples.live {
+            *counts.entry((sample.site, sample.class)).or_default() += 1;
+        }
+        for ((site, class), part) in samples.divided(|s| (s.site, s.class)).parts {
+            let figures = lines.line(samples.sites.frames(site), samples.name(class));
+            figures.samples[0] += counts.get(&(site, class)).copied().unwrap_or(0);
+            figures.objects[0] += part.objects;
+            figures.bytes[0] += part.bytes.value;
+        }
         lines.finish(interval(samples))
     }
 }
@@ -98,39 +113,162 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-impl Comparison {
-    /// Live samples by stack and class in each dump; `None` where the last dump has none.
-    ///
-    /// Samples of earlier dumps of the same JVM get the weight that the last dump's sampling gives, so an object
-    /// that is alive in both counts the same in both. Dumps whose samples cannot be compared with the last
-    /// one's count as empty: if the agent came later, all that was sampled since is growth.
-    ///
-    /// Cost: a look at each sample.
-    #[must_use]
-    pub fn allocated(&self) -> Option<Allocated> {
-        let (last, earlier) = self.summaries().split_last()?;
-        let own: &Attribution = last.allocated.as_ref()?;
-        let mut lines = AllocatedBuilder::new(self.summaries().len());
-        for (dump, summary) in earlier.iter().enumerate() {
-            let Some(first) = summary.allocated.as_ref().filter(|a| own.is_like(a)) else {
-                continue;
-            };
-            let live = first.samples.live.iter();
-            match own.same_jvm(first) {
-                Some((sampling, finest)) => {
-                    let live = live.filter_map(|s| thinned(s, &sampling, &finest));
-                    lines.add(dump, &first.samples, live);
+/// What a suspect holds: steps of the last dump and of the first, each with all below.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    pub(crate) last: Vec<StepId>,
+    pub(crate) first: Vec<StepId>,
+    /// What it grew by.
+    pub(crate) growth_bytes: u64,
+}
+
+impl Content {
+    pub(crate) fn of(candidate: &Candidate, aligned: &Aligned<'_>, growth_bytes: u64) -> Self {
+        let last = [&candidate.content[..], &candidate.beside].concat();
+        let first = Attribution::aligned(last.iter().map(|&step| aligned.first(step)));
+        Self {
+            last,
+            first,
+            growth_bytes,
+        }
+    }
+}
+
+/// One dump's steps and samples by the content that they belong to; the rest of the heap comes last.
+struct Places<'a> {
+    steps: Vec<Vec<StepId>>,
+    samples: Vec<Vec<&'a Sample>>,
+}
+
+impl<'a> Places<'a> {
+    /// What belongs to several contents belongs to the first of them.
+    fn of<'c>(
+        trie: &Trie,
+        samples: Option<&'a Attribution>,
+        contents: impl ExactSizeIterator<Item = &'c [StepId]>,
+    ) -> Self {
+        let rest = contents.len();
+        let mut place_of = vec![rest; trie.len()];
+        for (place, content) in contents.enumerate() {
+            let mut work = content.to_vec();
+            while let Some(step) = work.pop() {
+                let of = &mut place_of[step.0 as usize];
+                if *of == rest {
+                    *of = place;
+                    work.extend(&trie[step].children);
                 }
-                None => lines.add(dump, &first.samples, live.copied()),
             }
         }
-        lines.add(
-            earlier.len(),
-            &own.samples,
-            own.samples.live.iter().copied(),
-        );
+        let mut places = Self {
+            steps: vec![Vec::new(); rest + 1],
+            samples: vec![Vec::new(); rest + 1],
+        };
+        for (step, &place) in (0..).map(StepId).zip(&place_of) {
+            places.steps[place].push(step);
+        }
+        for (sample, step) in samples.into_iter().flat_map(Attribution::placed) {
+            places.samples[place_of[step.0 as usize]].push(sample);
+        }
+        places
+    }
+
+    /// What all contents have of each class and size class.
+    fn held<'t>(&self, trie: &'t Trie) -> BTreeMap<(&'t str, u32), Known> {
+        let mut held: BTreeMap<(&str, u32), Known> = BTreeMap::new();
+        let contents = self.steps.split_last().map_or(&[][..], |(_, c)| c);
+        for (class, size, known) in known(trie, contents.iter().flatten().copied()) {
+            held.entry((class, size)).or_default().add(known);
+        }
+        held
+    }
+}
+
+impl Allocated {
+    /// What the samples of the first and the last of some dumps stand for; `None` where the last has none.
+    ///
+    /// The figures of each content are those that its suspect's stacks have, set against the objects that it has.
+    /// All else is set against what the heap has besides. Where only the last dump has samples, what they stand for
+    /// has come since the first.
+    pub(crate) fn between(dumps: &[Summary], contents: &[Content]) -> Option<Self> {
+        let last = dumps.last()?;
+        let own = last.allocated.as_ref()?;
+        let [first, .., _] = dumps else {
+            return Some(Self::of(&own.samples));
+        };
+        let before = first.allocated.as_ref();
+        let now = Places::of(&last.trie, Some(own), contents.iter().map(|c| &c.last[..]));
+        let then = Places::of(&first.trie, before, contents.iter().map(|c| &c.first[..]));
+        let mut lines = AllocatedBuilder::new(2);
+        for at in 0..=contents.len() {
+            let mut place = Place::new(own);
+            let content = contents.get(at);
+            if content.is_some() {
+                place.know(&last.trie, now.steps[at].iter().copied());
+                if before.is_some() {
+                    place.know_before(&first.trie, then.steps[at].iter().copied());
+                }
+            } else {
+                for (class, size, known) in besides(last, &now, before) {
+                    place.stratum(&class, size).after.add(known);
+                }
+                if before.is_some() {
+                    for (class, size, known) in besides(first, &then, Some(own)) {
+                        place.stratum(&class, size).before.add(known);
+                    }
+                }
+            }
+            let then = before.map(|first| (first, &then.samples[at][..]));
+            place.sample(&now.samples[at], then);
+            for level in place.levels(content.map(|c| c.growth_bytes)) {
+                lines.add_level(&level);
+            }
+        }
         Some(lines.finish(interval(&own.samples)))
     }
+}
+
+/// Objects of a dump that are in no content, of the classes that have samples in this dump or the other, by size
+/// class. The trie leaves out what is small, but the whole heap's objects are counted.
+fn besides(
+    dump: &Summary,
+    places: &Places<'_>,
+    other: Option<&Attribution>,
+) -> Vec<(String, u32, Known)> {
+    let mut all: BTreeMap<(&str, u32), Known> = BTreeMap::new();
+    let own = dump.allocated.as_ref();
+    let [own, others] = [own, other].map(|of| of.map_or(&[][..], |a| &a.samples.counted[..]));
+    for class in own {
+        for (size, known) in class.sizes.iter() {
+            all.entry((&class.name, size)).or_default().add(known);
+        }
+    }
+    let names: BTreeSet<&str> = own.iter().map(|c| &*c.name).collect();
+    let mut arrays: BTreeSet<&str> = BTreeSet::new();
+    for class in others.iter().filter(|c| !names.contains(&*c.name)) {
+        if class.is_array {
+            arrays.insert(&class.name);
+        } else {
+            let known = dump.known(&class.name);
+            all.insert((&class.name, class.size_class(0)), known);
+        }
+    }
+    // Arrays of which this dump has no sample were not counted by size.
+    let steps = (0..).map(StepId).take(dump.trie.len());
+    for (class, size, known) in known(&dump.trie, steps) {
+        if let Some(class) = arrays.get(class) {
+            all.entry((class, size)).or_default().add(known);
+        }
+    }
+    let held = places.held(&dump.trie);
+    let rest = all.into_iter().map(|((class, size), all)| {
+        let held = held.get(&(class, size)).copied().unwrap_or_default();
+        let rest = Known {
+            objects: all.objects.saturating_sub(held.objects),
+            bytes: all.bytes.saturating_sub(held.bytes),
+        };
+        (class.to_owned(), size, rest)
+    });
+    rest.collect()
 }
 
 /// Interned strings.
@@ -157,7 +295,32 @@ struct AllocatedBuilder {
     dumps: usize,
     frames: Strings,
     classes: Strings,
-    figures: BTreeMap<(Vec<u32>, u32), Vec<Estimate>>,
+    lines: BTreeMap<(Vec<u32>, u32), Figures>,
+}
+
+/// Figures of one line, one for each dump, not rounded.
+struct Figures {
+    samples: Vec<u64>,
+    objects: Vec<f64>,
+    bytes: Vec<f64>,
+}
+
+impl Figures {
+    fn new(dumps: usize) -> Self {
+        Self {
+            samples: vec![0; dumps],
+            objects: vec![0.0; dumps],
+            bytes: vec![0.0; dumps],
+        }
+    }
+
+    /// Whole numbers. Differences are rounded rather than what they are of, so that growth is what a suspect's
+    /// stack says.
+    fn whole(figures: &[f64]) -> Vec<u64> {
+        let first = figures.first().copied().unwrap_or(0.0);
+        let rounded = |&figure: &f64| whole(first.round() + (figure - first).round());
+        figures.iter().map(rounded).collect()
+    }
 }
 
 impl AllocatedBuilder {
@@ -166,42 +329,41 @@ impl AllocatedBuilder {
             dumps,
             frames: Strings::default(),
             classes: Strings::default(),
-            figures: BTreeMap::new(),
+            lines: BTreeMap::new(),
         }
     }
 
-    fn add(&mut self, dump: usize, samples: &Samples, live: impl Iterator<Item = Sample>) {
-        let mut by_site: BTreeMap<_, Estimate> = BTreeMap::new();
-        for sample in live {
-            by_site
-                .entry((sample.site, sample.class))
-                .or_default()
-                .add(&sample.weight, sample.size);
-        }
-        for ((site, class), estimate) in by_site {
-            let frames = samples.sites.frames(site);
-            let key = (
-                frames.map(|f| self.frames.number(f)).collect(),
-                self.classes.number(samples.name(class)),
-            );
-            let figures = self.figures.entry(key);
-            let figures = figures.or_insert_with(|| vec![Estimate::default(); self.dumps]);
-            figures[dump].merge(&estimate);
+    fn line<'f>(&mut self, frames: impl Iterator<Item = &'f str>, class: &str) -> &mut Figures {
+        let key = (
+            frames.map(|f| self.frames.number(f)).collect(),
+            self.classes.number(class),
+        );
+        let line = self.lines.entry(key);
+        line.or_insert_with(|| Figures::new(self.dumps))
+    }
+
+    /// Adds what a stack has of a place in two dumps.
+    fn add_level(&mut self, level: &Level<'_>) {
+        let figures = self.line(level.frames.iter().copied(), level.class);
+        for dump in 0..2 {
+            figures.samples[dump] += level.samples[dump];
+            figures.objects[dump] += level.objects[dump];
+            figures.bytes[dump] += level.bytes[dump];
         }
     }
 
     fn finish(self, interval_bytes: u64) -> Allocated {
-        let line = |((frames, class), figures): ((Vec<u32>, u32), Vec<Estimate>)| AllocatedLine {
+        let line = |((frames, class), figures): ((Vec<u32>, u32), Figures)| AllocatedLine {
             frames,
             class,
-            samples: figures.iter().map(|e| e.samples).collect(),
-            objects: figures.iter().map(Estimate::objects).collect(),
-            bytes: figures.iter().map(Estimate::bytes).collect(),
+            objects: Figures::whole(&figures.objects),
+            bytes: Figures::whole(&figures.bytes),
+            samples: figures.samples,
         };
         let mut all = Allocated {
             frames: self.frames.texts,
             classes: self.classes.texts,
-            lines: self.figures.into_iter().map(line).collect(),
+            lines: self.lines.into_iter().map(line).collect(),
             merged: 0,
             interval_bytes,
         };

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hprof::Snapshot;
 
+use crate::allocated::{Allocated, Content};
 use crate::comparable::{self, Doubt};
 use crate::evidence::context::SuspectContext;
 use crate::evidence::survival::Survival;
 use crate::growth::{Aligned, Candidate, difference};
 use crate::report::{ClassGrowth, Delta, Report, Suspect, Verdict};
-use crate::samples::attribution::Attribution;
 use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
@@ -90,11 +90,33 @@ impl Comparison {
     /// # Errors
     /// None at present; kept for what will need to read the dump again.
     pub fn report(&self, last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<Report> {
+        self.told(last, filter).map(|told| told.0)
+    }
+
+    /// Compares the dumps as [`Self::report`] does, and tells of all that their samples stand for which stack
+    /// allocated it: all stacks together have what the suspects have, and more. `None` where the last dump has no
+    /// samples.
+    ///
+    /// Cost: a look at each sample besides.
+    ///
+    /// # Errors
+    /// As [`Self::report`].
+    pub fn report_with_stacks(
+        &self,
+        last: &Snapshot,
+        filter: &Filter<'_>,
+    ) -> hprof::Result<(Report, Option<Allocated>)> {
+        let (report, contents) = self.told(last, filter)?;
+        Ok((report, Allocated::between(&self.summaries, &contents)))
+    }
+
+    /// The report, and what its suspects hold.
+    fn told(&self, last: &Snapshot, filter: &Filter<'_>) -> hprof::Result<(Report, Vec<Content>)> {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
         let doubts = comparable::doubts(&self.summaries);
-        let (suspects, explained_bytes) = self.suspects(last, filter);
-        Ok(Report {
+        let (suspects, contents, explained_bytes) = self.suspects(last, filter);
+        let report = Report {
             schema: "heapdiff.diff/1".into(),
             snapshots: self.summaries.iter().map(|s| s.info.clone()).collect(),
             comparable: doubts.is_empty(),
@@ -106,7 +128,8 @@ impl Comparison {
             explained_bytes,
             classes: self.classes(filter),
             suspects,
-        })
+        };
+        Ok((report, contents))
     }
 
     fn classes(&self, filter: &Filter<'_>) -> Vec<ClassGrowth> {
@@ -139,11 +162,11 @@ impl Comparison {
         classes
     }
 
-    /// The suspects, and how much of the growth of reachable bytes they are.
-    fn suspects(&self, last: &Snapshot, filter: &Filter<'_>) -> (Vec<Suspect>, u64) {
+    /// The suspects, what they hold, and how much of the growth of reachable bytes they are.
+    fn suspects(&self, last: &Snapshot, filter: &Filter<'_>) -> (Vec<Suspect>, Vec<Content>, u64) {
         let Some(mut aligned) = Aligned::new(&self.summaries).filter(|_| self.summaries.len() > 1)
         else {
-            return (Vec::new(), 0);
+            return (Vec::new(), Vec::new(), 0);
         };
         // Verdicts change the order, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
@@ -156,35 +179,40 @@ impl Comparison {
             }
             candidates = aligned.candidates();
         }
-        let told = self.told(last, filter, &aligned, candidates, looked_into);
+        let told = self.candidates(last, filter, &aligned, candidates, looked_into);
         let mut explaining: Vec<&Candidate> = Vec::new();
-        let mut suspects: Vec<(Suspect, (bool, u8, i64))> = told
+        let mut suspects: Vec<(Suspect, Content, (bool, u8, i64))> = told
             .iter()
             .filter_map(|(candidate, suspect)| {
                 let context = SuspectContext::new(last, &self.summaries, &aligned, candidate);
                 let mut suspect = suspect.clone();
-                let survival = self.attribute(&mut suspect, &aligned, candidate);
-                suspect::judge(&context, &mut suspect, survival).then_some((suspect, candidate))
+                let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
+                let survival = self.attribute(&mut suspect, &content);
+                let is_told = suspect::judge(&context, &mut suspect, survival);
+                is_told.then_some((suspect, content, candidate))
             })
-            .map(|(suspect, candidate)| {
+            .map(|(suspect, content, candidate)| {
                 explaining.push(candidate);
                 let order = order(&suspect, candidate, aligned.weight(candidate));
-                (suspect, order)
+                (suspect, content, order)
             })
             .collect();
-        suspects.sort_by_key(|s| s.1);
-        let mut suspects: Vec<Suspect> = suspects.into_iter().map(|s| s.0).collect();
+        suspects.sort_by_key(|s| s.2);
+        let (mut suspects, contents): (Vec<Suspect>, Vec<Content>) = suspects
+            .into_iter()
+            .map(|(s, content, _)| (s, content))
+            .unzip();
         suspect::fold_collections(&mut suspects);
         suspects.truncate(filter.suspects);
         for (suspect, rank) in suspects.iter_mut().zip(1..) {
             suspect.rank = rank;
         }
-        (suspects, aligned.explained(&explaining))
+        (suspects, contents, aligned.explained(&explaining))
     }
 
     /// The candidates that are judged, each as a suspect without a verdict. Those whose paths end at one field are
     /// one: all that is below a holder is its content.
-    fn told(
+    fn candidates(
         &self,
         last: &Snapshot,
         filter: &Filter<'_>,
@@ -231,27 +259,18 @@ impl Comparison {
     }
 
     /// Adds the stacks that allocated the growth; returns what became of the first dump's samples.
-    fn attribute(
-        &self,
-        suspect: &mut Suspect,
-        aligned: &Aligned<'_>,
-        candidate: &Candidate,
-    ) -> Option<Survival> {
+    fn attribute(&self, suspect: &mut Suspect, content: &Content) -> Option<Survival> {
         let [first, .., last] = &self.summaries[..] else {
             return None;
         };
         let allocated = last.allocated.as_ref()?;
-        let content = [&candidate.content[..], &candidate.beside].concat();
-        let before = Attribution::aligned(content.iter().map(|&step| aligned.first(step)));
-        let before = first
-            .allocated
-            .as_ref()
-            .map(|a| (a, &first.trie, &before[..]));
-        let growth = suspect.coverage.growth_bytes;
-        (suspect.stacks, suspect.coverage) = allocated.stacks(&last.trie, &content, before, growth);
+        let before = first.allocated.as_ref();
+        let before = before.map(|a| (a, &first.trie, &content.first[..]));
+        (suspect.stacks, suspect.coverage) =
+            allocated.stacks(&last.trie, &content.last, before, content.growth_bytes);
         suspect.allocated_through = through(&suspect.stacks);
         let taken = [first.info.taken_ms, last.info.taken_ms];
-        allocated.survival(&last.trie, &content, before?, taken, &suspect.stacks)
+        allocated.survival(&last.trie, &content.last, before?, taken, &suspect.stacks)
     }
 }
 

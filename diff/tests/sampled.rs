@@ -7,7 +7,7 @@ mod common;
 use std::ops::RangeInclusive;
 
 use heapdiff_diff::samples::{AgentObjects, Samples};
-use heapdiff_diff::{Allocated, AllocatedLine, Comparison, Report, Summary, by_site};
+use heapdiff_diff::{Allocated, AllocatedLine, Comparison, Filter, Report, Summary, by_site};
 use heapdiff_sites::{Interval, MARK_CLASS, Sampling, statics};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::sampled::{AgentHeap, Sampled};
@@ -28,6 +28,12 @@ fn report(dumps: Vec<Vec<u8>>) -> Report {
 
 /// A registry's list of byte arrays, and 300 arrays elsewhere.
 fn program(heap: &mut HeapBuilder, count: usize) -> Vec<Obj> {
+    let [entries, _] = program_of(heap, count, 300);
+    entries
+}
+
+/// A registry's list of byte arrays, and arrays elsewhere.
+fn program_of(heap: &mut HeapBuilder, entries: usize, steady: usize) -> [Vec<Obj>; 2] {
     let boot = heap.boot();
     let loader_class = heap.add_class("com.acme.AppLoader", Some(boot.class_loader), &[], &[]);
     let loader = heap.add_class_loader(loader_class, "app");
@@ -43,8 +49,8 @@ fn program(heap: &mut HeapBuilder, count: usize) -> Vec<Obj> {
         heap.set_static(registry, name, all);
         bytes
     };
-    arrays("steady", 300);
-    arrays("entries", count)
+    let steady = arrays("steady", steady);
+    [arrays("entries", entries), steady]
 }
 
 /// The program with an agent that sampled each entry; uids are in the order of the entries. Those above
@@ -60,6 +66,18 @@ fn sampled(uids: RangeInclusive<i64>, loaded: i64, pid: i64) -> Vec<u8> {
     }
     agent.add_to(&mut heap);
     heap.build()
+}
+
+fn with_stacks(dumps: Vec<Vec<u8>>) -> (Report, Option<Allocated>) {
+    let mut comparison = Comparison::default();
+    let mut last = None;
+    for dump in dumps {
+        let snapshot = snapshot(dump);
+        comparison.add(Summary::new(&snapshot, "a".to_owned()).unwrap());
+        last = Some(snapshot);
+    }
+    let told = comparison.report_with_stacks(&last.unwrap(), &Filter::default());
+    told.unwrap()
 }
 
 fn frames(report: &Report) -> Vec<(String, u64, u64)> {
@@ -112,6 +130,78 @@ fn a_first_dump_without_the_agent_leaves_stacks_no_more_than_the_growth() {
     program(&mut heap, 100);
     let report = report(vec![heap.build(), sampled(1..=160, 500, 1)]);
     assert_eq!(frames(&report), [(ADDED.to_owned(), 160, 60 * 1016)]);
+}
+
+/// A heap whose entries and steady arrays are sampled, one in so many as the interval says, by two stacks each.
+fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let arrays = program_of(&mut heap, entries, steady);
+    let mut agent = AgentHeap::new(&[ADD, LOAD]);
+    (agent.first_interval, agent.interval) = (Some(0), interval);
+    agent.from_start = true;
+    let [first, now] = [0, interval.cast_unsigned()].map(|interval| Sampling {
+        interval,
+        ..Sampling::default()
+    });
+    for (arrays, uids) in arrays.iter().zip([1_i64.., 1_000_000..]) {
+        for (&array, uid) in arrays.iter().zip(uids) {
+            if now.keeps(&first, uid.cast_unsigned(), SIZE.cast_unsigned()) {
+                let site = if uid % 3 == 0 { 2 } else { 1 };
+                agent.sample(Sampled::new(array, uid, SIZE, site));
+            }
+        }
+    }
+    agent.add_to(&mut heap);
+    heap.build()
+}
+
+/// Flame graphs and profiles say what suspects say, although arrays of the same class and size are elsewhere too.
+#[test]
+fn all_stacks_add_up_to_what_suspects_and_sites_say() {
+    let dumps = vec![
+        thinly_sampled(200, 3000, 4096),
+        thinly_sampled(2200, 3000, 4096),
+    ];
+    let (report, all) = with_stacks(dumps.clone());
+    let all = all.unwrap();
+    let [suspect] = &report.suspects[..] else {
+        panic!("{:#?}", report.suspects);
+    };
+    assert_eq!(suspect.coverage.sampled_bytes, 2000 * 1016);
+    let told: u64 = suspect.stacks.iter().map(|s| s.estimated_bytes).sum();
+    let drawn: i64 = all.lines.iter().map(AllocatedLine::growth_bytes).sum();
+    assert_eq!(suspect.stacks.len(), 2);
+    assert_eq!(u64::try_from(drawn).unwrap(), told, "{all:#?}");
+    for stack in &suspect.stacks {
+        let line = all.lines.iter().find(|l| {
+            all.stack(l).eq(stack.frames.iter().map(String::as_str)) && all.class(l) == stack.class
+        });
+        let line = line.unwrap();
+        let grown = u64::try_from(line.growth_bytes()).unwrap();
+        assert_eq!(grown, stack.estimated_bytes, "{stack:?}");
+        let objects = u64::try_from(line.growth_objects()).unwrap();
+        assert_eq!(objects, stack.estimated_objects, "{stack:?}");
+    }
+    // What is alive is what there is: no sample's weight says more.
+    for (at, held) in [(0, 3200 * 1016), (1, 5200 * 1016)] {
+        let alive: u64 = all.lines.iter().map(|l| l.bytes[at]).sum();
+        assert!(alive.abs_diff(held) <= 2, "{alive} of {held}");
+    }
+    // And of one dump, what the list of its sites says.
+    for dump in dumps {
+        let snapshot = snapshot(dump);
+        let (samples, _) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
+        let samples = samples.unwrap();
+        let sites = by_site(&samples, &|_, _| true, u64::MAX);
+        let all = Allocated::of(&samples);
+        assert_eq!(all.lines.len(), sites.stacks.len());
+        for (line, site) in all.lines.iter().zip(&sites.stacks) {
+            assert!(all.stack(line).eq(site.frames.iter().map(String::as_str)));
+            let figures = (line.samples[0], line.objects[0], line.bytes[0]);
+            let expected = (site.samples, site.estimated_objects, site.estimated_bytes);
+            assert_eq!(figures, expected);
+        }
+    }
 }
 
 #[test]
@@ -456,14 +546,7 @@ fn stack_traces_of_objects_are_sites() {
 
 #[test]
 fn all_stacks_are_told_with_what_shrank() {
-    let allocated = |dumps: Vec<Vec<u8>>| {
-        let mut comparison = Comparison::default();
-        for dump in dumps {
-            let snapshot = snapshot(dump);
-            comparison.add(Summary::new(&snapshot, "a".to_owned()).unwrap());
-        }
-        comparison.allocated().unwrap()
-    };
+    let allocated = |dumps: Vec<Vec<u8>>| with_stacks(dumps).1.unwrap();
     let lines = |all: &Allocated| -> Vec<(String, Vec<u64>, i64)> {
         let line = |l: &AllocatedLine| {
             let frames: Vec<&str> = all.stack(l).collect();
@@ -472,7 +555,7 @@ fn all_stacks_are_told_with_what_shrank() {
         all.lines.iter().map(line).collect()
     };
     // Sites are numbered by who comes first, which differs between these dumps.
-    let dumps = vec![sampled(1..=100, 80, 1), sampled(81..=160, 140, 1)];
+    let dumps = vec![sampled(1..=100, 80, 1), sampled(81..=160, 140, 2)];
     let all = allocated(dumps.clone());
     let each = |samples: i64| u64::try_from(samples * SIZE).unwrap();
     let (added, loaded) = (vec![each(80), each(60)], vec![each(20), each(20)]);
@@ -485,6 +568,16 @@ fn all_stacks_are_told_with_what_shrank() {
     );
     assert_eq!(all.lines[1].objects, [80, 60]);
     assert_eq!(all, allocated(dumps));
+    // In dumps of one JVM some of them are the same.
+    let all = allocated(vec![sampled(1..=100, 90, 1), sampled(11..=160, 90, 1)]);
+    let (added, loaded) = (vec![each(90), each(80)], vec![each(10), each(70)]);
+    assert_eq!(
+        lines(&all),
+        [
+            (LOADED.to_owned(), loaded, 60 * SIZE),
+            (ADDED.to_owned(), added, -10 * SIZE),
+        ]
+    );
     // What was sampled after a dump without the agent has come since.
     let mut plain = HeapBuilder::new(writer::Options::default());
     program(&mut plain, 10);
@@ -495,7 +588,5 @@ fn all_stacks_are_told_with_what_shrank() {
     );
     let mut plain = HeapBuilder::new(writer::Options::default());
     program(&mut plain, 10);
-    let mut comparison = Comparison::default();
-    comparison.add(Summary::new(&snapshot(plain.build()), "a".to_owned()).unwrap());
-    assert!(comparison.allocated().is_none());
+    assert_eq!(with_stacks(vec![plain.build()]).1, None);
 }

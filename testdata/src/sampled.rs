@@ -54,6 +54,8 @@ pub struct AgentHeap {
     pub interval: i64,
     /// What it was at first, if not that.
     pub first_interval: Option<i64>,
+    /// Whether it was there when the JVM started.
+    pub from_start: bool,
     /// Samples that found no place, and the bytes that they stood for.
     pub lost: (i64, i64),
     /// Samples.
@@ -105,6 +107,7 @@ impl AgentHeap {
             pid: 4711,
             interval: 0,
             first_interval: None,
+            from_start: false,
             lost: (0, 0),
             samples: Vec::new(),
             collected: Vec::new(),
@@ -188,6 +191,7 @@ impl AgentHeap {
         let mut counters = vec![0_i64; Counter::ALL.len()];
         let uids = self.samples.iter().map(|s| s.uid).max();
         counters[Counter::Uids.index()] = uids.unwrap_or(0);
+        counters[Counter::FromStart.index()] = i64::from(self.from_start);
         counters[Counter::DroppedFull.index()] = self.lost.0;
         counters[Counter::DroppedBytes.index()] = self.lost.1;
         counters[Counter::BlobBytes.index()] = self.table.len() as i64;

@@ -44,9 +44,15 @@ pub(crate) fn run(
         last,
         sorted,
     } = Compared::of(setup, dumps)?;
-    let mut report = comparison
-        .report(&last, &filter)
-        .map_err(|e| Failure::input(last.source().path(), &e))?;
+    let format = setup.output.format;
+    let with_stacks = format.is_of_stacks() || format == Format::Html;
+    let (mut report, allocated) = match with_stacks {
+        true => comparison.report_with_stacks(&last, &filter),
+        false => comparison
+            .report(&last, &filter)
+            .map(|report| (report, None)),
+    }
+    .map_err(|e| Failure::input(last.source().path(), &e))?;
     if sorted {
         let order: Vec<&str> = report.snapshots.iter().map(|s| &*s.path).collect();
         let order = order.join(", ");
@@ -54,11 +60,6 @@ pub(crate) fn run(
             "the dumps were named out of order, and are compared in the order in which they were taken: {order}"
         ));
     }
-    let format = setup.output.format;
-    let allocated = match format.is_of_stacks() || format == Format::Html {
-        true => comparison.allocated(),
-        false => None,
-    };
     if format.is_of_stacks() && allocated.is_none() {
         return Err(Failure::usage(
             "the last dump names no allocation sites: it was taken without the agent",

@@ -1,9 +1,13 @@
 //! What other programs make of the reports: pprof, flame graphs, JUnit's schema.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 use std::process::{Command, Output};
+
+use heapdiff_diff::FrameParts;
+use serde_json::Value;
 
 use crate::support::{heapdiff, prepare, testdata};
 
@@ -70,7 +74,7 @@ fn go_reads_the_profile() {
             .lines()
             .find(|l| l.ends_with(" Orders$Order.<init>"))
             .expect("the leaf");
-        assert!(leaf.trim_start().starts_with("144765B"), "{top}");
+        assert!(leaf.trim_start().starts_with("160000B"), "{top}");
         let lines = pprof(&["-traces", "-lines"]);
         assert!(
             lines.contains("Orders$Order.<init> Orders.java:22"),
@@ -91,6 +95,62 @@ fn go_reads_the_profile() {
         &["tool", "pprof", "-top", "live.pprof"],
     );
     assert!(text(top.stdout).contains("Type: inuse_space"));
+}
+
+/// A suspect's stacks and those of profiles and flame graphs are the same estimates.
+#[test]
+fn collapsed_stacks_say_what_the_report_says() {
+    let folder = folder();
+    let of = |more: &[&str]| {
+        let args = [&DUMPS[..], &["-q"], more].concat();
+        text(run(folder.path(), &args).stdout)
+    };
+    let report: Value = serde_json::from_str(&of(&["--format", "json"])).expect("JSON");
+    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    for suspect in report["suspects"].as_array().expect("suspects") {
+        for stack in suspect["stacks"].as_array().expect("stacks") {
+            let frames = stack["frames"].as_array().expect("frames").iter().rev();
+            let method = |f: &Value| {
+                let frame = f.as_str().expect("a frame");
+                FrameParts::parse(frame).function.to_owned()
+            };
+            let class = stack["class"].as_str().expect("a class").to_owned();
+            let line: Vec<String> = frames.map(method).chain([class]).collect();
+            let bytes = stack["estimated_bytes"].as_u64().expect("bytes");
+            *told.entry(line.join(";")).or_default() += bytes;
+        }
+    }
+    assert!(told.len() > 1, "{report}");
+    let figures = |more: &[&str]| -> Vec<(String, Vec<u64>)> {
+        let lines = of(&[&["--format", "collapsed"], more].concat());
+        let line = |line: &str| {
+            let (figures, names): (Vec<&str>, Vec<&str>) =
+                line.split(' ').partition(|w| w.parse::<u64>().is_ok());
+            let figures = figures.into_iter().flat_map(str::parse);
+            (names.join(" "), figures.collect())
+        };
+        lines.lines().map(line).collect()
+    };
+    let growth: BTreeMap<String, Vec<u64>> = figures(&[]).into_iter().collect();
+    for (stack, bytes) in &told {
+        assert_eq!(growth.get(stack), Some(&vec![*bytes]), "{stack}");
+    }
+    // What is alive then is what the last dump's sites have.
+    let sites = ["sites", DUMPS[1], "--format", "json"];
+    let sites: Value = serde_json::from_slice(&run(folder.path(), &sites).stdout).expect("JSON");
+    let all = sites["totals"]["estimated_bytes"].as_u64().expect("bytes");
+    let both = figures(&["--columns", "both"]);
+    let alive: u64 = both.iter().map(|l| l.1[1]).sum();
+    assert!(alive.abs_diff(all) * 200 <= all, "{alive}, {all}");
+    let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
+    let grouped = |n: u64| {
+        let digits = n.to_string();
+        let from_end = digits.as_bytes().rchunks(3).rev();
+        let parts: Vec<&str> = from_end.flat_map(std::str::from_utf8).collect();
+        parts.join(",")
+    };
+    let title = format!("<title>all ({} bytes", grouped(alive));
+    assert!(drawn.contains(&title), "{title}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Estimate {
 
     /// Subtracts another estimate; the variances add up, and the number of samples stays.
     pub fn take(&mut self, other: &Self) {
-        self.objects = (self.objects - other.objects).max(0.0);
+        self.objects -= other.objects;
         self.taken.add(&other.added);
         self.added.add(&other.taken);
         self.seen = (self.seen - other.seen).max(0.0);
@@ -96,7 +96,7 @@ impl Estimate {
         whole(self.objects)
     }
 
-    /// Estimated objects, not rounded.
+    /// Estimated objects, not rounded: below 0 where more were taken than added.
     #[must_use]
     pub(crate) fn net_objects(&self) -> f64 {
         self.objects
@@ -213,6 +213,9 @@ mod tests {
         assert_eq!((twice.samples, twice.bytes()), (8, 8000));
         twice.take(&sum);
         assert_eq!((twice.samples, twice.bytes()), (8, 4000));
+        sum.take(&twice);
+        sum.take(&twice);
+        assert_eq!((sum.objects(), sum.net_objects()), (0, -8.0));
     }
 
     #[test]

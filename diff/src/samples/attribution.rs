@@ -8,12 +8,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_sites::{
-    Counter, Division, Estimate, Follow, Known, Part, Sampling, Stratum, Totals, Unseen, whole,
+    Counter, Division, Estimate, Follow, Part, Sampling, Stratum, Totals, Unseen, whole,
 };
 use hprof::{Holders, Snapshot};
 
-use crate::names::{self, Name};
 use crate::report::{AgentInfo, Coverage, Stack};
+use crate::samples::place::Place;
 use crate::samples::{Agent, Origin, Sample, Samples};
 use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
@@ -25,14 +25,14 @@ const THREADS: usize = 8;
 
 /// The samples of one stack and class, and what they stand for.
 #[derive(Debug, Default)]
-struct Line {
-    samples: u64,
-    part: Part,
+pub(super) struct Line {
+    pub(super) samples: u64,
+    pub(super) part: Part,
     threads: BTreeMap<u32, u64>,
 }
 
 impl Line {
-    fn add(&mut self, sample: &Sample) {
+    pub(super) fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         if sample.thread != 0 {
             *self.threads.entry(sample.thread).or_default() += 1;
@@ -40,13 +40,21 @@ impl Line {
     }
 }
 
-type SiteAndClass = (crate::samples::SiteId, u32);
+pub(super) type SiteAndClass = (crate::samples::SiteId, u32);
 
 /// Strata by class, and in a class by size class.
-type Strata<C, K> = BTreeMap<C, BTreeMap<u32, Stratum<K>>>;
+pub(super) type Strata<C, K> = BTreeMap<C, BTreeMap<u32, Stratum<K>>>;
+
+/// What counts of objects say where the sampling saw the JVM's start, and where it did not.
+pub(super) const fn totals_of(is_from_start: bool) -> Totals {
+    match is_from_start {
+        true => Totals::Shared,
+        false => Totals::Most,
+    }
+}
 
 /// What the stacks of all classes have.
-fn divided<C: Ord, K: Ord + Copy>(
+pub(super) fn divided<C: Ord, K: Ord + Copy>(
     strata: Strata<C, K>,
     sampling: &Sampling,
     totals: Totals,
@@ -138,18 +146,18 @@ impl Samples {
     }
 
     /// How the samples were drawn; as if all were where the dump names the stack of each object.
-    fn sampling(&self) -> Sampling {
+    pub(super) fn sampling(&self) -> Sampling {
         self.agent().map_or_else(Sampling::default, |a| a.sampling)
     }
 
     /// Whether nothing but the JVM's own first objects is older than the sampling.
-    fn is_from_start(&self) -> bool {
+    pub(super) fn is_from_start(&self) -> bool {
         self.agent()
             .is_some_and(|a| a.counter(Counter::FromStart) > 0)
     }
 
     /// Live samples with the whole heap's objects of their classes, told apart by what `key` says.
-    fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
+    pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
         let mut strata: Strata<u32, K> = BTreeMap::new();
         let mut direct: BTreeMap<K, Estimate> = BTreeMap::new();
         for (number, counted) in (0..).zip(&self.counted) {
@@ -173,10 +181,7 @@ impl Samples {
             };
             estimate.add(&sample.weight, sample.size);
         }
-        let totals = match self.is_from_start() {
-            true => Totals::Shared,
-            false => Totals::Most,
-        };
+        let totals = totals_of(self.is_from_start());
         let mut all = divided(strata, &self.sampling(), totals, Follow::Nothing);
         all.add_direct(direct);
         all
@@ -258,8 +263,6 @@ pub(crate) struct Attribution {
     pub(crate) samples: Samples,
     /// The deepest step of each live sample.
     steps: Vec<StepId>,
-    /// The trie's names of [`Samples::counted`].
-    classes: Vec<Option<Name>>,
 }
 
 impl Attribution {
@@ -279,13 +282,7 @@ impl Attribution {
             steps.extend(step);
             step.is_some()
         });
-        let name = |object| trie.names.find_class(&names::name_of(snapshot, object));
-        let classes = samples.counted.iter().map(|c| name(c.object)).collect();
-        Self {
-            samples,
-            steps,
-            classes,
-        }
+        Self { samples, steps }
     }
 
     /// Samples in these steps and below.
@@ -295,10 +292,14 @@ impl Attribution {
         content: &[StepId],
     ) -> impl Iterator<Item = &'a Sample> + use<'a> {
         let inside = inside(trie, content);
-        let placed = self.samples.live.iter().zip(&self.steps);
-        placed
+        self.placed()
             .filter(move |(_, step)| inside[step.0 as usize])
             .map(|(sample, _)| sample)
+    }
+
+    /// Samples with their steps.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (&Sample, StepId)> {
+        self.samples.live.iter().zip(self.steps.iter().copied())
     }
 
     /// The sampling of this dump and the agent's first one, if both dumps are of one JVM.
@@ -322,78 +323,25 @@ impl Attribution {
         first: Option<(&Self, &Trie, &[StepId])>,
         growth_bytes: u64,
     ) -> (Vec<Stack>, Coverage) {
-        let mut place = Place::new(&self.samples);
-        place.know(trie, content, |stratum| &mut stratum.after);
+        let mut place = Place::new(self);
+        place.know(trie, steps_inside(trie, content));
         if let Some((_, trie, content)) = first {
-            place.know(trie, content, |stratum| &mut stratum.before);
+            place.know_before(trie, steps_inside(trie, content));
         }
         let now: Vec<&Sample> = self.within(trie, content).collect();
+        let before: Vec<&Sample> = first.map_or_else(Vec::new, |(first, trie, content)| {
+            first.within(trie, content).collect()
+        });
         let first = first.filter(|(first, ..)| self.is_like(first));
-        let mut gone = 0;
-        let mut totals = match self.samples.is_from_start() {
-            true => Totals::Shared,
-            false => Totals::Most,
-        };
-        let mut follow = Follow::Nothing;
-        match first {
-            None => {
-                for sample in now {
-                    place.add(Fate::Came, sample, self.class(trie, sample));
-                }
-            }
-            Some((first, first_trie, before)) => {
-                let held: u64 = before.iter().map(|&s| first_trie[s].retained_bytes).sum();
-                let before: Vec<&Sample> = first.within(first_trie, before).collect();
-                let seen: f64 = before.iter().map(|s| s.weight.bytes).sum();
-                gone = held
-                    .saturating_sub(whole(seen))
-                    .min(first.samples.lost_bytes());
-                let same_jvm = self.same_jvm(first);
-                let (uids, stayed): (BTreeSet<u64>, BTreeSet<u64>) = match same_jvm {
-                    Some(_) => (
-                        before.iter().map(|s| s.uid).collect(),
-                        now.iter().map(|s| s.uid).collect(),
-                    ),
-                    None => Default::default(),
-                };
-                for sample in now {
-                    let fate = match uids.contains(&sample.uid) {
-                        true => Fate::Kept,
-                        false => Fate::Came,
-                    };
-                    place.add(fate, sample, self.class(trie, sample));
-                }
-                place.names_of(&first.samples);
-                let mut seen = BTreeSet::new();
-                for sample in before {
-                    let class = first.class(first_trie, sample);
-                    match same_jvm {
-                        None => place.add(Fate::Went, sample, class),
-                        Some((sampling, finest)) => {
-                            if !stayed.contains(&sample.uid)
-                                && seen.insert(sample.uid)
-                                && let Some(sample) = thinned(sample, &sampling, &finest)
-                            {
-                                place.add(Fate::Went, &sample, class);
-                            }
-                        }
-                    }
-                }
-                if same_jvm.is_some() {
-                    (totals, follow) = (Totals::Shared, Follow::Uids);
-                } else if !first.samples.is_from_start() {
-                    totals = Totals::Most;
-                }
-            }
-        }
-        let is_estimated = self.samples.sampling().interval > 0 && totals == Totals::Shared;
-        let (mut lines, net) = place.lines(totals, follow);
-        // Objects older than the agent that went are of no stack: what came in their place is no growth.
-        if net.shared > float(growth_bytes) {
-            for line in lines.values_mut() {
-                line.part = line.part.times(float(growth_bytes) / net.shared);
-            }
-        }
+        let gone = first.map_or(0, |(first, first_trie, content)| {
+            let held: u64 = content.iter().map(|&s| first_trie[s].retained_bytes).sum();
+            let seen: f64 = before.iter().map(|s| s.weight.bytes).sum();
+            let unseen = held.saturating_sub(whole(seen));
+            unseen.min(first.samples.lost_bytes())
+        });
+        place.sample(&now, first.map(|(first, ..)| (first, &before[..])));
+        let is_estimated = place.is_shared();
+        let (lines, net) = place.lines(growth_bytes);
         let there = growth_bytes
             .saturating_sub(whole(net.direct))
             .saturating_add(gone)
@@ -414,14 +362,6 @@ impl Attribution {
         let mut stacks = self.samples.stacks(lines, unseen);
         stacks.truncate(STACKS);
         (stacks, coverage)
-    }
-
-    /// The class of a sample as a trie names it, and the size class; `None` for what the trie does not count.
-    fn class<'a>(&self, trie: &'a Trie, sample: &Sample) -> Option<(&'a str, u32)> {
-        let counted = self.samples.counted.get(sample.counted as usize)?;
-        let name = self.classes.get(sample.counted as usize).copied().flatten();
-        let name = name.map_or("", |name| trie.names.text(name));
-        Some((name, counted.size_class(sample.size)))
     }
 
     /// Whether the first dump's samples can be subtracted from this one's.
@@ -450,11 +390,6 @@ pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -
     kept.then_some(Sample { weight, ..*sample })
 }
 
-#[allow(clippy::cast_precision_loss, reason = "an estimate")]
-const fn float(bytes: u64) -> f64 {
-    bytes as f64
-}
-
 /// Which of some steps and all below are in a trie.
 fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     let mut inside = vec![false; trie.len()];
@@ -467,149 +402,10 @@ fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     inside
 }
 
-/// What became of a sample between two dumps.
-#[derive(Clone, Copy)]
-enum Fate {
-    Kept,
-    Came,
-    Went,
-}
-
-/// Growth in bytes: as weights say alone, and as the strata say.
-struct Net {
-    direct: f64,
-    shared: f64,
-}
-
-/// Samples of one place in two dumps, with the place's objects by class and size.
-struct Place<'a> {
-    /// The last dump's samples.
-    last: &'a Samples,
-    /// The samples to which those that are added belong.
-    of: &'a Samples,
-    strata: Strata<String, usize>,
-    /// What is not counted: definitions of classes, and all where each object is a sample.
-    direct: BTreeMap<usize, Estimate>,
-    /// Stacks by their texts: each dump numbers its own.
-    texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
-    /// The numbers of stacks of the dump whose samples are added.
-    numbers: BTreeMap<SiteAndClass, usize>,
-    /// The last dump's line of each stack.
-    lines: BTreeMap<usize, (SiteAndClass, Line)>,
-    /// Samples that went, by stack.
-    went: BTreeMap<usize, u64>,
-    net: f64,
-}
-
-impl<'a> Place<'a> {
-    fn new(last: &'a Samples) -> Self {
-        Self {
-            last,
-            of: last,
-            strata: BTreeMap::new(),
-            direct: BTreeMap::new(),
-            texts: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            lines: BTreeMap::new(),
-            went: BTreeMap::new(),
-            net: 0.0,
-        }
-    }
-
-    /// Adds what a dump knows of its objects in some steps and below.
-    fn know(
-        &mut self,
-        trie: &Trie,
-        content: &[StepId],
-        side: impl Fn(&mut Stratum<usize>) -> &mut Known,
-    ) {
-        let inside = inside(trie, content);
-        let steps = (0..).map(StepId).zip(inside).filter(|s| s.1);
-        for step in steps.map(|(id, _)| &trie[id]) {
-            let all = Known {
-                objects: step.objects,
-                bytes: step.shallow_bytes,
-            };
-            let class = trie.names.text(step.class);
-            if !self.strata.contains_key(class) {
-                self.strata.insert(class.to_owned(), BTreeMap::new());
-            }
-            if let Some(strata) = self.strata.get_mut(class) {
-                for (size, known) in step.sizes.or_one_size(all) {
-                    side(strata.entry(size).or_default()).add(known);
-                }
-            }
-        }
-    }
-
-    /// From now on samples of this dump are added.
-    fn names_of(&mut self, of: &'a Samples) {
-        self.of = of;
-        self.numbers.clear();
-    }
-
-    fn add(&mut self, fate: Fate, sample: &Sample, class: Option<(&str, u32)>) {
-        let of = (sample.site, sample.class);
-        let (texts, samples) = (&mut self.texts, self.of);
-        let number = *self.numbers.entry(of).or_insert_with(|| {
-            let text = (samples.sites.frames(of.0).collect(), samples.name(of.1));
-            let next = texts.len();
-            *texts.entry(text).or_insert(next)
-        });
-        match fate {
-            Fate::Came => {
-                self.net += sample.weight.bytes;
-                let line = self.lines.entry(number);
-                line.or_insert_with(|| (of, Line::default())).1.add(sample);
-            }
-            Fate::Went => {
-                self.net -= sample.weight.bytes;
-                *self.went.entry(number).or_default() += 1;
-            }
-            Fate::Kept => {}
-        }
-        let mut one = Estimate::default();
-        one.add(&sample.weight, sample.size);
-        let Some((class, size)) = class else {
-            let direct = self.direct.entry(number).or_default();
-            match fate {
-                Fate::Came => direct.merge(&one),
-                Fate::Went => direct.take(&one),
-                Fate::Kept => {}
-            }
-            return;
-        };
-        let strata = self.strata.entry(class.to_owned()).or_default();
-        let stratum = strata.entry(size).or_default();
-        let estimates = match fate {
-            Fate::Kept => &mut stratum.kept,
-            Fate::Came => &mut stratum.came,
-            Fate::Went => &mut stratum.went,
-        };
-        estimates.entry(number).or_default().merge(&one);
-    }
-
-    /// The stacks that grew.
-    fn lines(self, totals: Totals, follow: Follow) -> (BTreeMap<SiteAndClass, Line>, Net) {
-        let mut division = divided(self.strata, &self.last.sampling(), totals, follow);
-        division.add_direct(self.direct);
-        let net = Net {
-            direct: self.net,
-            shared: division.parts.values().map(|p| p.bytes.value).sum(),
-        };
-        let mut lines = BTreeMap::new();
-        for (number, (of, mut line)) in self.lines {
-            line.part = division.parts.get(&number).copied().unwrap_or_default();
-            // Where nothing tells which samples are new, the number is what there are more.
-            if let (Follow::Nothing, Some(went)) = (follow, self.went.get(&number)) {
-                line.samples = line.samples.saturating_sub(*went).max(1);
-            }
-            if line.part.bytes.value > 0.0 {
-                lines.insert(of, line);
-            }
-        }
-        (lines, net)
-    }
+/// Some steps and all below.
+fn steps_inside(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
+    let steps = (0..).map(StepId).zip(inside(trie, content));
+    steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)
 }
 
 #[cfg(test)]

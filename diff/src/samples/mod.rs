@@ -6,6 +6,7 @@
 mod agent;
 pub(crate) mod attribution;
 pub(crate) mod frames;
+pub(crate) mod place;
 pub(crate) mod population;
 mod sites;
 mod traces;

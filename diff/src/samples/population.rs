@@ -9,6 +9,7 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::names;
 use crate::samples::{AgentObjects, Sample};
 
 /// Objects counted in one parallel task.
@@ -19,8 +20,8 @@ const ONE_SIZE: u32 = 0;
 /// A class of live samples.
 #[derive(Clone, Debug)]
 pub(crate) struct CountedClass {
-    /// One of its objects.
-    pub(crate) object: ObjectIndex,
+    /// Its name, as comparisons know it.
+    pub(crate) name: String,
     /// Whether its objects have several sizes.
     pub(crate) is_array: bool,
     /// Its reachable objects by size class.
@@ -102,7 +103,7 @@ pub(super) fn count(
         };
         sample.counted = *numbers.entry(class).or_insert_with(|| {
             let new = CountedClass {
-                object: sample.object,
+                name: names::name_of(snapshot, sample.object),
                 is_array: is_array.get(class.index()).copied().unwrap_or(false),
                 sizes: SizeClasses::default(),
             };

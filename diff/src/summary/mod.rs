@@ -4,6 +4,7 @@ pub(crate) mod stats;
 
 use std::collections::BTreeMap;
 
+use heapdiff_sites::Known;
 use hprof::{Node, Snapshot, Total};
 
 use crate::names;
@@ -44,12 +45,21 @@ pub struct Summary {
 impl Summary {
     /// Reachable instances of the classes of this name.
     pub(crate) fn instances(&self, class: &str) -> u64 {
+        self.known(class).objects
+    }
+
+    /// Reachable instances of the classes of this name with their bytes.
+    pub(crate) fn known(&self, class: &str) -> Known {
         let from = (class.to_owned(), None);
         let lines = self.classes.range(from..);
-        lines
-            .take_while(|(key, _)| key.0 == class)
-            .map(|(_, figures)| figures.reachable.objects)
-            .sum()
+        let mut all = Known::default();
+        for (_, figures) in lines.take_while(|(key, _)| key.0 == class) {
+            all.add(Known {
+                objects: figures.reachable.objects,
+                bytes: figures.reachable.bytes,
+            });
+        }
+        all
     }
 
     /// Reduces a dump. `path` is the name that the report gives it.

@@ -1,0 +1,317 @@
+//! Samples of one place of the heap in two dumps, set against the objects that the place has in each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heapdiff_sites::{Division, Follow, Known, Part, Stratum, Totals};
+
+use crate::samples::attribution::{
+    Attribution, Line, SiteAndClass, Strata, divided, thinned, totals_of,
+};
+use crate::samples::{Sample, Samples};
+use crate::trie::{StepId, Trie};
+
+/// What became of a sample between two dumps.
+#[derive(Clone, Copy)]
+enum Fate {
+    Kept,
+    Came,
+    Went,
+}
+
+/// Growth in bytes: as weights say alone, and as the strata say.
+pub(super) struct Net {
+    pub(super) direct: f64,
+    pub(super) shared: f64,
+}
+
+/// What one stack and class has of a place.
+pub(crate) struct Level<'a> {
+    /// Frames, the leaf first.
+    pub(crate) frames: Vec<&'a str>,
+    pub(crate) class: &'a str,
+    /// Samples in the first dump and in the last.
+    pub(crate) samples: [u64; 2],
+    /// Objects in the first dump and in the last.
+    pub(crate) objects: [f64; 2],
+    /// Bytes in the first dump and in the last.
+    pub(crate) bytes: [f64; 2],
+}
+
+/// Samples of one place in two dumps, with the place's objects by class and size.
+pub(crate) struct Place<'a> {
+    /// The dump whose samples are shown.
+    last: &'a Attribution,
+    /// The samples to which those that are added belong.
+    of: &'a Samples,
+    strata: Strata<String, usize>,
+    /// What is not counted: definitions of classes, and all where each object is a sample.
+    direct: Stratum<usize>,
+    /// Stacks by their texts: each dump numbers its own.
+    texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
+    /// The numbers of stacks of the dump whose samples are added.
+    numbers: BTreeMap<SiteAndClass, usize>,
+    /// The last dump's line of each stack.
+    lines: BTreeMap<usize, (SiteAndClass, Line)>,
+    /// Samples that went, by stack.
+    went: BTreeMap<usize, u64>,
+    net: f64,
+    totals: Totals,
+    follow: Follow,
+}
+
+impl<'a> Place<'a> {
+    /// A place in the dump of these samples, the last one.
+    pub(crate) fn new(last: &'a Attribution) -> Self {
+        Self {
+            last,
+            of: &last.samples,
+            strata: BTreeMap::new(),
+            direct: Stratum::default(),
+            texts: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            went: BTreeMap::new(),
+            net: 0.0,
+            totals: totals_of(last.samples.is_from_start()),
+            follow: Follow::Nothing,
+        }
+    }
+
+    /// Adds what the last dump has in some steps.
+    pub(crate) fn know(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
+        for (class, size, known) in known(trie, steps) {
+            self.stratum(class, size).after.add(known);
+        }
+    }
+
+    /// Adds what the first dump has in some steps.
+    pub(crate) fn know_before(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
+        for (class, size, known) in known(trie, steps) {
+            self.stratum(class, size).before.add(known);
+        }
+    }
+
+    /// The objects of one class and size class.
+    pub(crate) fn stratum(&mut self, class: &str, size: u32) -> &mut Stratum<usize> {
+        if !self.strata.contains_key(class) {
+            self.strata.insert(class.to_owned(), BTreeMap::new());
+        }
+        let strata = self.strata.entry(class.to_owned()).or_default();
+        strata.entry(size).or_default()
+    }
+
+    /// Adds the place's samples in the last dump, and those in the first where there are any.
+    pub(crate) fn sample(&mut self, now: &[&Sample], first: Option<(&'a Attribution, &[&Sample])>) {
+        let last = self.last;
+        let Some((first, before)) = first.filter(|f| last.is_like(f.0)) else {
+            for sample in now {
+                self.add(Fate::Came, sample, last);
+            }
+            return;
+        };
+        let same_jvm = last.same_jvm(first);
+        let (uids, stayed): (BTreeSet<u64>, BTreeSet<u64>) = match same_jvm {
+            Some(_) => (
+                before.iter().map(|s| s.uid).collect(),
+                now.iter().map(|s| s.uid).collect(),
+            ),
+            None => Default::default(),
+        };
+        for sample in now {
+            let fate = match uids.contains(&sample.uid) {
+                true => Fate::Kept,
+                false => Fate::Came,
+            };
+            self.add(fate, sample, last);
+        }
+        self.of = &first.samples;
+        self.numbers.clear();
+        let mut seen = BTreeSet::new();
+        for sample in before {
+            match same_jvm {
+                None => self.add(Fate::Went, sample, first),
+                Some((sampling, finest)) => {
+                    if !stayed.contains(&sample.uid)
+                        && seen.insert(sample.uid)
+                        && let Some(sample) = thinned(sample, &sampling, &finest)
+                    {
+                        self.add(Fate::Went, &sample, first);
+                    }
+                }
+            }
+        }
+        if same_jvm.is_some() {
+            (self.totals, self.follow) = (Totals::Shared, Follow::Uids);
+        } else if !first.samples.is_from_start() {
+            self.totals = Totals::Most;
+        }
+    }
+
+    fn add(&mut self, fate: Fate, sample: &Sample, from: &Attribution) {
+        let of = (sample.site, sample.class);
+        let (texts, samples) = (&mut self.texts, self.of);
+        let number = *self.numbers.entry(of).or_insert_with(|| {
+            let text = (samples.sites.frames(of.0).collect(), samples.name(of.1));
+            let next = texts.len();
+            *texts.entry(text).or_insert(next)
+        });
+        match fate {
+            Fate::Came => {
+                self.net += sample.weight.bytes;
+                let line = self.lines.entry(number);
+                line.or_insert_with(|| (of, Line::default())).1.add(sample);
+            }
+            Fate::Went => {
+                self.net -= sample.weight.bytes;
+                *self.went.entry(number).or_default() += 1;
+            }
+            Fate::Kept => {}
+        }
+        let stratum = match from.samples.counted.get(sample.counted as usize) {
+            Some(counted) => self.stratum(&counted.name, counted.size_class(sample.size)),
+            None => &mut self.direct,
+        };
+        let estimates = match fate {
+            Fate::Kept => &mut stratum.kept,
+            Fate::Came => &mut stratum.came,
+            Fate::Went => &mut stratum.went,
+        };
+        let estimate = estimates.entry(number).or_default();
+        estimate.add(&sample.weight, sample.size);
+    }
+
+    /// Whether the figures say what part of known objects is whose, so that they depend on each other.
+    pub(super) fn is_shared(&self) -> bool {
+        self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
+    }
+
+    /// What each stack grew by; `most` is what the place grew by.
+    fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
+        let strata = self.strata.clone();
+        let mut division = divided(
+            strata,
+            &self.last.samples.sampling(),
+            self.totals,
+            self.follow,
+        );
+        let mut direct = self.direct.came.clone();
+        for (&number, went) in &self.direct.went {
+            direct.entry(number).or_default().take(went);
+        }
+        division.add_direct(direct);
+        let mut parts = division.parts;
+        let net = Net {
+            direct: self.net,
+            shared: parts.values().map(|p| p.bytes.value).sum(),
+        };
+        // Objects older than the agent that went are of no stack: what came in their place is no growth.
+        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+        let most = most.map_or(f64::INFINITY, |most| most as f64);
+        if net.shared > most {
+            for part in parts.values_mut() {
+                *part = part.times(most / net.shared);
+            }
+        }
+        (parts, net)
+    }
+
+    /// The stacks that grew, in a place that grew by so many bytes.
+    pub(super) fn lines(self, growth_bytes: u64) -> (BTreeMap<SiteAndClass, Line>, Net) {
+        let (parts, net) = self.growth(Some(growth_bytes));
+        let mut lines = BTreeMap::new();
+        for (number, (of, mut line)) in self.lines {
+            line.part = parts.get(&number).copied().unwrap_or_default();
+            // Where nothing tells which samples are new, the number is what there are more.
+            if let (Follow::Nothing, Some(went)) = (self.follow, self.went.get(&number)) {
+                line.samples = line.samples.saturating_sub(*went).max(1);
+            }
+            if line.part.bytes.value > 0.0 {
+                lines.insert(of, line);
+            }
+        }
+        (lines, net)
+    }
+
+    /// What each stack has of the last dump, whatever became of the first one's.
+    fn alive(&self) -> Division<usize> {
+        let alive = |stratum: &Stratum<usize>| {
+            let mut came = stratum.came.clone();
+            for (&number, kept) in &stratum.kept {
+                came.entry(number).or_default().merge(kept);
+            }
+            Stratum {
+                after: stratum.after,
+                came,
+                ..Stratum::default()
+            }
+        };
+        let strata = self.strata.iter().map(|(class, strata)| {
+            let strata = strata.iter().map(|(&size, s)| (size, alive(s)));
+            (class.as_str(), strata.collect())
+        });
+        let samples = &self.last.samples;
+        let totals = totals_of(samples.is_from_start());
+        let strata: Strata<&str, usize> = strata.collect();
+        let mut all = divided(strata, &samples.sampling(), totals, Follow::Nothing);
+        all.add_direct(alive(&self.direct).came);
+        all
+    }
+
+    /// What each stack has in both dumps. The last dump's figures are as if there were no other; what they are more
+    /// than the first one's is the growth, as [`Self::lines`] tells it of a place that grew by `growth_bytes`.
+    pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
+        let (grown, _) = self.growth(growth_bytes);
+        let alive = self.alive().parts;
+        let mut samples: BTreeMap<usize, [u64; 2]> = BTreeMap::new();
+        let strata = self.strata.values().flat_map(BTreeMap::values);
+        for stratum in strata.chain([&self.direct]) {
+            for (by, dumps) in [
+                (&stratum.went, &[0][..]),
+                (&stratum.came, &[1]),
+                (&stratum.kept, &[0, 1]),
+            ] {
+                for (&number, estimate) in by {
+                    let of = samples.entry(number).or_default();
+                    for &dump in dumps {
+                        of[dump] += estimate.samples;
+                    }
+                }
+            }
+        }
+        let texts = self.texts.iter();
+        let level = |((frames, class), number): (&(Vec<&'a str>, &'a str), &usize)| {
+            let of = |parts: &BTreeMap<usize, Part>| parts.get(number).copied().unwrap_or_default();
+            let (grown, alive) = (of(&grown), of(&alive));
+            // Nothing is less than nothing, in either dump.
+            let both = |growth: f64, after: f64| {
+                let after = after.max(growth).max(0.0);
+                [after - growth, after]
+            };
+            Level {
+                frames: frames.clone(),
+                class,
+                samples: samples.get(number).copied().unwrap_or_default(),
+                objects: both(grown.objects, alive.objects),
+                bytes: both(grown.bytes.value, alive.bytes.value),
+            }
+        };
+        texts.map(level).collect()
+    }
+}
+
+/// The objects in some steps by class and size class.
+pub(crate) fn known(
+    trie: &Trie,
+    steps: impl IntoIterator<Item = StepId>,
+) -> impl Iterator<Item = (&str, u32, Known)> {
+    steps.into_iter().flat_map(|id| {
+        let step = &trie[id];
+        let all = Known {
+            objects: step.objects,
+            bytes: step.shallow_bytes,
+        };
+        let class = trie.names.text(step.class);
+        let sizes = step.sizes.or_one_size(all).into_iter();
+        sizes.map(move |(size, known)| (class, size, known))
+    })
+}
