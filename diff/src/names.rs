@@ -1,13 +1,11 @@
 //! Labels of steps as people read them, interned.
 
-mod generated;
-
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hprof::{ClassIndex, Hold, ObjectIndex, Snapshot};
 
-pub(crate) use self::generated::stable;
+pub(crate) use heapdiff_sites::types::stable;
 
 /// A label's number among its dump's labels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hprof::{ClassIndex, Progress, Snapshot, WasteHolder, WasteKind, WasteOptions, WasteTotal};
 use serde::Serialize;
 
-use crate::names::{hold_label, only_keeps};
+use crate::names::{hold_label, name_of, only_keeps, stable};
 use crate::samples::AgentObjects;
 
 /// Characters of a text that is shown.
@@ -125,7 +125,7 @@ impl WasteSummary {
             let rows = of.largest.iter().zip(snapshot.ids(&objects)).zip(texts);
             let examples = rows.map(|((group, id), text)| WasteExample {
                 id: id.unwrap_or_default().to_string(),
-                class: snapshot.name(group.example),
+                class: name_of(snapshot, group.example),
                 length: match kind {
                     WasteKind::DuplicateArrays => snapshot.array_length(group.example),
                     _ => None,
@@ -216,7 +216,7 @@ fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
     let Some(class) = holder.class else {
         return "GC roots".to_owned();
     };
-    let name = &snapshot.classes()[class].name;
+    let name = stable(&snapshot.classes()[class].name);
     match holder.hold {
         // A field of a superclass is named after the class of the holding object.
         Hold::Field(owner, place) => {
@@ -225,7 +225,7 @@ fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
             format!("{name}.{field}")
         }
         Hold::Element => {
-            let element = name.strip_suffix("[]").unwrap_or(name);
+            let element = name.strip_suffix("[]").unwrap_or(&name);
             format!("{element}[*]")
         }
         Hold::Shared => format!("{name} (several paths)"),

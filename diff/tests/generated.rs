@@ -4,8 +4,9 @@
 
 mod common;
 
-use heapdiff_diff::Report;
-use hprof::Source;
+use heapdiff_diff::samples::AgentObjects;
+use heapdiff_diff::{Report, WasteSummary};
+use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
 /// A registry with so many listeners; each is of a class of its own, and what it captures has so many bytes.
@@ -94,4 +95,28 @@ fn classes_that_people_name_alike_stay_apart() {
             .iter()
             .any(|c| c.class == "com.acme.Listener3")
     );
+}
+
+#[test]
+fn waste_is_named_as_it_is_in_every_run() {
+    let names = |i| format!("com.acme.Main$$Lambda$14/0x{:016x}", 0x8000_0000 + 1024 * i);
+    let mut heap = heap(&names, 3, 1000);
+    let boot = heap.boot();
+    let class = heap.add_class("com.acme.Rows/0x00007f12", Some(boot.object), &[], &[]);
+    let nothing = heap.add_object_array(class, vec![writer::Ref::Null; 100]);
+    heap.add_root(writer::Root::JniGlobal { global_ref: 2 }, nothing);
+    let dump = Source::from_bytes(heap.build());
+    let snapshot = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
+    let own = AgentObjects::of(&snapshot);
+    let waste = WasteSummary::new(&snapshot, &own, 5, &Silent).unwrap();
+    let waste = WasteSummary::compared(&[waste], 5);
+    let holders = waste.kinds.iter().flat_map(|k| &k.holders);
+    let holders: Vec<&str> = holders.map(|h| &*h.holder).collect();
+    assert!(
+        holders.contains(&"com.acme.Main$$Lambda.arg$1"),
+        "{waste:#?}"
+    );
+    let examples = waste.kinds.iter().flat_map(|k| &k.examples);
+    let classes: Vec<&str> = examples.map(|e| &*e.class).collect();
+    assert!(classes.contains(&"com.acme.Rows[]"), "{waste:#?}");
 }

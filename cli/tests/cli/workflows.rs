@@ -197,6 +197,7 @@ impl Server {
         match done.status.code() {
             Some(0) => Ok(()),
             Some(1) if errors.contains("gate tripped") => Err(name),
+            Some(3) => Err(format!("{name}: not decided")),
             code => panic!("{name} ended with {code:?}: {errors}"),
         }
     }
@@ -251,6 +252,23 @@ fn the_documented_workflows_run() {
         let failed = server.run(&steps).expect_err("a leak");
         assert!(failed.starts_with("Compare"), "{failed}");
         files(&server);
+    }
+}
+
+#[test]
+fn the_action_decides_on_dumps_of_two_programs_where_it_is_asked_to() {
+    let inputs = "before: before.hprof\nafter: after.hprof\n";
+    for (more, says) in [
+        ("", "Compare the dumps: not decided"),
+        ("allow-partial: \"true\"", "Compare the dumps"),
+    ] {
+        let server = Server::new(["before.hprof.gz", "sampled-after.hprof.gz"]);
+        server.sh("cd project && ci/soak.sh");
+        let inputs = parse("inputs", &format!("{inputs}{more}"));
+        assert_eq!(server.act(&inputs), Err(says.to_owned()));
+        let summary = fs::read_to_string(server.at("summary.md")).expect("a summary");
+        assert!(summary.contains("**Warning:**"), "{summary}");
+        assert!(server.at("project/growth.html").is_file());
     }
 }
 

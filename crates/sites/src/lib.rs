@@ -106,6 +106,7 @@ pub mod attach;
 mod decode;
 mod encode;
 mod estimate;
+mod generated;
 mod interval;
 mod names;
 mod stratum;

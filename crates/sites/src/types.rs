@@ -1,6 +1,8 @@
 //! Names of types as in Java source, from those that the JVM has: the same for all that name a type, agent or
 //! recording.
 
+pub use crate::generated::stable;
+
 /// A type's name as in Java source (`com.acme.Foo$Bar`, `byte[]`), from its signature; what the JVM
 /// adds to the names of classes that it or a library spins at run time is left out, so that a
 /// thousand lambdas of one method share one name.
@@ -8,7 +10,7 @@
 pub fn of_signature(signature: &str) -> String {
     with_dimensions(signature, |class| {
         let name = class.split('.').next().unwrap_or(class);
-        stable(name).replace('/', ".")
+        stable(&name.replace('/', ".")).into_owned()
     })
 }
 
@@ -19,7 +21,8 @@ pub fn of_class(name: &str) -> String {
     let class = |name: &str| {
         let mut ends = ["+0x", "/0x", ".0x"].into_iter();
         let end = ends.find_map(|end| name.rfind(end));
-        stable(&name[..end.unwrap_or(name.len())]).replace('/', ".")
+        let name = name[..end.unwrap_or(name.len())].replace('/', ".");
+        stable(&name).into_owned()
     };
     match name.starts_with('[') {
         true => with_dimensions(name, class),
@@ -52,25 +55,6 @@ fn with_dimensions(signature: &str, class: impl FnOnce(&str) -> String) -> Strin
 #[must_use]
 pub fn is_hidden(signature: &str) -> bool {
     signature.contains('.')
-}
-
-/// Without the numbers that differ from run to run.
-fn stable(name: &str) -> &str {
-    // `Foo$$Lambda$14`, on JDK 17 and before.
-    if let Some(at) = name.rfind("$$Lambda$") {
-        let number = &name[at + "$$Lambda$".len()..];
-        if number.split('/').next().is_some_and(is_number) {
-            return &name[..at + "$$Lambda".len()];
-        }
-    }
-    if name.contains("/reflect/Generated") {
-        return name.trim_end_matches(|c: char| c.is_ascii_digit());
-    }
-    name
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -109,7 +93,7 @@ mod tests {
                 "Ljdk/internal/reflect/GeneratedMethodAccessor12;",
                 "jdk.internal.reflect.GeneratedMethodAccessor",
             ),
-            ("Ljdk/proxy2/$Proxy12;", "jdk.proxy2.$Proxy12"),
+            ("Ljdk/proxy2/$Proxy12;", "jdk.proxy.$Proxy"),
             ("", ""),
         ] {
             assert_eq!(of_signature(signature), name);

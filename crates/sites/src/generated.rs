@@ -28,7 +28,8 @@ const NUMBERED: [&str; 4] = [
 ];
 
 /// The name of a class, or of its arrays, as it is in every run: `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
-pub(crate) fn stable(name: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn stable(name: &str) -> Cow<'_, str> {
     // Nearly all names have none of these.
     if !name.contains('/') && !name.contains('$') && !name.contains(".Generated") {
         return Cow::Borrowed(name);
