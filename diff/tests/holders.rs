@@ -237,6 +237,11 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
     let found = report([waiting(200, true), waiting(1200, true)]);
     let s = &found.suspects[0];
     assert_held(s, "com.acme.Backend.permits", "java.lang.VirtualThread");
+    assert_eq!(
+        s.reasons[0],
+        "virtual threads that wait: a parked one keeps its stack in the heap, with all that its locals refer to (1,200 \
+         threads or stacks, up from 200)"
+    );
     // A field that leads to two of twelve hundred says nothing of the others.
     let found = report([waiting(200, false), waiting(1200, false)]);
     let s = &found.suspects[0];

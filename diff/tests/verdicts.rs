@@ -380,6 +380,25 @@ fn a_number_that_is_called_a_bound_is_a_hint() {
     assert_eq!(verdict("served", 4000), (Verdict::Growth, false));
 }
 
+#[test]
+fn a_bound_that_is_reached_is_told_as_such() {
+    let told = |counts: &[usize]| {
+        let dumps = counts.iter().map(|&n| bounded("maxEntries", 4000, n));
+        let report = report(dumps.collect());
+        let s = held_by(&report, "com.acme.Cache.entries");
+        let name = "com.acme.Cache.maxEntries is 4,000, and";
+        let full = says(s, &format!("it is full: {name} 4,000 are held"));
+        (
+            full,
+            says(s, "it may have a bound: com.acme.Cache.maxEntries"),
+        )
+    };
+    assert_eq!(told(&[1000, 3000, 4000, 4000]), (true, false));
+    assert_eq!(told(&[1000, 2000, 3000]), (false, true));
+    // Beyond it there is none.
+    assert_eq!(told(&[3000, 4000, 5000]), (false, false));
+}
+
 /// Tomcat's `maxActive` is the most sessions that there were at one time.
 #[test]
 fn the_most_so_far_is_no_bound() {

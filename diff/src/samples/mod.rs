@@ -257,3 +257,57 @@ impl NameTable {
 const fn exact(objects: u64, bytes: u64) -> Weight {
     Weight::exact(objects as f64, bytes as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubts(strategy: Strategy, counts: &[(Counter, u64)]) -> Option<String> {
+        let sampling = Sampling {
+            strategy,
+            interval: 1024,
+            rate: 1,
+        };
+        let mut counters = vec![0; Counter::ALL.len()];
+        for &(counter, count) in counts {
+            counters[counter.index()] = count;
+        }
+        let agent = Agent {
+            sampling,
+            first: sampling,
+            started_ms: 0,
+            pid: 1,
+            depth: 64,
+            last_uid: 0,
+            counters,
+            cost: Cost::default(),
+        };
+        agent.doubts()
+    }
+
+    #[test]
+    fn each_doubt_about_samples_is_told_where_there_is_one() {
+        assert_eq!(doubts(Strategy::Bytes, &[(Counter::Events, 9)]), None);
+        let told = |counts: &[(Counter, u64)]| doubts(Strategy::Bytes, counts).unwrap();
+        assert_eq!(doubts(Strategy::Time, &[]).unwrap(), BY_TIME);
+        let lost = |why| {
+            format!(
+                "the agent lost samples of up to 70 bytes: 7 since {why}; bytes by stack may be too low by as much"
+            )
+        };
+        for (counter, why) in [
+            (Counter::DroppedFull, "its table was full (max_samples)"),
+            (Counter::DroppedFailed, "the heap had no room for them"),
+            (Counter::DroppedPending, "an exception was under way"),
+        ] {
+            assert_eq!(
+                told(&[(counter, 7), (Counter::DroppedBytes, 70)]),
+                lost(why)
+            );
+        }
+        assert_eq!(
+            told(&[(Counter::Faults, 1)]),
+            "the agent failed and may have stopped sampling; see the JVM's standard error"
+        );
+    }
+}

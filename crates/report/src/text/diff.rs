@@ -352,4 +352,96 @@ mod tests {
             assert_eq!(text.contains("28 more steps"), !verbose, "{text}");
         }
     }
+
+    fn told(one: &Suspect, verbose: bool) -> String {
+        let mut out = Vec::new();
+        super::suspect(one, verbose, Style::plain(), &mut out).unwrap();
+        joined(&String::from_utf8(out).unwrap())
+    }
+
+    fn joined(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_no_sample_speaks_for_is_told_where_it_is_worth_a_word() {
+        use crate::synthetic::{stack, suspect};
+
+        let plain = || {
+            suspect(
+                1,
+                "com.acme.Shop.orders",
+                heapdiff_diff::Verdict::Leak,
+                100_000,
+            )
+        };
+        let sampled = "97.7 KiB of 97.7 KiB growth, in 10 samples";
+        let all = [
+            "no sample speaks for 9.8 KiB",
+            "samples of up to 4.9 KiB were lost",
+            "1 stack more (-v shows them)",
+        ];
+        let text = told(&plain(), false);
+        assert!(text.ends_with(sampled), "{text}");
+        assert!(!all.iter().any(|part| text.contains(part)), "{text}");
+        let mut some = plain();
+        some.coverage.unsampled_bytes = 10_000;
+        assert!(told(&some, false).ends_with(&format!("{sampled}; {}", all[0])));
+        some.coverage.unsampled_bytes = 900;
+        assert!(!told(&some, false).contains("no sample speaks for"));
+        let mut lost = plain();
+        lost.coverage.unseen_bytes = 5000;
+        assert!(told(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));
+        let mut many = plain();
+        many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 4];
+        assert!(told(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
+        assert!(told(&many, true).ends_with(sampled));
+        // Without stacks nothing is said of samples.
+        let mut none = some;
+        none.stacks.clear();
+        assert!(!told(&none, false).contains("sample"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        use crate::synthetic::{report, suspect};
+
+        let said = |known: usize, more: usize, classes: usize, delta: i64| {
+            let one = || suspect(1, "a.B.c", heapdiff_diff::Verdict::Leak, 4096);
+            let mut diff = report(vec![one()], 3);
+            diff.delta.objects = delta;
+            diff.delta.shallow_bytes = 0;
+            let report = DiffReport {
+                diff,
+                more_suspects: (0..more).map(|_| one()).collect(),
+                more_classes: classes,
+                verbose: false,
+                known: (0..known)
+                    .map(|_| (one(), "holder a.B.c".to_owned()))
+                    .collect(),
+                allocated: None,
+                focus: None,
+                columns: crate::collapsed::Columns::Growth,
+                gates: heapdiff_diff::Gates::default(),
+                outcomes: Vec::new(),
+                allow_partial: false,
+            };
+            let mut out = Vec::new();
+            render(&report, Style::plain(), &mut out).unwrap();
+            joined(&String::from_utf8(out).unwrap())
+        };
+        let parts = [
+            "1 suspect left out as known growth (--ignore)",
+            "and more that grew less (--top N shows more)",
+            "and 7 more classes that changed (--top N shows more)",
+            "the reachable heap changed by +5 objects",
+        ];
+        let told = |text: &str| parts.map(|part| text.contains(part));
+        assert_eq!(told(&said(1, 0, 0, 0)), [true, false, false, false]);
+        assert_eq!(told(&said(0, 1, 0, 0)), [false, true, false, false]);
+        assert_eq!(told(&said(0, 0, 7, 0)), [false, false, true, false]);
+        assert_eq!(told(&said(0, 0, 0, 5)), [false, false, false, true]);
+        let same = "the reachable heap is as large as it was";
+        assert!(said(0, 0, 0, 0).contains(same) && !said(0, 0, 0, 5).contains(same));
+    }
 }

@@ -411,4 +411,307 @@ mod tests {
         assert_eq!(sparkline(&[]), "");
         assert_eq!(sparkline(&[u64::MAX, 0]), "█▁");
     }
+
+    use crate::model::{
+        Collections, DumpRow, PathRow, RunRow, SeriesRow, TraceFile, TraceTotals, WindowRow,
+    };
+
+    fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
+        RunInfo {
+            number: 1,
+            uid: "1-2".to_owned(),
+            pid: 1,
+            host: String::new(),
+            service: None,
+            jvm: "OpenJDK 25".to_owned(),
+            command: String::new(),
+            interval_bytes,
+            strategy: strategy.to_owned(),
+            started_ms: 0,
+            ended_ms: None,
+        }
+    }
+
+    fn trace_file() -> TraceFile {
+        TraceFile {
+            path: "t.db".to_owned(),
+            bytes: 1024,
+            warnings: Vec::new(),
+        }
+    }
+
+    const FRAME: &str = "com.acme.Cache.put(Cache.java:31)";
+
+    /// A class that grows, allocated at this frame on so many stacks.
+    fn growing(stacks: usize) -> CandidateRow {
+        let stack = |i: usize| vec![FRAME.to_owned(), format!("com.acme.Web.get{i}(Web.java:7)")];
+        CandidateRow {
+            rank: 1,
+            verdict: "leak",
+            trend: "steady",
+            class: "byte[]".to_owned(),
+            sites: stacks as u64,
+            frame: Some(FRAME.to_owned()),
+            frames: stack(0),
+            stacks: stacks as u64,
+            paths: match stacks {
+                1 => Vec::new(),
+                _ => (0..stacks)
+                    .map(|i| PathRow {
+                        frames: stack(i),
+                        live_bytes: 1000,
+                        live_samples: 5,
+                    })
+                    .collect(),
+            },
+            live_bytes: 1000 * stacks as u64,
+            ci95: [1000 * stacks as u64; 2],
+            live_objects: 10,
+            live_samples: 10,
+            growth: heapdiff_diff::HistoryGrowth::default(),
+            slope: SlopeRow {
+                ci95: Some([1, 3]),
+                ..SlopeRow::default()
+            },
+            grew_across_major: None,
+            survival_permille: None,
+            allocated_bytes: 0,
+            collected_bytes: 0,
+            began_ms: None,
+            began_uptime_ms: None,
+            began_within: None,
+            series: SeriesRow::default(),
+        }
+    }
+
+    fn top_of(candidates: Vec<CandidateRow>) -> TraceTopReport {
+        TraceTopReport {
+            schema: TraceTopReport::SCHEMA,
+            trace: trace_file(),
+            run: run_info("bytes", 1024),
+            window: WindowRow {
+                from_ms: 0,
+                to_ms: 60_000,
+                from_uptime_ms: 0,
+                to_uptime_ms: 60_000,
+                ticks: 60,
+            },
+            by: "frame",
+            focus: None,
+            basis: "major",
+            points: 12,
+            collections: Collections { major: 12, all: 60 },
+            totals: TraceTotals {
+                candidates: 9,
+                growing: candidates.len() as u64,
+                live_bytes: 4096,
+                ci95: [4096; 2],
+                live_objects: 10,
+                live_samples: 10,
+                allocated_bytes: 8192,
+                collected_bytes: 4096,
+                lost_samples: 0,
+                lost_bytes: 0,
+            },
+            candidates,
+            notes: Vec::new(),
+            verbose: false,
+        }
+    }
+
+    fn said(report: &TraceTopReport) -> String {
+        let mut out = Vec::new();
+        top(report, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// That the sentence is in the report once it is changed, and not before.
+    fn assert_said(sentence: &str, change: impl Fn(&mut TraceTopReport)) {
+        let mut report = top_of(vec![growing(1)]);
+        let before = said(&report);
+        assert!(!before.contains(sentence), "{before}");
+        change(&mut report);
+        let after = said(&report);
+        assert!(after.contains(sentence), "{sentence}: {after}");
+    }
+
+    #[test]
+    fn several_paths_to_one_frame_are_told_as_such() {
+        let text = said(&top_of(vec![growing(5)]));
+        for part in [
+            "    at       com.acme.Cache.put(Cache.java:31)\n",
+            "on 5 stacks; those with most alive:\n",
+            "    20.0%    com.acme.Web.get0(Web.java:7)\n",
+            "    20.0%    com.acme.Web.get2(Web.java:7)\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // Three are shown; the frame stands above them.
+        assert!(!text.contains("get3") && text.matches("Cache.put").count() == 1);
+        let mut all = top_of(vec![growing(5)]);
+        all.verbose = true;
+        assert!(said(&all).contains("get4"));
+        let one = said(&top_of(vec![growing(1)]));
+        assert!(
+            one.contains("    from     com.acme.Cache.put(Cache.java:31)\n"),
+            "{one}"
+        );
+        assert!(!one.contains("those with most alive") && !one.contains(" at  "));
+        // A class may be allocated at several frames.
+        let mut class = growing(5);
+        class.frame = None;
+        let text = said(&top_of(vec![class]));
+        assert!(
+            text.contains("from     5 stacks; those with most alive:"),
+            "{text}"
+        );
+        assert!(!text.contains("on 5 stacks"));
+    }
+
+    #[test]
+    fn what_is_compared_is_told() {
+        assert_said(
+            "compared: the least that is alive between 60 collections (12 major)",
+            |r| r.basis = "collections",
+        );
+        assert_said(
+            "nothing was collected: what looks alive may be garbage",
+            |r| r.basis = "ticks",
+        );
+        assert_said("a cache may seem to grow", |r| r.basis = "survivors");
+        assert_said(
+            "the recording tells what was allocated, and nothing of what is alive",
+            |r| {
+                r.basis = "survivors";
+                r.totals.live_samples = 0;
+            },
+        );
+        let major = "compared: what is alive after each of 12 major collections";
+        let mut report = top_of(Vec::new());
+        assert!(said(&report).contains(major));
+        report.basis = "ticks";
+        assert!(!said(&report).contains(major));
+    }
+
+    #[test]
+    fn what_there_is_besides_is_told() {
+        assert_said("only stacks with a frame that matches Cache", |r| {
+            r.focus = Some("Cache".to_owned())
+        });
+        assert_said(
+            "3 samples of 2.0 KiB lost: figures are too low by them",
+            |r| {
+                (r.totals.lost_samples, r.totals.lost_bytes) = (3, 2048);
+            },
+        );
+        assert_said(
+            "2 more grow (--top N shows more), 6 allocating frames do not",
+            |r| r.totals.growing = 3,
+        );
+        assert_said("nothing grows: 9 allocating frames", |r| {
+            r.candidates.clear();
+            r.totals.growing = 0;
+        });
+        assert_said("nothing is seen to grow: 9 allocating frames", |r| {
+            r.candidates.clear();
+            r.totals.growing = 0;
+            r.basis = "survivors";
+        });
+        let rest = "8 allocating frames besides do not grow (-v shows them)";
+        let mut report = top_of(vec![growing(1)]);
+        assert!(said(&report).contains(rest));
+        report.verbose = true;
+        assert!(!said(&report).contains(rest));
+    }
+
+    #[test]
+    fn what_is_known_of_a_candidate_is_told() {
+        let assert_of = |sentence: &str, change: &dyn Fn(&mut CandidateRow)| {
+            assert_said(sentence, |r| change(&mut r.candidates[0]));
+        };
+        assert_of("; 79.5 % of what it allocated is left", &|c| {
+            c.survival_permille = Some(795)
+        });
+        assert_of("not from the first major collection to the last", &|c| {
+            c.grew_across_major = Some(false)
+        });
+        assert_of("(too few collections for an interval)", &|c| {
+            c.slope.ci95 = None
+        });
+        assert_of("(no Java frame)", &|c| c.frames.clear());
+        // The one that the program calls stands there.
+        let called = "java.util.Arrays.copyOf(Arrays.java:3)".to_owned();
+        let above = |n: usize| vec![called.clone(); n];
+        assert_of("… a frame of the runtime", &|c| {
+            c.frames.splice(0..0, above(2));
+        });
+        assert_of("… 2 frames of the runtime", &|c| {
+            c.frames.splice(0..0, above(3));
+        });
+        assert_of("… and 3 more (-v shows all)", &|c| {
+            c.frames = (0..11)
+                .map(|i| format!("com.acme.A.m{i}(A.java:{i})"))
+                .collect();
+        });
+        let began = |c: &mut CandidateRow, within| {
+            (c.began_ms, c.began_uptime_ms, c.began_within) =
+                (Some(20_000), Some(20_000), Some(within));
+        };
+        assert_of("20s into the run", &|c| began(c, true));
+        assert_of("the first tick on, perhaps since before", &|c| {
+            began(c, false)
+        });
+    }
+
+    #[test]
+    fn what_is_known_of_a_run_is_told() {
+        let of = |run: RunInfo, lost_samples: u64, path: Option<&str>| {
+            let row = RunRow {
+                run,
+                flags: String::new(),
+                options: String::new(),
+                ticks: 3,
+                uptime_ms: 3000,
+                collections: Collections { major: 1, all: 4 },
+                samples: 5,
+                lost_samples,
+                lost_bytes: 1024,
+                dumps: vec![DumpRow {
+                    time_ms: 1000,
+                    path: path.map(str::to_owned),
+                }],
+                notes: Vec::new(),
+            };
+            let report = TraceInfoReport {
+                schema: TraceInfoReport::SCHEMA,
+                trace: trace_file(),
+                sites: 1,
+                runs: vec![row],
+            };
+            let mut out = Vec::new();
+            info(&report, Style::plain(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let parts = [
+            "running, or killed",
+            "every allocation is counted",
+            "one sample every 1.0 KiB allocated",
+            "samples of a flight recording",
+            "(path not known)",
+            "2 samples of 1.0 KiB",
+        ];
+        let told = |text: &str| parts.map(|part| text.contains(part));
+        let ended = |strategy, interval| RunInfo {
+            ended_ms: Some(9000),
+            ..run_info(strategy, interval)
+        };
+        let [yes, no] = [true, false];
+        let text = of(run_info("bytes", 1024), 0, Some("a.hprof"));
+        assert_eq!(told(&text), [yes, no, yes, no, no, no], "{text}");
+        let text = of(ended("bytes", 0), 2, None);
+        assert_eq!(told(&text), [no, yes, no, no, yes, yes], "{text}");
+        let text = of(ended("recording", 0), 0, Some("a.hprof"));
+        assert_eq!(told(&text), [no, no, no, yes, no, no], "{text}");
+        assert!(text.contains("4 collections, 1 of them major"), "{text}");
+    }
 }

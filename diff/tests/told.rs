@@ -1,0 +1,307 @@
+//! Sentences that name a cause, each beside a heap of the same shape that gives no reason for it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use common::app::App;
+use heapdiff_diff::Suspect;
+use hprof::Source;
+use testdata::writer::{FieldType, Frame, Obj, Root, Value};
+
+const OBJECT: FieldType = FieldType::Object;
+
+/// That the sentence is told of something that grows in the one heap, and of nothing in the other.
+fn assert_told(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
+    let suspects = |heap: &dyn Fn(usize) -> App| -> Vec<Suspect> {
+        let dumps = [300, 900].map(|count| Source::from_bytes(heap(count).heap.build()));
+        let report = common::report(dumps);
+        assert!(!report.suspects.is_empty(), "{report:#?}");
+        report.suspects
+    };
+    let says = |all: &[Suspect]| {
+        let mut reasons = all.iter().flat_map(|s| &s.reasons);
+        reasons.any(|r| r.contains(sentence))
+    };
+    let all = suspects(&told);
+    assert!(says(&all), "{sentence}: {all:#?}");
+    let all = suspects(&untold);
+    assert!(!says(&all), "{sentence}: {all:#?}");
+}
+
+/// A static field with an array of so many objects of a class.
+fn in_static(app: &mut App, (class, field): (&str, &str), of: &str, count: usize) {
+    let holder = app.class(class, &[], &[field]);
+    app.heap.add_root(Root::StickyClass, holder);
+    let of = app.class(of, &["body"], &[]);
+    let rows = app.rows(of, count, 100);
+    let array = app.array(rows);
+    app.heap.set_static(holder, field, array);
+}
+
+#[test]
+fn files_to_delete_on_exit() {
+    let heap = |class: &'static str| {
+        move |count| {
+            let mut app = App::new();
+            in_static(&mut app, (class, "files"), "java.lang.Text", count);
+            app
+        }
+    };
+    assert_told(
+        heap("java.io.DeleteOnExitHook"),
+        heap("java.io.OtherHook"),
+        "File.deleteOnExit: the JVM keeps the path of each such file until it exits, even when the file is gone (900 \
+         paths, up from 300)",
+    );
+}
+
+/// Objects of this class, and a thread of this name in a method of the application's.
+fn finalizers(class: &'static str, thread: &'static str) -> impl Fn(usize) -> App {
+    move |count| {
+        let mut app = App::new();
+        in_static(&mut app, ("com.acme.Devices", "open"), class, count);
+        let handle = app.class("com.acme.Device", &[], &[]);
+        let frame = Frame::new(&app.heap, handle, "await", 31);
+        app.heap.add_thread(thread, &[frame]);
+        app
+    }
+}
+
+#[test]
+fn objects_that_wait_for_their_finalizer() {
+    assert_told(
+        finalizers("java.lang.ref.Finalizer", "main"),
+        finalizers("java.lang.Other", "main"),
+        "objects wait for their finalizer: java.lang.ref.Finalizer holds each until it has run (900 objects, up from 300)",
+    );
+    // Where its thread is held up is told of that thread alone.
+    assert_told(
+        finalizers("java.lang.ref.Finalizer", "Finalizer"),
+        finalizers("java.lang.ref.Finalizer", "main"),
+        "the thread Finalizer is in com.acme.Device.await(Device.java:31)",
+    );
+}
+
+#[test]
+fn cleaning_actions_that_pile_up() {
+    let heap = |class: &'static str| {
+        move |count| {
+            let mut app = App::new();
+            in_static(&mut app, ("com.acme.Codecs", "open"), class, count);
+            app
+        }
+    };
+    assert_told(
+        heap("jdk.internal.ref.Cleaner"),
+        heap("jdk.internal.Other"),
+        "cleaning actions pile up: each stays until its object is unreachable and the cleaner's thread has run it (900 \
+         actions, up from 300)",
+    );
+}
+
+/// Tasks below a field with this class; each has this state.
+fn tasks(queue: &'static str, state: i32) -> impl Fn(usize) -> App {
+    move |count| {
+        let mut app = App::new();
+        let owner = app.class("com.acme.Gateway", &["work"], &["only"]);
+        let queue = app.class(queue, &["queue"], &[]);
+        let object = app.boot.object;
+        let future = [("state", FieldType::Int), ("body", OBJECT)];
+        let future = app.heap.add_class(
+            "java.util.concurrent.FutureTask",
+            Some(object),
+            &future,
+            &[],
+        );
+        let all: Vec<Obj> = (0..count)
+            .map(|_| {
+                let body = app.bytes(100);
+                app.heap
+                    .add_instance(future, &[Value::Int(state), body.into()])
+            })
+            .collect();
+        let all = app.array(all);
+        let queue = app.heap.add_instance(queue, &[all.into()]);
+        let owner_object = app.heap.add_instance(owner, &[queue.into()]);
+        app.heap.set_static(owner, "only", owner_object);
+        app
+    }
+}
+
+const DELAYED: &str = "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue";
+const CANCELLED: i32 = 4;
+
+#[test]
+fn tasks_of_a_scheduler() {
+    assert_told(
+        tasks(DELAYED, 0),
+        tasks("com.acme.Plan", 0),
+        "tasks pile up in a timer's queue (900 tasks, up from 300)",
+    );
+    for sentence in [
+        "512 of 512 tasks looked at are cancelled but stay until their time comes",
+        "setRemoveOnCancelPolicy(true) removes them at once",
+    ] {
+        assert_told(tasks(DELAYED, CANCELLED), tasks(DELAYED, 0), sentence);
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_a_thread_of_the_pool() {
+    let heap = |field: &'static str| {
+        move |count| {
+            let mut app = App::new();
+            let owner = app.class("com.acme.Mailer", &["pool"], &["only"]);
+            let pool = app.class("java.util.concurrent.ThreadPoolExecutor", &[field], &[]);
+            let queue = app.class("java.util.concurrent.LinkedQueue", &["items"], &[]);
+            let task = app.class("com.acme.Mail", &["body"], &[]);
+            let rows = app.rows(task, count, 100);
+            let items = app.array(rows);
+            let queue = app.heap.add_instance(queue, &[items.into()]);
+            let pool = app.heap.add_instance(pool, &[queue.into()]);
+            let only = app.heap.add_instance(owner, &[pool.into()]);
+            app.heap.set_static(owner, "only", only);
+            app
+        }
+    };
+    assert_told(
+        heap("workQueue"),
+        heap("workers"),
+        "tasks wait for a thread of the pool: more are submitted than are run",
+    );
+}
+
+#[test]
+fn values_of_a_thread_local() {
+    let heap = |map: &'static str| {
+        move |count| {
+            let mut app = App::new();
+            let context = app.class("com.acme.Context", &["body"], &[]);
+            let map = app.class(map, &["table"], &[]);
+            let object = app.boot.object;
+            let worker = [("locals", OBJECT)];
+            let worker = app
+                .heap
+                .add_class("java.lang.Worker", Some(object), &worker, &[]);
+            let rows = app.rows(context, count, 100);
+            let table = app.array(rows);
+            let map = app.heap.add_instance(map, &[table.into()]);
+            let worker = app.heap.add_instance(worker, &[map.into()]);
+            app.heap.add_root(Root::JniGlobal { global_ref: 3 }, worker);
+            app
+        }
+    };
+    assert_told(
+        heap("java.lang.ThreadLocal$ThreadLocalMap"),
+        heap("java.lang.Locals"),
+        "values of a ThreadLocal: threads that live on, as those of a pool do, keep them until ThreadLocal.remove()",
+    );
+}
+
+#[test]
+fn small_views_of_large_lists() {
+    let heap = |shown: i32| {
+        move |count| {
+            let mut app = App::new();
+            let screen = app.class("com.acme.Screen", &[], &["previews"]);
+            let object = app.boot.object;
+            let number = ("size", FieldType::Int);
+            let mut class = |name: &str, field| {
+                app.heap
+                    .add_class(name, Some(object), &[number, (field, OBJECT)], &[])
+            };
+            let list = class("java.util.ArrayList", "elementData");
+            let view = class("java.util.ArrayList$SubList", "root");
+            let all: Vec<Obj> = (0..count)
+                .map(|_| {
+                    let data = app.bytes(400);
+                    let list = app.heap.add_instance(list, &[Value::Int(100), data.into()]);
+                    app.heap
+                        .add_instance(view, &[Value::Int(shown), list.into()])
+                })
+                .collect();
+            let all = app.array(all);
+            app.heap.set_static(screen, "previews", all);
+            app
+        }
+    };
+    assert_told(heap(3), heap(90), "slices that pin a large list: ");
+}
+
+#[test]
+fn the_runtimes_tables_grow_with_the_classes() {
+    let heap = |loads: bool| {
+        move |count: usize| {
+            let mut app = App::new();
+            let table = ("java.lang.ModuleLayers", "all");
+            in_static(&mut app, table, "java.lang.Entry", count);
+            for i in 0..if loads { count } else { 300 } {
+                app.class(&format!("com.acme.Loaded{i}"), &[], &[]);
+            }
+            app
+        }
+    };
+    assert_told(
+        heap(true),
+        heap(false),
+        "600 classes were loaded between the dumps, and the runtime's own tables grow with them",
+    );
+}
+
+#[test]
+fn weak_references_that_a_list_holds() {
+    let heap = |weak: bool| {
+        move |count| {
+            let mut app = App::new();
+            let bus = app.class("com.acme.Bus", &[], &["watched", "owned"]);
+            let (weak_class, object) = (app.boot.weak_reference, app.boot.object);
+            let above = if weak { weak_class } else { object };
+            let fields: &[(&str, FieldType)] = if weak { &[] } else { &[("referent", OBJECT)] };
+            let watch = app
+                .heap
+                .add_class("com.acme.Watch", Some(above), fields, &[]);
+            let parts: Vec<Obj> = (0..count).map(|_| app.bytes(100)).collect();
+            let watched: Vec<Obj> = parts
+                .iter()
+                .map(|&part| {
+                    let one = app.heap.add_instance(watch, &[]);
+                    app.heap.set_field(one, "referent", part);
+                    one
+                })
+                .collect();
+            let (watched, owned) = (app.array(watched), app.array(parts));
+            app.heap.set_static(bus, "watched", watched);
+            app.heap.set_static(bus, "owned", owned);
+            app
+        }
+    };
+    assert_told(
+        heap(true),
+        heap(false),
+        "what it holds are weak references (com.acme.Watch), which keep nothing alive",
+    );
+}
+
+#[test]
+fn objects_of_all_kinds_that_several_paths_lead_to() {
+    let heap = |class: &'static str| {
+        move |count| {
+            let mut app = App::new();
+            let of = app.class(class, &["body"], &[]);
+            let rows = app.rows(of, count, 100);
+            for field in ["one", "other"] {
+                let holder = app.class(&format!("com.acme.{field}"), &[], &[field]);
+                let array = app.array(rows.clone());
+                app.heap.add_root(Root::StickyClass, holder);
+                app.heap.set_static(holder, field, array);
+            }
+            app
+        }
+    };
+    assert_told(
+        heap("java.lang.Text"),
+        heap("com.acme.Text"),
+        "no single object holds them; several paths lead to each",
+    );
+}

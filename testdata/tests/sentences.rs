@@ -1,0 +1,187 @@
+//! Each sentence of a report has a test that makes it appear and one in which it does not: `sentences.txt` names both.
+//!
+//! A sentence is a text of three words or more in the code that words reports. One that is new has to be added to the
+//! list, with its tests; what a test claims is for its reader to judge.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The code that words reports.
+const WORDED: &[&str] = &[
+    "crates/report/src/explained.rs",
+    "crates/report/src/lib.rs",
+    "crates/report/src/text/diff.rs",
+    "crates/report/src/text/trace.rs",
+    "crates/trend/src/series.rs",
+    "diff/src/comparable.rs",
+    "diff/src/evidence",
+    "diff/src/samples/mod.rs",
+    "diff/src/suspect/mod.rs",
+];
+
+/// A file of the workspace, as text.
+fn text(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    fs::read_to_string(root.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// The Rust files at or below a path, as the workspace names them.
+fn files(path: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    if root.join(path).is_file() {
+        return vec![path.to_owned()];
+    }
+    let entries = fs::read_dir(root.join(path)).unwrap();
+    let mut below: Vec<String> = entries
+        .map(|e| format!("{path}/{}", e.unwrap().file_name().to_str().unwrap()))
+        .collect();
+    below.sort();
+    below.iter().flat_map(|p| files(p)).collect()
+}
+
+/// The texts in a file's code before its tests.
+fn literals(code: &str) -> Vec<String> {
+    let code = code.split("#[cfg(test)]\nmod ").next().unwrap_or(code);
+    let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n").replace("'\"'", "");
+    let mut found = Vec::new();
+    let mut chars = code.chars();
+    while chars.by_ref().any(|c| c == '"') {
+        let mut text = String::new();
+        while let Some(c) = chars.next() {
+            match c {
+                '"' => break,
+                '\\' => match chars.next() {
+                    Some('\n') => {
+                        let rest = chars.as_str().trim_start();
+                        chars = rest.chars();
+                    }
+                    Some(c) => text.push(c),
+                    None => break,
+                },
+                _ => text.push(c),
+            }
+        }
+        found.push(text);
+    }
+    found
+}
+
+/// The text without what is filled in.
+fn worded(literal: &str) -> String {
+    let mut text = String::new();
+    let mut depth = 0_u32;
+    for c in literal.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => text.push(c),
+            _ => {}
+        }
+    }
+    text
+}
+
+fn is_sentence(literal: &str) -> bool {
+    let is_word = |w: &&str| {
+        let w = w.trim_matches(|c: char| !c.is_alphanumeric());
+        w.len() > 1 && w.chars().all(|c| c.is_alphabetic() || "-'".contains(c))
+    };
+    worded(literal).split_whitespace().filter(is_word).count() >= 3
+}
+
+/// Words with one space between them.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a file has a test of this name, or is one of golden cases.
+fn has(file: &str, test: Option<&str>) -> bool {
+    match test {
+        Some(test) => text(file).contains(&format!("fn {test}(")),
+        None => file.ends_with(".trycmd"),
+    }
+}
+
+/// One sentence of the list: a part of it, and the tests in which it appears and does not.
+struct Listed {
+    part: String,
+    tests: BTreeMap<char, String>,
+}
+
+fn listed() -> Vec<Listed> {
+    let list = text("testdata/tests/sentences.txt");
+    let mut all: Vec<Listed> = Vec::new();
+    for line in list
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with("# "))
+    {
+        match line.strip_prefix("  ") {
+            None => all.push(Listed {
+                part: line.to_owned(),
+                tests: BTreeMap::new(),
+            }),
+            Some(test) => {
+                let (sign, test) = test.split_once(' ').unwrap();
+                let sign = sign.parse().unwrap();
+                all.last_mut().unwrap().tests.insert(sign, test.to_owned());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn each_sentence_has_its_tests() {
+    let list = listed();
+    let mut used = vec![false; list.len()];
+    let mut wrong: Vec<String> = Vec::new();
+    for file in WORDED.iter().flat_map(|p| files(p)) {
+        for literal in literals(&text(&file)).iter().filter(|l| is_sentence(l)) {
+            // The longest part tells a sentence from one that begins alike.
+            let fits = list
+                .iter()
+                .enumerate()
+                .filter(|(_, l)| literal.contains(&l.part));
+            match fits.max_by_key(|(_, l)| l.part.len()) {
+                Some((at, _)) => used[at] = true,
+                None => wrong.push(format!("{file}: not in sentences.txt: {literal}")),
+            }
+        }
+    }
+    for (one, used) in list.iter().zip(used) {
+        if !used {
+            wrong.push(format!("no code says: {}", one.part));
+        }
+        for sign in ['+', '-'] {
+            let Some(test) = one.tests.get(&sign) else {
+                wrong.push(format!("{sign} no test for: {}", one.part));
+                continue;
+            };
+            let (file, test) = match test.split_once(' ') {
+                Some((file, test)) => (file, Some(test)),
+                None => (&**test, None),
+            };
+            if !has(file, test) {
+                wrong.push(format!("{sign} there is no {file} {test:?}: {}", one.part));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn sentences_are_told_from_names() {
+    let code = "// \"it is no sentence at all\"\nlet a = \"it {grew} in\\\n    place {n}\";\nlet b = \"java.lang.ref.Reference\";\n\
+                #[cfg(test)]\nmod tests { \"and this is none\" }";
+    assert_eq!(
+        literals(code),
+        ["it {grew} inplace {n}", "java.lang.ref.Reference"]
+    );
+    assert!(is_sentence("the thread {name} is in {frame}") && !is_sentence("{} of {}"));
+    assert!(!is_sentence("java.lang.ref.Reference") && !is_sentence("static {a long name here}"));
+    assert_eq!(joined("a  b\nc"), "a b c");
+}
