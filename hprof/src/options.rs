@@ -18,6 +18,9 @@ pub enum Refs {
 pub struct Options {
     /// Which reference objects retain their referent.
     pub refs: Refs,
+    /// Whether [`Snapshot::holders`](crate::Snapshot::holders) will be asked: what it answers is then noted while the
+    /// references are at hand, for two bytes an object, and needs no second reading of the file.
+    pub holders: bool,
     /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
     pub max_memory: Option<u64>,
 }

@@ -1,13 +1,15 @@
 //! One dump, analysed: the pipeline from file to retained sizes, and what can be asked afterwards.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use rayon::prelude::*;
 
-use crate::bytes::array::{Column, Store};
+use crate::bytes::array::{Array, Column, Store};
+use crate::bytes::mem;
 use crate::bytes::source::Source;
 use crate::dominators::core::Sampling;
+use crate::dominators::held::{LaidOut, Note, RowCodes};
 use crate::dominators::tree::DominatorTree;
 use crate::error::{Result, Warning};
 use crate::graph::address::AddressMap;
@@ -23,7 +25,7 @@ use crate::records::outline::Outline;
 use crate::records::record::{self, Header};
 use crate::records::walk::Root;
 use crate::sizes::layout::{Layout, Sizes};
-use crate::sizes::shape::{Shape, ShapeClasses, ShapeSizes, Shapes};
+use crate::sizes::shape::{self, Shape, ShapeClasses, ShapeSizes, Shapes};
 use crate::sizes::stats::Stats;
 use crate::sizes::totals::{self, ClassTotal};
 
@@ -99,6 +101,8 @@ pub struct Snapshot {
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) tree: DominatorTree,
+    /// By which reference of its record each object's dominator holds it, until [`Snapshot::holders`] takes it.
+    pub(crate) noted: Mutex<Option<Array<u16>>>,
     /// All objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
     /// Further findings about the dump.
@@ -194,17 +198,40 @@ impl Snapshot {
             } else {
                 scanned.shapes.class_object(object)
             };
-            shape_sizes.of(&scanned.shapes, &sizes, shape)
+            shape_sizes.of(&scanned.shapes, &sizes, shape::plain(shape))
         };
         let classes_of = ShapeClasses::new(&scanned.shapes, |class| {
             class.0 < split.classes && !pinned[class.index()]
         });
         let class_of = |object: u32| match object.checked_sub(split.classes) {
-            Some(at) => classes_of.of(&scanned.shapes, scanned.inner_shapes[at as usize]),
+            Some(at) => {
+                let shape = shape::plain(scanned.inner_shapes[at as usize]);
+                classes_of.of(&scanned.shapes, shape)
+            }
             None => NONE,
         };
-        let tree =
-            DominatorTree::new(graph, class_of, size, Sampling::default(), &store, progress)?;
+        let objects = graph.objects as usize;
+        let mut noted: Option<Array<u16>> = None;
+        let codes = |object: u32| {
+            let shape = scanned.inner_shapes[(object - split.classes) as usize];
+            RowCodes::of(&plan.classes, &scanned.shapes, shape)
+        };
+        let mut note = |rows: LaidOut<'_>| {
+            let slots = noted.insert(store.zeroed(objects)?);
+            rows.note(codes, mem::as_atomic_u16(slots));
+            Ok(())
+        };
+        let note: Option<Note<'_>> = match options.holders {
+            true => Some(&mut note),
+            false => None,
+        };
+        let sampling = Sampling::default();
+        let tree = DominatorTree::new(graph, class_of, size, sampling, note, &store, progress)?;
+        if options.holders {
+            // Nothing asks for nulls from here on.
+            let shapes = scanned.inner_shapes.par_iter_mut();
+            shapes.for_each(|shape| *shape = shape::plain(*shape));
+        }
         let numbered = |&(n, leaf, serial): &(u32, bool, u32)| {
             (n + if leaf { split.inner } else { split.classes }, serial)
         };
@@ -241,6 +268,7 @@ impl Snapshot {
             options: options.clone(),
             store,
             tree,
+            noted: Mutex::new(noted),
             totals,
             derived: Derived {
                 late_classes: plan.late_classes,

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 use hprof::{
-    ClassIndex, Hold, Node, ObjectId, ObjectIndex, Options, Refs, RootKind, Silent, Snapshot,
-    Source,
+    ClassIndex, Hold, Holders, Node, ObjectId, ObjectIndex, Options, Refs, RootKind, Silent,
+    Snapshot, Source,
 };
 use testdata::writer::{self, Boot, ClassId, FieldType, HeapBuilder, Obj, Ref, Root, Value};
 
@@ -44,13 +44,17 @@ impl Drawn {
     fn open(&self, refs: Refs) -> Opened<'_> {
         let options = Options {
             refs,
+            holders: true,
             ..Options::default()
         };
         let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
+        // Told from the rows, then read from the records.
+        let holders = [(); 2].map(|()| snapshot.holders().unwrap());
         Opened {
             heap: &self.heap,
             snapshot,
+            holders,
         }
     }
 }
@@ -58,6 +62,7 @@ impl Drawn {
 struct Opened<'a> {
     heap: &'a HeapBuilder,
     snapshot: Snapshot,
+    holders: [Holders; 2],
 }
 
 impl Opened<'_> {
@@ -77,8 +82,9 @@ impl Opened<'_> {
         let found = tree.dominator(below).and_then(|node| tree.object(node));
         let what = self.snapshot.name(below);
         assert_eq!(found, Some(above), "the dominator of {what}");
-        let holders = self.snapshot.holders().unwrap();
-        assert_eq!(self.snapshot.hold_of(&holders, below), hold, "{what}");
+        for holders in &self.holders {
+            assert_eq!(self.snapshot.hold_of(holders, below), hold, "{what}");
+        }
     }
 }
 

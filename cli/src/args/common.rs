@@ -91,6 +91,7 @@ impl ReportArgs {
                     Refs::Soft => hprof::Refs::Soft,
                     Refs::All => hprof::Refs::All,
                 },
+                holders: false,
                 max_memory: self.max_memory.map(|size| size.0),
             },
             threads: self.threads.map(usize::from),

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use heapdiff_diff::samples::AgentObjects;
 use heapdiff_report::Report;
 use heapdiff_sites::CLASS;
-use hprof::{ObjectIndex, Selector, Snapshot};
+use hprof::{ObjectIndex, Options, Selector, Snapshot};
 
 use crate::failure::{Failure, Result};
 use crate::index;
@@ -132,16 +132,20 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump in place of a snapshot that is no longer needed; its index is read if it has one.
+/// Opens a dump in place of a snapshot that is no longer needed, to be asked for what holds its objects; its index is
+/// read if it has one.
 fn open_after(previous: Option<Snapshot>, setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, dump);
-    let options = &setup.analysis;
     if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
         return Ok((snapshot, meter));
     }
+    let options = Options {
+        holders: true,
+        ..setup.analysis.clone()
+    };
     let snapshot = match previous {
-        Some(previous) => Snapshot::open_after(previous, dump, options, &meter),
-        None => Snapshot::open(dump, options, &meter),
+        Some(previous) => Snapshot::open_after(previous, dump, &options, &meter),
+        None => Snapshot::open(dump, &options, &meter),
     };
     let snapshot = snapshot.map_err(|e| Failure::input(dump, &e))?;
     Ok((snapshot, meter))

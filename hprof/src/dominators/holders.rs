@@ -44,26 +44,35 @@ pub struct Holders {
 }
 
 /// Values of a slot besides the numbers of reference fields, counted down from the largest.
-mod code {
-    pub(super) const ELEMENT: u16 = u16::MAX;
-    pub(super) const CLASS: u16 = u16::MAX - 1;
-    pub(super) const LOADER: u16 = u16::MAX - 2;
-    pub(super) const CLASS_PART: u16 = u16::MAX - 3;
-    pub(super) const LOCAL: u16 = u16::MAX - 4;
+pub(super) mod code {
+    pub(in crate::dominators) const ELEMENT: u16 = u16::MAX;
+    pub(in crate::dominators) const CLASS: u16 = u16::MAX - 1;
+    pub(in crate::dominators) const LOADER: u16 = u16::MAX - 2;
+    pub(in crate::dominators) const CLASS_PART: u16 = u16::MAX - 3;
+    pub(in crate::dominators) const LOCAL: u16 = u16::MAX - 4;
     /// The referent of a `java.lang.ref` object.
-    pub(super) const REFERENT: u16 = u16::MAX - 5;
-    pub(super) const LAST_FIELD: u16 = u16::MAX - 6;
+    pub(in crate::dominators) const REFERENT: u16 = u16::MAX - 5;
+    pub(in crate::dominators) const LAST_FIELD: u16 = u16::MAX - 6;
 }
 
 impl Snapshot {
     /// Finds for every reachable object the reference by which its dominator holds it; of several
     /// the first in the order of the record.
     ///
-    /// Cost: one pass over the file; two bytes an object.
+    /// Cost: two bytes an object. The first time after an analysis with [`Options::holders`](crate::Options::holders) it
+    /// is known already, else it takes one pass over the file.
     ///
     /// # Errors
     /// When there is no memory for the result.
     pub fn holders(&self) -> Result<Holders> {
+        let noted = self.noted.lock().ok().and_then(|mut noted| noted.take());
+        if let Some(mut slots) = noted {
+            let shared = mem::as_atomic_u16(&mut slots);
+            self.class_objects_hold(shared);
+            self.instances_hold_classes(shared);
+            self.hold_unwritten(shared);
+            return Ok(Holders { slots });
+        }
         let mut slots: Array<u16> = self.store.zeroed(self.object_count() as usize)?;
         let shared = mem::as_atomic_u16(&mut slots);
         self.class_objects_hold(shared);
@@ -75,7 +84,12 @@ impl Snapshot {
                 _ => self.hold_in::<4>(start, end, shared),
             }
         });
-        // References that no record shows come last, so that fields have precedence.
+        self.hold_unwritten(shared);
+        Ok(Holders { slots })
+    }
+
+    /// References that no record shows come last, so that fields have precedence.
+    fn hold_unwritten(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
             .iter()
@@ -91,7 +105,23 @@ impl Snapshot {
             let loader = self.find(class.loader).and_then(|l| self.tree().node(l));
             self.hold(shared, loader, i.0, code::LOADER);
         }
-        Ok(Holders { slots })
+    }
+
+    /// Classes that only their instance holds: no row says so.
+    fn instances_hold_classes(&self, slots: &[AtomicU16]) {
+        for class in (0..self.split.classes).map(ClassIndex) {
+            let node = self.tree().dominator(ObjectIndex(class.0));
+            let Some(above) = node.and_then(|n| self.tree().object(n)) else {
+                continue;
+            };
+            let is_array = self.array_length(above).is_some();
+            if above.0 >= self.split.classes
+                && self.class_of(above) == Some(class)
+                && (is_array || !self.classes()[class].loader.is_null())
+            {
+                self.hold(slots, node, class.0, code::CLASS);
+            }
+        }
     }
 
     /// Notes that a reference leads to `target`, if it comes from the target's dominator.

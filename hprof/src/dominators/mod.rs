@@ -26,6 +26,7 @@
 
 pub(crate) mod annotated;
 pub(crate) mod core;
+pub(crate) mod held;
 pub(crate) mod holders;
 pub(crate) mod lengauer_tarjan;
 pub(crate) mod preorder;

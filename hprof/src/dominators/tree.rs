@@ -13,6 +13,7 @@ use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::dominators::annotated::AnnotatedGraph;
 use crate::dominators::core::{Core, Sampling};
+use crate::dominators::held::{LaidOut, Note};
 use crate::dominators::lengauer_tarjan;
 use crate::dominators::preorder::{self, Outcome, Preorder, WeaklyReached};
 use crate::dominators::ranges::{Minima, Sums};
@@ -79,12 +80,13 @@ impl DominatorTree {
     ) -> Result<Self> {
         let store = Store::new(None);
         let size = |object| size(ObjectIndex(object));
-        Self::new(graph, |_| NONE, size, Sampling::default(), &store, progress)
+        let sampling = Sampling::default();
+        Self::new(graph, |_| NONE, size, sampling, None, &store, progress)
     }
 
     /// Finds dominators and lays the tree out. `class_of` gives the class object that an object
     /// refers to by being of that class, [`NONE`] when that does not matter; `size` an object's
-    /// shallow size.
+    /// shallow size. `note` sees the rows with the dominators, before the rows go.
     ///
     /// Leaves have no part in the dominator computation: in the tree's preorder the nearest common
     /// dominator of a set of nodes is that of its smallest and its largest member, so one pass
@@ -96,6 +98,7 @@ impl DominatorTree {
         class_of: impl Fn(u32) -> u32 + Sync,
         size: impl Fn(u32) -> u64 + Sync,
         sampling: Sampling,
+        note: Option<Note<'_>>,
         store: &Store,
         progress: &dyn Progress,
     ) -> Result<Self> {
@@ -111,9 +114,9 @@ impl DominatorTree {
         let nodes = parent.len();
         let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
         spans(&graph, &weak, &mut span);
-        graph.targets = store.zeroed(0)?;
-        let roots = std::mem::take(&mut graph.roots);
-        let node_of = graph.into_notes()?;
+        if note.is_none() {
+            graph.targets = store.zeroed(0)?;
+        }
         let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
         let (end, leaves_done) = rayon::join(
             || ends(&parent, store),
@@ -122,6 +125,16 @@ impl DominatorTree {
         let end = end?;
         leaves_done?;
         drop(span);
+        if let Some(note) = note {
+            note(LaidOut {
+                graph: &graph,
+                parent: &parent,
+                leaf_parent: &leaf_parent,
+            })?;
+            graph.targets = store.zeroed(0)?;
+        }
+        let roots = std::mem::take(&mut graph.roots);
+        let node_of = graph.into_notes()?;
         let (leaf_start, leaves) = hang_leaves(&leaf_parent, nodes, inner, store)?;
         let of_node = |node: usize| {
             let held = &leaves[leaf_start[node] as usize..leaf_start[node + 1] as usize];

@@ -173,7 +173,8 @@ impl Case {
         let store = Store::new(None);
         let class_of = |object: u32| self.class_of[object as usize];
         let graph = self.graph(&store);
-        let tree = DominatorTree::new(graph, class_of, |_| 8, sampling, &store, &Silent).unwrap();
+        let tree =
+            DominatorTree::new(graph, class_of, |_| 8, sampling, None, &store, &Silent).unwrap();
         let all: u64 = tree
             .children(Node::ROOT)
             .map(|n| tree.retained_bytes(n))

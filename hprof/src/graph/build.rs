@@ -26,7 +26,7 @@ use crate::records::classes::{self, Classes};
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, ClassDump, Header, Kind, sub};
 use crate::records::walk::{self, Object, Root, RootKind, Visitor};
-use crate::sizes::gaps;
+use crate::sizes::{gaps, shape};
 
 /// A segment larger than this is split so that several threads can read it.
 const LARGE_SEGMENT: usize = 16 << 20;
@@ -253,6 +253,7 @@ impl Context<'_> {
             pinned,
             class_references: plan.class_references,
             refs: self.options.refs,
+            tells_fields: self.options.holders,
             modulus: plan.alignment.max(8) as usize,
             marks: None,
             collect_ids: false,
@@ -334,7 +335,7 @@ pub(crate) fn measure_gaps(
 ) {
     let shape_of = |object: u32| match object.checked_sub(split.inner) {
         Some(leaf) => scanned.leaf_shapes[leaf as usize],
-        None => scanned.inner_shapes[(object - split.classes) as usize],
+        None => shape::plain(scanned.inner_shapes[(object - split.classes) as usize]),
     };
     let (shapes, stats) = (&scanned.shapes, &mut scanned.stats);
     gaps::measure(classes, map, shapes, split, shape_of, stats);
@@ -753,9 +754,9 @@ fn held_by_classes(scanned: &Scanned, classes: &Classes, split: Split) -> Vec<u3
     let Some(table) = tables.next() else {
         return Vec::new();
     };
-    let shape = scanned.shapes.instance(table.0);
+    let of_table = scanned.shapes.instance(table.0);
     let objects = scanned.inner_shapes.par_iter().enumerate();
-    let found = objects.filter(|&(_, &of)| of == shape);
+    let found = objects.filter(|&(_, &of)| shape::plain(of) == of_table);
     found.map(|(at, _)| split.classes + at as u32).collect()
 }
 

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::graph::build::{self, Plan};
 use crate::graph::heap_graph::HeapGraph;
 use crate::ids::{NONE, ObjectId};
+use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::classes::Reference;
 use crate::records::outline::Segment;
@@ -25,12 +26,17 @@ impl Snapshot {
         let dump = &self.dump;
         let mut plan = Plan::new(&dump.source, &dump.header, &dump.outline);
         plan.class_references = true;
+        // Rows of all classes as the dump has them.
+        let options = Options {
+            holders: false,
+            ..self.options.clone()
+        };
         let built = build::build(
             &dump.source,
             &dump.header,
             &dump.outline,
             &mut plan,
-            &self.options,
+            &options,
             progress,
             &self.store,
         )?;

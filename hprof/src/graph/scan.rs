@@ -22,7 +22,7 @@ use crate::records::outline::Segment;
 use crate::records::record::{ClassDump, Kind};
 use crate::records::walk::read_id;
 use crate::records::walk::{self, Damage, Object, Root, Visitor};
-use crate::sizes::shape::Shapes;
+use crate::sizes::shape::{self, Shapes};
 use crate::sizes::stats::{Last, Stats};
 
 /// How the target of a reference is recorded.
@@ -138,6 +138,9 @@ pub(crate) struct Job<'a, T: Targets> {
     /// Whether references from objects to their classes are collected with the others.
     pub(crate) class_references: bool,
     pub(crate) refs: Refs,
+    /// Whether a row's places have to tell fields: shapes say which are null, and where they have no room for it rows
+    /// have [`NONE`] for them.
+    pub(crate) tells_fields: bool,
     pub(crate) modulus: usize,
     pub(crate) marks: Option<MarkWriter<'a>>,
     pub(crate) collect_ids: bool,
@@ -491,6 +494,29 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.array_shape(class, array, words)
     }
 
+    /// The references of an object whose row has all fields, null or not. Returns its shape when its record ends before
+    /// some of its class's fields: they are in no row, since they may be many times what there is of it.
+    #[cold]
+    fn all_fields(
+        &mut self,
+        body: &[u8],
+        offsets: &[u32],
+        (class, fields): (u32, usize),
+        count: &mut u32,
+    ) -> Option<u32> {
+        for &at in offsets {
+            let id = read_id::<ID>(body, at as usize);
+            if id == 0 {
+                self.part.targets.push(NONE);
+            }
+            self.reference(id, count);
+        }
+        let is_array = self.job.classes.layout(class).array != RecordLayout::NO_ARRAY;
+        (offsets.len() < fields && !is_array)
+            .then(|| shape::cut_off(class, offsets.len()))
+            .flatten()
+    }
+
     fn array_shape(&mut self, class: u32, array: u32, len: u32) -> u32 {
         self.shapes.short_array(array, len).unwrap_or_else(|| {
             self.part.longs.push((class, len));
@@ -513,8 +539,9 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             id: object.id,
         };
         let (classes, mut count, mut special) = (self.job.classes, 0, false);
+        let mut has_nulls = false;
         let layout = classes.layout(class);
-        let shape = if layout.array == RecordLayout::NO_ARRAY {
+        let mut shape = if layout.array == RecordLayout::NO_ARRAY {
             self.worker.stats.classes[class as usize].instances += 1;
             self.shapes.instance(class)
         } else {
@@ -522,6 +549,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         };
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
             let mut offsets = classes.ref_offsets(layout);
+            let fields = offsets.len();
             if offsets
                 .last()
                 .is_some_and(|&at| at as usize + ID > body.len())
@@ -531,8 +559,25 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                 self.worker.stats.short_bodies += (offsets.len() - fit) as u64;
                 offsets = &offsets[..fit];
             }
-            for &at in offsets {
-                self.reference(read_id::<ID>(body, at as usize), &mut count);
+            if !(T::COLLECT && self.job.tells_fields) {
+                for &at in offsets {
+                    self.reference(read_id::<ID>(body, at as usize), &mut count);
+                }
+            } else if layout.array == RecordLayout::NO_ARRAY && shape::has_mask(class, fields) {
+                // Fields beyond the end of a body are null.
+                let mut nulls = (1 << fields) - (1 << offsets.len());
+                for (k, &at) in offsets.iter().enumerate() {
+                    let id = read_id::<ID>(body, at as usize);
+                    nulls |= u32::from(id == 0) << k;
+                    self.reference(id, &mut count);
+                }
+                if nulls != 0 {
+                    shape = shape::with_nulls(class, nulls);
+                }
+            } else {
+                let cut = self.all_fields(body, offsets, (class, fields), &mut count);
+                shape = cut.unwrap_or(shape);
+                has_nulls = true;
             }
             if layout.referent != RecordLayout::NO_REFERENT {
                 special = self.referent(layout, body, &mut count);
@@ -540,7 +585,12 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             self.class_reference(class, &mut count);
         }
         let leaf = count == 0 && !special && !layout.never_leaf;
-        self.end(object, leaf, shape);
+        if leaf && has_nulls {
+            let part = &mut *self.part;
+            let before = part.ends.last().map_or(0, |&end| end as usize);
+            part.targets.truncate(before);
+        }
+        self.end(object, leaf, if leaf { shape::plain(shape) } else { shape });
     }
 
     #[inline(always)]
@@ -561,7 +611,11 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         let (mut count, shape) = if array == RecordLayout::NO_ARRAY {
             // A damaged dump: the class of an array is no array class. Count it as an instance.
             self.worker.stats.classes[class as usize].instances += 1;
-            (0, self.shapes.instance(class))
+            let shape = match T::COLLECT && self.job.tells_fields {
+                true => shape::with_elements(class),
+                false => self.shapes.instance(class),
+            };
+            (0, shape)
         } else {
             self.worker.stats.array(array, len);
             (0, self.array_shape(class, array, len))
@@ -575,7 +629,8 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
         } else if self.job.marks.is_some() || self.job.collect_ids {
             count = u32::from(elements.iter().any(|&b| b != 0) || !self.job.pinned[class as usize]);
         }
-        self.end(object, count == 0, shape);
+        let leaf = count == 0;
+        self.end(object, leaf, if leaf { shape::plain(shape) } else { shape });
     }
 
     #[inline(always)]
@@ -670,7 +725,8 @@ impl Scanned {
             .for_each(|(part, (targets, longs))| {
                 part.ends.iter_mut().for_each(|e| *e += targets);
                 for shape in part.inner_shapes.iter_mut().chain(&mut part.leaf_shapes) {
-                    *shape += if *shape >= first_long { longs } else { 0 };
+                    let is_long = *shape >= first_long && *shape == shape::plain(*shape);
+                    *shape += if is_long { longs } else { 0 };
                 }
             });
         append_all(&mut self.ends, parts, |p| &p.ends)?;

@@ -109,6 +109,7 @@ impl Snapshot {
             pieces,
             shapes,
             inner_shapes,
+            noted: std::sync::Mutex::new(None),
             leaf_shapes,
             split,
             roots,

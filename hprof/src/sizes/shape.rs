@@ -9,6 +9,77 @@ use crate::sizes::layout::Sizes;
 /// Lengths below this are coded in the shape itself.
 const SHORT: u32 = 256;
 
+/// Shapes from here on are those of instances some of whose references are null, while a graph is built whose rows
+/// have to tell fields: below the bit of its own the number of the class in [`CLASS_BITS`] bits, and above that a bit for
+/// each reference field that is null.
+const MASKED: u32 = 1 << 31;
+const CLASS_BITS: u32 = 17;
+/// Fields whose nulls there is room for. One bit is left over: it is for damaged objects.
+const MASK_BITS: u32 = 13;
+const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
+
+/// The shape without what it says of nulls.
+#[inline(always)]
+pub(crate) const fn plain(shape: u32) -> u32 {
+    if shape & MASKED == 0 {
+        shape
+    } else {
+        shape & ((1 << CLASS_BITS) - 1)
+    }
+}
+
+/// Whether there is room in a shape for the nulls of a class's instances.
+#[inline(always)]
+pub(crate) const fn has_mask(class: u32, references: usize) -> bool {
+    class < 1 << CLASS_BITS && references <= MASK_BITS as usize
+}
+
+/// The shape of an instance whose reference fields are null where a bit is set.
+#[inline(always)]
+pub(crate) const fn with_nulls(class: u32, nulls: u32) -> u32 {
+    MASKED | nulls << CLASS_BITS | class
+}
+
+/// The shape of an object of a class that has no arrays, written as an array: damage.
+pub(crate) const fn with_elements(class: u32) -> u32 {
+    if class < 1 << CLASS_BITS {
+        MASKED | DAMAGED | class
+    } else {
+        class
+    }
+}
+
+/// The shape of an instance whose record ends after so many of its reference fields; `None` where there is no room for that.
+pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
+    let fields = fields as u32 + 1;
+    let has_room = class < 1 << CLASS_BITS && fields < 1 << MASK_BITS;
+    has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
+}
+
+/// What a shape says of the references in an object's row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InRow {
+    /// All fields but those whose bits are set.
+    FieldsBut(u32),
+    /// So many fields.
+    First(u32),
+    /// Elements, although it is no array's shape.
+    Elements,
+}
+
+#[inline(always)]
+pub(crate) const fn in_row(shape: u32) -> InRow {
+    if shape & MASKED == 0 {
+        return InRow::FieldsBut(0);
+    }
+    let bits = (shape & !MASKED & !DAMAGED) >> CLASS_BITS;
+    match (shape & DAMAGED != 0, bits) {
+        (false, nulls) => InRow::FieldsBut(nulls),
+        (true, 0) => InRow::Elements,
+        (true, fields) => InRow::First(fields - 1),
+    }
+}
+
 /// Decodes and encodes shapes: first one for instances of each class, then one for the class object
 /// of each class, then one for each array class and length below [`SHORT`], then one for each
 /// longer array, numbered in file order.
@@ -47,7 +118,7 @@ impl Shapes {
 
     /// Whether the shapes leave room for this many long arrays.
     pub(crate) fn has_room(&self, longs: usize) -> bool {
-        u64::from(self.long) + longs as u64 + 1 < u64::from(u32::MAX)
+        u64::from(self.long) + longs as u64 + 1 < u64::from(MASKED)
     }
 
     pub(crate) const fn instance(&self, class: u32) -> u32 {
@@ -81,7 +152,7 @@ impl Shapes {
             ranges.push(class.0..class.0 + 1);
             if let Some(at) = self.arrays.iter().position(|&c| c == class) {
                 let first = self.classes * 2 + at as u32 * SHORT;
-                ranges.extend([first..first + SHORT, self.long..u32::MAX]);
+                ranges.extend([first..first + SHORT, self.long..MASKED]);
             }
         }
         ranges

@@ -23,11 +23,26 @@ fn limit(bytes: usize) -> Duration {
     Duration::from_secs(60 + bytes as u64 / 20_000)
 }
 
+/// What the rows told, beside what the records tell: these only where each id is one object's.
+fn check_holders(snapshot: &Snapshot, all: &[ObjectIndex]) {
+    let (noted, read) = (snapshot.holders().unwrap(), snapshot.holders().unwrap());
+    for &object in all {
+        assert_eq!(
+            snapshot.hold_of(&noted, object),
+            snapshot.hold_of(&read, object),
+            "how {} is held",
+            snapshot.name(object)
+        );
+        assert_eq!(noted.key(object), read.key(object));
+    }
+}
+
 pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
     let deadline = Deadline::after(limit(bytes.len()));
     let heap = naive::read(&bytes);
     let options = Options {
         refs,
+        holders: true,
         ..Options::default()
     };
     let snapshot = Snapshot::of(Source::from_bytes(bytes), &options, &Silent).unwrap();
@@ -45,6 +60,9 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
         .map(|((id, at), &object)| (id.expect("every object has an id").0, *at, object))
         .collect();
     order.sort_unstable();
+    if order.is_sorted_by(|one, next| one.0 < next.0) {
+        check_holders(&snapshot, &all);
+    }
     let mut nodes: Vec<usize> = (0..heap.nodes.len()).collect();
     nodes.sort_by_key(|&n| heap.nodes[n].id);
     let mut numbers = vec![ObjectIndex(0); all.len()];

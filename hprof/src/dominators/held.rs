@@ -1,0 +1,260 @@
+//! Through which field each object's dominator holds it, told from the rows of the graph: a row has the references of
+//! its object in the order of the record.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use rayon::prelude::*;
+
+use crate::bytes::mem;
+use crate::dominators::annotated::{AnnotatedGraph, CHUNK};
+use crate::dominators::holders::code;
+use crate::error::Result;
+use crate::ids::NONE;
+use crate::records::classes::{Classes, RecordLayout};
+use crate::sizes::shape::{self, InRow, Shape, Shapes};
+
+/// Codes of the references in an object's row, in their order; it ends where those begin that no record shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowCodes {
+    Elements,
+    Fields {
+        /// A bit for each field that is not null, for rows without nulls.
+        bits: u32,
+        /// Fields from this one on, for rows that have their nulls.
+        next: u16,
+        end: u16,
+        /// Whether the referent comes after the fields.
+        referent: bool,
+    },
+}
+
+impl RowCodes {
+    /// Those of an object with this shape.
+    #[inline]
+    pub(crate) fn of(classes: &Classes, shapes: &Shapes, shape: u32) -> Self {
+        let in_row = shape::in_row(shape);
+        if in_row == InRow::Elements {
+            return Self::Elements;
+        }
+        let (class, is_instance) = match shapes.decode(shape::plain(shape)) {
+            Shape::Array(class, _) if classes[class].element.is_some() => return Self::Elements,
+            Shape::Array(class, _) => (class, false),
+            Shape::Instance(class) | Shape::ClassObject(class) => (class, true),
+        };
+        let layout = classes.layout(class.0);
+        let mut fields = classes.ref_offsets(layout).len();
+        let referent = layout.referent != RecordLayout::NO_REFERENT;
+        if let InRow::FieldsBut(nulls) = in_row
+            && is_instance
+            && shape::has_mask(class.0, fields)
+        {
+            Self::Fields {
+                bits: ((1 << fields) - 1) & !nulls,
+                next: 0,
+                end: 0,
+                referent,
+            }
+        } else {
+            if let InRow::First(read) = in_row {
+                fields = fields.min(read as usize);
+            }
+            Self::Fields {
+                bits: 0,
+                next: 0,
+                end: fields.min(usize::from(code::LAST_FIELD)) as u16,
+                referent: referent && fields <= usize::from(code::LAST_FIELD),
+            }
+        }
+    }
+}
+
+impl Iterator for RowCodes {
+    type Item = u16;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u16> {
+        let Self::Fields {
+            bits,
+            next,
+            end,
+            referent,
+        } = self
+        else {
+            return Some(code::ELEMENT);
+        };
+        if *bits != 0 {
+            let field = bits.trailing_zeros();
+            *bits &= *bits - 1;
+            Some(field as u16 + 1)
+        } else if next < end {
+            *next += 1;
+            Some(*next)
+        } else {
+            std::mem::take(referent).then_some(code::REFERENT)
+        }
+    }
+}
+
+/// The graph's rows when dominators are known: the notes are nodes.
+#[derive(Clone, Copy)]
+pub(crate) struct LaidOut<'a> {
+    pub(crate) graph: &'a AnnotatedGraph,
+    /// The node above each node.
+    pub(crate) parent: &'a [u32],
+    /// The node that each leaf hangs on.
+    pub(crate) leaf_parent: &'a [u32],
+}
+
+/// Reads what it wants off the rows before they go.
+pub(crate) type Note<'a> = &'a mut dyn FnMut(LaidOut<'_>) -> Result<()>;
+
+/// References handled together.
+const BATCH: usize = 256;
+/// Rows as long as this are split.
+const LONG: usize = 1 << 16;
+
+/// A reference on its way: the node that has it, the target, what the target's dominator is found by, its code.
+#[derive(Clone, Copy)]
+struct Passing {
+    from: u32,
+    target: u32,
+    node: u32,
+    code: u16,
+}
+
+impl LaidOut<'_> {
+    /// Notes for every object by which reference its dominator holds it, of several the first, but for what class
+    /// objects hold and for references that are in no row. `codes` tells what an object's row means.
+    ///
+    /// Cost: one pass over the references, in parallel.
+    pub(crate) fn note(self, codes: impl Fn(u32) -> RowCodes + Sync, slots: &[AtomicU16]) {
+        let split = self.graph.split;
+        let chunks = (split.inner - split.classes.min(split.inner)).div_ceil(CHUNK as u32);
+        (0..chunks).into_par_iter().for_each(|chunk| {
+            let first = split.classes + chunk * CHUNK as u32;
+            let last = first.saturating_add(CHUNK as u32).min(split.inner);
+            let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);
+            let mut begin = self.graph.begin(first);
+            for object in first..last {
+                let row = begin..self.graph.begin(object + 1);
+                begin = row.end;
+                let from = self.graph.note(object);
+                if row.is_empty() || from == NONE {
+                    continue;
+                }
+                let codes = codes(object);
+                if row.len() >= LONG && codes == RowCodes::Elements {
+                    // Elements have one code, so their order does not matter.
+                    let parts = row.clone().into_par_iter().step_by(LONG);
+                    parts.for_each(|at| {
+                        let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);
+                        let part = at..(at + LONG).min(row.end);
+                        self.row(from, part, codes, &mut batch, slots);
+                        self.flush(&mut batch, slots);
+                    });
+                } else {
+                    self.row(from, row, codes, &mut batch, slots);
+                }
+            }
+            self.flush(&mut batch, slots);
+        });
+        for &(from, target) in self.graph.weaker.iter().flatten() {
+            let from = self.graph.note(from);
+            if from != NONE && self.dominator(target) == from {
+                set(slots, target, code::REFERENT);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn row(
+        self,
+        from: u32,
+        row: Range<usize>,
+        codes: RowCodes,
+        batch: &mut Vec<Passing>,
+        slots: &[AtomicU16],
+    ) {
+        let inner = self.graph.split.inner;
+        for (&target, code) in self.graph.targets[row].iter().zip(codes) {
+            if target == NONE {
+                continue;
+            }
+            if target < inner {
+                self.graph.fetch(target);
+            } else {
+                mem::prefetch(self.leaf_parent, (target - inner) as usize);
+            }
+            mem::prefetch(slots, target as usize);
+            batch.push(Passing {
+                from,
+                target,
+                node: NONE,
+                code,
+            });
+            if batch.len() == BATCH {
+                self.flush(batch, slots);
+            }
+        }
+    }
+
+    /// Each reference needs look-ups at places that have nothing to do with each other, so they are done stage by stage.
+    fn flush(self, batch: &mut Vec<Passing>, slots: &[AtomicU16]) {
+        let inner = self.graph.split.inner;
+        for passing in batch.iter_mut() {
+            if passing.target < inner {
+                passing.node = self.graph.note(passing.target);
+                mem::prefetch(self.parent, passing.node as usize);
+            }
+        }
+        for passing in batch.drain(..) {
+            let dominator = match passing.node {
+                NONE => self.dominator(passing.target),
+                node => self.parent[node as usize],
+            };
+            if dominator == passing.from {
+                set(slots, passing.target, passing.code);
+            }
+        }
+    }
+
+    fn dominator(self, target: u32) -> u32 {
+        let inner = self.graph.split.inner;
+        match target.checked_sub(inner) {
+            Some(leaf) => self.leaf_parent[leaf as usize],
+            None => match self.graph.note(target) {
+                NONE => NONE,
+                node => self.parent[node as usize],
+            },
+        }
+    }
+}
+
+/// Sets an object's code if it has none. Only the task that has its dominator's row does, or one that has another
+/// part of it.
+#[inline(always)]
+fn set(slots: &[AtomicU16], target: u32, code: u16) {
+    let slot = &slots[target as usize];
+    if slot.load(Ordering::Relaxed) == 0 {
+        slot.store(code, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_before_the_referent_and_end_there() {
+        let fields = |bits, end| RowCodes::Fields {
+            bits,
+            next: 0,
+            end,
+            referent: true,
+        };
+        let all = |codes: RowCodes| codes.collect::<Vec<u16>>();
+        assert_eq!(all(fields(0b1011, 0)), [1, 2, 4, code::REFERENT]);
+        assert_eq!(all(fields(0, 3)), [1, 2, 3, code::REFERENT]);
+    }
+}
