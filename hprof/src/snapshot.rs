@@ -125,6 +125,51 @@ pub(crate) struct Derived {
     pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
+/// The shapes of a [`Snapshot`]'s objects as slices: where an array lies is looked up once, not for each object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShapesView<'a> {
+    snapshot: &'a Snapshot,
+    inner: &'a [u32],
+    leaves: &'a [u32],
+    split: crate::graph::address::Split,
+}
+
+impl ShapesView<'_> {
+    /// Prefetches the shape of an object with references.
+    #[inline(always)]
+    pub(crate) fn fetch_inner(self, object: u32) {
+        mem::prefetch(self.inner, object.wrapping_sub(self.split.classes) as usize);
+    }
+
+    /// Prefetches the shape of a leaf.
+    #[inline(always)]
+    pub(crate) fn fetch_leaf(self, leaf: u32) {
+        mem::prefetch(self.leaves, leaf.wrapping_sub(self.split.inner) as usize);
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(self, object: u32) -> u32 {
+        if object >= self.split.inner {
+            self.leaves[(object - self.split.inner) as usize]
+        } else if object >= self.split.classes {
+            self.inner[(object - self.split.classes) as usize]
+        } else {
+            self.snapshot.shapes.class_object(object)
+        }
+    }
+
+    /// As [`Snapshot::class_and_size`].
+    #[inline(always)]
+    pub(crate) fn class_and_size(self, object: u32) -> (Option<ClassIndex>, u64) {
+        let shape = self.of(object);
+        let class = match self.snapshot.shapes.decode(shape) {
+            Shape::Instance(class) | Shape::Array(class, _) => Some(class),
+            Shape::ClassObject(_) => None,
+        };
+        (class, self.snapshot.size_of_shape(shape))
+    }
+}
+
 impl Snapshot {
     /// Opens and analyses a dump: reads its records, links its objects, finds what dominates what,
     /// and sums up retained sizes.
@@ -357,6 +402,16 @@ impl Snapshot {
             self.inner_shapes[(object - self.split.classes) as usize]
         } else {
             self.shapes.class_object(object)
+        }
+    }
+
+    /// The objects' shapes for loops over many objects.
+    pub(crate) fn shapes_view(&self) -> ShapesView<'_> {
+        ShapesView {
+            snapshot: self,
+            inner: &self.inner_shapes,
+            leaves: &self.leaf_shapes,
+            split: self.split,
         }
     }
 

@@ -197,7 +197,7 @@ impl Snapshot {
         group_of: &impl Fn(&Self, u32) -> u32,
     ) -> Vec<ClassTotal> {
         const AHEAD: u32 = 24;
-        let tree = self.tree();
+        let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); groups];
         // For each group the end of the outermost subtree that one of its members roots.
@@ -225,19 +225,20 @@ impl Snapshot {
                 open[group] = end;
             }
         };
-        for node in (first..end).map(Node) {
-            if let Some(soon) = (node.0 + AHEAD < end).then_some(Node(node.0 + AHEAD)) {
-                if let Some(object) = tree.object(soon) {
-                    self.fetch_shape(object);
+        for node in first..end {
+            if node + AHEAD < end {
+                shapes.fetch_inner(view.object[(node + AHEAD) as usize]);
+                for &leaf in view.leaves(node + AHEAD) {
+                    shapes.fetch_leaf(leaf);
                 }
-                tree.leaves(soon).for_each(|leaf| self.fetch_shape(leaf));
             }
-            if let Some(object) = tree.object(node) {
-                let subtree = (tree.end(node).0, tree.retained_bytes(node));
-                add(self.shape(object), node.0, Some(subtree));
+            let object = view.object[node as usize];
+            if object != NONE {
+                let subtree = (view.end[node as usize], view.retained_bytes(node));
+                add(shapes.of(object), node, Some(subtree));
             }
-            for leaf in tree.leaves(node) {
-                add(self.shape(leaf), node.0, None);
+            for &leaf in view.leaves(node) {
+                add(shapes.of(leaf), node, None);
             }
         }
         totals

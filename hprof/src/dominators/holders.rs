@@ -391,23 +391,23 @@ impl Snapshot {
         mut visit: impl FnMut(Dominated) -> bool,
     ) {
         const AHEAD: usize = 16;
-        let tree = self.tree();
+        let (tree, shapes) = (self.tree().view(), self.shapes_view());
+        let slots: &[u16] = &holders.slots;
         let mut followed: Vec<Node> = Vec::new();
-        let mut batch: Vec<(Node, Option<Node>, ObjectIndex)> = Vec::with_capacity(2 * BATCH);
-        let mut flush = |batch: &mut Vec<(Node, Option<Node>, ObjectIndex)>,
-                         followed: &mut Vec<Node>| {
+        // The node above, the object's own or none, the object.
+        let mut batch: Vec<(u32, u32, u32)> = Vec::with_capacity(2 * BATCH);
+        let mut flush = |batch: &mut Vec<(u32, u32, u32)>, followed: &mut Vec<Node>| {
             for (above, node, object) in batch.drain(..) {
-                let (class, shallow_bytes) = self.class_and_size(object);
-                let retained_bytes = node.map_or(shallow_bytes, |n| tree.retained_bytes(n));
-                let key = holders.key(object);
+                let (class, shallow_bytes) = shapes.class_and_size(object);
+                let node = (node != NONE).then_some(Node(node));
                 let child = Dominated {
-                    above,
+                    above: Node(above),
                     node,
-                    object,
+                    object: ObjectIndex(object),
                     class,
                     shallow_bytes,
-                    retained_bytes,
-                    key,
+                    retained_bytes: node.map_or(shallow_bytes, |n| tree.retained_bytes(n.0)),
+                    key: slots[object as usize],
                 };
                 if visit(child) {
                     followed.extend(node);
@@ -418,43 +418,39 @@ impl Snapshot {
         loop {
             let above = if next < nodes.len() {
                 if let Some(&soon) = nodes.get(next + AHEAD) {
-                    tree.fetch_children(soon);
+                    tree.fetch_children(soon.0);
                 }
                 next += 1;
-                nodes[next - 1]
+                nodes[next - 1].0
             } else {
                 if followed.is_empty() {
                     flush(&mut batch, &mut followed);
                 }
                 match followed.pop() {
-                    Some(node) => node,
+                    Some(node) => node.0,
                     None => break,
                 }
             };
-            let inner = tree
-                .children(above)
-                .filter_map(|n| Some((Some(n), tree.object(n)?)));
-            for (node, object) in inner.chain(tree.leaves(above).map(|o| (None, o))) {
-                self.fetch_shape(object);
-                mem::prefetch(&holders.slots, object.index());
+            let end = tree.end[above as usize];
+            let mut node = above + 1;
+            while node < end {
+                let object = tree.object[node as usize];
+                shapes.fetch_inner(object);
+                mem::prefetch(slots, object as usize);
                 batch.push((above, node, object));
-                if batch.len() == batch.capacity() {
+                if batch.len() == 2 * BATCH {
+                    flush(&mut batch, &mut followed);
+                }
+                node = tree.end[node as usize];
+            }
+            for &leaf in tree.leaves(above) {
+                shapes.fetch_leaf(leaf);
+                mem::prefetch(slots, leaf as usize);
+                batch.push((above, NONE, leaf));
+                if batch.len() == 2 * BATCH {
                     flush(&mut batch, &mut followed);
                 }
             }
-        }
-    }
-
-    /// Prefetches what [`Snapshot::class_and_size`] reads.
-    #[inline(always)]
-    pub(crate) fn fetch_shape(&self, object: ObjectIndex) {
-        if object.0 >= self.split.inner {
-            mem::prefetch(&self.leaf_shapes, (object.0 - self.split.inner) as usize);
-        } else {
-            mem::prefetch(
-                &self.inner_shapes,
-                object.0.wrapping_sub(self.split.classes) as usize,
-            );
         }
     }
 }

@@ -135,20 +135,44 @@ impl Sums {
 
     #[inline(always)]
     pub(super) fn before(&self, at: u32) -> u64 {
+        self.view().before(at)
+    }
+
+    #[inline(always)]
+    pub(super) fn view(&self) -> SumsView<'_> {
+        SumsView {
+            bases: &self.bases,
+            rest: &self.rest,
+            wide: &self.wide,
+        }
+    }
+}
+
+/// The arrays of [`Sums`] as slices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SumsView<'a> {
+    bases: &'a [u64],
+    rest: &'a [u32],
+    wide: &'a [u64],
+}
+
+impl SumsView<'_> {
+    #[inline(always)]
+    pub(super) fn before(self, at: u32) -> u64 {
         let at = at as usize;
         if self.wide.is_empty() {
-            self.bases[at / Self::BLOCK] + u64::from(self.rest[at])
+            self.bases[at / Sums::BLOCK] + u64::from(self.rest[at])
         } else {
             self.wide[at]
         }
     }
 
     #[inline(always)]
-    pub(super) fn fetch(&self, at: usize) {
+    pub(super) fn fetch(self, at: usize) {
         if self.wide.is_empty() {
-            mem::prefetch(&self.rest, at);
+            mem::prefetch(self.rest, at);
         } else {
-            mem::prefetch(&self.wide, at);
+            mem::prefetch(self.wide, at);
         }
     }
 }

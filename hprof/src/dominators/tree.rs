@@ -16,7 +16,7 @@ use crate::dominators::core::{Core, Sampling};
 use crate::dominators::held::{LaidOut, Note};
 use crate::dominators::lengauer_tarjan;
 use crate::dominators::preorder::{self, Outcome, Preorder, WeaklyReached};
-use crate::dominators::ranges::{Minima, Sums};
+use crate::dominators::ranges::{Minima, Sums, SumsView};
 use crate::error::Result;
 use crate::graph::heap_graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
@@ -229,13 +229,15 @@ impl DominatorTree {
         }
     }
 
-    /// Prefetches what [`DominatorTree::children`] and [`DominatorTree::leaves`] read.
-    #[inline(always)]
-    pub(crate) fn fetch_children(&self, node: Node) {
-        mem::prefetch(&self.end, node.index() + 1);
-        mem::prefetch(&self.object, node.index() + 1);
-        self.bytes.fetch(node.index() + 1);
-        mem::prefetch(&self.leaf_start, node.index());
+    /// The tree for loops over many nodes.
+    pub(crate) fn view(&self) -> TreeView<'_> {
+        TreeView {
+            object: &self.object,
+            end: &self.end,
+            leaf_start: &self.leaf_start,
+            leaves: &self.leaves,
+            bytes: self.bytes.view(),
+        }
     }
 
     /// The node above; the root is its own parent.
@@ -299,6 +301,41 @@ impl DominatorTree {
             .binary_search_by_key(&object.0, |r| r.0)
             .ok()
             .map(|i| self.roots[i].1)
+    }
+}
+
+/// Arrays of a [`DominatorTree`] as slices: where an array lies is looked up once, not for each node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TreeView<'a> {
+    pub(crate) object: &'a [u32],
+    pub(crate) end: &'a [u32],
+    leaf_start: &'a [u32],
+    leaves: &'a [u32],
+    bytes: SumsView<'a>,
+}
+
+impl<'a> TreeView<'a> {
+    /// Prefetches what the nodes and leaves below a node are found by.
+    #[inline(always)]
+    pub(crate) fn fetch_children(self, node: u32) {
+        let at = node as usize;
+        mem::prefetch(self.end, at + 1);
+        mem::prefetch(self.object, at + 1);
+        self.bytes.fetch(at + 1);
+        mem::prefetch(self.leaf_start, at);
+    }
+
+    /// As [`DominatorTree::leaves`].
+    #[inline(always)]
+    pub(crate) fn leaves(self, node: u32) -> &'a [u32] {
+        let at = node as usize;
+        &self.leaves[self.leaf_start[at] as usize..self.leaf_start[at + 1] as usize]
+    }
+
+    /// As [`DominatorTree::retained_bytes`].
+    #[inline(always)]
+    pub(crate) fn retained_bytes(self, node: u32) -> u64 {
+        self.bytes.before(self.end[node as usize]) - self.bytes.before(node)
     }
 }
 
