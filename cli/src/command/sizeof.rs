@@ -26,9 +26,9 @@ const CLASSES: usize = 20;
 const UNKNOWN: usize = 5;
 /// The most lines of the tree.
 const LINES: usize = 30;
-/// The most objects that are visited to measure the selected objects one by one: a few seconds' work.
-/// Those that retain most come first.
-const LOOKS: u64 = 50_000_000;
+/// The most objects that are visited to measure the selected objects one by one, or as many as there are: a few seconds'
+/// work. Those that retain most come first.
+const LOOKS: u64 = 5_000_000;
 
 pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofReport> {
     let (snapshot, meter) = open(setup, dump)?;
@@ -46,7 +46,11 @@ pub(crate) fn run(setup: &Setup, dump: &Path, job: &SizeofJob) -> Result<SizeofR
     let mut deep = deep.map_err(failed)?;
     meter.phase("measuring the selected", 0);
     let size = deep.of_set(objects);
-    let measured = measure(&snapshot, &mut deep, objects);
+    let measured = match objects[..] {
+        // The set is that object.
+        [object] => vec![(object, size.total)],
+        _ => measure(&snapshot, &mut deep, objects),
+    };
     let tree = job.tree.map(|depth| {
         let lines = deep.tree(objects, depth);
         tree(&snapshot, &lines, setup.top.unwrap_or(LINES).max(1))

@@ -1,5 +1,9 @@
 //! A set of objects as a bitmap.
 
+use std::sync::atomic::AtomicU64;
+
+use crate::bytes::mem;
+
 /// A set of object numbers: one bit for each object of the dump.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits(Vec<u64>);
@@ -24,6 +28,13 @@ impl Bits {
             let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
             bits.map(move |bit| at * 64 + bit)
         })
+    }
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.0
+    }
+    /// The words, to be written by several threads.
+    pub(crate) fn shared(&mut self) -> &[AtomicU64] {
+        mem::as_atomic_u64(&mut self.0)
     }
     pub(crate) fn take(&mut self, at: u32) -> bool {
         let had = self.has(at);

@@ -8,6 +8,7 @@
 pub(crate) mod final_fields;
 pub(crate) mod flyweights;
 pub(crate) mod tree;
+mod wide;
 
 use std::ops::Range;
 
@@ -37,6 +38,8 @@ use crate::snapshot::Snapshot;
 const LOOKS: usize = 1 << 17;
 /// The further cost of looking one reference deeper, counted in objects.
 const LOOKS_OF_LEVEL: usize = 3;
+/// Objects that one thread follows, and not more than half of the heap's. What reaches more is begun anew by all threads.
+const NARROW: u64 = 1 << 16;
 /// Pieces of the file whose references are held twice at a time.
 const BATCH: usize = 128;
 
@@ -383,15 +386,29 @@ impl Deep<'_> {
     /// The deep size of some objects taken as one set: all that any of them reaches, each object once.
     /// An object that the options leave out counts nothing, even where it is one of them.
     ///
-    /// Cost: one look at each object reached and each of its references, however many objects are given.
+    /// Cost: one look at each object reached and each of its references, however many objects are given, by all threads
+    /// where those are many.
     pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
+        if let Some(size) = self.of_few(objects, self.narrow()) {
+            return size;
+        }
+        if let Some(size) = self.of_many(objects) {
+            self.forget();
+            return size;
+        }
+        self.forget();
+        self.of_few(objects, u64::MAX).unwrap_or_default()
+    }
+
+    /// As [`Deep::of_set`], by one thread, unless it is more than `most` objects.
+    fn of_few(&mut self, objects: &[ObjectIndex], most: u64) -> Option<DeepSize> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
         let mut size = DeepSize {
             total: Total::default(),
             by_class: vec![Total::default(); snapshot.classes().len()],
         };
-        self.walk(objects, u64::MAX, |object| {
+        let whole = self.walk(objects, most, |object| {
             let (class, bytes) = snapshot.class_and_size(ObjectIndex(object));
             let one = Total { objects: 1, bytes };
             size.total += one;
@@ -400,13 +417,27 @@ impl Deep<'_> {
             }
         });
         self.forget();
-        size
+        whole.then_some(size)
     }
 
     /// The deep size of one object, unless it reaches more than `most` objects.
     ///
-    /// Cost: as [`Deep::of_set`] of the object, which ends at `most` objects.
+    /// Cost: as [`Deep::of_set`] of the object, which ends at `most` objects where those are few.
     pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
+        let narrow = self.narrow();
+        let of_one = self.of_narrow(object, most.min(narrow));
+        if of_one.is_some() || most <= narrow {
+            return of_one;
+        }
+        let total = self.of_set(&[object]).total;
+        (total.objects <= most).then_some(total)
+    }
+
+    fn narrow(&self) -> u64 {
+        NARROW.min(self.snapshot.object_count() / 2)
+    }
+
+    fn of_narrow(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
         let snapshot = self.snapshot;
         let mut total = Total::default();
         let mut reached = Vec::new();

@@ -1,0 +1,204 @@
+//! What objects reach that reach much of the heap: followed by several threads, summed up in the order of the dump.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::answers::deep::{Deep, DeepSize, RowIndex};
+use crate::bytes::mem;
+use crate::graph::bits::Bits;
+use crate::ids::ObjectIndex;
+use crate::sizes::totals::Total;
+
+/// Objects that a task visits before the work is shared out anew.
+const TURN: usize = 1 << 16;
+/// With fewer objects to go on from, one thread does for a while.
+const FEW: usize = 1 << 8;
+/// Words of the bitmap that are summed up by one task.
+const WORDS: usize = 1 << 10;
+
+impl Deep<'_> {
+    /// As [`Deep::of_set`]; `None` where not all rows are at hand.
+    ///
+    /// Cost: one look at each reference of the objects reached, by all threads, and one pass over the dump's objects.
+    pub(super) fn of_many(&mut self, starts: &[ObjectIndex]) -> Option<DeepSize> {
+        if !matches!(self.rows, RowIndex::All(_)) {
+            return None;
+        }
+        let (snapshot, split) = (self.snapshot, self.snapshot.split);
+        let mut stack: Vec<u32> = Vec::new();
+        let mut found: Vec<u32> = Vec::new();
+        for start in starts {
+            self.reach(start.0, &mut found);
+        }
+        while let Some(object) = found.pop() {
+            if object < split.classes {
+                // Class objects are only at the beginning.
+                self.step(object, &mut stack);
+            } else {
+                stack.push(object);
+            }
+        }
+        // No reference leads to an object that stands for a class. There are few besides class objects.
+        let mirrors = snapshot.class_class().map(|c| snapshot.instances(&[c]));
+        let mut mirrors: Vec<u32> = mirrors.into_iter().flatten().map(|o| o.0).collect();
+        mirrors.retain(|&o| o >= split.classes && !self.seen.has(o));
+        mirrors.iter().for_each(|&o| self.seen.set(o));
+        let RowIndex::All(offsets) = &self.rows else {
+            return None;
+        };
+        let rows = Rows {
+            offsets,
+            targets: &self.targets,
+            classes: split.classes,
+            inner: split.inner,
+        };
+        rows.follow(stack, self.seen.shared());
+        mirrors.iter().for_each(|&o| {
+            self.seen.take(o);
+        });
+        Some(self.summed(&self.seen))
+    }
+
+    fn summed(&self, seen: &Bits) -> DeepSize {
+        let snapshot = self.snapshot;
+        let mirrors = snapshot.class_class();
+        let classes = snapshot.classes().len();
+        // What has no class comes last.
+        let none = || vec![Total::default(); classes + 1];
+        let words = seen.words();
+        let chunks = words.par_chunks(WORDS).enumerate();
+        let mut by_class = chunks
+            .fold(none, |mut sums, (chunk, words)| {
+                for (at, &word) in (chunk * WORDS..).zip(words) {
+                    let mut word = word;
+                    while word != 0 {
+                        let object = (at * 64) as u32 + word.trailing_zeros();
+                        word &= word - 1;
+                        let (class, bytes) = snapshot.class_and_size(ObjectIndex(object));
+                        let class = class.or(mirrors).map_or(classes, |c| c.index());
+                        sums[class] += Total { objects: 1, bytes };
+                    }
+                }
+                sums
+            })
+            .reduce(none, |mut sums, more| {
+                sums.iter_mut().zip(more).for_each(|(sum, m)| *sum += m);
+                sums
+            });
+        let mut total = Total::default();
+        by_class.iter().for_each(|&of_class| total += of_class);
+        by_class.truncate(classes);
+        DeepSize { total, by_class }
+    }
+}
+
+struct Rows<'a> {
+    offsets: &'a [u32],
+    targets: &'a [u32],
+    classes: u32,
+    inner: u32,
+}
+
+impl Rows<'_> {
+    /// Adds to `seen` all that these objects reach.
+    fn follow(&self, mut stack: Vec<u32>, seen: &[AtomicU64]) {
+        while !stack.is_empty() {
+            if stack.len() < FEW {
+                self.turn(&mut stack, seen);
+                continue;
+            }
+            let share = stack.len().div_ceil(rayon::current_num_threads() * 4);
+            let left: Vec<Vec<u32>> = stack
+                .par_chunks(share.max(FEW / 4))
+                .map(|part| {
+                    let mut own = part.to_vec();
+                    self.turn(&mut own, seen);
+                    own
+                })
+                .collect();
+            stack = left.concat();
+        }
+    }
+
+    /// Goes on for a while.
+    fn turn(&self, stack: &mut Vec<u32>, seen: &[AtomicU64]) {
+        const AHEAD: usize = 4;
+        for _ in 0..TURN {
+            let Some(object) = stack.pop() else { return };
+            if let Some(&soon) = stack.len().checked_sub(AHEAD).and_then(|at| stack.get(at)) {
+                mem::prefetch(self.offsets, soon.wrapping_sub(self.classes) as usize);
+            }
+            if object >= self.inner {
+                continue;
+            }
+            let at = (object - self.classes) as usize;
+            let row = self.offsets[at] as usize..self.offsets[at + 1] as usize;
+            for &target in &self.targets[row] {
+                let (word, bit) = (&seen[target as usize / 64], 1 << (target % 64));
+                let is_new = target >= self.classes
+                    && word.load(Ordering::Relaxed) & bit == 0
+                    && word.fetch_or(bit, Ordering::Relaxed) & bit == 0;
+                // Objects without references need no turn.
+                if is_new && target < self.inner {
+                    stack.push(target);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_threads_find_what_one_finds() {
+        // A long list, each of whose nodes has a few thousand others at random, and objects without references.
+        let (classes, inner, all) = (3_u32, 200_000_u32, 260_000_u32);
+        let mut state = 7_u64;
+        let mut random = |below: u32| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            ((state >> 33) % u64::from(below)) as u32
+        };
+        let (mut offsets, mut targets) = (vec![0], Vec::new());
+        for object in classes..inner {
+            if object < 100_000 {
+                targets.push(object + 1);
+            }
+            if object % 1000 == 0 {
+                targets.extend((0..2000).map(|_| random(all)));
+            }
+            offsets.push(targets.len() as u32);
+        }
+        let rows = Rows {
+            offsets: &offsets,
+            targets: &targets,
+            classes,
+            inner,
+        };
+        for start in [classes, 99_000, 150_000, inner] {
+            let mut seen = Bits::new(all as usize);
+            seen.set(start);
+            rows.follow(vec![start], seen.shared());
+            let mut expected = Bits::new(all as usize);
+            expected.set(start);
+            let mut stack = vec![start];
+            while let Some(object) = stack.pop() {
+                if object >= inner {
+                    continue;
+                }
+                let at = (object - classes) as usize;
+                for &target in &targets[offsets[at] as usize..offsets[at + 1] as usize] {
+                    if target >= classes && !expected.has(target) {
+                        expected.set(target);
+                        stack.push(target);
+                    }
+                }
+            }
+            assert!(seen.iter().eq(expected.iter()), "from {start}");
+        }
+    }
+}
