@@ -25,6 +25,14 @@ pub enum Error {
         /// The value found.
         what: String,
     },
+    /// The file holds fewer dumps than the one that was asked for.
+    #[error("there is no dump {asked} in this file, which holds {held}")]
+    NoSuchDump {
+        /// The dump's place in the file, from 1.
+        asked: usize,
+        /// How many there are.
+        held: usize,
+    },
     /// The file was written to or cut while it was read.
     #[error("{path}: {}", changed(*before, *now))]
     Changed {

@@ -43,6 +43,7 @@ pub fn snapshot(bytes: &[u8]) {
     let options = Options {
         refs: [Refs::Soft, Refs::Strong, Refs::All][usize::from(odd) % 3],
         holders: odd & 0x20 != 0,
+        dump: 0,
         max_memory: (odd & 0x40 != 0).then_some(1),
     };
     let source = Source::from_bytes(bytes.to_vec());

@@ -21,6 +21,8 @@ pub struct Options {
     /// Whether [`Snapshot::holders`](crate::Snapshot::holders) will be asked: what it answers is then noted while the
     /// references are at hand, for two bytes an object, and needs no second reading of the file.
     pub holders: bool,
+    /// Which of several dumps that one file holds, one after the other: 0 is the first.
+    pub dump: usize,
     /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
     pub max_memory: Option<u64>,
 }

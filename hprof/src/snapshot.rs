@@ -67,6 +67,12 @@ impl Dump {
             });
         }
         all.extend(short_bodies(short));
+        if let Some(at) = self.outline.next_dump {
+            let (own, next) = (self.source.number() + 1, self.source.number() + 2);
+            all.push(Warning::note(format!(
+                "another dump begins {at} bytes after this one does, in the same file: this is dump {own}, `--dump {next}` reads the next"
+            )));
+        }
         all.sort_by_key(|w| (w.offset.is_none(), w.offset));
         all.dedup();
         self.warnings = all;
@@ -181,7 +187,7 @@ impl Snapshot {
     /// When the file cannot be read, is no heap dump, or there is no memory for its objects.
     /// Damage gives [`Snapshot::warnings`] instead.
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self> {
-        Self::of(Source::open(path)?, options, progress)
+        Self::of(Source::open_nth(path, options.dump)?, options, progress)
     }
 
     /// As [`Snapshot::open`], in place of a snapshot that is no longer needed: its memory is used
@@ -198,7 +204,12 @@ impl Snapshot {
         let store = previous.store.clone();
         store.keep_again();
         drop(previous);
-        Self::within(store, Source::open(path)?, options, progress)
+        Self::within(
+            store,
+            Source::open_nth(path, options.dump)?,
+            options,
+            progress,
+        )
     }
 
     /// As [`Snapshot::open`], for bytes that are open already.

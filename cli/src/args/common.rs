@@ -43,6 +43,9 @@ pub(super) struct ReportArgs {
     color: When,
     #[command(flatten)]
     progress: ProgressArgs,
+    /// The dump to read in a file that holds several, one after the other [default: the first]
+    #[arg(long = "dump", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Analysis")]
+    dump_number: Option<u32>,
     /// Threads to work on [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Analysis")]
     threads: Option<u16>,
@@ -92,6 +95,7 @@ impl ReportArgs {
                     Refs::All => hprof::Refs::All,
                 },
                 holders: false,
+                dump: self.dump_number.map_or(0, |n| n as usize - 1),
                 max_memory: self.max_memory.map(|size| size.0),
             },
             threads: self.threads.map(usize::from),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Root};
+use testdata::writer::{Elements, HeapBuilder, Options, Root};
 
 const DUMP: &str = "heap.hprof";
 const INDEX: &str = "heap.hprof.hdx";

@@ -33,7 +33,7 @@ impl Histogram {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self> {
-        Self::of(Source::open(path)?, options, progress)
+        Self::of(Source::open_nth(path, options.dump)?, options, progress)
     }
 
     /// As [`Histogram::open`], for bytes that are open already.

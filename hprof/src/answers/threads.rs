@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::answers::objects::object::{Body, Value};
 use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::records::classes::{self, Classes};
+use crate::records::outline::TraceAt;
 use crate::records::record::{self, Kind};
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
@@ -197,30 +198,100 @@ impl Snapshot {
                 continue;
             }
             by_serial.insert(root.thread, threads.len());
-            let mut trace = u32::try_from(root.frame).unwrap_or(0);
-            if !self.dump.outline.traces.contains_key(&trace) {
-                trace = self.trace_of(root.thread).unwrap_or(0);
-            }
-            let frames = traces.frames(trace).into_iter();
             threads.push(Thread {
                 serial: Some(root.thread),
                 object: self.find(root.id),
                 name: None,
                 daemon: None,
                 is_virtual: false,
-                frames: frames
-                    .map(|frame| StackFrame {
-                        frame,
-                        locals: Vec::new(),
-                    })
-                    .collect(),
+                frames: Vec::new(),
                 other_locals: Vec::new(),
             });
         }
-        self.add_locals(&mut threads, &by_serial);
+        let rooted = threads.len();
         self.add_unrooted(&mut threads);
         self.add_details(&mut threads);
+        let stacks = self.stacks(&threads[..rooted], &by_serial);
+        for (thread, trace) in threads.iter_mut().zip(stacks) {
+            let frames = trace.map(|trace| traces.frames(trace)).unwrap_or_default();
+            let frames = frames.into_iter().map(|frame| StackFrame {
+                frame,
+                locals: Vec::new(),
+            });
+            thread.frames = frames.collect();
+        }
+        self.add_locals(&mut threads, &by_serial);
         threads
+    }
+
+    /// The serials of the stack traces of threads that are roots.
+    fn stacks(&self, threads: &[Thread], by_serial: &BTreeMap<u32, usize>) -> Vec<Option<u32>> {
+        let traces = &self.dump.outline.traces;
+        let mut named = vec![0; threads.len()];
+        for root in self
+            .roots
+            .iter()
+            .filter(|r| r.kind == RootKind::Thread)
+            .rev()
+        {
+            if let Some(&at) = by_serial.get(&root.thread) {
+                named[at] = u32::try_from(root.frame).unwrap_or(0);
+            }
+        }
+        if let Some(stacks) = self.stacks_of_jhsdb(threads, &named) {
+            return stacks;
+        }
+        let own = named.iter().zip(threads).map(|(trace, thread)| {
+            let known = traces.contains_key(trace);
+            known
+                .then_some(*trace)
+                .or_else(|| self.trace_of(thread.serial?))
+        });
+        own.collect()
+    }
+
+    /// The stack traces of a dump that the serviceability agent wrote (`jhsdb jmap --binaryheap`): `None` for others.
+    ///
+    /// All its roots name one trace, which is no thread's and has no frames. The traces come in the order of the
+    /// threads, numbered from 1, but those of threads that Java programs do not see have none and
+    /// no number. Where the numbers do not come out even no thread has frames.
+    fn stacks_of_jhsdb(&self, threads: &[Thread], named: &[u32]) -> Option<Vec<Option<u32>>> {
+        /// Threads of the JVM that it hides from programs.
+        const HIDDEN: [&str; 5] = [
+            "Service Thread",
+            "Monitor Deflation Thread",
+            "Sweeper thread",
+            "StringDedupProcessor",
+            "StringDedupThread",
+        ];
+        let traces = &self.dump.outline.traces;
+        let (&dummy, others) = named.split_first()?;
+        let is_dummy = |t: &TraceAt| t.frames == 0 && t.thread_serial == 0;
+        if others.iter().any(|&t| t != dummy) || !traces.get(&dummy).is_some_and(is_dummy) {
+            return None;
+        }
+        let own = traces.iter().filter(|(_, t)| t.thread_serial != 0);
+        let by_thread: BTreeMap<u32, u32> = own.map(|(&s, t)| (t.thread_serial, s)).collect();
+        let is_hidden = |thread: &Thread| {
+            let name = thread.name.as_deref().unwrap_or_default();
+            let compiles =
+                name.starts_with("C1 CompilerThread") || name.starts_with("C2 CompilerThread");
+            compiles || HIDDEN.contains(&name)
+        };
+        let seen = threads.iter().filter(|t| !is_hidden(t)).count();
+        let hides = match by_thread.len() {
+            all if all == threads.len() => false,
+            some if some == seen => true,
+            _ => return Some(vec![None; threads.len()]),
+        };
+        let mut next = by_thread.into_values();
+        let stacks = threads
+            .iter()
+            .map(|thread| match hides && is_hidden(thread) {
+                true => None,
+                false => next.next(),
+            });
+        Some(stacks.collect())
     }
 
     /// The first stack trace that names the thread.

@@ -23,6 +23,10 @@ const SHOWN: usize = 128;
 #[derive(Debug)]
 pub struct Source {
     bytes: Bytes,
+    /// Where the dump begins in them.
+    start: usize,
+    /// Its place among the file's dumps, from 0.
+    number: usize,
     path: PathBuf,
     file_bytes: u64,
     warnings: Vec<Warning>,
@@ -93,6 +97,8 @@ impl Source {
             Ok(source) => source,
             Err(e) => Self {
                 bytes: Bytes::Memory(Vec::new()),
+                start: 0,
+                number: 0,
                 path,
                 file_bytes: 0,
                 warnings: vec![Warning::damage(0, e.to_string())],
@@ -107,6 +113,8 @@ impl Source {
         let mut source = Self {
             file_bytes: bytes.len() as u64,
             bytes,
+            start: 0,
+            number: 0,
             path,
             warnings: Vec::new(),
             unpacked: false,
@@ -122,6 +130,19 @@ impl Source {
             source.warnings.extend(warning.flatten());
         }
         Ok(source)
+    }
+
+    /// Goes on to the file's next dump, which begins so many bytes after this one.
+    pub(crate) fn go_on(&mut self, bytes: usize) {
+        self.start += bytes;
+        self.number += 1;
+        // An index is of the first.
+        self.stamp = None;
+    }
+
+    /// The dump's place among those of its file, from 0.
+    pub(crate) const fn number(&self) -> usize {
+        self.number
     }
 
     /// Whether the file is still what it was when it was opened, as far as its size and time tell.
@@ -159,7 +180,7 @@ impl Source {
     /// Prepares a range for one sequential pass.
     pub(crate) fn will_read(&self, offset: usize, len: usize) {
         if let Bytes::Mapped(map) = &self.bytes {
-            mem::populate(map.map(), offset, len);
+            mem::populate(map.map(), self.start + offset, len);
         }
     }
 }
@@ -176,10 +197,11 @@ impl Bytes {
 impl std::ops::Deref for Source {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        match &self.bytes {
+        let bytes: &[u8] = match &self.bytes {
             Bytes::Mapped(m) => m,
             Bytes::Memory(v) => v,
-        }
+        };
+        &bytes[self.start..]
     }
 }
 

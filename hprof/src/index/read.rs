@@ -23,7 +23,7 @@ use crate::graph::scan::Piece;
 use crate::ids::{NONE, ObjectId};
 use crate::index::inbound::Inbound;
 use crate::index::positions::Positions;
-use crate::options::{Options, Refs};
+use crate::options::Options;
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, Header};
 use crate::records::walk::{Root, RootKind};
@@ -49,7 +49,7 @@ impl Snapshot {
         let store = Store::new(options.max_memory);
         // Memory that is dropped from now on is given back to the system, not kept for other arrays.
         store.stop_keeping();
-        let parts = OpenedIndex::open(path, index, options.refs, &store)?;
+        let parts = OpenedIndex::open(path, index, options, &store)?;
         let OpenedIndex {
             sections,
             small,
@@ -143,7 +143,7 @@ impl Histogram {
         let store = Store::new(options.max_memory);
         let OpenedIndex {
             small, mut dump, ..
-        } = OpenedIndex::open(path, index, options.refs, &store)?;
+        } = OpenedIndex::open(path, index, options, &store)?;
         let of_graph = &small.derived.of_graph;
         dump.warnings.retain(|w| !of_graph.contains(w));
         Ok(Self {
@@ -161,14 +161,17 @@ struct OpenedIndex {
 }
 
 impl OpenedIndex {
-    fn open(path: &Path, index: &Path, refs: Refs, store: &Store) -> Checked<Self> {
+    fn open(path: &Path, index: &Path, options: &Options, store: &Store) -> Checked<Self> {
+        if options.dump > 0 {
+            return Err(IndexFault::NoFile);
+        }
         let unreadable = |e: Error| match e {
             Error::Io { source, .. } => IndexFault::Unreadable(source),
             _ => IndexFault::Stale,
         };
         let source = Source::open(path).map_err(unreadable)?;
         let stamp = source.stamp().ok_or(IndexFault::NoFile)?;
-        let sections = Sections::open(index, stamp, refs, store)?;
+        let sections = Sections::open(index, stamp, options.refs, store)?;
         let bytes: Column<u8> = sections.column(Section::Small, |_, _| true)?;
         let mut decoder = Decoder(&bytes);
         let small = SmallSection::decode(&mut decoder, source.len());

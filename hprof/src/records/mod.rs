@@ -28,6 +28,7 @@
 //! ```
 
 pub(crate) mod classes;
+mod modified_utf8;
 pub(crate) mod outline;
 pub(crate) mod reader;
 pub(crate) mod record;

@@ -80,7 +80,15 @@ mod tests {
     #[test]
     fn different_names_are_different_texts() {
         let parts: [&[u8]; 9] = [
-            b"\xed\xa0\xbd", b"\xed\xa0\xbe", b"\xff", b"\xfe", b"\xc0\x80", b"\\", b"u0000", b"xff", b"",
+            b"\xed\xa0\xbd",
+            b"\xed\xa0\xbe",
+            b"\xff",
+            b"\xfe",
+            b"\xc0\x80",
+            b"\\",
+            b"u0000",
+            b"xff",
+            b"",
         ];
         let mut texts = HashSet::new();
         let mut names = HashSet::new();

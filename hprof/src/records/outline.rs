@@ -1,8 +1,11 @@
 //! The first pass: hop over the top-level records by their lengths, noting where everything is.
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use crate::error::Warning;
+use crate::bytes::source::Source;
+use crate::error::{Error, Result, Warning};
+use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 
 /// A record of another length than its bytes is damage; a heap dump record's length may have
@@ -42,9 +45,14 @@ pub(crate) struct Outline {
     pub(crate) warnings: Vec<Warning>,
     /// Whether a HEAP_DUMP_END or an old-style HEAP_DUMP closed the heap.
     pub(crate) complete: bool,
+    /// Where another dump begins in the same file, after this one.
+    pub(crate) next_dump: Option<usize>,
     /// Whether the file ends inside a record.
     cut_off: bool,
 }
+
+/// The bytes that every dump begins with.
+const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
 impl Outline {
     /// Cost: one visit of each top-level record; a heap segment's content is not touched.
@@ -53,6 +61,10 @@ impl Outline {
         let mut at = header.end;
         let mut unknown = 0_u64;
         while at < bytes.len() {
+            if bytes[at..].starts_with(MAGIC) {
+                out.next_dump = Some(at);
+                break;
+            }
             let Some((tag, length)) = head(bytes, at) else {
                 out.warnings.push(Warning::damage(
                     at as u64,
@@ -169,14 +181,35 @@ impl Outline {
         }
     }
 
-    /// The text of a name; `None` when the dump lacks it. Bytes that are no UTF-8 (the JVM writes
-    /// a modified form) are replaced.
+    /// The text of a name; `None` when the dump lacks it.
     pub(crate) fn name<'a>(&self, bytes: &'a [u8], id: u64) -> Option<std::borrow::Cow<'a, str>> {
         /// No class file holds a longer one.
         const LONGEST: usize = u16::MAX as usize;
         let &(at, len) = self.names.get(&id)?;
         let len = (len as usize).min(LONGEST);
-        Some(String::from_utf8_lossy(bytes.get(at..at + len)?))
+        Some(modified_utf8::text(bytes.get(at..at + len)?))
+    }
+}
+
+impl Source {
+    /// As [`Source::open`], for a file that holds several dumps, one after the other: the one with this number, from
+    /// 0. Its bytes begin with its header; what follows it, too, is among them.
+    ///
+    /// # Errors
+    /// As [`Source::open`], and when the file holds fewer.
+    pub fn open_nth(path: &Path, number: usize) -> Result<Self> {
+        let mut source = Self::open(path)?;
+        while source.number() < number {
+            let header = record::header(&source)?;
+            let Some(next) = Outline::read(&source, &header).next_dump else {
+                return Err(Error::NoSuchDump {
+                    asked: number + 1,
+                    held: source.number() + 1,
+                });
+            };
+            source.go_on(next);
+        }
+        Ok(source)
     }
 }
 
@@ -207,6 +240,7 @@ fn unwrapped(file: u64, start: u64, length: u64, leads_on: impl Fn(u64) -> bool)
 fn leads_on(bytes: &[u8], at: u64) -> bool {
     let at = usize::try_from(at).unwrap_or(usize::MAX);
     at == bytes.len()
+        || bytes.get(at..).is_some_and(|b| b.starts_with(MAGIC))
         || head(bytes, at.min(bytes.len())).is_some_and(|(tag, length)| {
             let known = matches!(tag, 1..=0x0e | tag::HEAP_DUMP_SEGMENT | tag::HEAP_DUMP_END);
             known && (tag == tag::HEAP_DUMP || length <= (bytes.len() - at - 9) as u64)

@@ -237,6 +237,22 @@ fn not_a_dump(input: &[u8]) -> Error {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => " (zstd: decompress it first)",
         [0xfd, b'7', b'z', b'X', b'Z', ..] => " (xz: decompress it first)",
         [b'F', b'L', b'R', 0, ..] => " (a JFR recording)",
+        [0x7f, b'E', b'L', b'F', ..] => {
+            " (a program or a core: `jhsdb jmap --binaryheap` makes a heap dump of a JVM's core)"
+        }
+        _ if input.starts_with(b"JAVA PROFILE ") => {
+            let what = "it is HPROF as text; the hprof agent writes what can be read when it is given format=b";
+            return Error::NotADump(what.into());
+        }
+        _ if input
+            .get(2..)
+            .is_some_and(|s| s.starts_with(b"portable heap dump")) =>
+        {
+            return Error::NotADump(
+                "it is a PHD file of an OpenJ9 or IBM JVM, which says neither fields nor values"
+                    .into(),
+            );
+        }
         _ => "",
     };
     Error::NotADump(format!(
