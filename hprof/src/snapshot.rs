@@ -67,6 +67,7 @@ impl Dump {
             });
         }
         all.extend(short_bodies(short));
+        all.extend(self.sizes.doubt());
         if let Some(at) = self.outline.next_dump {
             let (own, next) = (self.source.number() + 1, self.source.number() + 2);
             all.push(Warning::note(format!(

@@ -230,6 +230,7 @@ impl SmallSection {
             class_object: d.list(size)?,
             arrays: d.list(|d| Some((d.u32()?, d.u32()?)))?,
             align,
+            modelled: false,
         };
         let totals = d.list(|d| {
             Some(ClassTotal {

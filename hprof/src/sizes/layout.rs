@@ -5,6 +5,7 @@
 //! neighbour. The model is HotSpot's field layout ([`crate::sizes::fields`]), with the JVM's parameters
 //! (reference width, header, alignment) chosen so that it agrees with the distances.
 
+use crate::error::Warning;
 use crate::ids::ClassIndex;
 use crate::records::classes::{Class, Classes};
 use crate::records::record::Kind;
@@ -46,6 +47,39 @@ impl LayoutSource {
     }
 }
 
+/// The JVM that is assumed where ids are no addresses: most heaps are below 32 GB and of 64-bit JVMs, whatever the
+/// size of the ids; the hprof agent's have four bytes on all of them.
+const COMPRESSED: Model = Model {
+    reference: 4,
+    header: 12,
+    array_header: 16,
+    align: 8,
+    order: Order::Classic,
+};
+
+/// Whether ids are no addresses: most classes' objects lie nearer to the next than their fields take, whatever the
+/// layout.
+fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
+    let mut fields = vec![None; classes.len()];
+    let (mut near, mut all) = (0_usize, 0_usize);
+    for (class, gap) in gaps.iter().enumerate().filter(|(_, gap)| gap.is_known()) {
+        let class = ClassIndex(class as u32);
+        let chain = classes.chain(class);
+        let chain: Vec<ClassIndex> = chain.take_while(|c| fields[c.index()].is_none()).collect();
+        for &c in chain.iter().rev() {
+            let above = classes[c].superclass.and_then(|s| fields[s.index()]);
+            let own = classes[c]
+                .fields
+                .iter()
+                .map(|f| u64::from(COMPRESSED.width(f.kind)));
+            fields[c.index()] = Some(above.unwrap_or(0) + own.sum::<u64>());
+        }
+        all += 1;
+        near += usize::from(gap.bytes < fields[class.index()].unwrap_or(0).max(8));
+    }
+    near * 2 > all
+}
+
 /// In place of an element's size: the size of a stack chunk.
 const STACK: u32 = 16;
 
@@ -61,6 +95,8 @@ pub(crate) struct Sizes {
     /// chunks, where the stack begins and [`STACK`].
     pub(crate) arrays: Vec<(u32, u32)>,
     pub(crate) align: u64,
+    /// Ids are no addresses, so nothing was measured.
+    pub(crate) modelled: bool,
 }
 
 impl Sizes {
@@ -68,23 +104,32 @@ impl Sizes {
     ///
     /// Cost: for each of a dozen hypotheses the layout of those classes that have instances.
     pub(crate) fn infer(classes: &Classes, stats: &Stats, id_size: usize) -> Self {
-        let mirrors = Mirrors::new(classes);
+        let mut mirrors = Mirrors::new(classes);
         let mut gaps: Vec<Gap> = classes
             .iter()
             .map(|(i, c)| Gap::new(stats, i, &mirrors, c.element.is_some()))
             .collect();
         let class_class = classes.by_name("java.lang.Class").first().copied();
         let align = alignment(classes, stats);
-        let measured = stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
-        let (model, score) = choose(
-            classes,
-            &mut gaps,
-            class_class,
-            &mirrors,
-            stats,
-            id_size,
-            align,
-        );
+        let modelled = are_too_near(classes, &gaps);
+        let measured =
+            !modelled && stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
+        let (model, score) = if modelled {
+            gaps.iter_mut().for_each(Gap::forget);
+            mirrors = Mirrors(Vec::new());
+            (COMPRESSED, 0)
+        } else {
+            choose(
+                classes,
+                &mut gaps,
+                class_class,
+                &mirrors,
+                stats,
+                id_size,
+                align,
+            )
+        };
+        let align = model.align;
         let source = if measured && score > 0 {
             LayoutSource::Addresses
         } else {
@@ -129,7 +174,18 @@ impl Sizes {
             class_object,
             arrays,
             align: u64::from(align),
+            modelled,
         }
+    }
+
+    /// A warning where no size could be measured.
+    pub(crate) fn doubt(&self) -> Option<Warning> {
+        self.modelled.then(|| {
+            let Layout { reference, header, align, .. } = self.layout;
+            Warning::note(format!(
+                "object ids are no addresses in this dump (the hprof agent of JDK 5 to 8 numbers them), so no size could be measured: sizes are modelled for a 64-bit JVM with compressed references (references {reference}, headers {header}, alignment {align} bytes)"
+            ))
+        })
     }
 
     /// Bytes of an instance of a class.
@@ -263,6 +319,10 @@ impl Gap {
             instances: s.instances,
             over_model: true,
         }
+    }
+
+    fn forget(&mut self) {
+        (self.bytes, self.seen) = (u64::MAX, 0);
     }
 
     fn is_known(&self) -> bool {
