@@ -84,6 +84,9 @@ pub(crate) fn real(options: &Options) -> Result<()> {
             let mended = libraries(program, Some(of.mended))?;
             let report = one(program, jdk, &mended, &products)?;
             let alarms = alarms(&report.json["suspects"]);
+            if options.output.is_none() && !alarms.is_empty() {
+                println!("{told}, version {}:\n\n{}", of.mended, report.text);
+            }
             let said = match alarms.is_empty() {
                 true => "nothing".to_owned(),
                 false => alarms.join("; "),

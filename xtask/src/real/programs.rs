@@ -107,6 +107,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         }),
         holders: &[
             "reactor.core.publisher.SinkOneMulticast.subscribers",
+            "reactor.core.publisher.SinkEmptyMulticast.subscribers",
             "Shutdowns.shutdown",
         ],
         classes: &[
@@ -188,6 +189,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         classes: &[
             "com.github.benmanes.caffeine.cache.StrongKeyWeakValueCache",
+            "com.github.benmanes.caffeine.cache.NodeFactory$SW",
             "java.lang.Long",
             "com.github.benmanes.caffeine.cache.References$WeakValueReference",
         ],
