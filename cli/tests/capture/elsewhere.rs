@@ -200,6 +200,14 @@ fn a_jvm_in_a_container() {
                 assert!(left.contains(&"mark".to_owned()), "{left:?}");
                 assert!(!left.iter().any(|n| n.starts_with(".attach")), "{left:?}");
             }
+            // The agent could write a trace only where nobody would look for it.
+            let hunt = [
+                "hunt", &pid, "--agent", library, "--for", "0", "-o", "hunted",
+            ];
+            let done = run(home.path(), &hunt).well();
+            let why = "the hunt keeps no trace and does not end early: hunted is not a folder of the JVM, which runs in \
+                       a container";
+            assert!(done.stderr.contains(why), "{done:?}");
             assert!(target.is_running());
         }
     }

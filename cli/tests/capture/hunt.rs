@@ -136,6 +136,48 @@ fn the_second_interrupt_ends_it() {
 }
 
 #[test]
+fn a_hunt_says_why_it_keeps_no_trace() {
+    let jdk = &jdks()[0];
+    let mut target = ready(&shelf(jdk));
+    let pid = target.pid().to_string();
+    let home = folder();
+    let library = agent(jdk, home.path());
+    let library = library.to_str().expect("a path");
+    let before = format!("return={}", heapdiff_sites::attach::ALREADY_LOADED);
+    for (options, folder, why) in [
+        ("", "plain", None),
+        (
+            &*before,
+            "before",
+            Some("the agent was loaded before and keeps its options"),
+        ),
+        (
+            "trace=own.db",
+            "own",
+            Some("the trace that the options name is not found by that name from here"),
+        ),
+        (
+            "",
+            "odd,name",
+            Some("odd,name has a name that cannot stand in the agent's options"),
+        ),
+    ] {
+        let hunt = [
+            "hunt", &pid, options, "--agent", library, "--for", "0", "-o", folder,
+        ];
+        let hunt: Vec<&str> = hunt.into_iter().filter(|arg| !arg.is_empty()).collect();
+        let done = run(home.path(), &hunt).well();
+        let said = "the hunt keeps no trace and does not end early: ";
+        match why {
+            None => assert!(!done.stderr.contains(said), "{done:?}"),
+            Some(why) => assert!(done.stderr.contains(&format!("{said}{why}")), "{done:?}"),
+        }
+        assert!(home.path().join(folder).join("after.hprof").exists());
+    }
+    assert!(target.is_running());
+}
+
+#[test]
 fn a_hunt_that_cannot_start_leaves_no_folder() {
     let jdk = &jdks()[0];
     let target = ready(&shelf(jdk));
