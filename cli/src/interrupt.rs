@@ -29,7 +29,9 @@ fn state() -> MutexGuard<'static, State> {
 /// as the signal would have ended it.
 #[cfg(unix)]
 pub(crate) fn handle() {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+    // A file beyond the user's limit is then an error of writing, as a full disk is, and ends nothing by a signal.
+    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
     // What is ignored from the start (`nohup`, a job in the background) stays ignored.
     let ignored = ignored_signals();
     let ends = [SIGHUP, SIGINT, SIGTERM]
@@ -88,6 +90,9 @@ pub(crate) fn remove_unfinished() -> MutexGuard<'static, State> {
     }
     state
 }
+
+/// How the names of files begin that are not finished.
+pub(crate) const UNFINISHED: &str = ".heapdiff-";
 
 /// A file or folder that must not outlive the run unless it is finished.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use heapdiff_tables::Error as TableError;
 
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::inputs;
-use crate::interrupt::Unfinished;
+use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::{Output, folder_of};
 use crate::style::When;
 
@@ -140,13 +140,16 @@ pub(crate) fn replace(
 /// A file beside `path`, with the permissions of any new file.
 fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".heapdiff-");
+    builder.prefix(UNFINISHED);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder_of(path))
+    let file = builder.tempfile_in(folder_of(path))?;
+    // Tells `index clean` that somebody writes to it.
+    let _ = file.as_file().try_lock();
+    Ok(file)
 }
 
 /// Writes a completion script to standard output.

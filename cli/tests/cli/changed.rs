@@ -141,6 +141,29 @@ fn an_index_that_is_cut_while_it_is_used_is_refused() {
 }
 
 #[test]
+fn an_export_that_finds_no_room_leaves_nothing_half() {
+    let folder = folder();
+    // Not more than 64 blocks of 512 or 1024 bytes a file.
+    let script = format!(
+        "ulimit -f 64; exec '{}' export {DUMP} -o tables --format csv --no-index -q",
+        env!("CARGO_BIN_EXE_heapdiff")
+    );
+    let mut command = std::process::Command::new("sh");
+    let command = command.args(["-c", &script]).current_dir(folder.path());
+    let done = command.output().expect("a run");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{:?}: {stderr}", done.status);
+    assert!(stderr.contains("cannot write"), "{stderr}");
+    let left = fs::read_dir(folder.path().join("tables")).expect("the folder");
+    let left: Vec<_> = left.map(|e| e.expect("an entry").file_name()).collect();
+    assert!(!left.iter().any(|n| n == "objects.csv"), "{left:?}");
+    assert!(
+        !left.iter().any(|n| n.to_string_lossy().starts_with('.')),
+        "{left:?}"
+    );
+}
+
+#[test]
 fn what_is_left_alone_is_reported() {
     let folder = folder();
     let done = once_mapped(folder.path(), &["histo", DUMP, "-q"], || ());

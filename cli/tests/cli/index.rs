@@ -309,6 +309,29 @@ fn clean_deletes_indexes_and_nothing_else() {
     let (said, _) = place.answer(&["index", "clean", "."]);
     assert!(said.starts_with("removed ./.heapdiff-x.hdx  "), "{said}");
     assert_eq!(place.files(), ["half.hdx", "mine.hdx"]);
+    let unfinished = [
+        ".heapdiff-Ab12xY",
+        ".heapdiff-Cd34zW.hdx",
+        ".heapdiff-0123456789abcdef",
+    ];
+    let others = [".heapdiff-notes", ".heapdiff-new456", ".heapdiff-held78"];
+    for name in unfinished.iter().chain(&others) {
+        fs::write(place.at(name), "half").expect("a file");
+        if *name != others[1] {
+            let file = fs::File::options().write(true).open(place.at(name));
+            let before = std::time::SystemTime::now() - std::time::Duration::from_secs(600);
+            file.and_then(|f| f.set_modified(before))
+                .expect("an old file");
+        }
+    }
+    let held = fs::File::open(place.at(others[2])).expect("a file");
+    held.lock().expect("a lock");
+    let (said, _) = place.answer(&["index", "clean", "."]);
+    assert_eq!(said.lines().count(), 4, "{said}");
+    for name in others {
+        fs::remove_file(place.at(name)).expect("a file that is left");
+    }
+    assert_eq!(place.files(), ["half.hdx", "mine.hdx"]);
     let (said, _) = place.answer(&["index", "clean"]);
     assert_eq!(said, "no index found\n");
     let none = place.run(&["index", "clean", "nowhere.hprof"]);
