@@ -13,10 +13,15 @@ use hprof::{Options, Silent, Snapshot};
 fn main() -> Result<(), Box<dyn Error>> {
     let mut comparison = Comparison::default();
     let mut last = None;
+    // A summary asks what holds the objects.
+    let options = Options {
+        holders: true,
+        ..Options::default()
+    };
     for path in std::env::args().skip(1) {
         // One dump is open at a time: a summary needs neither the file nor the graph.
         drop(last.take());
-        let snapshot = Snapshot::open(path.as_ref(), &Options::default(), &Silent)?;
+        let snapshot = Snapshot::open(path.as_ref(), &options, &Silent)?;
         comparison.add(Summary::new(&snapshot, path)?);
         last = Some(snapshot);
     }

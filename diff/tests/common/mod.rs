@@ -29,7 +29,11 @@ pub(crate) fn filtered(
     for source in dumps {
         drop(last.take());
         let path = source.path().display().to_string();
-        let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+        let options = Options {
+            holders: true,
+            ..Options::default()
+        };
+        let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
         comparison.add(Summary::new(&snapshot, path).unwrap());
         last = Some(snapshot);
     }
