@@ -56,7 +56,7 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
             began_within: began.map(|b| b.within),
             growth: growth(&trending),
             slope: slope(&trending),
-            survival_permille: trending.survival_permille,
+            survival_permille: trending.survival_permille.unwrap_or(1000),
             series: series(&steps, &timeline),
         });
     }
@@ -170,7 +170,7 @@ mod tests {
             },
             objects: HourlySlope::default(),
             across_major: None,
-            survival_permille: 0,
+            survival_permille: None,
         }
     }
 

@@ -17,7 +17,7 @@ use heapdiff_report::{
 };
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
-    Basis, Candidate, Points, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window,
+    AliveAt, Basis, Candidate, Points, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window,
     rank_groups,
 };
 use heapdiff_units::counted;
@@ -267,6 +267,11 @@ fn top(
         focus: focus.map(ToString::to_string),
         basis: ranking.points.basis.name(),
         points: ranking.points.len() as u64,
+        alive_at: timeline.alive_at().name(),
+        alive_at_uptime_ms: match timeline.alive_at() {
+            AliveAt::Major { uptime_ms } => Some(uptime_ms),
+            AliveAt::End | AliveAt::Unknown => None,
+        },
         collections: Collections {
             major: ranking.points.majors as u64,
             all: ranking.points.collections as u64,
@@ -343,8 +348,9 @@ impl Shown<'_> {
             growth: growth(trending),
             slope: slope(trending),
             grew_across_major: trending.across_major,
-            survival_permille: (self.points.basis != Basis::Survivors)
-                .then_some(trending.survival_permille),
+            survival_permille: trending
+                .survival_permille
+                .filter(|_| self.points.basis != Basis::Survivors),
             allocated_bytes: candidate.allocated.bytes,
             collected_bytes: candidate.collected.bytes,
             began_ms: began.map(|b| b.time_ms),
@@ -362,7 +368,7 @@ impl Shown<'_> {
             let frames = in_focus(self.stacks, site, self.focus).unwrap_or_default();
             let live = match candidate.sites.len() {
                 1 => candidate.live.amount,
-                _ => self.steps(&[site.id])?.last().amount,
+                _ => self.steps(&[site.id])?.alive(self.timeline).amount,
             };
             let at = *index.entry(frames).or_insert_with_key(|frames| {
                 paths.push(PathRow {

@@ -23,6 +23,29 @@ impl Amount {
             bytes: self.bytes.saturating_add(other.bytes),
         }
     }
+
+    /// Subtracts; what would be below nothing is nothing.
+    #[must_use]
+    pub const fn less(self, other: Self) -> Self {
+        Self {
+            samples: self.samples.saturating_sub(other.samples),
+            objects: self.objects.saturating_sub(other.objects),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    /// So many of so many parts.
+    pub(crate) fn part(self, some: u64, all: u64) -> Self {
+        let part = |n: u64| {
+            let part = u128::from(n) * u128::from(some) / u128::from(all.max(1));
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        Self {
+            samples: part(self.samples),
+            objects: part(self.objects),
+            bytes: part(self.bytes),
+        }
+    }
 }
 
 /// What is alive at a moment.

@@ -1,6 +1,6 @@
 //! What was alive of some sites over time, as steps: figures change where rows say so and stay in between.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use heapdiff_trend::onset;
 
@@ -23,6 +23,46 @@ pub struct Timeline {
     collections: Vec<Collection>,
     /// Whether what is alive was looked for a few times only, in a recording.
     survivors: bool,
+    /// Where only major collections find dead samples: the last of each tick that one ended in, by how long before
+    /// the tick's end, in milliseconds.
+    majors: Option<BTreeMap<usize, u64>>,
+}
+
+/// Whether it is of generational ZGC, whose minor and major collections are named.
+fn is_generational_z(collection: &Collection) -> bool {
+    keeps_samples(collection) || collection.collector.contains("ZGC Major")
+}
+
+/// Collections of a young generation of ZGC. They take what weak and phantom references refer to for alive: samples
+/// are found to be dead by major collections only.
+fn keeps_samples(collection: &Collection) -> bool {
+    collection.collector.contains("ZGC Minor")
+}
+
+/// What the figures of what is alive are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AliveAt {
+    /// The window's end.
+    End,
+    /// The last major collection: what came since may be garbage that no collection has found.
+    Major {
+        /// When it ended, in milliseconds since the run began.
+        uptime_ms: u64,
+    },
+    /// Nothing: no major collection was seen, so that dead samples are among them.
+    Unknown,
+}
+
+impl AliveAt {
+    /// As reports call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Major { .. } => "major",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 impl Timeline {
@@ -55,6 +95,35 @@ impl Timeline {
             index,
             collections,
             survivors: false,
+            majors: None,
+        }
+        .with_majors()
+    }
+
+    fn with_majors(mut self) -> Self {
+        if !self.collections.iter().any(is_generational_z) {
+            return self;
+        }
+        let mut majors = BTreeMap::new();
+        for collection in self.collections.iter().filter(|c| c.major) {
+            if let Some((at, _)) = self.after(collection) {
+                let end = self.ticks[at].uptime_ms;
+                majors.insert(at, end.saturating_sub(collection.uptime_ms));
+            }
+        }
+        self.majors = Some(majors);
+        self
+    }
+
+    /// What the figures of what is alive are of.
+    #[must_use]
+    pub fn alive_at(&self) -> AliveAt {
+        match self.majors.as_ref().map(BTreeMap::last_key_value) {
+            None => AliveAt::End,
+            Some(None) => AliveAt::Unknown,
+            Some(Some((&at, before_end))) => AliveAt::Major {
+                uptime_ms: self.ticks[at].uptime_ms.saturating_sub(*before_end),
+            },
         }
     }
 
@@ -133,8 +202,9 @@ impl Points {
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
+        let tells = |c: &&Collection| !keeps_samples(c);
         let ranges = |major: bool| {
-            let chosen = all.iter().filter(|c| c.major || !major);
+            let chosen = all.iter().filter(tells).filter(|c| c.major || !major);
             one_for_one(chosen.filter_map(|c| timeline.after(c)))
         };
         let (major, any) = (ranges(true), ranges(false));
@@ -242,6 +312,8 @@ pub struct Steps {
     before: Live,
     /// What is alive from a tick on.
     at: Vec<(usize, Live)>,
+    /// Allocated in each tick in which something was.
+    came: BTreeMap<usize, Amount>,
     /// Allocated in the window.
     pub allocated: Amount,
     /// Collected in it.
@@ -309,6 +381,8 @@ impl Steps {
                     variance: row.variance,
                 };
                 steps.allocated = steps.allocated.plus(row.allocated);
+                let came = steps.came.entry(i).or_default();
+                *came = came.plus(row.allocated);
                 steps.collected = steps.collected.plus(row.collected);
                 changes.push((i, now, -1));
                 changes.push((i, next, 1));
@@ -348,6 +422,62 @@ impl Steps {
         })
     }
 
+    /// What was alive at these ticks of a point: the least; of a major collection of generational ZGC what it has left.
+    pub(crate) fn left(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
+        match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
+            Some(&before_end) => self.before_major(timeline, range.0, before_end),
+            None => self.least(range),
+        }
+    }
+
+    /// What a major collection has left that ended in a tick, so many milliseconds before its end: what is alive when
+    /// the agent has surely looked, less what was allocated since, none of which can be found to be dead.
+    fn before_major(&self, timeline: &Timeline, at: usize, before_end: u64) -> Live {
+        let next = (at + 1).min(timeline.ticks.len().saturating_sub(1));
+        let live = self.at(next);
+        let came = |tick: usize| self.came.get(&tick).copied().unwrap_or_default();
+        let span = timeline.ticks[at].span_ms.max(1);
+        let since = came(at).part(before_end.min(span), span);
+        let since = match next > at {
+            true => since.plus(came(next)),
+            false => since,
+        };
+        let amount = live.amount.less(since);
+        // As uncertain as its part of the samples.
+        let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
+        Live {
+            amount,
+            variance: live.variance * part,
+        }
+    }
+
+    /// What is alive as far as it is known: at [`Timeline::alive_at`]. Where that is not known, all of which no
+    /// collection has shown that it is dead.
+    #[must_use]
+    pub fn alive(&self, timeline: &Timeline) -> Live {
+        match timeline.majors.as_ref().and_then(BTreeMap::last_key_value) {
+            Some((&at, &before_end)) => self.before_major(timeline, at, before_end),
+            None => self.last(),
+        }
+    }
+
+    /// The part of what was allocated in the window that was not collected in it, in thousandths; none where no
+    /// collection could tell. What came since the last that could is in neither.
+    #[must_use]
+    pub fn survival_permille(&self, timeline: &Timeline) -> Option<u64> {
+        let allocated = match timeline.majors.as_ref().map(BTreeMap::last_key_value) {
+            None => self.allocated,
+            Some(None) => return None,
+            Some(Some(_)) => {
+                let since = self.last().amount.less(self.alive(timeline).amount);
+                self.allocated.less(since)
+            }
+        };
+        let stayed = allocated.bytes.saturating_sub(self.collected.bytes);
+        let permille = (u128::from(stayed) * 1000).checked_div(u128::from(allocated.bytes));
+        Some(permille.and_then(|p| u64::try_from(p).ok()).unwrap_or(0))
+    }
+
     /// What is alive from the end of a tick on, for each tick that changed it, oldest first.
     pub fn changes<'a>(
         &'a self,
@@ -379,8 +509,15 @@ impl Steps {
         let end = points.end()?;
         let mut stays = Vec::with_capacity(end + 1);
         let mut least = u64::MAX;
+        let majors = timeline.majors.as_ref().filter(|m| !m.is_empty());
         for i in (0..=end).rev() {
-            least = least.min(self.at(i).amount.bytes);
+            match majors.map(|m| m.get(&i)) {
+                None => least = least.min(self.at(i).amount.bytes),
+                Some(Some(_)) => least = least.min(self.left(timeline, (i, i)).amount.bytes),
+                // Nothing is found to be dead here.
+                Some(None) if least == u64::MAX => continue,
+                Some(None) => {}
+            }
             stays.push((timeline.ticks[i].uptime_ms as f64, least as f64));
         }
         stays.reverse();
@@ -394,7 +531,7 @@ impl Steps {
     }
 
     /// What is alive over the window in at most `most` parts of it: the least of each, with the time of the
-    /// part's end.
+    /// part's end. Where only major collections find dead samples, what the last one has left.
     #[must_use]
     pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
         let ticks = timeline.ticks.len();
@@ -403,14 +540,25 @@ impl Steps {
             .map(|i| {
                 let first = i * ticks / count;
                 let last = (i + 1) * ticks / count - 1;
-                (timeline.ticks[last], self.least((first, last)))
+                let major = timeline.majors.as_ref();
+                let major = major.and_then(|m| m.range(..=last).next_back());
+                let live = match major {
+                    Some((&at, _)) => self.left(timeline, (at, at)),
+                    None => self.least((first, last)),
+                };
+                (timeline.ticks[last], live)
             })
             .collect()
     }
 
     /// Time (since the run began, milliseconds) and figures at each point.
     pub(crate) fn points(&self, timeline: &Timeline, points: &Points) -> Vec<(u64, Live)> {
-        let at = |&range: &(usize, usize)| (timeline.ticks[range.0].uptime_ms, self.least(range));
+        let at = |&range: &(usize, usize)| {
+            (
+                timeline.ticks[range.0].uptime_ms,
+                self.left(timeline, range),
+            )
+        };
         points.ranges.iter().map(at).collect()
     }
 }

@@ -45,7 +45,7 @@ pub use amount::Live;
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
-pub use history::{Basis, Began, Points, Steps, Timeline};
+pub use history::{AliveAt, Basis, Began, Points, Steps, Timeline};
 pub use import::{Import, ImportError, Origin};
 pub use rank::{
     By, Candidate, HourlySlope, Ranking, Standing, Trending, Verdict, rank, rank_groups, trending,

@@ -97,8 +97,9 @@ pub struct Trending {
     pub objects: HourlySlope,
     /// Whether it grew from the first major collection to the last; none where there were not two.
     pub across_major: Option<bool>,
-    /// Of the bytes allocated in the window, the part that was not collected in it, in thousandths.
-    pub survival_permille: u64,
+    /// Of the bytes allocated in the window, the part that was not collected in it, in thousandths; none where no
+    /// collection could tell.
+    pub survival_permille: Option<u64>,
 }
 
 /// Points of a trace that is too short for its slopes to tell which candidate is worse.
@@ -156,7 +157,7 @@ pub struct Candidate {
     pub class: Arc<str>,
     /// The sites that do it; one when sites are ranked.
     pub sites: Vec<Site>,
-    /// What is alive at the window's end.
+    /// What is alive, at [`Timeline::alive_at`].
     pub live: Live,
     /// Allocated in the window.
     pub allocated: Amount,
@@ -173,7 +174,7 @@ pub struct Candidate {
 pub struct Ranking {
     /// What is compared.
     pub points: Points,
-    /// What is alive at the window's end, of all sites.
+    /// What is alive, at [`Timeline::alive_at`], of all sites.
     pub live: Live,
     /// Allocated in the window.
     pub allocated: Amount,
@@ -224,7 +225,7 @@ pub fn rank_groups(
     for ((class, _), sites) in groups {
         let ids: Vec<i64> = sites.iter().map(|s| s.id).collect();
         let steps = Steps::of(trace, timeline, &ids)?;
-        let live = steps.last();
+        let live = steps.alive(timeline);
         if live.amount == Amount::default()
             && steps.allocated == Amount::default()
             && steps.collected == Amount::default()
@@ -268,6 +269,7 @@ pub(crate) struct Evidence {
     across: Option<[Live; 2]>,
     allocated: Amount,
     collected: Amount,
+    survival_permille: Option<u64>,
 }
 
 impl Evidence {
@@ -276,9 +278,10 @@ impl Evidence {
             points: steps.points(timeline, points),
             across: points
                 .across
-                .map(|ends| ends.map(|range| steps.least(range))),
+                .map(|ends| ends.map(|range| steps.left(timeline, range))),
             allocated: steps.allocated,
             collected: steps.collected,
+            survival_permille: steps.survival_permille(timeline),
         }
     }
 
@@ -337,8 +340,6 @@ impl Evidence {
             }
             _ => grows,
         };
-        let stayed = self.allocated.bytes.saturating_sub(self.collected.bytes);
-        let survival = (u128::from(stayed) * 1000).checked_div(u128::from(self.allocated.bytes));
         Trending {
             verdict,
             trend,
@@ -347,7 +348,7 @@ impl Evidence {
             bytes,
             objects,
             across_major,
-            survival_permille: survival.and_then(|s| u64::try_from(s).ok()).unwrap_or(0),
+            survival_permille: self.survival_permille,
         }
     }
 
@@ -481,6 +482,7 @@ mod tests {
             across: Some([live(points[0].1), live(points[points.len() - 1].1)]),
             allocated: Amount::default(),
             collected: Amount::default(),
+            survival_permille: None,
         };
         evidence.trending(Basis::Major, 10_000).verdict
     }

@@ -63,6 +63,8 @@ pub struct Scene<'a> {
     pub minor: i64,
     /// One of the whole heap.
     pub major: i64,
+    /// What collections of the young generation and of the whole heap are called.
+    pub collectors: [&'a str; 2],
     /// Objects that a sample stands for.
     pub weight: i64,
     /// How the run ended: 0 well, else it is still running.
@@ -77,6 +79,7 @@ impl Default for Scene<'_> {
             span_ms: 1000,
             minor: 2,
             major: 10,
+            collectors: ["G1 Young Generation", "G1 Old Generation"],
             weight: 16,
             running: false,
         }
@@ -228,9 +231,10 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
         let due = |every: i64| every > 0 && tick % every == 0;
         if due(scene.major) || due(scene.minor) {
             let major = due(scene.major);
+            let [young, whole] = scene.collectors;
             let (collector, cause) = match major {
-                true => ("G1 Old Generation", "System.gc()"),
-                false => ("G1 Young Generation", "G1 Evacuation Pause"),
+                true => (whole, "System.gc()"),
+                false => (young, "G1 Evacuation Pause"),
             };
             t.execute(
                 "INSERT INTO collection (run, time_ms, uptime_ms, collector, major, cause, pause_us, before_bytes,

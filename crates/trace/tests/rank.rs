@@ -3,8 +3,8 @@
 
 use heapdiff_trace::synthetic::{SITES, Scene, SceneSite, write};
 use heapdiff_trace::{
-    Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, TraceError, Verdict, Window,
-    rank,
+    AliveAt, Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, TraceError, Verdict,
+    Window, rank,
 };
 
 fn ranked(
@@ -157,6 +157,62 @@ fn less_evidence_is_a_weaker_verdict() {
         Window::ALL,
     );
     assert!(of(&ranking, "byte[]").trending.bytes.ci95.is_none());
+}
+
+/// A cache of 1600 pages, steady, and what is allocated besides: under generational ZGC nothing is found to be dead
+/// before a major collection, every 40 ticks, in the middle of which it comes.
+const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
+    class: "com.acme.Page",
+    size: 4096,
+    live: |t| 1600 + t % 40 * 800,
+    churn: 0,
+    ..SITES[1]
+}];
+
+#[test]
+fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
+    let scene = |major, ticks| Scene {
+        sites: &STEADY_Z,
+        ticks,
+        minor: 1,
+        major,
+        collectors: ["ZGC Minor Cycles", "ZGC Major Cycles"],
+        weight: 1,
+        ..Scene::default()
+    };
+    let (ranking, timeline, ..) = ranked(&scene(40, 235), By::Class, Window::ALL);
+    // 200 ticks into the run; 35 of garbage came since.
+    let at = AliveAt::Major { uptime_ms: 199_999 };
+    assert_eq!(timeline.alive_at(), at);
+    let page = of(&ranking, "com.acme.Page");
+    assert!(page.live.amount.objects.abs_diff(1600) <= 800, "{page:?}");
+    assert_eq!(ranking.live.amount, page.live.amount);
+    assert_eq!(ranking.points.basis, Basis::Major);
+    assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
+    assert!(page.trending.survival_permille < Some(300), "{page:?}");
+    // Of fewer major collections, no minor one is taken for a moment to compare.
+    let (ranking, ..) = ranked(&scene(40, 119), By::Class, Window::ALL);
+    assert_eq!(
+        (ranking.points.basis, ranking.points.len()),
+        (Basis::Collections, 2)
+    );
+    assert!(of(&ranking, "com.acme.Page").trending.verdict > Verdict::Unclear);
+    // Without one nothing is known.
+    let (ranking, timeline, ..) = ranked(&scene(0, 35), By::Class, Window::ALL);
+    assert_eq!(timeline.alive_at(), AliveAt::Unknown);
+    let page = of(&ranking, "com.acme.Page").trending;
+    assert_eq!(
+        (ranking.points.basis, page.survival_permille),
+        (Basis::Ticks, None)
+    );
+    assert_eq!(page.verdict, Verdict::Unclear);
+    // Other collectors' young collections find what died young.
+    let other = Scene {
+        collectors: Scene::default().collectors,
+        ..scene(40, 235)
+    };
+    let (_, timeline, ..) = ranked(&other, By::Class, Window::ALL);
+    assert_eq!(timeline.alive_at(), AliveAt::End);
 }
 
 #[test]

@@ -146,6 +146,11 @@ pub struct TraceTopReport {
     pub basis: &'static str,
     /// How many moments are.
     pub points: u64,
+    /// What figures of what is alive are of: the window's `end`, or under generational ZGC the last `major`
+    /// collection; `unknown`: none was seen there, and garbage is among them.
+    pub alive_at: &'static str,
+    /// When that major collection ended, since the run began.
+    pub alive_at_uptime_ms: Option<u64>,
     /// Garbage collections.
     pub collections: Collections,
     /// All together, those that are not listed included.

@@ -95,8 +95,10 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     heading(&report.trace.path, &figures, style, out)?;
     run(&report.run, style, out)?;
     let totals = &report.totals;
+    let is_known = report.alive_at != "unknown";
     let mut text = format!(
-        "{} alive in {}; {} allocated",
+        "{}{} alive in {}; {} allocated",
+        if is_known { "" } else { "at most " },
         interval(totals.live_bytes, totals.ci95),
         counted(totals.live_samples, "sample"),
         Size(totals.allocated_bytes),
@@ -122,9 +124,24 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
         "survivors" => {
             "what a recording found alive at last, by when it was allocated: a cache may seem to grow".to_owned()
         }
+        _ if !is_known => "compared: the least that looks alive in parts of the time".to_owned(),
         _ => "nothing was collected: what looks alive may be garbage".to_owned(),
     };
     writeln!(out, "{}", style.dim(text))?;
+    let at = match (report.alive_at, report.alive_at_uptime_ms) {
+        ("major", Some(ms)) => Some(format!(
+            "alive: what the major collection {} into the run has left; what came since is not known",
+            span(ms)
+        )),
+        ("unknown", _) => Some(
+            "how much is alive is not known before a major collection: ZGC's minor ones keep all samples"
+                .to_owned(),
+        ),
+        _ => None,
+    };
+    if let Some(text) = at {
+        writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))?;
+    }
     if let Some(focus) = &report.focus {
         let text = format!("only stacks with a frame that matches {}", printable(focus));
         writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))?;
