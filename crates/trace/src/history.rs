@@ -431,18 +431,27 @@ impl Steps {
     }
 
     /// What a major collection has left that ended in a tick, so many milliseconds before its end: what is alive when
-    /// the agent has surely looked, less what was allocated since, none of which can be found to be dead.
+    /// the agent has looked, less what was allocated since, of which nothing can be found to be dead before the next.
     fn before_major(&self, timeline: &Timeline, at: usize, before_end: u64) -> Live {
-        let next = (at + 1).min(timeline.ticks.len().saturating_sub(1));
-        let live = self.at(next);
         let came = |tick: usize| self.came.get(&tick).copied().unwrap_or_default();
         let span = timeline.ticks[at].span_ms.max(1);
         let since = came(at).part(before_end.min(span), span);
-        let since = match next > at {
-            true => since.plus(came(next)),
-            false => since,
-        };
-        let amount = live.amount.less(since);
+        let live = self.at(at);
+        let mut left = (live, live.amount.less(since));
+        let next = at + 1;
+        let is_next_plain = timeline
+            .majors
+            .as_ref()
+            .is_some_and(|m| !m.contains_key(&next));
+        if next < timeline.ticks.len() && is_next_plain {
+            // The agent may have been late.
+            let live = self.at(next);
+            let later = live.amount.less(since.plus(came(next)));
+            if later.bytes < left.1.bytes {
+                left = (live, later);
+            }
+        }
+        let (live, amount) = left;
         // As uncertain as its part of the samples.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {

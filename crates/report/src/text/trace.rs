@@ -130,7 +130,7 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     writeln!(out, "{}", style.dim(text))?;
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
         ("major", Some(ms)) => Some(format!(
-            "alive: what the major collection {} into the run has left; what came since is not known",
+            "alive: when the major collection {} into the run was done; what came since is not known",
             span(ms)
         )),
         ("unknown", _) => Some(
