@@ -517,6 +517,8 @@ mod tests {
             focus: None,
             basis: "major",
             points: 12,
+            alive_at: "end",
+            alive_at_uptime_ms: None,
             collections: Collections { major: 12, all: 60 },
             totals: TraceTotals {
                 candidates: 9,
@@ -596,6 +598,15 @@ mod tests {
             |r| r.basis = "ticks",
         );
         assert_said("a cache may seem to grow", |r| r.basis = "survivors");
+        assert_said(
+            "alive: when the major collection 10s into the run was done; what came since is not known",
+            |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
+        );
+        assert_said("at most ", |r| r.alive_at = "unknown");
+        assert_said(
+            "how much is alive is not known before a major collection",
+            |r| r.alive_at = "unknown",
+        );
         assert_said(
             "the recording tells what was allocated, and nothing of what is alive",
             |r| {
