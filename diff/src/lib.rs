@@ -34,7 +34,7 @@
 //! ```
 //!
 //! Where the agent was loaded, its samples are in the dumps, and each suspect has the stacks that allocated its
-//! growth. [`Comparison::allocated`] has all live samples by stack, for profiles and flame graphs. [`Gates`] decide
+//! growth. [`Comparison::report_with_stacks`] has all live samples by stack as well, for profiles and flame graphs. [`Gates`] decide
 //! whether growth is too much, and [`IgnoreRules`] set known growth aside first:
 //!
 //! ```

@@ -82,8 +82,8 @@ static CHANGED: Mutex<Option<Error>> = Mutex::new(None);
 /// A file that changed while this process had it mapped: one that is still mapped, or one that was since the
 /// last call.
 ///
-/// What was read of it may be garbled, and so may be every figure that rests on it. [`Snapshot::open`]
-/// (crate::Snapshot::open) and the like fail when the file has changed by the time they return; a program that reads on (objects'
+/// What was read of it may be garbled, and so may be every figure that rests on it. [`Snapshot::open`](crate::Snapshot::open)
+/// and the like fail when the file has changed by the time they return; a program that reads on (objects'
 /// contents, names) asks this once it has all answers and before it believes them.
 #[must_use]
 pub fn changed_file() -> Option<Error> {

@@ -43,7 +43,7 @@ impl Snapshot {
     /// one parallel pass. Its arrays stay in the file and are mapped.
     ///
     /// # Errors
-    /// When the index is of another dump, version or kind of [`Refs`], is damaged, or the dump cannot be
+    /// When the index is of another dump, version or kind of [`Refs`](crate::Refs), is damaged, or the dump cannot be
     /// read: [`Snapshot::open`] then says why.
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
