@@ -18,6 +18,9 @@ const LEAST: u64 = 16 << 10;
 /// Growth of less than this part of the reachable bytes is noise.
 const LEAST_PART: u64 = 2_000;
 
+/// Of fewer samples taken it is not clear when next to nothing was allocated.
+const ENOUGH_FOR_WORK: u64 = 1_000;
+
 /// The end of the label by which a class holds its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
 
@@ -397,11 +400,36 @@ impl<'a> Aligned<'a> {
         candidate.trend = self.course(&candidate.series).trend;
     }
 
-    /// What figures, one for each dump, do over the time between the dumps.
+    /// What figures, one for each dump, do over the time between the dumps, and over the work done in it where that is known.
     pub(crate) fn course(&self, figures: &[u64]) -> Course {
         let times = self.summaries.iter().map(|s| s.info.taken_ms);
-        let points: Vec<(u64, u64)> = times.zip(figures.iter().copied()).collect();
-        Course::of(&points, self.least.cast_unsigned())
+        let timed = times.zip(figures.iter().copied());
+        let noise = self.least.cast_unsigned();
+        match self.work() {
+            Some(work) => {
+                let points = timed
+                    .zip(work)
+                    .map(|((time, figure), work)| (time, work, figure));
+                Course::of_work(&points.collect::<Vec<_>>(), noise)
+            }
+            None => Course::of(&timed.collect::<Vec<_>>(), noise),
+        }
+    }
+
+    /// Bytes that the program had allocated when each dump was taken, since the agent came; `None` where samples
+    /// are too few to tell, or not of one JVM.
+    fn work(&self) -> Option<Vec<u64>> {
+        let of_dumps = self.summaries.iter().map(|s| s.allocated.as_ref());
+        let of_dumps = of_dumps.collect::<Option<Vec<_>>>()?;
+        let one_jvm = of_dumps.windows(2).all(|w| w[1].same_jvm(w[0]).is_some());
+        let taken: u64 = of_dumps.last()?.samples.totals.iter().map(|t| t.0).sum();
+        let mut done = 0;
+        let work = of_dumps.iter().map(|a| {
+            // It is an estimate, which may fall by a little.
+            done = a.samples.allocated.iter().sum::<u64>().max(done);
+            done
+        });
+        (one_jvm && taken >= ENOUGH_FOR_WORK).then(|| work.collect())
     }
 
     /// Candidates for direct buffers that are in no other candidate and whose memory outside of the heap grew.

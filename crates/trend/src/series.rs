@@ -42,6 +42,8 @@ pub struct Course {
     /// How long it has been level, where that is too short a time to call its growth over; 0: times
     /// are not known.
     pub short_end: Option<u64>,
+    /// It has been level only while the program did next to nothing.
+    pub idle_end: bool,
 }
 
 /// A step is level if it is less than this part of the largest one, and that much slower than the fastest.
@@ -56,6 +58,9 @@ const FALL_PART: u64 = 10;
 const SHORT_PART: u64 = 4;
 /// Growth is over after a level time of at least this part of the time in which it grew.
 const END_PART: u64 = 3;
+
+/// Next to nothing is done in a time with less than this part of the mean work.
+const IDLE_PART: u64 = 100;
 
 /// What lies between two neighbours.
 #[derive(Clone, Copy)]
@@ -96,11 +101,49 @@ impl Course {
         course
     }
 
+    /// As [`Course::of`], of (time, work done until then, figure). Nothing grows while nothing is done: a level time in
+    /// which next to nothing was done tells nothing. Where work does not ascend it is not known.
+    ///
+    /// Cost: quadratic.
+    #[must_use]
+    pub fn of_work(points: &[(u64, u64, u64)], noise: u64) -> Self {
+        let timed: Vec<(u64, u64)> = points.iter().map(|p| (p.0, p.2)).collect();
+        let by_time = Self::of(&timed, noise);
+        let ascends = points
+            .windows(2)
+            .all(|w| w[1].0 > w[0].0 && w[1].1 >= w[0].1);
+        let (Some(first), Some(last), true) = (points.first(), points.last(), ascends) else {
+            return by_time;
+        };
+        let all = [last.0 - first.0, last.1 - first.1].map(u128::from);
+        let least = noise / (points.len() as u64 - 1).max(1);
+        let mut clock = 0;
+        let mut busy = vec![(clock, first.2)];
+        for w in points.windows(2) {
+            let [time, work] = [w[1].0 - w[0].0, w[1].1 - w[0].1];
+            let is_idle =
+                u128::from(work) * all[0] * u128::from(IDLE_PART) < all[1] * u128::from(time);
+            let is_level = w[1].2.abs_diff(w[0].2) <= least;
+            clock += if is_idle && is_level { 1 } else { time };
+            busy.push((clock, w[1].2));
+        }
+        let by_work = Self::of(&busy, noise);
+        match by_time.trend.is_over() && !by_work.trend.is_over() {
+            true => Self {
+                short_end: None,
+                idle_end: true,
+                ..by_work
+            },
+            false => by_time,
+        }
+    }
+
     fn of_timed(points: &[(u64, u64)], noise: u64) -> Self {
         let told = |trend| Self {
             trend,
             telling: points.len(),
             short_end: None,
+            idle_end: false,
         };
         let (Some(first), Some(last)) = (points.first(), points.last()) else {
             return told(Trend::Level);
@@ -157,6 +200,7 @@ impl Course {
             trend,
             telling,
             short_end: None,
+            idle_end: false,
         };
         if rises_always {
             return told(of_rising(&steps));
@@ -330,6 +374,38 @@ fn deepest_fall(figures: impl Iterator<Item = u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_time_without_work_tells_nothing() {
+        const MB: u64 = 1 << 20;
+        let of = |work: [u64; 3], figures: [u64; 3]| {
+            let points: Vec<_> = (0..3)
+                .map(|i| ([0, 60, 3600][i], work[i], figures[i]))
+                .collect();
+            Course::of_work(&points, 10)
+        };
+        let leaked = [100, 200, 200];
+        // As much work as before, and less but some: it is over.
+        for after in [5000 * MB, 500 * MB] {
+            let course = of([0, 100 * MB, after], leaked);
+            assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
+        }
+        let idle = of([0, 1000 * MB, 1001 * MB], leaked);
+        assert!(idle.idle_end && !idle.trend.is_over(), "{idle:?}");
+        assert_eq!((idle.telling, idle.short_end), (2, None));
+        // Growth without work is growth, and so is growth with it.
+        let both = [
+            of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
+            of([0, 100, 6000], [100, 200, 300]),
+        ];
+        assert!(
+            both.iter().all(|c| !c.idle_end && !c.trend.is_over()),
+            "{both:?}"
+        );
+        // Work that descends is that of another JVM.
+        assert_eq!(of([0, 100, 50], leaked).trend, Trend::WarmUp);
+        assert_eq!(of([5, 5, 5], leaked).trend, Trend::WarmUp);
+    }
 
     /// Of figures at equal distances.
     fn of(figures: &[u64], noise: u64) -> Trend {

@@ -47,7 +47,7 @@ impl Evidence<'_> {
     /// The first rule that applies decides:
     ///
     /// 1. Churn, what wavers within its turnover, and what did not grow, is no suspect.
-    /// 2. What stopped growing is no leak, unless samples show that it goes on.
+    /// 2. What stopped growing while the program went on working is no leak, unless samples show that it goes on.
     /// 3. A certain cause makes a leak.
     /// 4. A bound that is enforced makes a cache, and so does one that was reached, unless samples show that it goes on.
     /// 5. Start-up makes a warm-up.
@@ -187,6 +187,12 @@ impl Evidence<'_> {
                 Span(Duration::from_millis(ms))
             )),
             None => {}
+        }
+        if self.course.idle_end {
+            doubts.push(
+                "next to nothing was allocated since it has been level, so it may go on with the work; a dump after more of it can tell"
+                    .to_owned(),
+            );
         }
         if self.course.trend.is_steady()
             && let Some(permille) = self.slight()
@@ -388,6 +394,28 @@ mod tests {
             churn(50, more),
             "less than half of what was replaced"
         ));
+    }
+
+    #[test]
+    fn a_level_time_without_work_acquits_nothing() {
+        const SENTENCE: &str = "next to nothing was allocated since it has been level";
+        let figures = &[1000, 9000, 9000];
+        let with = |work: [u64; 3]| {
+            let points = [
+                (0, work[0], 1000),
+                (60, work[1], 9000),
+                (3600, work[2], 9000),
+            ];
+            Evidence {
+                course: Course::of_work(&points, 10),
+                ..evidence(figures)
+            }
+        };
+        let says = |e: Evidence<'_>| e.reasons().iter().any(|r| r.starts_with(SENTENCE));
+        assert_eq!(with([0, 100, 6000]).verdict(), Some(Verdict::Warmup));
+        assert!(!says(with([0, 100, 6000])));
+        assert_eq!(with([0, 10_000, 10_010]).verdict(), Some(Verdict::Growth));
+        assert!(says(with([0, 10_000, 10_010])));
     }
 
     #[test]
