@@ -300,6 +300,14 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
             self.snapshot.hold_batch(self.slots, &mut self.batch);
         }
     }
+
+    /// In the order of what else was found, so that the record's own references have precedence.
+    fn found_class(&mut self, from: Node, class: ClassIndex, id: u64) {
+        let above = self.snapshot.tree().dominator(ObjectIndex(class.0));
+        if above == Some(from) {
+            self.found(from, id, code::CLASS);
+        }
+    }
 }
 
 impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
@@ -339,7 +347,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
             }
         }
         if class.0 < s.split.classes && !classes[class].loader.is_null() {
-            s.hold(self.slots, Some(node), class.0, code::CLASS);
+            self.found_class(node, class, class_id);
         }
     }
 
@@ -355,7 +363,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
         if let Some(class) = s.dump.classes.by_id(ObjectId(class_id))
             && class.0 < s.split.classes
         {
-            s.hold(self.slots, Some(node), class.0, code::CLASS);
+            self.found_class(node, class, class_id);
         }
     }
 }
