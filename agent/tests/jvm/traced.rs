@@ -263,6 +263,9 @@ fn without_the_management_module() {
             .unwrap();
         target.wait_ready(1).unwrap();
         traced.wait_tick();
+        // Without beans nobody tells of a collection before the trace was begun.
+        target.advance(2).unwrap();
+        traced.wait_tick();
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(well && errors.is_empty(), "{errors}");
         for column in [
