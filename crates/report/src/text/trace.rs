@@ -604,6 +604,10 @@ mod tests {
         );
         assert_said("at most ", |r| r.alive_at = "unknown");
         assert_said(
+            "compared: the least that looks alive in parts of the time",
+            |r| (r.basis, r.alive_at) = ("ticks", "unknown"),
+        );
+        assert_said(
             "how much is alive is not known before a major collection",
             |r| r.alive_at = "unknown",
         );
