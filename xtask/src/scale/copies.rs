@@ -157,11 +157,8 @@ impl Model {
             body.clear();
             let done = match record {
                 HeapRecord::Instance { id, class, fields } => {
-                    patched.clear();
-                    patched.extend_from_slice(fields);
-                    for &at in self.references.get(&class).into_iter().flatten() {
-                        self.patch(&mut patched, at, copy);
-                    }
+                    let references = self.references.get(&class).into_iter().flatten().copied();
+                    self.patch(&mut patched, fields, references, copy);
                     body.instance(self.moved(id.0, copy), 0, class.0, fields.len() as u32);
                     body.raw(&patched);
                     out.sub_record(body.bytes())
@@ -171,11 +168,8 @@ impl Model {
                     class,
                     elements,
                 } => {
-                    patched.clear();
-                    patched.extend_from_slice(elements);
-                    for at in (0..elements.len()).step_by(8) {
-                        self.patch(&mut patched, at, copy);
-                    }
+                    let references = (0..elements.len()).step_by(8);
+                    self.patch(&mut patched, elements, references, copy);
                     let length = (elements.len() / 8) as u32;
                     body.object_array(self.moved(id.0, copy), 0, class.0, length);
                     body.raw(&patched);
@@ -198,12 +192,22 @@ impl Model {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Moves the reference at an offset.
-    fn patch(&self, bytes: &mut [u8], at: usize, copy: u64) {
-        if let Some(found) = bytes.get_mut(at..at + 8)
-            && let Ok(id) = <[u8; 8]>::try_from(&*found)
-        {
-            found.copy_from_slice(&self.moved(u64::from_be_bytes(id), copy).to_be_bytes());
+    /// Writes `bytes` anew with the references at these offsets moved.
+    fn patch(
+        &self,
+        patched: &mut Vec<u8>,
+        bytes: &[u8],
+        references: impl Iterator<Item = usize>,
+        copy: u64,
+    ) {
+        patched.clear();
+        patched.extend_from_slice(bytes);
+        for at in references {
+            if let Some(found) = patched.get_mut(at..at + 8)
+                && let Ok(id) = <[u8; 8]>::try_from(&*found)
+            {
+                found.copy_from_slice(&self.moved(u64::from_be_bytes(id), copy).to_be_bytes());
+            }
         }
     }
 }
