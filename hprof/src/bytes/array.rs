@@ -168,6 +168,7 @@ enum Memory {
 }
 
 impl Memory {
+    #[inline(always)]
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Pages(pages) => pages.bytes(),
@@ -176,6 +177,7 @@ impl Memory {
         }
     }
 
+    #[inline(always)]
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Pages(pages) => pages.bytes_mut(),
@@ -309,12 +311,14 @@ impl<T: Pod> Drop for Array<T> {
 
 impl<T: Pod> Deref for Array<T> {
     type Target = [T];
+    #[inline(always)]
     fn deref(&self) -> &[T] {
         bytemuck::cast_slice(&self.memory.bytes()[..self.len * size_of::<T>()])
     }
 }
 
 impl<T: Pod> DerefMut for Array<T> {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         let bytes = self.len * size_of::<T>();
         bytemuck::cast_slice_mut(&mut self.memory.bytes_mut()[..bytes])
@@ -348,6 +352,7 @@ impl<T: Pod> From<Array<T>> for Column<T> {
 
 impl<T: Pod> Deref for Column<T> {
     type Target = [T];
+    #[inline(always)]
     fn deref(&self) -> &[T] {
         &self.0
     }

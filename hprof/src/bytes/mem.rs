@@ -195,12 +195,14 @@ mod pages {
             self.len
         }
 
+        #[inline(always)]
         pub(crate) fn bytes(&self) -> &[u8] {
             // SAFETY: `len` bytes are mapped and readable, and zero or written since; when nothing
             // is mapped the pointer is at least not null.
             unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
         }
 
+        #[inline(always)]
         pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
             // SAFETY: as above, and the exclusive borrow keeps all others away.
             unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
@@ -481,10 +483,12 @@ mod pages {
             self.bytes().len()
         }
 
+        #[inline(always)]
         pub(crate) fn bytes(&self) -> &[u8] {
             self.0.as_deref().unwrap_or_default()
         }
 
+        #[inline(always)]
         pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
             self.0.as_deref_mut().unwrap_or_default()
         }
