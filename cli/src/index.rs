@@ -1,10 +1,13 @@
-//! Where the index of a dump lies, and when it is read, written and deleted.
+//! Where the index of a dump lies, and its kept summary, and when they are read, written and deleted.
 //!
-//! It lies beside the dump, as `DUMP.hdx`, or under the user's cache folder where the dump's folder does not
-//! take it. Commands about one dump write it, after they have answered; comparisons only read it.
+//! They lie beside the dump, as `DUMP.hdx` and `DUMP.hds`, or under the user's cache folder where the dump's folder does
+//! not take them. Commands about one dump write its index, after they have answered; comparisons only read it, and
+//! write the summaries of their dumps.
+
+pub(crate) mod summary;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +24,8 @@ use crate::progress::{Meter, Wanted};
 use crate::write;
 
 const EXTENSION: &str = "hdx";
+/// What may lie beside a dump.
+const EXTENSIONS: [&str; 2] = [EXTENSION, summary::EXTENSION];
 /// Dumps smaller than this are read about as fast as an index is.
 const SMALLEST: u64 = 16 << 20;
 
@@ -31,12 +36,25 @@ pub(crate) fn read<T>(
     meter: &Meter,
     open: impl Fn(&Path, &Path, &Options) -> Result<T, IndexFault>,
 ) -> Option<T> {
+    let open = |place: &Path| {
+        meter.phase("reading the index", 0);
+        open(dump, place, &setup.analysis)
+    };
+    read_from(setup, dump, EXTENSION, open)
+}
+
+/// Tries the places where something of a dump may lie, and says what is wrong with what lies there.
+fn read_from<T>(
+    setup: &Setup,
+    dump: &Path,
+    extension: &str,
+    open: impl Fn(&Path) -> Result<T, IndexFault>,
+) -> Option<T> {
     if !setup.index {
         return None;
     }
-    let refs = setup.analysis.refs;
     let dump_meta = fs::metadata(dump).ok()?;
-    for place in places(dump, refs) {
+    for place in places(dump, setup.analysis.refs, extension) {
         // Reading anything but a plain file may never end, and other users' files may say anything.
         let Ok(meta) = fs::symlink_metadata(&place) else {
             continue;
@@ -46,8 +64,7 @@ pub(crate) fn read<T>(
             note(setup.progress, true, &place, what);
             continue;
         }
-        meter.phase("reading the index", 0);
-        match open(dump, &place, &setup.analysis) {
+        match open(&place) {
             Ok(opened) => return Some(opened),
             Err(IndexFault::NoFile) => return None,
             Err(fault) => {
@@ -61,7 +78,7 @@ pub(crate) fn read<T>(
 
 /// Says that an index was found damaged while it was used.
 pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
-    let places = places(snapshot.source().path(), snapshot.refs());
+    let places = places(snapshot.source().path(), snapshot.refs(), EXTENSION);
     let used = places.into_iter().find(|place| is_ours(place));
     if let Some(place) = used {
         let what =
@@ -79,28 +96,28 @@ fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
 }
 
 /// The places where an index may lie, the one beside the dump first. Links to a dump share its index.
-fn places(dump: &Path, refs: Refs) -> Vec<PathBuf> {
+fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     let Ok(dump) = fs::canonicalize(dump) else {
         return Vec::new();
     };
-    let beside = named(dump.clone().into_os_string(), refs);
+    let beside = named(dump.clone().into_os_string(), refs, extension);
     let cached = cache().map(|cache| {
         let mut name = dump.file_name().unwrap_or(OsStr::new("dump")).to_owned();
         let path = XxHash3_64::oneshot(dump.as_os_str().as_encoded_bytes());
         name.push(format!("-{path:016x}"));
-        cache.join(named(name, refs))
+        cache.join(named(name, refs, extension))
     });
     std::iter::once(beside.into()).chain(cached).collect()
 }
 
 /// The index's name, which depends on which references retain.
-fn named(mut dump: OsString, refs: Refs) -> OsString {
+fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump.push(match refs {
         Refs::Soft => ".",
         Refs::Strong => ".strong.",
         Refs::All => ".all.",
     });
-    dump.push(EXTENSION);
+    dump.push(extension);
     dump
 }
 
@@ -145,51 +162,66 @@ pub(crate) fn write_later(snapshot: Arc<Snapshot>, setup: &Setup) {
     }
 }
 
-/// Writes what [`write_later`] was given. A failure to write an index does not fail the run.
+/// Writes what [`write_later`] was given, and summaries. A failure to write them does not fail the run.
 pub(crate) fn write_pending() {
+    summary::write_pending();
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     for (snapshot, wanted) in pending {
         let dump = snapshot.source().path();
         let meter = Meter::new(wanted, dump);
         meter.phase("writing the index", snapshot.index_bytes());
         let refs = snapshot.refs();
-        for place in places(dump, refs) {
-            match write(&snapshot, &place) {
-                Ok(()) => break,
-                Err(e) => note(
-                    wanted,
-                    true,
-                    &place,
-                    &format!("is not written: {}", plain(&e)),
-                ),
+        write_to(&places(dump, refs, EXTENSION), wanted, |place| {
+            let is_current = || snapshot.can_be_indexed();
+            write(dump, place, snapshot.index_bytes(), is_current, |file| {
+                snapshot.write_index(file)
+            })
+        });
+    }
+}
+
+/// Writes to the first place that takes it.
+fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Result<()>) {
+    for place in places {
+        match write(place) {
+            Ok(()) => break,
+            Err(e) => {
+                let what = format!("is not written: {}", plain(&e));
+                note(wanted, true, place, &what);
             }
         }
     }
 }
 
-/// Writes an index beside its place, and gives it its name when it is whole.
-fn write(snapshot: &Snapshot, place: &Path) -> io::Result<()> {
+/// Writes up to so many bytes beside a place, and gives them its name when they are whole and of the dump as it is.
+fn write(
+    dump: &Path,
+    place: &Path,
+    bytes: u64,
+    is_current: impl FnOnce() -> bool,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let folder = place.parent().unwrap_or(Path::new("."));
     if cache().as_deref() == Some(folder) {
         fs::create_dir_all(folder)?;
     }
-    let dump = fs::metadata(snapshot.source().path())?;
+    let dump = fs::metadata(dump)?;
     let (unfinished, mut file) = Unfinished::new(|| {
         let file = tempfile::Builder::new()
             .prefix(UNFINISHED)
-            .suffix(&format!(".{EXTENSION}"))
+            .suffix(&format!(".{}", extension_of(place)))
             .tempfile_in(folder)?;
         // Where there are no locks, its time of change tells that it is being written.
         let _ = file.as_file().try_lock();
         Ok((file.path().to_path_buf(), file))
     })?;
-    if !hprof::has_room(file.as_file(), snapshot.index_bytes()) {
+    if !hprof::has_room(file.as_file(), bytes) {
         return Err(io::Error::new(
             io::ErrorKind::StorageFull,
             "there is too little room on its disk",
         ));
     }
-    snapshot.write_index(file.as_file_mut())?;
+    content(file.as_file_mut())?;
     // The users who may read the dump may read its index, and nobody else.
     #[cfg(unix)]
     {
@@ -199,14 +231,18 @@ fn write(snapshot: &Snapshot, place: &Path) -> io::Result<()> {
             .set_permissions(fs::Permissions::from_mode(mode))?;
     }
     let _ = dump;
-    if !snapshot.can_be_indexed() {
+    if !is_current() {
         return Err(io::Error::other("the dump changed in the meantime"));
     }
     unfinished.finish(|_| file.persist(place).map_err(|e| e.error))?;
     Ok(())
 }
 
-/// Deletes the indexes of these dumps, and all in these folders; without any, those in the folder for what
+fn extension_of(path: &Path) -> &str {
+    path.extension().and_then(OsStr::to_str).unwrap_or_default()
+}
+
+/// Deletes the indexes and summaries of these dumps, and all in these folders; without any, those in the folder for what
 /// cannot lie beside its dump.
 pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     let mut removed = (0_u64, 0_u64);
@@ -253,12 +289,17 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
 
 /// As [`places`], also for a dump that was deleted, and for an index itself.
 fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
-    let places = places(path, refs);
-    if path.extension() == Some(OsStr::new(EXTENSION)) {
+    let places: Vec<PathBuf> = EXTENSIONS
+        .iter()
+        .flat_map(|extension| places(path, refs, extension))
+        .collect();
+    if EXTENSIONS.contains(&extension_of(path)) {
         return vec![path.to_path_buf()];
     }
     match places.is_empty() {
-        true => vec![named(path.as_os_str().to_owned(), refs).into()],
+        true => EXTENSIONS
+            .map(|extension| named(path.as_os_str().to_owned(), refs, extension).into())
+            .to_vec(),
         false => places,
     }
 }
@@ -269,7 +310,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let indexed = path.extension() == Some(OsStr::new(EXTENSION)) && is_ours(&path);
+        let indexed = EXTENSIONS.contains(&extension_of(&path)) && is_ours(&path);
         if indexed || is_left_behind(&path) {
             found.push(path);
         }
@@ -286,7 +327,11 @@ fn is_left_behind(path: &Path) -> bool {
     const RANDOM: [usize; 2] = [6, 16];
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let random = name.strip_prefix(UNFINISHED).map(|rest| {
-        let random = rest.strip_suffix(".hdx").unwrap_or(rest);
+        let random = EXTENSIONS.iter().find_map(|extension| {
+            let rest = rest.strip_suffix(extension)?;
+            rest.strip_suffix('.')
+        });
+        let random = random.unwrap_or(rest);
         let plain = random.bytes().all(|b| b.is_ascii_alphanumeric());
         plain && RANDOM.contains(&random.len())
     });

@@ -26,6 +26,68 @@ pub fn diff(bytes: &[u8]) {
     }
 }
 
+/// The version of what is kept of dumps.
+pub const KEPT_VERSION: u32 = crate::summary::kept::VERSION;
+
+/// What is kept of a dump.
+#[must_use]
+pub fn content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
+    summary.encoded(snapshot.object_count())
+}
+
+/// A kept summary of a dump whose content was changed in many ways, as nobody's checksum would let it pass: it is
+/// refused, or does no harm in a comparison.
+pub fn kept(bytes: &[u8]) {
+    /// Changes of one summary.
+    const CHANGES: u64 = 24;
+    let source = Source::from_bytes(bytes.to_vec());
+    let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
+        return;
+    };
+    let Ok(summary) = Summary::new(&snapshot, String::new()) else {
+        return;
+    };
+    let objects = snapshot.object_count();
+    let content = summary.encoded(objects);
+    if let Some(same) = Summary::decoded(&content, Some(objects)) {
+        assert!(same.encoded(objects) == content, "what comes back differs");
+    }
+    let mut random = hprof::bytes::hash(bytes);
+    let mut next = |below: usize| {
+        random = random
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        (random >> 33) as usize % below.max(1)
+    };
+    for _ in 0..CHANGES {
+        let mut changed = content.clone();
+        for _ in 0..=next(3) {
+            let at = next(changed.len());
+            match next(4) {
+                0 => changed[at] = next(256) as u8,
+                1 => changed[at] ^= 1 << next(8),
+                // The end of a figure, or of a length.
+                2 => changed[at..].iter_mut().take(4).for_each(|b| *b = 0xff),
+                _ => changed.truncate(at.max(1)),
+            }
+        }
+        let Some(odd) = Summary::decoded(&changed, Some(objects)) else {
+            continue;
+        };
+        for pair in [[&odd, &summary], [&summary, &odd], [&odd, &odd]] {
+            let mut comparison = Comparison::default();
+            pair.into_iter().for_each(|s| comparison.add(s.clone()));
+            let _ = comparison.report_with_stacks(&snapshot, &ALL);
+        }
+    }
+}
+
+/// A report with all that there is to report.
+const ALL: Filter<'_> = Filter {
+    classes: &|_| true,
+    suspects: usize::MAX,
+};
+
 fn compare(before: &[u8], after: &[u8]) -> Option<Report> {
     let mut comparison = Comparison::default();
     let mut last = None;
@@ -35,9 +97,5 @@ fn compare(before: &[u8], after: &[u8]) -> Option<Report> {
         comparison.add(Summary::new(&snapshot, String::new()).ok()?);
         last = Some(snapshot);
     }
-    let filter = Filter {
-        classes: &|_| true,
-        suspects: usize::MAX,
-    };
-    comparison.report(&last?, &filter).ok()
+    comparison.report(&last?, &ALL).ok()
 }

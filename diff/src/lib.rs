@@ -68,6 +68,9 @@
 //! heaps. Making a summary is one pass over the file and one over the dominator tree. Comparing summaries needs no
 //! such pass: it reads a bounded number of objects of the last dump.
 //!
+//! A summary can be kept in a file beside its dump ([`Summary::to_kept`], [`Summary::from_kept`]): the next comparison
+//! with the same dump then does not open it.
+//!
 //! # What is stable
 //!
 //! The items listed below. Items that are hidden from this page serve heapdiff's own programs and can change in

@@ -54,6 +54,11 @@ impl Names {
         name
     }
 
+    /// All labels, in the order of their numbers.
+    pub(crate) fn labels(&self) -> &[(Box<str>, LabelKind)] {
+        &self.list
+    }
+
     pub(crate) fn find(&self, text: &str, kind: LabelKind) -> Option<Name> {
         self.index.get(&(Box::from(text), kind)).copied()
     }

@@ -2,9 +2,9 @@
 //! other, and what differs between two programs did not grow.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hprof::{Snapshot, Value};
+use hprof::bytes::hash;
+use hprof::{Decoder, Encoder, Snapshot, Value};
 
 use crate::names;
 use crate::report::AgentInfo;
@@ -48,6 +48,28 @@ impl Origin {
             version: snapshot.jvm(),
             classes: classes(snapshot),
         }
+    }
+
+    /// All that tells it, as bytes.
+    pub(crate) fn encode(&self, e: &mut Encoder) {
+        e.option(self.salt, |e, salt| e.u64(salt.cast_unsigned()));
+        e.option(self.agent, |e, (pid, started_ms)| {
+            e.u64(pid);
+            e.u64(started_ms);
+        });
+        e.option(self.version.as_ref(), |e, version| e.text(version));
+        e.u64(self.classes.len() as u64);
+        self.classes.iter().for_each(|&class| e.u64(class));
+    }
+
+    /// [`Origin::encode`] backwards.
+    pub(crate) fn decode(d: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            salt: d.option(Decoder::u64)?.map(u64::cast_signed),
+            agent: d.option(|d| Some((d.u64()?, d.u64()?)))?,
+            version: d.option(Decoder::text)?,
+            classes: d.list(Decoder::u64)?.into_iter().collect(),
+        })
     }
 
     /// How this dump's origin differs from an earlier one's; `None` where nothing shows that it does.
@@ -103,14 +125,8 @@ fn classes(snapshot: &Snapshot) -> BTreeSet<u64> {
             && !names::is_runtime_name(&class.name)
             && loader().is_none_or(|l| !PLATFORM.contains(&&*l))
     });
-    of_program.map(|(_, class)| hash(&class.name)).collect()
-}
-
-/// Equal in all runs of this program, and never written anywhere.
-fn hash(name: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish()
+    let names = of_program.map(|(_, class)| class.name.as_bytes());
+    names.map(hash).collect()
 }
 
 #[cfg(test)]
@@ -119,7 +135,7 @@ mod tests {
 
     fn origin(classes: &[&str]) -> Origin {
         Origin {
-            classes: classes.iter().map(|c| hash(c)).collect(),
+            classes: classes.iter().map(|c| hash(c.as_bytes())).collect(),
             ..Origin::default()
         }
     }

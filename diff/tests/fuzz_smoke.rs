@@ -7,3 +7,9 @@ fn no_pair_of_dumps_does_harm() {
     let runs = testdata::hostile::run(&[("diff", heapdiff_diff::fuzz::diff)], 10);
     println!("{runs} inputs");
 }
+
+#[test]
+fn no_content_of_a_kept_summary_does_harm() {
+    let runs = testdata::hostile::run(&[("kept", heapdiff_diff::fuzz::kept)], 10);
+    println!("{runs} inputs");
+}

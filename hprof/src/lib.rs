@@ -78,7 +78,12 @@ pub use dominators::*;
 #[doc(hidden)]
 pub use graph::*;
 #[doc(hidden)]
-pub use index::{IndexFault, has_room, is_index};
+pub use index::{
+    IndexFault,
+    encode::{Decoder, Encoder},
+    has_room, is_index,
+    kept::{FileStamp, Kept},
+};
 #[doc(hidden)]
 pub use records::*;
 #[doc(hidden)]

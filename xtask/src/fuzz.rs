@@ -7,12 +7,13 @@ use anyhow::{Context, Result};
 use crate::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 6] = [
+const TARGETS: [&str; 7] = [
     "outline",
     "gzip",
     "histogram",
     "snapshot",
     "diff",
+    "kept",
     "recording",
 ];
 

@@ -55,7 +55,7 @@ pub(super) struct ReportArgs {
     /// Which java.lang.ref objects retain what they refer to; weak ones only with `all`
     #[arg(long, value_enum, default_value_t, help_heading = "Analysis")]
     refs: Refs,
-    /// Neither read nor write an index (DUMP.hdx), which makes the second command on a dump fast
+    /// Neither read nor write an index (DUMP.hdx) or a summary (DUMP.hds), which make the next command on a dump fast
     #[arg(long, action = ArgAction::SetTrue, help_heading = "Analysis")]
     no_index: bool,
     /// Treat a damaged dump as one that cannot be read

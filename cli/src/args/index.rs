@@ -12,7 +12,7 @@ pub(super) struct IndexArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum IndexCommand {
-    /// Delete the indexes of dumps, or all in a folder; the next command on a dump writes a new one
+    /// Delete the indexes and kept summaries of dumps, or all in a folder; the next command on a dump writes a new one
     Clean {
         /// Dumps, and folders with indexes [default: the cache folder, where indexes lie whose dump's
         /// folder does not take them]

@@ -13,7 +13,9 @@ use crate::failure::{Failure, Result};
 use crate::fits::{self, Classes};
 use crate::gates;
 use crate::ignore::Ignored;
+use crate::index::summary;
 use crate::job::{Question, Setup};
+use crate::progress::Meter;
 
 const SUSPECTS: usize = 10;
 /// The most classes in text; JSON has all that changed.
@@ -136,12 +138,24 @@ impl Compared {
         let order = order_of_time(dumps);
         let mut comparison = Comparison::default();
         let mut last: Option<Snapshot> = None;
-        for &at in &order {
+        for (place, &at) in order.iter().enumerate() {
             let Some(dump) = dumps.get(at) else { continue };
-            let (snapshot, meter) = open_after(last.take(), setup, dump)?;
-            meter.phase("folding the dominator tree", 0);
-            let summary = Summary::new(&snapshot, dump.display().to_string())
-                .map_err(|e| Failure::input(dump, &e))?;
+            let kept = summary::read(setup, dump, None, &Meter::new(setup.progress, dump));
+            // Only the last dump is asked for more than its summary.
+            let is_last = place + 1 == order.len();
+            let is_kept = match kept {
+                Some(kept) if !is_last => {
+                    comparison.add(kept);
+                    continue;
+                }
+                kept => kept.is_some(),
+            };
+            let (snapshot, meter) = open_after(last.take(), setup, dump, !is_kept)?;
+            let kept = is_kept.then(|| summary::read(setup, dump, Some(&snapshot), &meter));
+            let summary = match kept.flatten() {
+                Some(summary) => summary,
+                None => summarize(setup, dump, &snapshot, &meter)?,
+            };
             comparison.add(summary);
             last = Some(snapshot);
         }
@@ -153,7 +167,7 @@ impl Compared {
             sorted = false;
             comparison.arrange(&order);
             if let Some(dump) = dumps.last() {
-                last = open_after(Some(last), setup, dump)?.0;
+                last = open_after(Some(last), setup, dump, false)?.0;
             }
         }
         Ok(Self {
@@ -162,6 +176,15 @@ impl Compared {
             sorted,
         })
     }
+}
+
+/// Reduces an open dump, and has its summary kept for the next comparison.
+fn summarize(setup: &Setup, dump: &Path, snapshot: &Snapshot, meter: &Meter) -> Result<Summary> {
+    meter.phase("folding the dominator tree", 0);
+    let summary =
+        Summary::new(snapshot, dump.display().to_string()).map_err(|e| Failure::input(dump, &e))?;
+    summary::write_later(&summary, snapshot, setup);
+    Ok(summary)
 }
 
 /// The places of dumps in the order in which they were taken; as they are named where a dump does not tell.

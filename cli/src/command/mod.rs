@@ -132,15 +132,20 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump in place of a snapshot that is no longer needed, to be asked for what holds its objects; its index is
-/// read if it has one.
-fn open_after(previous: Option<Snapshot>, setup: &Setup, dump: &Path) -> Result<(Snapshot, Meter)> {
+/// Opens a dump in place of a snapshot that is no longer needed, to be asked for what holds its objects if `holders`
+/// says so; its index is read if it has one.
+fn open_after(
+    previous: Option<Snapshot>,
+    setup: &Setup,
+    dump: &Path,
+    holders: bool,
+) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, dump);
     if let Some(snapshot) = index::read(setup, dump, &meter, Snapshot::from_index) {
         return Ok((snapshot, meter));
     }
     let options = Options {
-        holders: true,
+        holders,
         ..setup.analysis.clone()
     };
     let snapshot = match previous {

@@ -21,7 +21,7 @@ pub(crate) fn run(setup: &Setup, dumps: &[PathBuf]) -> Result<WasteReport> {
     let (mut snapshots, mut summaries) = (Vec::new(), Vec::new());
     let mut previous: Option<Snapshot> = None;
     for dump in dumps {
-        let (snapshot, meter) = open_after(previous.take(), setup, dump)?;
+        let (snapshot, meter) = open_after(previous.take(), setup, dump, true)?;
         let own = AgentObjects::of(&snapshot);
         let summary = WasteSummary::new(&snapshot, &own, rows, &meter);
         summaries.push(summary.map_err(|e| Failure::input(dump, &e))?);

@@ -105,13 +105,17 @@ fn answers_are_the_same_with_an_index_and_without() {
     let all = [
         DUMP,
         "heap.hprof.all.hdx",
+        "heap.hprof.hds",
         "heap.hprof.hdx",
         "heap.hprof.strong.hdx",
     ];
     assert_eq!(place.files(), all);
-    // Now each comes from an index, a comparison twice.
+    // Now each comes from an index; what a comparison needs of a dump, from its summary.
     for command in COMMANDS {
         let (_, said) = place.answer(&[command, &["-v"]].concat());
+        let summary = said.matches("reading the summary").count();
+        assert_eq!(summary > 0, command[0] == "diff", "{said}");
+        assert!(!said.contains("folding"), "{said}");
         assert!(said.contains("reading the index"), "{command:?}: {said}");
         assert!(!said.contains("writing"), "{command:?}: {said}");
         // Paths to many objects and large sets are searched for in the graph, which no index has.
@@ -295,14 +299,16 @@ fn clean_deletes_indexes_and_nothing_else() {
     let place = Place::new();
     place.answer(&["top", DUMP]);
     place.answer(&["top", DUMP, "--refs", "all"]);
+    place.answer(&[DUMP, DUMP]);
     fs::write(place.at("mine.hdx"), "my own file").expect("a file");
     fs::write(place.at("half.hdx"), "").expect("a file");
     let (said, _) = place.answer(&["index", "clean", "mine.hdx"]);
     assert_eq!(said, "no index found\n");
     let (said, _) = place.answer(&["index", "clean", DUMP]);
-    assert_eq!(said.lines().count(), 3, "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
     assert_eq!(place.files(), ["half.hdx", DUMP, "mine.hdx"]);
     place.answer(&["top", DUMP]);
+    place.answer(&[DUMP, DUMP, "--refs", "strong"]);
     fs::remove_file(place.at(DUMP)).expect("a removed dump");
     // What a killed run left behind.
     fs::copy(place.at("heap.hprof.hdx"), place.at(".heapdiff-x.hdx")).expect("a copy");
@@ -312,6 +318,7 @@ fn clean_deletes_indexes_and_nothing_else() {
     let unfinished = [
         ".heapdiff-Ab12xY",
         ".heapdiff-Cd34zW.hdx",
+        ".heapdiff-Ef56vU.hds",
         ".heapdiff-0123456789abcdef",
     ];
     let others = [".heapdiff-notes", ".heapdiff-new456", ".heapdiff-held78"];
@@ -327,7 +334,7 @@ fn clean_deletes_indexes_and_nothing_else() {
     let held = fs::File::open(place.at(others[2])).expect("a file");
     held.lock().expect("a lock");
     let (said, _) = place.answer(&["index", "clean", "."]);
-    assert_eq!(said.lines().count(), 4, "{said}");
+    assert_eq!(said.lines().count(), 5, "{said}");
     for name in others {
         fs::remove_file(place.at(name)).expect("a file that is left");
     }

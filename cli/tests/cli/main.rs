@@ -6,6 +6,7 @@ mod commands;
 mod documents;
 mod formats;
 mod index;
+mod kept;
 mod links;
 mod output;
 mod schema;

@@ -285,6 +285,11 @@ impl Attribution {
         Self { samples, steps }
     }
 
+    /// Samples with the step of each.
+    pub(super) const fn of(samples: Samples, steps: Vec<StepId>) -> Self {
+        Self { samples, steps }
+    }
+
     /// Samples in these steps and below.
     pub(crate) fn within<'a>(
         &'a self,

@@ -6,6 +6,7 @@
 mod agent;
 pub(crate) mod attribution;
 pub(crate) mod frames;
+mod kept;
 pub(crate) mod place;
 pub(crate) mod population;
 mod sites;

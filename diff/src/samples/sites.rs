@@ -9,10 +9,10 @@ pub struct SiteId(pub u32);
 /// Stacks.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
-    frames: Vec<Box<str>>,
+    pub(super) frames: Vec<Box<str>>,
     index: HashMap<Box<str>, u32>,
-    stacks: Vec<Box<[u32]>>,
-    numbers: HashMap<Box<[u32]>, SiteId>,
+    pub(super) stacks: Vec<Box<[u32]>>,
+    pub(super) numbers: HashMap<Box<[u32]>, SiteId>,
 }
 
 impl Sites {
@@ -28,7 +28,8 @@ impl Sites {
         site
     }
 
-    fn frame(&mut self, text: String) -> u32 {
+    /// A frame's number; it is added unless it is there.
+    pub(super) fn frame(&mut self, text: String) -> u32 {
         let text = text.into_boxed_str();
         if let Some(&frame) = self.index.get(&text) {
             return frame;

@@ -1,5 +1,6 @@
 //! One dump reduced to what a comparison needs, so that a diff takes the memory of one dump.
 
+pub(crate) mod kept;
 pub(crate) mod stats;
 
 use std::collections::BTreeMap;

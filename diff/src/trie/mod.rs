@@ -5,6 +5,7 @@
 //! Chains of one label (linked lists, tree nodes) fold into one step, branches too small to matter
 //! are pooled, and only the steps that are large are looked into.
 
+mod kept;
 pub(crate) mod locate;
 
 use std::collections::hash_map::Entry;
@@ -126,12 +127,17 @@ impl Trie {
         for (step, largest) in trie.steps.iter_mut().zip(largest) {
             step.samples = largest.0.into_iter().map(|(_, object)| object).collect();
         }
-        for i in 0..trie.steps.len() {
-            let mut children = std::mem::take(&mut trie.steps[i].children);
-            children.sort_by_key(|&c| (std::cmp::Reverse(trie[c].retained_bytes), c));
-            trie.steps[i].children = children;
-        }
+        trie.sort_children();
         trie
+    }
+
+    /// Puts the steps below each step into the order of what they retain.
+    fn sort_children(&mut self) {
+        for i in 0..self.steps.len() {
+            let mut children = std::mem::take(&mut self.steps[i].children);
+            children.sort_by_key(|&c| (std::cmp::Reverse(self[c].retained_bytes), c));
+            self.steps[i].children = children;
+        }
     }
 
     /// Number of steps.

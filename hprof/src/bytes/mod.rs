@@ -26,3 +26,6 @@ pub(crate) mod stamp;
 pub use mapped::changed_file;
 pub use mem::faults::on_lost_file;
 pub use source::Source;
+// For what is kept in files.
+#[doc(hidden)]
+pub use stamp::hash;

@@ -32,7 +32,7 @@ pub struct Source {
     warnings: Vec<Warning>,
     /// Whether the file is compressed.
     unpacked: bool,
-    /// Of an uncompressed file.
+    /// Of the file as it lies on the disk, compressed or not.
     stamp: Option<Stamp>,
 }
 
@@ -77,13 +77,12 @@ impl Source {
             let copied = std::io::copy(&mut &file, &mut sink);
             sink.finish(copied)?.0
         };
+        let stamp = match &mapped {
+            Bytes::Mapped(map) if meta.is_file() => Stamp::new(&meta, map),
+            _ => None,
+        };
         let mut source = Self::of(mapped, path.to_path_buf())?;
-        if let Bytes::Mapped(map) = &source.bytes
-            && meta.is_file()
-            && !source.unpacked
-        {
-            source.stamp = Stamp::new(&meta, map);
-        }
+        source.stamp = stamp;
         Ok(source)
     }
 
@@ -136,7 +135,7 @@ impl Source {
     pub(crate) fn go_on(&mut self, bytes: usize) {
         self.start += bytes;
         self.number += 1;
-        // An index is of the first.
+        // What is kept beside a file is of its first dump.
         self.stamp = None;
     }
 
@@ -168,8 +167,13 @@ impl Source {
         self.file_bytes
     }
 
-    /// The file's stamp; `None` for compressed dumps, pipes, and bytes in memory.
-    pub(crate) const fn stamp(&self) -> Option<&Stamp> {
+    /// The stamp of a file that is mapped as it is; `None` for compressed dumps, pipes, and bytes in memory.
+    pub(crate) fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref().filter(|_| !self.unpacked)
+    }
+
+    /// The file's stamp, compressed or not; `None` for pipes, bytes in memory, and all but a file's first dump.
+    pub(crate) const fn file_stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
     }
 

@@ -1,6 +1,8 @@
 //! What tells a dump's file from others, and from what it was before.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use twox_hash::XxHash3_64;
@@ -23,12 +25,34 @@ impl Stamp {
     pub(crate) fn new(meta: &Metadata, content: &[u8]) -> Option<Self> {
         let first = &content[..content.len().min(END)];
         let last = &content[content.len().saturating_sub(END)..];
+        Self::of_ends(meta, content.len() as u64, first, last)
+    }
+
+    fn of_ends(meta: &Metadata, bytes: u64, first: &[u8], last: &[u8]) -> Option<Self> {
         let ends = [hash(first), hash(last)];
         Some(Self {
-            bytes: content.len() as u64,
+            bytes,
             modified: modified(meta)?,
             ends: hash(bytemuck::cast_slice(&ends)),
         })
+    }
+
+    /// The stamp of a file of which nothing but its ends is read; `None` of a pipe, a device, a folder.
+    pub(crate) fn of_file(path: &Path) -> io::Result<Option<Self>> {
+        // Opening a pipe may wait for ever.
+        if !std::fs::metadata(path)?.is_file() {
+            return Ok(None);
+        }
+        let mut file = File::open(path)?;
+        let meta = file.metadata()?;
+        let end = meta.len().min(END as u64);
+        let mut ends = [Vec::new(), Vec::new()];
+        for (bytes, at) in ends.iter_mut().zip([0, meta.len() - end]) {
+            file.seek(SeekFrom::Start(at))?;
+            (&file).take(end).read_to_end(bytes)?;
+        }
+        let [first, last] = ends;
+        Ok(Self::of_ends(&meta, meta.len(), &first, &last))
     }
 
     /// Whether a file is, as far as its entry in the folder tells, still the one this was made of.
@@ -42,7 +66,29 @@ pub(crate) fn modified(meta: &Metadata) -> Option<(u64, u32)> {
     Some((since.as_secs(), since.subsec_nanos()))
 }
 
-/// A hash of bytes: XXH3, 64 bits.
-pub(crate) fn hash(bytes: &[u8]) -> u64 {
+/// A hash of bytes: XXH3, 64 bits. It is the same in every build.
+#[must_use]
+pub fn hash(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_s_stamp_is_that_of_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for len in [0, 1, END - 1, END, END + 1, 3 * END] {
+            let content: Vec<u8> = (0..len).map(|i| (i / 7) as u8).collect();
+            std::fs::write(&path, &content).unwrap();
+            let meta = std::fs::metadata(&path).unwrap();
+            let stamp = Stamp::of_file(&path).unwrap();
+            assert_eq!(stamp, Stamp::new(&meta, &content), "{len}");
+            assert!(stamp.is_some_and(|s| s.agrees(&meta)));
+        }
+        assert_eq!(Stamp::of_file(folder.path()).unwrap(), None);
+        assert!(Stamp::of_file(&folder.path().join("none")).is_err());
+    }
 }

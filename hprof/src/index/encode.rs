@@ -2,34 +2,40 @@
 
 /// Collects the encoded bytes.
 #[derive(Debug, Default)]
-pub(super) struct Encoder(pub(super) Vec<u8>);
+pub struct Encoder(pub Vec<u8>);
 
 impl Encoder {
-    pub(super) fn u64(&mut self, value: u64) {
+    /// Eight bytes.
+    pub fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(super) fn u32(&mut self, value: u32) {
+    /// Four bytes.
+    pub fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(super) fn flag(&mut self, value: bool) {
+    /// One byte.
+    pub fn flag(&mut self, value: bool) {
         self.0.push(u8::from(value));
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    /// A text after its length.
+    pub fn text(&mut self, text: &str) {
         self.u64(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    pub(super) fn option<T>(&mut self, value: Option<T>, mut one: impl FnMut(&mut Self, T)) {
+    /// Whether there is a value, and the value.
+    pub fn option<T>(&mut self, value: Option<T>, mut one: impl FnMut(&mut Self, T)) {
         self.flag(value.is_some());
         if let Some(value) = value {
             one(self, value);
         }
     }
 
-    pub(super) fn list<T>(&mut self, list: &[T], mut one: impl FnMut(&mut Self, &T)) {
+    /// A list after its length.
+    pub fn list<T>(&mut self, list: &[T], mut one: impl FnMut(&mut Self, &T)) {
         self.u64(list.len() as u64);
         for item in list {
             one(self, item);
@@ -39,7 +45,7 @@ impl Encoder {
 
 /// Decodes the bytes; `None` where they are of something else.
 #[derive(Debug)]
-pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
+pub struct Decoder<'a>(pub &'a [u8]);
 
 impl<'a> Decoder<'a> {
     fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
@@ -48,19 +54,23 @@ impl<'a> Decoder<'a> {
         Some(taken)
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(*self.take(8)?.first_chunk()?))
     }
 
-    pub(super) fn usize(&mut self) -> Option<usize> {
+    /// Eight bytes, a size in memory.
+    pub fn usize(&mut self) -> Option<usize> {
         usize::try_from(self.u64()?).ok()
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    /// Four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(*self.take(4)?.first_chunk()?))
     }
 
-    pub(super) fn flag(&mut self) -> Option<bool> {
+    /// One byte, 0 or 1.
+    pub fn flag(&mut self) -> Option<bool> {
         match self.take(1)? {
             [0] => Some(false),
             [1] => Some(true),
@@ -68,19 +78,18 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn text(&mut self) -> Option<String> {
+    /// A text; `None` where it is not UTF-8.
+    pub fn text(&mut self) -> Option<String> {
         let len = self.usize()?;
         String::from_utf8(self.take(len)?.to_vec()).ok()
     }
 
+    /// A value that may be missing.
     #[allow(
         clippy::option_option,
         reason = "the outer one tells of damage, the inner one is the value"
     )]
-    pub(super) fn option<T>(
-        &mut self,
-        one: impl FnOnce(&mut Self) -> Option<T>,
-    ) -> Option<Option<T>> {
+    pub fn option<T>(&mut self, one: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.flag()? {
             true => one(self).map(Some),
             false => Some(None),
@@ -88,10 +97,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A list; no more is reserved for it than its bytes can hold.
-    pub(super) fn list<T>(
-        &mut self,
-        mut one: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Option<Vec<T>> {
+    pub fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let len = self.usize()?;
         let mut list = Vec::with_capacity(len.min(self.0.len()) / size_of::<T>().max(1));
         for _ in 0..len {

@@ -10,7 +10,7 @@ pub enum IndexFault {
     #[error("{0}")]
     Unreadable(#[from] io::Error),
     /// The file is something else.
-    #[error("not an index")]
+    #[error("it is something else")]
     Foreign,
     /// Another version of the program wrote it, or it was written for other options.
     #[error("written {0}")]

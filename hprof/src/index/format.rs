@@ -135,7 +135,7 @@ fn header(stamp: &Stamp, refs: Refs, len: u64) -> Vec<u8> {
     header
 }
 
-fn program() -> u64 {
+pub(super) fn program() -> u64 {
     hash(env!("CARGO_PKG_VERSION").as_bytes())
 }
 

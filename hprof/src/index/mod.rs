@@ -22,24 +22,29 @@
 //!
 //! What is mapped is assumed to stay as it was verified, as with the dump itself; whether it did is told by
 //! [`changed_file`](crate::bytes::changed_file).
+//!
+//! A second, small kind of file may lie there as well, whose content the caller makes: `kept.rs`.
 
 mod check;
 mod codes;
-mod encode;
+#[doc(hidden)]
+pub mod encode;
 mod fault;
 pub(crate) mod format;
 mod gather;
 pub(crate) mod inbound;
+#[doc(hidden)]
+pub mod kept;
 pub(crate) mod positions;
 mod read;
 mod write;
 
 pub use fault::IndexFault;
 
-/// Whether a file that begins with these bytes is an index.
+/// Whether a file that begins with these bytes is an index, or what was kept of a dump beside it.
 #[must_use]
 pub fn is_index(first: &[u8]) -> bool {
-    first.starts_with(format::MAGIC)
+    first.starts_with(format::MAGIC) || first.starts_with(kept::MAGIC)
 }
 
 /// Whether so many bytes more leave the disk of a file a gigabyte, or a twentieth of it where that is less;

@@ -1,0 +1,169 @@
+//! Summaries kept beside dumps: what they change is the time of the next comparison, and nothing else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Root, Value};
+
+/// A folder with two or three dumps of one program, large enough for summaries to be kept.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+const BEFORE: &str = "before.hprof";
+const AFTER: &str = "after.hprof";
+const LATER: &str = "later.hprof";
+
+fn dump(entries: usize) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(Options::default());
+    let boot = heap.boot();
+    let loader_class = heap.add_class("com.acme.AppLoader", Some(boot.class_loader), &[], &[]);
+    let loader = heap.add_class_loader(loader_class, "app");
+    let registry = [("entries", Value::NULL)];
+    let registry = heap.add_class("com.acme.Registry", Some(boot.object), &[], &registry);
+    heap.set_loader(registry, loader);
+    heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
+    let size = Elements::Zeros(FieldType::Byte, 1000);
+    let bytes: Vec<_> = (0..entries)
+        .map(|_| heap.add_primitive_array(size.clone()))
+        .collect();
+    let all = heap.add_object_array(boot.object, bytes);
+    heap.set_static(registry, "entries", all);
+    let large = heap.add_primitive_array(Elements::Zeros(FieldType::Long, 5 << 19));
+    heap.add_root(Root::JniGlobal { global_ref: 5 }, large);
+    heap.build()
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, entries) in [(BEFORE, 300), (AFTER, 700), (LATER, 1100)] {
+            fs::write(folder.path().join(name), dump(entries)).expect("a dump");
+        }
+        Self { folder }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What a run that succeeds prints, and what it says on standard error.
+    #[track_caller]
+    fn answer(&self, args: &[&str]) -> (String, String) {
+        let mut command = crate::support::heapdiff(self.folder.path(), args);
+        command.env("XDG_CACHE_HOME", self.at("cache"));
+        let done = command.output().expect("a run");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let stderr = text(&done.stderr);
+        assert!(done.status.success(), "{args:?}: {stderr}");
+        (text(&done.stdout), stderr)
+    }
+
+    fn kept(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).expect("the folder");
+        let names = entries.map(|e| e.expect("an entry").file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|n| !n.ends_with(".hprof")).collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
+    let place = Place::new();
+    let formats = ["text", "json", "html", "md", "junit"];
+    let of = |dumps: &[&str], format: &str, more: &[&str]| {
+        place.answer(&[dumps, &["--format", format], more].concat())
+    };
+    for dumps in [&[BEFORE, AFTER][..], &[BEFORE, AFTER, LATER]] {
+        let expected = formats.map(|format| of(dumps, format, &["--no-index"]).0);
+        assert!(expected[1].contains("com.acme.Registry.entries"));
+        let _ = place.answer(&["index", "clean", "."]);
+        for round in ["made", "kept"] {
+            let found = formats.map(|format| of(dumps, format, &[]).0);
+            for (format, (expected, found)) in formats.iter().zip(expected.iter().zip(&found)) {
+                assert!(expected == found, "{dumps:?}, {round}, {format}");
+            }
+        }
+        let mut files: Vec<String> = dumps.iter().map(|d| format!("{d}.hds")).collect();
+        files.sort();
+        assert_eq!(place.kept(), files, "no index is written");
+        let (_, said) = of(dumps, "text", &["-v"]);
+        assert_eq!(said.matches("linking").count(), 1, "{said}");
+        assert!(!said.contains("folding"), "{said}");
+    }
+    // The same `before` with another dump.
+    let _ = place.answer(&["index", "clean", LATER, AFTER]);
+    let (_, said) = of(&[BEFORE, LATER], "text", &["-v"]);
+    assert_eq!(said.matches("linking").count(), 1, "{said}");
+    assert_eq!(said.matches("folding").count(), 1, "{said}");
+    assert_eq!(place.kept(), ["before.hprof.hds", "later.hprof.hds"]);
+}
+
+#[test]
+fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
+    let place = Place::new();
+    place.answer(&[BEFORE, AFTER, "--no-index"]);
+    assert!(place.kept().is_empty());
+    place.answer(&[BEFORE, AFTER]);
+    let (_, said) = place.answer(&[BEFORE, AFTER, "--no-index", "-v"]);
+    assert!(!said.contains("summary"), "{said}");
+    // Other references that retain have their own.
+    let (_, said) = place.answer(&[BEFORE, AFTER, "--refs", "strong", "-v"]);
+    assert!(!said.contains("reading the summary"), "{said}");
+    assert_eq!(place.kept().len(), 4);
+}
+
+#[test]
+fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
+    let place = Place::new();
+    let pair = [BEFORE, AFTER, "--format", "json"];
+    let expected = place.answer(&[&pair[..], &["--no-index"]].concat()).0;
+    place.answer(&pair);
+    let file = place.at("before.hprof.hds");
+    let whole = fs::read(&file).expect("the summary");
+    for at in [0, 20, 30, 40, 90, whole.len() / 2, whole.len() - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 8;
+        fs::write(&file, damaged).expect("a damaged summary");
+        let (found, said) = place.answer(&[&pair[..], &["-v"]].concat());
+        assert!(found == expected, "byte {at}");
+        assert!(said.contains("before.hprof.hds is not used ("), "{said}");
+        assert!(fs::read(&file).expect("the summary") == whole, "byte {at}");
+    }
+    fs::write(&file, &whole[..whole.len() / 2]).expect("half a summary");
+    let (found, said) = place.answer(&pair);
+    assert!(found == expected);
+    assert!(said.ends_with("is not used (damaged: it is cut off): the dump is read again\n"));
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // The dump is replaced: no fault of anybody's.
+    fs::copy(place.at(LATER), place.at(BEFORE)).expect("another dump");
+    let (found, said) = place.answer(&pair);
+    assert_eq!(said, "");
+    let expected = place.answer(&[&pair[..], &["--no-index"]].concat()).0;
+    assert!(found == expected);
+}
+
+#[test]
+fn small_dumps_have_none_and_packed_ones_have() {
+    let place = Place::new();
+    crate::support::prepare(place.folder.path());
+    let packed = |name: &str| {
+        let bytes = fs::read(place.at(name)).expect("a dump");
+        let packed = testdata::writer::compress(&bytes, testdata::writer::Gzip::Plain)
+            .expect("a packed dump");
+        fs::write(place.at(&format!("{name}.gz")), packed).expect("a packed dump");
+    };
+    packed(BEFORE);
+    packed(AFTER);
+    let testdata = ["testdata/before.hprof.gz", "testdata/after.hprof.gz"];
+    place.answer(&testdata);
+    assert!(!Path::new(&place.at("testdata/before.hprof.gz.hds")).exists());
+    let pair = ["before.hprof.gz", "after.hprof.gz"];
+    let (first, _) = place.answer(&pair);
+    assert!(place.at("before.hprof.gz.hds").exists());
+    let (second, said) = place.answer(&[&pair[..], &["-v"]].concat());
+    assert_eq!(said.matches("linking").count(), 1, "{said}");
+    assert_eq!(first, second);
+}

@@ -1,0 +1,243 @@
+//! A summary as bytes, to lie beside its dump until the next comparison.
+//!
+//! What comes back is equal to what was kept, but for the name that the report gives the dump. What does not fit
+//! together is not taken for a summary: no number leads outside its list, steps lie below earlier ones, and no figure
+//! is so large that sums of all of them overflow.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hprof::{Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
+
+use crate::origin::Origin;
+use crate::report::{AgentInfo, LayoutInfo, SnapshotInfo};
+use crate::samples::attribution::Attribution;
+use crate::summary::stats::{DumpStats, OffHeap};
+use crate::summary::{ClassFigures, ClassKey, Summary};
+use crate::trie::{StepId, Trie};
+
+/// The version of what is kept: it goes up with every change of what a summary of the same dump says, or how it is
+/// written. A test holds it to both.
+pub(crate) const VERSION: u32 = 1;
+/// The most bytes of a kept summary.
+const MOST: u64 = 64 << 20;
+/// A kept summary is no larger than this part of its dump.
+const PART: u64 = 8;
+/// Figures and sums of bytes are below this: four terabytes.
+const LARGEST: u64 = 1 << 42;
+
+impl Summary {
+    /// The file from which [`Summary::from_kept`] makes this summary of a dump again. `None` where the dump came from
+    /// a pipe or is not the first of its file, and where the file would be larger than an eighth of the dump or 64 MiB,
+    /// as it is where each object has its allocation site.
+    ///
+    /// Cost: a look at each step and each sample.
+    #[must_use]
+    pub fn to_kept(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
+        let of = kept(snapshot.file_stamp()?, snapshot.refs());
+        let most = MOST.min(snapshot.source().len() as u64 / PART);
+        if self.allocated.as_ref().map_or(0, Attribution::least_bytes) > most {
+            return None;
+        }
+        let content = self.encoded(snapshot.object_count());
+        // A summary with figures that no reader takes is not worth a file.
+        Self::decoded(&content, None)?;
+        let file = of.file(&content);
+        (file.len() as u64 <= most).then_some(file)
+    }
+
+    /// The summary of a dump that `file` keeps. `path` is the name that the report gives the dump, `of` the dump where
+    /// it is open.
+    ///
+    /// Cost: reads the file, and the two ends of the dump.
+    ///
+    /// # Errors
+    /// When the file is of another dump, version or kind of [`Refs`], is damaged, or cannot be read.
+    pub fn from_kept(
+        dump: &Path,
+        file: &Path,
+        refs: Refs,
+        path: String,
+        of: Option<&Snapshot>,
+    ) -> Result<Self, IndexFault> {
+        let stamp = FileStamp::of(dump)?.ok_or(IndexFault::NoFile)?;
+        if of.is_some_and(|of| of.file_stamp() != Some(stamp)) {
+            return Err(IndexFault::Stale);
+        }
+        let content = kept(stamp, refs).read(file, MOST)?;
+        let objects = of.map(Snapshot::object_count);
+        let mut summary = Self::decoded(&content, objects)
+            .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
+        summary.info.path = path;
+        Ok(summary)
+    }
+
+    pub(crate) fn encoded(&self, objects: u64) -> Vec<u8> {
+        let mut e = Encoder::default();
+        e.u64(objects);
+        info(&mut e, &self.info);
+        e.u64(self.classes.len() as u64);
+        for ((name, loader), figures) in &self.classes {
+            e.text(name);
+            e.option(loader.as_ref(), |e, loader| e.text(loader));
+            e.u64(figures.reachable.objects);
+            e.u64(figures.reachable.bytes);
+            e.u64(figures.retained_bytes);
+        }
+        self.trie.encode(&mut e);
+        e.option(self.allocated.as_ref(), |e, a| a.encode(e));
+        e.u64(self.stats.classes);
+        e.u64(self.stats.defined_by.len() as u64);
+        for (name, &loaders) in &self.stats.defined_by {
+            e.text(name);
+            e.u64(loaders);
+        }
+        e.u64(self.stats.off_heap.len() as u64);
+        for (step, off_heap) in &self.stats.off_heap {
+            e.u32(step.0);
+            e.u64(off_heap.buffers);
+            e.u64(off_heap.bytes);
+        }
+        self.origin.encode(&mut e);
+        e.0
+    }
+
+    /// [`Summary::encoded`] backwards, of a dump with so many objects where that is known.
+    pub(crate) fn decoded(content: &[u8], objects: Option<u64>) -> Option<Self> {
+        let d = &mut Decoder(content);
+        let all = d.u64()?;
+        if objects.is_some_and(|objects| objects != all) {
+            return None;
+        }
+        let info = info_of(d)?;
+        let classes: BTreeMap<ClassKey, ClassFigures> = d
+            .list(|d| {
+                let key = (d.text()?, d.option(Decoder::text)?);
+                let reachable = Total {
+                    objects: figure(d)?,
+                    bytes: figure(d)?,
+                };
+                let retained_bytes = figure(d)?;
+                Some((
+                    key,
+                    ClassFigures {
+                        reachable,
+                        retained_bytes,
+                    },
+                ))
+            })?
+            .into_iter()
+            .collect();
+        let trie = Trie::decode(d, all)?;
+        let allocated = d.option(|d| Attribution::decode(d, &trie, all))?;
+        let step = |d: &mut Decoder<'_>| d.u32().filter(|&s| (s as usize) < trie.len());
+        let stats = DumpStats {
+            classes: figure(d)?,
+            defined_by: d
+                .list(|d| Some((d.text()?, figure(d)?)))?
+                .into_iter()
+                .collect(),
+            off_heap: d
+                .list(|d| {
+                    let step = StepId(step(d)?);
+                    let buffers = figure(d)?;
+                    let bytes = figure(d)?;
+                    Some((step, OffHeap { buffers, bytes }))
+                })?
+                .into_iter()
+                .collect(),
+        };
+        let origin = Origin::decode(d)?;
+        d.0.is_empty().then_some(Self {
+            info,
+            classes,
+            trie,
+            allocated,
+            stats,
+            origin,
+        })
+    }
+}
+
+fn kept(stamp: FileStamp, refs: Refs) -> Kept {
+    Kept {
+        stamp,
+        refs,
+        version: VERSION,
+    }
+}
+
+/// A number of objects or bytes.
+pub(crate) fn figure(d: &mut Decoder<'_>) -> Option<u64> {
+    d.u64().filter(|&figure| figure < LARGEST)
+}
+
+fn info(e: &mut Encoder, info: &SnapshotInfo) {
+    e.u64(info.bytes);
+    e.u64(info.taken_ms);
+    e.u32(info.id_size);
+    e.option(info.jvm.as_ref(), |e, jvm| e.text(jvm));
+    let layout = &info.layout;
+    for part in [
+        layout.reference,
+        layout.header,
+        layout.array_header,
+        layout.align,
+    ] {
+        e.u32(part);
+    }
+    e.text(&layout.source);
+    for figure in [
+        info.objects,
+        info.reachable_objects,
+        info.reachable_bytes,
+        info.unreachable_bytes,
+    ] {
+        e.u64(figure);
+    }
+    e.flag(info.partial);
+    e.list(&info.warnings, |e, warning| e.text(warning));
+    e.option(info.agent.as_ref(), |e, agent| {
+        for word in [
+            agent.interval_bytes,
+            agent.live_samples,
+            agent.sites,
+            agent.started_ms,
+            agent.pid,
+        ] {
+            e.u64(word);
+        }
+    });
+}
+
+fn info_of(d: &mut Decoder<'_>) -> Option<SnapshotInfo> {
+    Some(SnapshotInfo {
+        path: String::new(),
+        bytes: figure(d)?,
+        taken_ms: d.u64()?,
+        id_size: d.u32()?,
+        jvm: d.option(Decoder::text)?,
+        layout: LayoutInfo {
+            reference: d.u32()?,
+            header: d.u32()?,
+            array_header: d.u32()?,
+            align: d.u32()?,
+            source: d.text()?.into(),
+        },
+        objects: figure(d)?,
+        reachable_objects: figure(d)?,
+        reachable_bytes: figure(d)?,
+        unreachable_bytes: figure(d)?,
+        partial: d.flag()?,
+        warnings: d.list(Decoder::text)?,
+        agent: d.option(|d| {
+            Some(AgentInfo {
+                interval_bytes: d.u64()?,
+                live_samples: d.u64()?,
+                sites: d.u64()?,
+                started_ms: d.u64()?,
+                pid: d.u64()?,
+            })
+        })?,
+    })
+}
