@@ -15,6 +15,7 @@ use crate::error::{Result, Warning};
 use crate::graph::address::AddressMap;
 use crate::graph::build::{self, Built, LateClasses, Plan};
 use crate::graph::scan::Piece;
+use crate::graph::waypoints::Waypoints;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::index::inbound::Inbound;
 use crate::index::positions::Positions;
@@ -117,6 +118,8 @@ pub struct Snapshot {
     /// Places of records and lists of referrers: only of a snapshot from an index.
     pub(crate) positions: Option<Positions>,
     pub(crate) inbound: Option<Inbound>,
+    /// Places of a few records: none of a snapshot from an index.
+    pub(crate) waypoints: Waypoints,
 }
 
 /// Findings that an index keeps besides the arrays.
@@ -334,6 +337,7 @@ impl Snapshot {
             },
             positions: None,
             inbound: None,
+            waypoints: scanned.waypoints,
         })
     }
 

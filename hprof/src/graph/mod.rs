@@ -34,6 +34,7 @@ pub(crate) mod referrers;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod scan;
+pub(crate) mod waypoints;
 
 pub use heap_graph::HeapGraph;
 #[cfg(feature = "petgraph")]

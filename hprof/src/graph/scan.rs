@@ -14,6 +14,7 @@ use crate::error::{Error, Result, Warning};
 use crate::graph::address::{AddressMap, MarkWriter, Pending, Range, Split};
 use crate::graph::implicit_refs;
 use crate::graph::runs::Runs;
+use crate::graph::waypoints::{self, Waypoint, Waypoints};
 use crate::ids::NONE;
 use crate::options::Refs;
 use crate::progress::Progress;
@@ -122,6 +123,7 @@ pub(crate) struct Scanned {
     pub(crate) stats: Stats,
     /// The order of the objects' ids.
     pub(crate) runs: Runs,
+    pub(crate) waypoints: Waypoints,
     pub(crate) warnings: Vec<Warning>,
     /// Ids outside the expected range or not aligned.
     pub(crate) misplaced: u64,
@@ -167,6 +169,7 @@ struct ScannedPiece {
     sites: Vec<(u32, bool, u32)>,
     damage: Option<Damage>,
     runs: Runs,
+    waypoints: Vec<Waypoint>,
 }
 
 impl ScannedPiece {
@@ -184,6 +187,7 @@ impl ScannedPiece {
         self.sites.clear();
         self.damage = None;
         self.runs.clear();
+        self.waypoints.clear();
     }
 }
 
@@ -228,6 +232,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
         sites: Vec::new(),
         stats: new_stats(),
         runs: Runs::default(),
+        waypoints: Waypoints::default(),
         warnings: Vec::new(),
         misplaced: 0,
     };
@@ -367,6 +372,14 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     fn end(&mut self, object: Object, leaf: bool, shape: u32) {
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
             let part = &mut *self.part;
+            if (part.inner_shapes.len() + part.leaf_shapes.len()).is_multiple_of(waypoints::EVERY) {
+                let before = [
+                    part.inner_shapes.len() as u32,
+                    part.leaf_shapes.len() as u32,
+                ];
+                let at = object.at;
+                part.waypoints.push(Waypoint { at, before });
+            }
             if leaf {
                 part.leaf_shapes.push(shape);
             } else {
@@ -703,6 +716,8 @@ impl Scanned {
                 ));
             }
             self.runs.append(&mut part.runs, [inner_base, leaf_base]);
+            self.waypoints
+                .append(&mut part.waypoints, [inner_base, leaf_base]);
             inner_base += part.inner_shapes.len();
             leaf_base += part.leaf_shapes.len();
         }

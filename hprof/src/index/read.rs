@@ -20,6 +20,7 @@ use crate::graph::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Split};
 use crate::graph::build::{self, LateClasses};
 use crate::graph::runs::{Row, RunTable};
 use crate::graph::scan::Piece;
+use crate::graph::waypoints::Waypoints;
 use crate::ids::{NONE, ObjectId};
 use crate::index::inbound::Inbound;
 use crate::index::positions::Positions;
@@ -121,6 +122,7 @@ impl Snapshot {
             derived,
             positions,
             inbound,
+            waypoints: Waypoints::default(),
         })
     }
 

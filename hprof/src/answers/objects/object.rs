@@ -404,14 +404,17 @@ impl Snapshot {
             let (piece, begin, _) = group[0];
             self.find_in(&self.pieces[piece as usize], begin, &numbers)
         };
-        // Twenty records are read sooner than another thread is woken.
-        let mut found: Vec<(u32, Raw<'_>)> = match self.positions {
-            Some(_) if groups.len() <= 64 => groups.iter().flat_map(read).collect(),
-            Some(_) => {
-                let groups = groups.par_iter().with_min_len(64);
-                groups.flat_map_iter(read).collect()
-            }
-            None => groups.par_iter().flat_map_iter(read).collect(),
+        // Twenty records, or a few hundred, are read sooner than another thread is woken.
+        let alone = match (&self.positions, self.waypoints.is_empty()) {
+            (Some(_), _) => 64,
+            (None, false) => 4,
+            (None, true) => 1,
+        };
+        let mut found: Vec<(u32, Raw<'_>)> = if groups.len() <= alone {
+            groups.iter().flat_map(read).collect()
+        } else {
+            let groups = groups.par_iter().with_min_len(alone);
+            groups.flat_map_iter(read).collect()
         };
         found.par_sort_unstable_by_key(|f| f.0);
         let look_up = |object: &ObjectIndex| {
@@ -445,14 +448,21 @@ impl Snapshot {
 
     /// The place to begin looking for an object, in bytes from the begin of its piece.
     fn begin_of(&self, piece: u32, object: u32) -> u32 {
-        let (Some(positions), Some(of)) = (&self.positions, self.pieces.get(piece as usize)) else {
+        let Some(of) = self.pieces.get(piece as usize) else {
             return 0;
         };
-        match object.checked_sub(self.split.inner) {
-            Some(leaf) => positions.before(piece as usize, true, leaf - of.first_leaf),
+        let (leaf, nth, first) = match object.checked_sub(self.split.inner) {
+            Some(leaf) => (true, leaf, of.first_leaf),
+            None => (false, object - self.split.classes, of.first_inner),
+        };
+        match &self.positions {
+            Some(positions) => positions.before(piece as usize, leaf, nth - first),
+            // Objects that several have the id of are told apart by counting from the begin.
+            None if matches!(self.map, AddressMap::Sorted { .. }) => 0,
             None => {
-                let linked = object - self.split.classes;
-                positions.before(piece as usize, false, linked - of.first_inner)
+                let at = self.waypoints.before(leaf, nth);
+                let from = at.and_then(|at| at.checked_sub(of.segment.start));
+                from.and_then(|from| u32::try_from(from).ok()).unwrap_or(0)
             }
         }
     }
