@@ -30,8 +30,7 @@ const NUMBERED: [&str; 4] = [
 /// The name of a class, or of its arrays, as it is in every run: `Foo$$Lambda` for `Foo$$Lambda/0x00007f12`.
 #[must_use]
 pub fn stable(name: &str) -> Cow<'_, str> {
-    // Nearly all names have none of these.
-    if !name.contains('/') && !name.contains('$') && !name.contains(".Generated") {
+    if is_plain(name) {
         return Cow::Borrowed(name);
     }
     let element = name.trim_end_matches("[]");
@@ -43,6 +42,21 @@ pub fn stable(name: &str) -> Cow<'_, str> {
         true => Cow::Borrowed(name),
         false => Cow::Owned(plain + dimensions),
     }
+}
+
+/// Whether a name has nothing that any rule below takes away, as nearly all: addresses come behind a slash, hashes and
+/// random suffixes behind marks with two dollar signs, and numbers at the end.
+fn is_plain(name: &str) -> bool {
+    let mut dollars = 0;
+    for byte in name.bytes() {
+        dollars += usize::from(byte == b'$');
+        if byte == b'/' || dollars > 1 {
+            return false;
+        }
+    }
+    let brackets = |byte: &u8| matches!(byte, b'[' | b']');
+    let last = name.bytes().rev().find(|byte| !brackets(byte));
+    !last.is_some_and(|byte| byte.is_ascii_digit())
 }
 
 /// Without the address of a hidden class: `Foo/0x00007f12`, `Foo/1234567` on JDK 8.
