@@ -187,6 +187,7 @@ impl Search<'_> {
         let mut reached: Vec<Reached> = starts.iter().map(start).collect();
         let mut seen: HashSet<ObjectIndex> = starts.iter().copied().collect();
         let mut ways = Ways::default();
+        let mut labels = Labels::default();
         let mut targets: HashSet<ObjectIndex> = HashSet::new();
         let mut level = 0..reached.len();
         let depth = if of <= FEW { DEPTH_TO_FEW } else { DEPTH };
@@ -200,25 +201,33 @@ impl Search<'_> {
             for (i, record) in snapshot.read_all(&objects).into_iter().enumerate() {
                 let Some(record) = record else { continue };
                 let by = reached[level.start + i].clone();
-                for (target, label) in references(snapshot, &record) {
+                for (target, hold) in holds(snapshot, &record) {
                     if references_left == 0 {
                         break;
                     }
                     references_left -= 1;
+                    let is_wanted = self.is_wanted(target);
+                    let is_new =
+                        || !seen.contains(&target) && is_below(snapshot, self.dominator, target);
+                    if !is_wanted && !is_new() {
+                        continue;
+                    }
+                    let label = labels.of(snapshot, hold, record.object);
                     let goes_on = by.from.as_ref().is_some_and(|(_, last)| *last == label);
                     let steps = by.steps + usize::from(!goes_on);
                     if steps > depth {
                         continue;
                     }
                     let from = Some((level.start + i, label));
-                    if self.is_wanted(target) {
+                    if is_wanted {
                         // A single object has no others of its kind.
                         if of > 1 || self.samples.contains(&target) {
                             let retained = snapshot.retained_bytes(target).unwrap_or(0);
                             ways.add(trace(&reached, from), target, retained);
                             targets.insert(target);
                         }
-                    } else if is_below(snapshot, self.dominator, target) && seen.insert(target) {
+                    } else {
+                        seen.insert(target);
                         reached.push(Reached {
                             object: target,
                             steps,
@@ -287,9 +296,31 @@ fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
         .is_some_and(|n| n > dominator && n < tree.end(dominator))
 }
 
+/// Labels of references that were met before: millions have the same few.
+#[derive(Default)]
+struct Labels(HashMap<(Hold, Option<ClassIndex>), Label>);
+
+impl Labels {
+    fn of(&mut self, snapshot: &Snapshot, hold: Hold, holder: ObjectIndex) -> Label {
+        // Only elements are called by the object that holds them.
+        let class = (hold == Hold::Element).then(|| snapshot.class_of(holder));
+        let known = self.0.entry((hold, class.flatten()));
+        known
+            .or_insert_with(|| names::hold_label(snapshot, hold, Some(holder)))
+            .clone()
+    }
+}
+
 /// The objects that an object refers to, with labels. The referents of weak and phantom references are left
 /// out.
 pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
+    let label = |hold| names::hold_label(snapshot, hold, Some(record.object));
+    let all = holds(snapshot, record).into_iter();
+    all.map(|(target, hold)| (target, label(hold))).collect()
+}
+
+/// As [`references`], with what the labels are made of.
+fn holds(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Hold)> {
     let classes = snapshot.classes();
     let strength = snapshot
         .class_of(record.object)
@@ -298,21 +329,13 @@ pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(Objec
     let keeps = |f: &FieldValue<'_>| {
         keeps_referent || f.name != "referent" || &*classes[f.class].name != REFERENCE
     };
-    let label = |hold| names::hold_label(snapshot, hold, Some(record.object));
-    let field = |class: ClassIndex, place, is_static| {
-        label(if is_static {
-            Hold::Static(class, place)
-        } else {
-            Hold::Field(class, place)
-        })
-    };
     match &record.content {
         Content::Instance(fields) => fields
             .iter()
             .filter(|f| keeps(f))
             .filter_map(|f| match f.value {
                 Some(Value::Object(_, Some(target))) => {
-                    Some((target, field(f.class, f.place, false)))
+                    Some((target, Hold::Field(f.class, f.place)))
                 }
                 _ => None,
             })
@@ -322,7 +345,7 @@ pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(Objec
             .iter()
             .filter_map(|f| match f.value {
                 Some(Value::Object(_, Some(target))) => {
-                    Some((target, field(f.class, f.place, true)))
+                    Some((target, Hold::Static(f.class, f.place)))
                 }
                 _ => None,
             })
@@ -332,8 +355,7 @@ pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(Objec
                 Value::Object(_, target) => target,
                 _ => None,
             });
-            let label = label(Hold::Element);
-            targets.map(|t| (t, label.clone())).collect()
+            targets.map(|t| (t, Hold::Element)).collect()
         }
     }
 }
