@@ -85,6 +85,8 @@ pub(crate) struct Ledger {
     classes: Mutex<Classes>,
     refused: AtomicU64,
     refused_bytes: AtomicU64,
+    /// When the newest of the samples was allocated that were found to be collected since the books were closed.
+    newest_collected_ms: AtomicU64,
 }
 
 /// No account is left for a new site.
@@ -121,6 +123,7 @@ impl Ledger {
             classes: Mutex::default(),
             refused: AtomicU64::new(0),
             refused_bytes: AtomicU64::new(0),
+            newest_collected_ms: AtomicU64::new(0),
         }
     }
 
@@ -187,15 +190,30 @@ impl Ledger {
         (self.refused.load(Relaxed), bytes)
     }
 
-    /// A sample was collected. Its class and stack; `None` if it is booked nowhere.
-    pub(crate) fn collected(&self, booking: Booking, size: u64) -> Option<(u32, u32)> {
+    /// A sample was collected that was allocated at this uptime. Its class and stack; `None` if it is booked nowhere.
+    pub(crate) fn collected(
+        &self,
+        booking: Booking,
+        size: u64,
+        allocated_ms: u64,
+    ) -> Option<(u32, u32)> {
         let (shard, index, generation) = booking.place()?;
+        // Before it is booked: a tick that has it knows this as well.
+        self.newest_collected_ms.fetch_max(allocated_ms, Relaxed);
         let weight = self.weight(generation, size);
         let mut shard = lock(&self.shards[shard]);
         let activity = shard.touch(index)?;
         add(&mut activity.collected, &weight);
         take(&mut activity.live, &mut activity.live_variance, &weight);
         Some((activity.class, activity.stack))
+    }
+
+    /// When the newest of the samples was allocated that were found to be collected since the last time; `None`: none
+    /// was found.
+    pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
+        let ms = self.newest_collected_ms.swap(0, Relaxed);
+        // Times of samples end after seven weeks.
+        (1..u64::from(u32::MAX)).contains(&ms).then_some(ms)
     }
 
     /// The class and the stack that a sample is booked for.
@@ -302,7 +320,7 @@ mod tests {
             .collect();
         assert_eq!(ledger.site(bookings[9]), Some((1, 2)));
         for &booking in &bookings[..4] {
-            assert_eq!(ledger.collected(booking, 24), Some((1, 2)));
+            assert_eq!(ledger.collected(booking, 24, 7), Some((1, 2)));
         }
         let site = only(&ledger);
         assert_eq!((site.class, site.stack), (1, 2));
@@ -310,11 +328,11 @@ mod tests {
         assert_eq!((site.collected.samples, site.collected.bytes), (4, 96.0));
         assert_eq!((site.live.objects, site.live_variance), (6.0, 0.0));
         assert!(ledger.close().0.is_empty());
-        ledger.collected(bookings[4], 24);
+        ledger.collected(bookings[4], 24, 3);
         let site = only(&ledger);
         assert_eq!((site.allocated.samples, site.collected.samples), (0, 1));
         assert_eq!(site.live.samples, 5);
-        assert_eq!(ledger.collected(Booking::default(), 24), None);
+        assert_eq!(ledger.collected(Booking::default(), 24, 9), None);
         assert_eq!(ledger.site(Booking::default()), None);
         assert!(ledger.close().0.is_empty());
     }
@@ -333,7 +351,7 @@ mod tests {
         assert!((site.live.bytes - 2.0 * weight.bytes).abs() < 1e-6);
         assert!((site.live_variance / (2.0 * weight.bytes_variance) - 1.0).abs() < 1e-9);
         for booking in [a, c] {
-            ledger.collected(booking, 500);
+            ledger.collected(booking, 500, 1);
         }
         let site = only(&ledger);
         assert_eq!(

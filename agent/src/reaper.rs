@@ -124,7 +124,9 @@ impl Work<'_> {
         for record in slots.iter().filter_map(|&slot| table.record_at(slot)) {
             if classes {
                 ledger.class(u32::try_from(record.uid).unwrap_or(0), false);
-            } else if let Some(site) = ledger.collected(record.booking, record.size) {
+            } else if let Some(site) =
+                ledger.collected(record.booking, record.size, record.time.into())
+            {
                 dead.push((record.sample(site), collected_ms));
             }
         }

@@ -230,6 +230,7 @@ impl Tracing<'_> {
     fn tick(&self, figures: Figures, waiting: &mut Waiting, before: &mut Before) -> NewTick {
         let get = |counter| self.counters.get(counter);
         let (sites, classes) = self.ledger.close();
+        let newest = self.ledger.newest_collected_ms();
         let (full, full_bytes) = self.ledger.refused();
         let lost = get(Counter::DroppedFull)
             + get(Counter::DroppedFailed)
@@ -273,6 +274,7 @@ impl Tracing<'_> {
             samples: now.samples - before.samples,
             lost_samples: now.lost - before.lost,
             lost_bytes: now.lost_bytes - before.lost_bytes,
+            newest_collected_ms: newest.and_then(|ms| i64::try_from(ms).ok()),
             sites,
             classes,
             collections: std::mem::take(&mut waiting.collections),

@@ -253,10 +253,18 @@ pub struct History {
     pub growth: HistoryGrowth,
     /// Growth an hour.
     pub slope: HistorySlope,
-    /// Of the bytes allocated, the part that was not collected, in thousandths.
+    /// Of the bytes allocated, the part that was not collected, in thousandths; 1000 where that is not known.
     pub survival_permille: u64,
+    /// Whether collections told what was collected.
+    #[serde(default = "is_known")]
+    pub survival_known: bool,
     /// What was alive over time.
     pub series: HistorySeries,
+}
+
+/// Of reports that older versions saved.
+const fn is_known() -> bool {
+    true
 }
 
 /// Growth over a trace.

@@ -153,6 +153,14 @@ fn exact_when_every_allocation_is_sampled() {
                 assert_eq!((count, sum), (left, bytes), "{what}: {class}");
             }
             assert_eq!(traced.number("SELECT sum(lost_samples) FROM tick"), 0);
+            // How new the dead are is told of all, not only of those that are listed.
+            let newest = traced.number("SELECT max(newest_collected_ms) FROM tick");
+            let listed = "SELECT max(allocated_ms) FROM sample WHERE collected_ms IS NOT NULL";
+            let last = traced.number("SELECT max(uptime_ms) FROM tick");
+            assert!(
+                (traced.number(listed)..last).contains(&newest),
+                "{what}: {newest}"
+            );
             assert_eq!(
                 traced.number("SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
                 1

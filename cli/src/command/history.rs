@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use heapdiff_diff::{History, Report, Stack, Suspect, Verdict};
 use heapdiff_trace::read::Run;
-use heapdiff_trace::{self as trace, Points, Steps, Timeline, Trace, Trending, Window, trending};
+use heapdiff_trace::{
+    self as trace, Basis, Points, Steps, Timeline, Trace, Trending, Window, trending,
+};
 use heapdiff_units::{Size, counted};
 
 use super::trace::{frames, growth, series, slope};
@@ -46,6 +48,9 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
             false => None,
         };
         judge(suspect, &trending, points.len() as u64);
+        let survival = trending
+            .survival_permille
+            .filter(|_| points.basis != Basis::Survivors);
         suspect.history = Some(History {
             stacks: known,
             trend: trending.trend.name().into(),
@@ -56,7 +61,8 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
             began_within: began.map(|b| b.within),
             growth: growth(&trending),
             slope: slope(&trending),
-            survival_permille: trending.survival_permille.unwrap_or(1000),
+            survival_permille: survival.unwrap_or(1000),
+            survival_known: survival.is_some(),
             series: series(&steps, &timeline),
         });
     }

@@ -269,7 +269,11 @@ fn top(
         points: ranking.points.len() as u64,
         alive_at: timeline.alive_at().name(),
         alive_at_uptime_ms: match timeline.alive_at() {
-            AliveAt::Major { uptime_ms } => Some(uptime_ms),
+            AliveAt::Major { uptime_ms, .. } => Some(uptime_ms),
+            AliveAt::End | AliveAt::Unknown => None,
+        },
+        alive_of_uptime_ms: match timeline.alive_at() {
+            AliveAt::Major { tried_ms, .. } => tried_ms,
             AliveAt::End | AliveAt::Unknown => None,
         },
         collections: Collections {

@@ -92,6 +92,7 @@ fn growth_that_begins_late_is_dated() {
         let report = run(home.path(), &args).well().stdout;
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let history = &first_leak(&report)["history"];
+        assert_eq!(history["survival_known"], true, "{history}");
         let dated = history["began_ms"]
             .as_u64()
             .unwrap_or_else(|| panic!("{history:#}"));

@@ -8,9 +8,13 @@ use rusqlite::{Connection, OpenFlags};
 /// Marks an SQLite file as a trace: `hdtr`.
 const APPLICATION: i32 = 0x6864_7472;
 /// Changes with the tables.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 /// What each version has added to the one before.
-const SCHEMA: [&str; 2] = [include_str!("schema.sql"), include_str!("samples.sql")];
+const SCHEMA: [&str; 3] = [
+    include_str!("schema.sql"),
+    include_str!("samples.sql"),
+    include_str!("newest.sql"),
+];
 /// How long to wait for another process that writes to the file.
 const BUSY: Duration = Duration::from_secs(2);
 

@@ -23,10 +23,33 @@ pub struct Timeline {
     collections: Vec<Collection>,
     /// Whether what is alive was looked for a few times only, in a recording.
     survivors: bool,
-    /// Where only major collections find dead samples: the last of each tick that one ended in, by how long before
-    /// the tick's end, in milliseconds.
-    majors: Option<BTreeMap<usize, u64>>,
+    /// Where only major collections find dead samples: the last of each tick that one ended in.
+    majors: Option<BTreeMap<usize, Major>>,
 }
+
+/// A major collection of generational ZGC.
+///
+/// It finds dead what was in the old generation when it began, and takes what was young for alive, as minor
+/// collections do. So of what was allocated after the newest sample that any of them has found dead, nothing can be
+/// found dead yet; and what was allocated before that and is there has outlived it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Major {
+    /// When it ended, milliseconds since the run began.
+    ended_ms: u64,
+    /// What was allocated later has not been tried; none: not known.
+    tried_ms: Option<u64>,
+}
+
+impl Major {
+    /// What was allocated later may be dead: where it is not known how far it has looked, what came after its end.
+    fn until_ms(&self) -> u64 {
+        self.tried_ms.unwrap_or(self.ended_ms)
+    }
+}
+
+/// An object is in the old generation for certain after as many young collections: ZGC's largest threshold is 15, and
+/// one may have begun before the object was allocated.
+const CERTAINLY_OLD: usize = 17;
 
 /// Whether it is of generational ZGC, whose minor and major collections are named.
 fn is_generational_z(collection: &Collection) -> bool {
@@ -48,6 +71,9 @@ pub enum AliveAt {
     Major {
         /// When it ended, in milliseconds since the run began.
         uptime_ms: u64,
+        /// The figures are of what was allocated by then and has outlived it. None: it is not known how far it has
+        /// looked, and figures are the most that may be alive.
+        tried_ms: Option<u64>,
     },
     /// Nothing: no major collection was seen, so that dead samples are among them.
     Unknown,
@@ -81,9 +107,14 @@ impl Timeline {
             from_ms: first.uptime_ms.saturating_sub(first.span_ms),
             to_ms: last.uptime_ms,
         };
+        let begins = first.uptime_ms;
         let collections = trace.collections_of(run.id, within)?;
         let mut timeline = Self::new(run.id, ticks, collections);
         timeline.survivors = run.strategy == crate::RECORDING;
+        if timeline.collections.iter().any(is_generational_z) {
+            let tried = trace.newest_collected(run.id, begins)?;
+            timeline.majors = Some(timeline.majors_after(tried));
+        }
         Ok(timeline)
     }
 
@@ -97,22 +128,34 @@ impl Timeline {
             survivors: false,
             majors: None,
         }
-        .with_majors()
     }
 
-    fn with_majors(mut self) -> Self {
-        if !self.collections.iter().any(is_generational_z) {
-            return self;
-        }
+    /// The major collections of generational ZGC. `newest` is when the newest sample was allocated that was found dead
+    /// before these ticks.
+    fn majors_after(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
+        let is_told =
+            newest.is_some() || self.ticks.iter().any(|t| t.newest_collected_ms.is_some());
         let mut majors = BTreeMap::new();
-        for collection in self.collections.iter().filter(|c| c.major) {
-            if let Some((at, _)) = self.after(collection) {
-                let end = self.ticks[at].uptime_ms;
-                majors.insert(at, end.saturating_sub(collection.uptime_ms));
+        let mut seen = 0;
+        for (i, collection) in self.collections.iter().enumerate() {
+            let Some((at, next)) = self.after(collection).filter(|_| collection.major) else {
+                continue;
+            };
+            let looked = self.ticks.get(seen..=next).unwrap_or_default();
+            newest = newest.max(looked.iter().filter_map(|t| t.newest_collected_ms).max());
+            seen = seen.max(next + 1);
+            let old = i.checked_sub(CERTAINLY_OLD).filter(|_| is_told);
+            let old = old.and_then(|i| self.collections.get(i));
+            let major = Major {
+                ended_ms: collection.uptime_ms,
+                tried_ms: newest.max(old.map(|c| c.uptime_ms)),
+            };
+            // Beside those of which it is known how far they have looked, the others tell nothing.
+            if major.tried_ms.is_some() || !is_told {
+                majors.insert(at, major);
             }
         }
-        self.majors = Some(majors);
-        self
+        majors
     }
 
     /// What the figures of what is alive are of.
@@ -121,8 +164,9 @@ impl Timeline {
         match self.majors.as_ref().map(BTreeMap::last_key_value) {
             None => AliveAt::End,
             Some(None) => AliveAt::Unknown,
-            Some(Some((&at, before_end))) => AliveAt::Major {
-                uptime_ms: self.ticks[at].uptime_ms.saturating_sub(*before_end),
+            Some(Some((_, major))) => AliveAt::Major {
+                uptime_ms: major.ended_ms,
+                tried_ms: major.tried_ms,
             },
         }
     }
@@ -147,6 +191,12 @@ impl Timeline {
             .partition_point(|t| t.uptime_ms < collection.uptime_ms);
         let last = self.ticks.len().checked_sub(1)?;
         (at <= last).then(|| (at, (at + 1).min(last)))
+    }
+
+    /// Whether a collection that ended in this tick tells what is alive.
+    fn tells(&self, tick: usize) -> bool {
+        let majors = self.majors.as_ref();
+        majors.is_none_or(|majors| majors.contains_key(&tick))
     }
 
     /// The bounds of the window's rows of `tick`.
@@ -205,7 +255,8 @@ impl Points {
         let tells = |c: &&Collection| !keeps_samples(c);
         let ranges = |major: bool| {
             let chosen = all.iter().filter(tells).filter(|c| c.major || !major);
-            one_for_one(chosen.filter_map(|c| timeline.after(c)))
+            let after = chosen.filter_map(|c| timeline.after(c));
+            one_for_one(after.filter(|range| timeline.tells(range.0)))
         };
         let (major, any) = (ranges(true), ranges(false));
         let across = match &major[..] {
@@ -425,19 +476,20 @@ impl Steps {
     /// What was alive at these ticks of a point: the least; of a major collection of generational ZGC what it has left.
     pub(crate) fn left(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
-            Some(&before_end) => self.before_major(timeline, range.0, before_end),
+            Some(major) => self.left_by(timeline, range.0, major),
             None => self.least(range),
         }
     }
 
-    /// What a major collection has left that ended in a tick, so many milliseconds before its end: what is alive when
-    /// the agent has looked, less what was allocated since, of which nothing can be found to be dead before the next.
-    fn before_major(&self, timeline: &Timeline, at: usize, before_end: u64) -> Live {
-        let came = |tick: usize| self.came.get(&tick).copied().unwrap_or_default();
-        let span = timeline.ticks[at].span_ms.max(1);
-        let since = came(at).part(before_end.min(span), span);
-        let live = self.at(at);
-        let mut left = (live, live.amount.less(since));
+    /// What a major collection has left that ended in a tick: what is alive when the agent has looked, less what was
+    /// allocated since the moment up to which it has looked, of which nothing was found to be dead.
+    fn left_by(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
+        let of = |last: usize| {
+            let (since, variance) = self.came_since(timeline, major.until_ms(), last);
+            let live = self.at(last);
+            (live, live.amount.less(since), variance)
+        };
+        let mut left = of(at);
         let next = at + 1;
         let is_next_plain = timeline
             .majors
@@ -445,19 +497,37 @@ impl Steps {
             .is_some_and(|m| !m.contains_key(&next));
         if next < timeline.ticks.len() && is_next_plain {
             // The agent may have been late.
-            let live = self.at(next);
-            let later = live.amount.less(since.plus(came(next)));
-            if later.bytes < left.1.bytes {
-                left = (live, later);
+            let later = of(next);
+            if later.1.bytes < left.1.bytes {
+                left = later;
             }
         }
-        let (live, amount) = left;
-        // As uncertain as its part of the samples.
+        let (live, amount, variance) = left;
+        // As uncertain as its part of the samples, and as what is taken away.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,
-            variance: live.variance * part,
+            variance: live.variance * part + variance,
         }
+    }
+
+    /// What was allocated after a moment, up to the end of a tick; of the tick that it lies in a part, which has a
+    /// variance of its own.
+    fn came_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
+        let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
+        if first > last {
+            return (Amount::default(), 0.0);
+        }
+        let whole = self.came.range(first + 1..last + 1);
+        let whole = whole.fold(Amount::default(), |sum, (_, came)| sum.plus(*came));
+        let came = self.came.get(&first).copied().unwrap_or_default();
+        let tick = &timeline.ticks[first];
+        let span = tick.span_ms.max(1);
+        let after = (tick.uptime_ms - uptime_ms).min(span);
+        let share = after as f64 / span as f64;
+        let each = came.bytes as f64 / came.samples.max(1) as f64;
+        let variance = came.samples as f64 * share * (1.0 - share) * each * each;
+        (whole.plus(came.part(after, span)), variance)
     }
 
     /// What is alive as far as it is known: at [`Timeline::alive_at`]. Where that is not known, all of which no
@@ -465,7 +535,7 @@ impl Steps {
     #[must_use]
     pub fn alive(&self, timeline: &Timeline) -> Live {
         match timeline.majors.as_ref().and_then(BTreeMap::last_key_value) {
-            Some((&at, &before_end)) => self.before_major(timeline, at, before_end),
+            Some((&at, major)) => self.left_by(timeline, at, major),
             None => self.last(),
         }
     }

@@ -91,6 +91,9 @@ pub struct Tick {
     pub lost_samples: u64,
     /// What those stood for.
     pub lost_bytes: u64,
+    /// When the newest of the samples was allocated that were found to be collected in it, since the run began; none
+    /// where none was, or an agent wrote that did not tell.
+    pub newest_collected_ms: Option<u64>,
 }
 
 /// A collection.
@@ -349,9 +352,13 @@ impl Trace {
         condition: &str,
         values: impl rusqlite::Params,
     ) -> Result<Vec<Tick>, TraceError> {
+        let newest = match self.database.version() {
+            ..3 => "NULL",
+            _ => "newest_collected_ms",
+        };
         let sql = format!(
             "SELECT id, time_ms, uptime_ms, span_ms, heap_used, heap_committed, metaspace_used,
-                metaspace_committed, loaded_classes, samples, lost_samples, lost_bytes
+                metaspace_committed, loaded_classes, samples, lost_samples, lost_bytes, {newest}
             FROM tick WHERE run = ?1{condition}"
         );
         self.list(&sql, values, |row| {
@@ -369,8 +376,28 @@ impl Trace {
                 samples: figure(9),
                 lost_samples: figure(10),
                 lost_bytes: figure(11),
+                newest_collected_ms: match row.get_ref(12) {
+                    Ok(ValueRef::Null) | Err(_) => None,
+                    Ok(_) => Some(figure(12)),
+                },
             }
         })
+    }
+
+    /// When the newest of the samples was allocated that were found to be collected in a run's ticks that ended before.
+    pub(crate) fn newest_collected(
+        &self,
+        run: i64,
+        before_ms: u64,
+    ) -> Result<Option<u64>, TraceError> {
+        if self.database.version() < 3 {
+            return Ok(None);
+        }
+        let sql = "SELECT max(newest_collected_ms) FROM tick WHERE run = ?1 AND uptime_ms < ?2
+            HAVING max(newest_collected_ms) IS NOT NULL";
+        let before = i64::try_from(before_ms).unwrap_or(i64::MAX);
+        let found = self.list(sql, [run, before], |row| self.figure(row, 0))?;
+        Ok(found.first().copied())
     }
 
     /// The last tick of a run that ended by then; `None` if no tick did.

@@ -250,8 +250,8 @@ fn merge(
     );
     connection.prepare_cached(&classes)?.execute(all)?;
     let sums = format!(
-        "UPDATE tick SET (span_ms, samples, lost_samples, lost_bytes) =
-             (SELECT sum(span_ms), sum(samples), sum(lost_samples), sum(lost_bytes)
+        "UPDATE tick SET (span_ms, samples, lost_samples, lost_bytes, newest_collected_ms) =
+             (SELECT sum(span_ms), sum(samples), sum(lost_samples), sum(lost_bytes), max(newest_collected_ms)
               FROM tick WHERE id IN ({some}))
          WHERE id = ?4"
     );
@@ -431,6 +431,7 @@ mod tests {
             span_ms,
             samples: sites.len() as u64,
             sites,
+            newest_collected_ms: Some(uptime_ms - 20),
             ..NewTick::default()
         };
         assert_eq!(writer.tick(&Numbered, &(), || tick).unwrap(), Written::Done);
@@ -487,6 +488,8 @@ mod tests {
             &path,
             "SELECT count(*) FROM tick WHERE span_ms > 3000000"
         )));
+        let newest = "SELECT count(*) FROM tick WHERE newest_collected_ms <> uptime_ms - 20";
+        assert_eq!(number(&path, newest), 0);
         // States are those of the last tick of each period.
         let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
              JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class

@@ -69,6 +69,10 @@ pub struct Scene<'a> {
     pub weight: i64,
     /// How the run ended: 0 well, else it is still running.
     pub running: bool,
+    /// What `churn` is multiplied by in a tick.
+    pub load: fn(i64) -> i64,
+    /// Uptime at which the newest of the samples was allocated that were collected in a tick.
+    pub newest: fn(i64) -> Option<i64>,
 }
 
 impl Default for Scene<'_> {
@@ -82,6 +86,8 @@ impl Default for Scene<'_> {
             collectors: ["G1 Young Generation", "G1 Old Generation"],
             weight: 16,
             running: false,
+            load: |_| 1,
+            newest: |_| None,
         }
     }
 }
@@ -194,14 +200,24 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
         let used: i64 = scene.sites.iter().map(|s| (s.live)(tick) * s.size).sum();
         t.execute(
             "INSERT INTO tick (run, time_ms, uptime_ms, span_ms, heap_used, heap_committed, metaspace_used,
-                metaspace_committed, loaded_classes, samples, lost_samples, lost_bytes)
-             VALUES (?1, ?2, ?3, ?4, ?5, 268435456, ?6, 16777216, ?7, ?8, 0, 0)",
-            params![run, time, uptime, scene.span_ms, 8_388_608 + used, 8_388_608 + tick * 64, 1000 + tick, 64],
+                metaspace_committed, loaded_classes, samples, lost_samples, lost_bytes, newest_collected_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, 268435456, ?6, 16777216, ?7, ?8, 0, 0, ?9)",
+            params![
+                run,
+                time,
+                uptime,
+                scene.span_ms,
+                8_388_608 + used,
+                8_388_608 + tick * 64,
+                1000 + tick,
+                64,
+                (scene.newest)(tick),
+            ],
         )?;
         let row = t.last_insert_rowid();
         for ((site, &id), before) in scene.sites.iter().zip(&sites).zip(&mut lives) {
             let live = (site.live)(tick);
-            let came = (live - *before).max(0) + site.churn;
+            let came = (live - *before).max(0) + site.churn * (scene.load)(tick);
             let went = came + *before - live;
             if came == 0 && went == 0 {
                 continue;

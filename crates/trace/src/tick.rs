@@ -109,6 +109,7 @@ pub struct NewTick {
     pub samples: u64,
     pub lost_samples: u64,
     pub lost_bytes: u64,
+    pub newest_collected_ms: Option<i64>,
     pub sites: Vec<Activity>,
     pub classes: Vec<ClassChange>,
     pub collections: Vec<NewCollection>,

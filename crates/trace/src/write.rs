@@ -247,8 +247,8 @@ impl<N: Names> Inserting<'_, N> {
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO tick (run, time_ms, uptime_ms, span_ms, heap_used, heap_committed,
                                metaspace_used, metaspace_committed, loaded_classes, samples,
-                               lost_samples, lost_bytes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                               lost_samples, lost_bytes, newest_collected_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?;
         insert.execute(params![
             run,
@@ -263,6 +263,7 @@ impl<N: Names> Inserting<'_, N> {
             int(tick.samples),
             int(tick.lost_samples),
             int(tick.lost_bytes),
+            tick.newest_collected_ms,
         ])?;
         let id = self.transaction.last_insert_rowid();
         // Two of the agent's sites can have one name here.

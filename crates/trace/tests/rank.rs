@@ -182,7 +182,10 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     };
     let (ranking, timeline, ..) = ranked(&scene(40, 235), By::Class, Window::ALL);
     // 200 ticks into the run; 35 of garbage came since.
-    let at = AliveAt::Major { uptime_ms: 199_999 };
+    let at = AliveAt::Major {
+        uptime_ms: 199_999,
+        tried_ms: None,
+    };
     assert_eq!(timeline.alive_at(), at);
     let page = of(&ranking, "com.acme.Page");
     assert!(page.live.amount.objects.abs_diff(1600) <= 800, "{page:?}");
@@ -213,6 +216,86 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     };
     let (_, timeline, ..) = ranked(&other, By::Class, Window::ALL);
     assert_eq!(timeline.alive_at(), AliveAt::End);
+}
+
+/// The same where a major collection finds nothing dead of what the ten ticks before it allocated, which was young then.
+const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
+    live: |t| 1600 + if t < 40 { t } else { t % 40 + 10 } * 800,
+    ..STEADY_Z[0]
+}];
+
+#[test]
+fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
+    let scene = Scene {
+        sites: &STEADY_Z_YOUNG,
+        ticks: 275,
+        minor: 1,
+        major: 40,
+        collectors: ["ZGC Minor Cycles", "ZGC Major Cycles"],
+        weight: 1,
+        newest: |t| (t % 40 == 0).then_some((t - 10) * 1000),
+        ..Scene::default()
+    };
+    let (ranking, timeline, trace, _folder) = ranked(&scene, By::Class, Window::ALL);
+    let at = AliveAt::Major {
+        uptime_ms: 239_999,
+        tried_ms: Some(230_000),
+    };
+    assert_eq!(timeline.alive_at(), at);
+    let page = of(&ranking, "com.acme.Page");
+    assert!(page.live.amount.objects.abs_diff(1600) <= 800, "{page:?}");
+    assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
+    // A window in which nothing was found dead knows it of the time before.
+    let window = Window {
+        from_ms: 205_000,
+        to_ms: u64::MAX,
+    };
+    let run = trace.runs().unwrap().remove(0);
+    let timeline = Timeline::of(&trace, &run, window).unwrap();
+    assert_eq!(timeline.alive_at(), at);
+    // Where no agent told it, it is the most that may be alive.
+    let untold = Scene {
+        newest: |_| None,
+        ticks: 155,
+        minor: 0,
+        ..scene
+    };
+    let (ranking, timeline, ..) = ranked(&untold, By::Class, Window::ALL);
+    let at = AliveAt::Major {
+        uptime_ms: 119_999,
+        tried_ms: None,
+    };
+    assert_eq!(timeline.alive_at(), at);
+    assert!(of(&ranking, "com.acme.Page").live.amount.objects > 9000);
+}
+
+#[test]
+fn what_is_old_for_certain_was_tried_by_a_major_collection() {
+    // Nothing dies: after 17 collections what was there before them has been looked at.
+    const LEAK: [SceneSite<'static>; 1] = [SceneSite {
+        live: |t| t * 100,
+        ..STEADY_Z[0]
+    }];
+    let scene = Scene {
+        sites: &LEAK,
+        ticks: 235,
+        minor: 1,
+        major: 20,
+        collectors: ["ZGC Minor Cycles", "ZGC Major Cycles"],
+        weight: 1,
+        // But for one object at the start.
+        newest: |t| (t == 20).then_some(500),
+        ..Scene::default()
+    };
+    let (ranking, timeline, ..) = ranked(&scene, By::Class, Window::ALL);
+    let at = AliveAt::Major {
+        uptime_ms: 219_999,
+        tried_ms: Some(202_999),
+    };
+    assert_eq!(timeline.alive_at(), at);
+    let page = of(&ranking, "com.acme.Page");
+    assert_eq!(page.trending.verdict, Verdict::Leak);
+    assert!(page.live.amount.objects.abs_diff(20_300) <= 1, "{page:?}");
 }
 
 #[test]

@@ -391,13 +391,15 @@ fn older_traces_are_read_and_brought_up_to_date() {
         number(&path, "SELECT count(*) FROM sample WHERE run = 2"),
         1
     );
-    assert_eq!(number(&path, "PRAGMA user_version"), 2);
+    assert_eq!(number(&path, "PRAGMA user_version"), 3);
+    let told = "SELECT count(*) FROM tick WHERE newest_collected_ms IS NULL";
+    assert_eq!(number(&path, told), 1);
     assert!(Trace::open(&path).unwrap().has_samples());
     drop(writer);
     let newer = rusqlite::Connection::open(&path).unwrap();
-    newer.pragma_update(None, "user_version", 3).unwrap();
+    newer.pragma_update(None, "user_version", 4).unwrap();
     drop(newer);
     for result in [Database::open(&path), Database::create(&path)] {
-        assert!(matches!(result, Err(TraceError::Version { found: 3, .. })));
+        assert!(matches!(result, Err(TraceError::Version { found: 4, .. })));
     }
 }

@@ -567,7 +567,7 @@ fn listeners_hear_of_what_is_written() {
     let before: Vec<_> = listeners.iter_mut().map(next_change).collect();
     assert_eq!(asked.json("api/runs")["runs"][0]["ended_ms"], Value::Null);
     let database = heapdiff_trace::Database::create(&trace).unwrap();
-    let add = "INSERT INTO tick SELECT NULL, run, time_ms + 1000, uptime_ms + 1000, span_ms, 7, 8, 9, 10, 11, 0, 0, 0 \
+    let add = "INSERT INTO tick SELECT NULL, run, time_ms + 1000, uptime_ms + 1000, span_ms, 7, 8, 9, 10, 11, 0, 0, 0, NULL \
                FROM tick ORDER BY id DESC LIMIT 1";
     let begun = Instant::now();
     database.connection().execute(add, []).unwrap();

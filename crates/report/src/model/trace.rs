@@ -151,6 +151,9 @@ pub struct TraceTopReport {
     pub alive_at: &'static str,
     /// When that major collection ended, since the run began.
     pub alive_at_uptime_ms: Option<u64>,
+    /// Figures of what is alive are of what was allocated by then and has outlived that major collection; with none
+    /// they are the most that may be alive.
+    pub alive_of_uptime_ms: Option<u64>,
     /// Garbage collections.
     pub collections: Collections,
     /// All together, those that are not listed included.

@@ -96,9 +96,10 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     run(&report.run, style, out)?;
     let totals = &report.totals;
     let is_known = report.alive_at != "unknown";
+    let is_most = !is_known || report.alive_at == "major" && report.alive_of_uptime_ms.is_none();
     let mut text = format!(
         "{}{} alive in {}; {} allocated",
-        if is_known { "" } else { "at most " },
+        if is_most { "at most " } else { "" },
         interval(totals.live_bytes, totals.ci95),
         counted(totals.live_samples, "sample"),
         Size(totals.allocated_bytes),
@@ -129,6 +130,11 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     };
     writeln!(out, "{}", style.dim(text))?;
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
+        ("major", Some(ms)) if let Some(of) = report.alive_of_uptime_ms => Some(format!(
+            "alive: of the first {} of the run, past the major collection at {}; later objects: not known",
+            span(of),
+            span(ms)
+        )),
         ("major", Some(ms)) => Some(format!(
             "alive: when the major collection {} into the run was done; what came since is not known",
             span(ms)
@@ -519,6 +525,7 @@ mod tests {
             points: 12,
             alive_at: "end",
             alive_at_uptime_ms: None,
+            alive_of_uptime_ms: None,
             collections: Collections { major: 12, all: 60 },
             totals: TraceTotals {
                 candidates: 9,
@@ -602,6 +609,21 @@ mod tests {
             "alive: when the major collection 10s into the run was done; what came since is not known",
             |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
         );
+        let tried = |r: &mut TraceTopReport| {
+            (r.alive_at, r.alive_at_uptime_ms, r.alive_of_uptime_ms) =
+                ("major", Some(10_000), Some(9000));
+        };
+        assert_said(
+            "alive: of the first 9s of the run, past the major collection at 10s; later objects: not known",
+            tried,
+        );
+        // Only as much as may be alive is known where it is not told how far that collection has looked.
+        let mut report = top_of(Vec::new());
+        tried(&mut report);
+        assert!(!said(&report).contains("at most "));
+        assert!(!said(&report).contains("what came since is not known"));
+        report.alive_of_uptime_ms = None;
+        assert!(said(&report).contains("at most "));
         assert_said("at most ", |r| r.alive_at = "unknown");
         assert_said(
             "compared: the least that looks alive in parts of the time",
