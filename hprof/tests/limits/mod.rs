@@ -4,6 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 struct Counting;
 
@@ -70,4 +71,28 @@ fn status(name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
+}
+
+/// The processor time that a test takes, of all its threads: how busy the machine is does not change it
+/// as it changes the time of day. Nothing is measured where the system has no `/proc`.
+pub(crate) struct Cpu(Duration);
+
+impl Cpu {
+    pub(crate) fn start() -> Self {
+        Self(cpu_time())
+    }
+
+    pub(crate) fn took(&self) -> Duration {
+        cpu_time().saturating_sub(self.0)
+    }
+}
+
+/// User and system time of this process, in the kernel's ticks of 10 ms.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name before it, in brackets, may have spaces.
+    let after_name = text.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|t| t.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
