@@ -1,8 +1,11 @@
 //! Hostile input: the seeded harness on the stable compiler, and cargo-fuzz where it is installed.
 
-use std::process::{Command, Stdio};
+mod soak;
 
-use anyhow::{Context, Result};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
 
 use crate::run;
 
@@ -23,7 +26,7 @@ const SEEDS: &str = "fuzz/corpus/seeds";
 /// How long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Seconds for the harness, and for each target of cargo-fuzz
+    /// Seconds for the harness, and for each target of cargo-fuzz (of each round, with --executions)
     #[arg(long, default_value_t = 120)]
     seconds: u64,
     /// Seed of the harness; the time unless given, so that runs differ
@@ -35,6 +38,13 @@ pub(crate) struct Options {
     /// Built as the tests are, so that nothing is built for it: overflow is not checked
     #[arg(long)]
     as_tested: bool,
+    /// A soak: the targets in turn, round after round, until they ran this many inputs in all. What
+    /// fails is kept, the others go on, and a table is shown after each round
+    #[arg(long, value_name = "N", conflicts_with = "harness")]
+    executions: Option<u64>,
+    /// Minutes after which a soak begins no further round
+    #[arg(long, default_value_t = 480, requires = "executions")]
+    minutes: u64,
 }
 
 impl Options {
@@ -45,6 +55,8 @@ impl Options {
             seed: Some(2),
             harness: true,
             as_tested: true,
+            executions: None,
+            minutes: 0,
         }
     }
 }
@@ -71,24 +83,37 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
             .env("FUZZ_SEED", seed.to_string())
             .env("FUZZ_CORPUS", run::root().join(SEEDS)),
     )?;
+    if let Some(executions) = options.executions {
+        ensure!(
+            has_cargo_fuzz(),
+            "a soak needs cargo-fuzz and a nightly toolchain"
+        );
+        let most = Duration::from_secs(options.minutes * 60);
+        return soak::soak(executions, options.seconds, most);
+    }
     if options.harness || !has_cargo_fuzz() {
         return Ok(());
     }
     for target in TARGETS {
-        let found = run::root().join("fuzz/corpus").join(target);
-        std::fs::create_dir_all(&found).with_context(|| format!("{}", found.display()))?;
-        run::run(
-            Command::new("cargo")
-                .args(["+nightly", "fuzz", "run", target])
-                // What is found goes to the first folder.
-                .arg(found)
-                .args([SEEDS, "--"])
-                .arg(format!("-max_total_time={}", options.seconds))
-                .args(["-timeout=10", "-rss_limit_mb=1024"])
-                .current_dir(run::root()),
-        )?;
+        run::run(&mut libfuzzer(target, options.seconds)?)?;
     }
     Ok(())
+}
+
+/// A run of one target with cargo-fuzz; what it finds is kept in its corpus.
+fn libfuzzer(target: &str, seconds: u64) -> Result<Command> {
+    let found = run::root().join("fuzz/corpus").join(target);
+    std::fs::create_dir_all(&found).with_context(|| format!("{}", found.display()))?;
+    let mut command = Command::new("cargo");
+    command
+        .args(["+nightly", "fuzz", "run", target])
+        // What is found goes to the first folder.
+        .arg(found)
+        .args([SEEDS, "--"])
+        .arg(format!("-max_total_time={seconds}"))
+        .args(["-timeout=10", "-rss_limit_mb=1024"])
+        .current_dir(run::root());
+    Ok(command)
 }
 
 fn has_cargo_fuzz() -> bool {

@@ -1,0 +1,168 @@
+//! A night of fuzzing: all targets in turn, until together they have run as many inputs as asked.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{TARGETS, libfuzzer};
+use crate::run;
+
+/// What the runs of one target add up to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Total {
+    executions: u64,
+    /// Inputs added to the corpus.
+    kept: u64,
+    edges: u64,
+    peak_mb: u64,
+    /// Runs that ended with an input that fails.
+    failed: u64,
+}
+
+impl Total {
+    fn add(&mut self, run: &Self) {
+        self.executions += run.executions;
+        self.kept += run.kept;
+        self.edges = self.edges.max(run.edges);
+        self.peak_mb = self.peak_mb.max(run.peak_mb);
+        self.failed += run.failed;
+    }
+}
+
+/// Runs each target for so many seconds, round after round, until there were `executions` inputs in
+/// all or `most` is over. An input that fails stays in `fuzz/artifacts`, and the other targets go on.
+pub(super) fn soak(executions: u64, seconds: u64, most: Duration) -> Result<()> {
+    let start = Instant::now();
+    let artifacts = run::root().join("fuzz/artifacts");
+    fs::create_dir_all(&artifacts).with_context(|| format!("{}", artifacts.display()))?;
+    let mut totals: BTreeMap<&str, Total> = BTreeMap::new();
+    let reached = |totals: &BTreeMap<&str, Total>| totals.values().map(|t| t.executions).sum();
+    while reached(&totals) < executions && start.elapsed() < most {
+        for target in TARGETS {
+            let log = artifacts.join(format!("{target}.log"));
+            let one = one_run(target, seconds, &log)?;
+            totals.entry(target).or_default().add(&one);
+        }
+        println!("{}", table(&totals, start.elapsed()));
+    }
+    let failed: u64 = totals.values().map(|t| t.failed).sum();
+    ensure!(
+        failed == 0,
+        "{failed} runs failed; their inputs are in fuzz/artifacts"
+    );
+    let inputs: u64 = reached(&totals);
+    if inputs < executions {
+        bail!("{inputs} inputs of {executions} in the time given");
+    }
+    Ok(())
+}
+
+/// One run; what the fuzzer says goes to the log.
+fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
+    let file = File::create(log).with_context(|| format!("{}", log.display()))?;
+    let mut command = libfuzzer(target, seconds)?;
+    let status = command
+        .arg("-print_final_stats=1")
+        .stderr(file)
+        .status()
+        .with_context(|| format!("cannot start {}", run::shown(&command)))?;
+    let text = fs::read(log).with_context(|| format!("{}", log.display()))?;
+    let mut total = read(&String::from_utf8_lossy(&text));
+    // Without a single execution it did not build or start: no use in going on.
+    ensure!(total.executions > 0, "{target}: see {}", log.display());
+    total.failed = u64::from(!status.success());
+    Ok(total)
+}
+
+/// The figures in what libFuzzer says.
+fn read(text: &str) -> Total {
+    let stat = |name: &str| {
+        let line = text.lines().find_map(|l| l.strip_prefix(name));
+        line.and_then(|l| l.trim().parse().ok()).unwrap_or(0)
+    };
+    let edges = text.lines().rev().find_map(|line| {
+        let (_, after) = line.split_once(" cov: ")?;
+        after.split_whitespace().next()?.parse().ok()
+    });
+    Total {
+        executions: stat("stat::number_of_executed_units:"),
+        kept: stat("stat::new_units_added:"),
+        edges: edges.unwrap_or(0),
+        peak_mb: stat("stat::peak_rss_mb:"),
+        failed: 0,
+    }
+}
+
+/// As docs/measurements/fuzzing.md has it.
+fn table(totals: &BTreeMap<&str, Total>, took: Duration) -> String {
+    let mut text = format!(
+        "\nafter {} min\n\n| target | executions | inputs kept | edges covered | peak memory, MB | runs that failed |\n\
+         |---|---|---|---|---|---|\n",
+        took.as_secs() / 60
+    );
+    let row = |name: &str, t: &Total| {
+        format!(
+            "| {name} | {} | {} | {} | {} | {} |\n",
+            t.executions, t.kept, t.edges, t.peak_mb, t.failed
+        )
+    };
+    for (name, total) in totals {
+        text += &row(name, total);
+    }
+    let executions: u64 = totals.values().map(|t| t.executions).sum();
+    text + &format!("| all | {executions} | | | | |\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_from_what_the_fuzzer_says() {
+        let text = "#2\tINITED cov: 300 ft: 301 corp: 1/1b exec/s: 0 rss: 40Mb\n\
+                    #4096\tNEW    cov: 651 ft: 900 corp: 12/3Kb lim: 4 exec/s: 42 rss: 90Mb L: 3/9 MS: 1\n\
+                    Done 7126355 runs in 171 second(s)\n\
+                    stat::number_of_executed_units: 7126355\n\
+                    stat::average_exec_per_sec:     41674\n\
+                    stat::new_units_added:          2932\n\
+                    stat::slowest_unit_time_sec:    0\n\
+                    stat::peak_rss_mb:              492\n";
+        let expected = Total {
+            executions: 7_126_355,
+            kept: 2932,
+            edges: 651,
+            peak_mb: 492,
+            failed: 0,
+        };
+        assert_eq!(read(text), expected);
+        assert_eq!(read("error: no such target"), Total::default());
+    }
+
+    #[test]
+    fn runs_add_up_and_stay_in_the_table() {
+        let run = Total {
+            executions: 10,
+            kept: 2,
+            edges: 7,
+            peak_mb: 30,
+            failed: 1,
+        };
+        let mut total = Total::default();
+        total.add(&run);
+        total.add(&Total {
+            edges: 5,
+            peak_mb: 31,
+            failed: 0,
+            ..run
+        });
+        let text = table(&BTreeMap::from([("gzip", total)]), Duration::from_secs(125));
+        assert!(text.contains("after 2 min"), "{text}");
+        assert!(
+            text.contains("| gzip | 20 | 4 | 7 | 31 | 1 |\n| all | 20 |"),
+            "{text}"
+        );
+    }
+}
