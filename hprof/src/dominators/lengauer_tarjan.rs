@@ -62,9 +62,9 @@ pub(crate) fn dominators(
 }
 
 /// Memory that is sure to be needed after the search: for the vertices of the core, or for the
-/// tree.
+/// tree's first two arrays.
 fn later_bytes(graph: &AnnotatedGraph, core: &Core) -> u64 {
-    (u64::from(core.count) * 20).max(u64::from(graph.split.inner) * 12)
+    (u64::from(core.count) * 20).max(u64::from(graph.split.inner) * 8)
 }
 
 /// References to joins among reached members, by target.

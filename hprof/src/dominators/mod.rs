@@ -28,6 +28,7 @@ pub(crate) mod annotated;
 pub(crate) mod core;
 pub(crate) mod held;
 pub(crate) mod holders;
+mod leaves;
 pub(crate) mod lengauer_tarjan;
 pub(crate) mod preorder;
 pub(crate) mod ranges;

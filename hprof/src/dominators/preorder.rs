@@ -156,6 +156,8 @@ pub(super) fn lay_out(
         objects
     });
     drop((members, place, core));
+    // The tasks' results took memory that the tree's arrays need.
+    mem::trim_heap();
     graph.clear_notes();
     let (cells, _) = graph.shared();
     object
@@ -356,8 +358,12 @@ impl Checks {
 
 /// Tasks whose results are put together at a time.
 const BATCH: usize = 64;
-/// Members or references that one task begins with.
-const SHARE: usize = 1 << 12;
+/// Members or references that one task begins with, at most and at least: the tasks of a batch have some part of the
+/// tree in memory twice, which shall be small in small heaps too.
+const LARGEST_SHARE: usize = 1 << 12;
+const LEAST_SHARE: usize = 1 << 6;
+/// Batches into which the members are divided at least, where that gives no smaller shares.
+const BATCHES: usize = 1 << 5;
 
 /// A part of the order.
 enum Task {
@@ -387,21 +393,22 @@ fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
 }
 
 fn tasks(graph: &AnnotatedGraph, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
+    let share = (nodes as usize / (BATCH * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE);
     let mut tasks = Vec::new();
     let mut first = 1;
     for last in ends(long, nodes) {
-        for begin in (first..=last).step_by(SHARE) {
-            tasks.push(Task::Members(begin..(begin + SHARE as u32).min(last + 1)));
+        for begin in (first..=last).step_by(share) {
+            tasks.push(Task::Members(begin..(begin + share as u32).min(last + 1)));
         }
         first = last + 1;
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= LONG_ROW {
             let end = graph.begin(object + 1);
-            for begin in (graph.begin(object)..end).step_by(SHARE) {
+            for begin in (graph.begin(object)..end).step_by(LARGEST_SHARE) {
                 tasks.push(Task::Row {
                     member: last,
                     object,
-                    part: begin..(begin + SHARE).min(end),
+                    part: begin..(begin + LARGEST_SHARE).min(end),
                 });
             }
         }

@@ -14,9 +14,10 @@ use crate::bytes::mem;
 use crate::dominators::annotated::AnnotatedGraph;
 use crate::dominators::core::{Core, Sampling};
 use crate::dominators::held::{LaidOut, Note};
+use crate::dominators::leaves;
 use crate::dominators::lengauer_tarjan;
-use crate::dominators::preorder::{self, Outcome, Preorder, WeaklyReached};
-use crate::dominators::ranges::{Minima, Sums, SumsView};
+use crate::dominators::preorder::{self, Outcome, Preorder};
+use crate::dominators::ranges::{Sums, SumsView};
 use crate::error::Result;
 use crate::graph::heap_graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
@@ -60,8 +61,6 @@ pub struct DominatorTree {
     pub(crate) inner: u32,
     pub(crate) roots: Vec<(u32, RootKind)>,
 }
-
-const UNSEEN: u64 = (NONE as u64) << 32;
 
 impl DominatorTree {
     /// The dominator tree of a graph, with retained sizes summed up from each object's shallow size, in
@@ -112,30 +111,22 @@ impl DominatorTree {
             weak,
         } = preorder_of(&mut graph, &class_of, sampling, store, progress)?;
         let nodes = parent.len();
-        let mut span: Array<u64> = store.zeroed((objects - inner) as usize)?;
-        spans(&graph, &weak, &mut span);
-        if note.is_none() {
-            graph.targets = store.zeroed(0)?;
-        }
-        let mut leaf_parent: Array<u32> = store.zeroed(span.len())?;
-        let (end, leaves_done) = rayon::join(
-            || ends(&parent, store),
-            || common_dominators(&parent, &span, &mut leaf_parent, store),
-        );
-        let end = end?;
-        leaves_done?;
-        drop(span);
+        let leaf_parent = leaves::dominators(&graph, &weak, &parent, objects - inner, store)?;
         if let Some(note) = note {
             note(LaidOut {
                 graph: &graph,
                 parent: &parent,
                 leaf_parent: &leaf_parent,
             })?;
-            graph.targets = store.zeroed(0)?;
         }
+        graph.targets = store.zeroed(0)?;
         let roots = std::mem::take(&mut graph.roots);
         let node_of = graph.into_notes()?;
-        let (leaf_start, leaves) = hang_leaves(&leaf_parent, nodes, inner, store)?;
+        let (end, hung) = rayon::join(
+            || ends(&parent, store),
+            || hang_leaves(&leaf_parent, nodes, inner, store),
+        );
+        let (end, (leaf_start, leaves)) = (end?, hung?);
         let of_node = |node: usize| {
             let held = &leaves[leaf_start[node] as usize..leaf_start[node + 1] as usize];
             let own = Some(object[node]).filter(|&o| o != NONE).map_or(0, &size);
@@ -365,128 +356,6 @@ fn preorder_of(
         }
     }
     unreachable!("with everything in the core nothing is missing")
-}
-
-/// For each leaf the smallest and the largest node that refers to it, by its strongest referrers.
-fn spans(graph: &AnnotatedGraph, weak: &WeaklyReached, span: &mut [u64]) {
-    let (inner, leaves) = (graph.split.inner, span.len() as u32);
-    let slot =
-        |target: u32| (target.wrapping_sub(inner) < leaves).then(|| (target - inner) as usize);
-    span.par_iter_mut().for_each(|s| *s = UNSEEN);
-    for root in graph.roots.iter().filter_map(|&(root, _)| slot(root)) {
-        span[root] = 0;
-    }
-    let mut is_weak = vec![
-        0_u64;
-        if weak.iter().all(Vec::is_empty) {
-            0
-        } else {
-            inner as usize / 64 + 1
-        }
-    ];
-    for &object in weak.iter().flatten() {
-        is_weak[object as usize / 64] |= 1 << (object % 64);
-    }
-    let is_strong =
-        |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0;
-    let shared = mem::as_atomic_u64(span);
-    let widen = |slot: usize, node: u32| {
-        let slot = &shared[slot];
-        let mut old = slot.load(Ordering::Relaxed);
-        loop {
-            let new = widened(old, node);
-            if new == old {
-                break;
-            }
-            match slot.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(seen) => old = seen,
-            }
-        }
-    };
-    const CHUNK: u32 = 1 << 14;
-    const AHEAD: usize = 32;
-    (0..inner.div_ceil(CHUNK))
-        .into_par_iter()
-        .for_each(|chunk| {
-            let first = chunk * CHUNK;
-            let mut begin = graph.begin(first);
-            // Slots are fetched some references ahead: an atomic operation that misses the cache
-            // holds up all that follow it.
-            let mut ring = [(usize::MAX, 0_u32); AHEAD];
-            let mut at = 0;
-            for object in first..(first.saturating_add(CHUNK)).min(inner) {
-                let end = graph.begin(object + 1);
-                let node = graph.note(object);
-                if begin < end && node != NONE && is_strong(object) {
-                    for slot in graph.targets[begin..end].iter().filter_map(|&t| slot(t)) {
-                        mem::prefetch(shared, slot);
-                        let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
-                        at = (at + 1) % AHEAD;
-                        if slot != usize::MAX {
-                            widen(slot, node);
-                        }
-                    }
-                }
-                begin = end;
-            }
-            for (slot, node) in ring {
-                if slot != usize::MAX {
-                    widen(slot, node);
-                }
-            }
-        });
-    // A soft reference that only finalizers reach is no stronger than they are.
-    let mut last = weak[1].clone();
-    last.sort_unstable();
-    let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
-    for (level, of_level) in weak.iter().enumerate() {
-        let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
-        let finally = graph.weaker[1].iter().filter(|_| level == 1);
-        let of_referents = softly.chain(finally).copied();
-        let of_rows = of_level
-            .iter()
-            .flat_map(|&from| graph.row(from).iter().map(move |&target| (from, target)));
-        let late: Vec<(usize, u32)> = of_referents
-            .chain(of_rows)
-            .filter_map(|(from, target)| Some((slot(target)?, graph.note(from))))
-            .filter(|&(slot, node)| node != NONE && shared[slot].load(Ordering::Relaxed) == UNSEEN)
-            .collect();
-        for (slot, node) in late {
-            widen(slot, node);
-        }
-    }
-}
-
-#[inline(always)]
-fn widened(span: u64, node: u32) -> u64 {
-    let (low, high) = ((span >> 32) as u32, span as u32);
-    if span == UNSEEN {
-        u64::from(node) << 32 | u64::from(node)
-    } else {
-        u64::from(low.min(node)) << 32 | u64::from(high.max(node))
-    }
-}
-
-/// The nearest common dominator of each span's ends.
-///
-/// In preorder, the nearest common ancestor of two nodes is the smallest parent of those after the
-/// first up to the second.
-fn common_dominators(parent: &[u32], span: &[u64], out: &mut [u32], store: &Store) -> Result<()> {
-    let minima = Minima::new(parent, store)?;
-    out.par_iter_mut()
-        .zip(span.par_iter())
-        .for_each(|(out, &span)| {
-            let (low, high) = ((span >> 32) as u32, span as u32);
-            *out = if span == UNSEEN {
-                NONE
-            } else if low == high {
-                low
-            } else {
-                minima.of(low as usize + 1, high as usize + 1)
-            };
-        });
-    Ok(())
 }
 
 /// The ends of the subtrees of nodes in preorder.

@@ -1,0 +1,231 @@
+//! The nodes that leaves hang on.
+//!
+//! Most leaves have one referrer, which is their dominator. Of the others the smallest and the largest referrer in
+//! preorder tell it: the nearest common dominator of all is that of these two.
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::bytes::array::{Array, Store};
+use crate::bytes::mem;
+use crate::dominators::annotated::AnnotatedGraph;
+use crate::dominators::preorder::WeaklyReached;
+use crate::dominators::ranges::Minima;
+use crate::error::Result;
+use crate::ids::NONE;
+
+/// Marks a leaf that several nodes refer to. There are fewer nodes.
+const SEVERAL: u32 = NONE - 1;
+/// Leaves handled by one task.
+const CHUNK: usize = 1 << 14;
+const UNSEEN: u64 = (NONE as u64) << 32;
+
+/// The node that each leaf hangs on, by its strongest referrers; [`NONE`] for those that are unreachable.
+///
+/// Cost: one pass over the rows, and one more where some leaf has several referrers. Memory: four bytes a leaf, and
+/// eight for each with several referrers.
+pub(super) fn dominators(
+    graph: &AnnotatedGraph,
+    weak: &WeaklyReached,
+    parent: &[u32],
+    leaves: u32,
+    store: &Store,
+) -> Result<Array<u32>> {
+    let mut hung: Array<u32> = store.zeroed(leaves as usize)?;
+    hung.par_iter_mut().for_each(|node| *node = NONE);
+    let is_strong = strong(graph, weak);
+    let slot = |target: u32| slot(graph, leaves, target);
+    for root in graph.roots.iter().filter_map(|&(root, _)| slot(root)) {
+        hung[root] = 0;
+    }
+    {
+        let shared = mem::as_atomic_u32(&mut hung);
+        each_reference(graph, leaves, &is_strong, shared, |slot, node| {
+            let slot = &shared[slot];
+            let old = slot.load(Ordering::Relaxed);
+            // What a root holds hangs on the super-root whatever else refers to it.
+            if old == node || old == SEVERAL || old == 0 {
+                return;
+            }
+            let swapped = old == NONE
+                && slot
+                    .compare_exchange(NONE, node, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok();
+            if !swapped && slot.load(Ordering::Relaxed) != node {
+                // Only another referrer can have come in between.
+                slot.store(SEVERAL, Ordering::Relaxed);
+            }
+        });
+    }
+    let several = number(&mut hung);
+    if several == 0 && weak.iter().all(Vec::is_empty) && graph.weaker.iter().all(Vec::is_empty) {
+        return Ok(hung);
+    }
+    let minima = Minima::new(parent, store)?;
+    if several > 0 {
+        let mut span: Array<u64> = store.zeroed(several)?;
+        span.par_iter_mut().for_each(|span| *span = UNSEEN);
+        let shared = mem::as_atomic_u64(&mut span);
+        let nodes = parent.len() as u32;
+        let hung_now = &hung[..];
+        each_reference(graph, leaves, &is_strong, hung_now, |slot, node| {
+            let number = SEVERAL.wrapping_sub(hung_now[slot]);
+            if hung_now[slot] >= nodes && hung_now[slot] != NONE {
+                widen(&shared[number as usize], node);
+            }
+        });
+        hung.par_iter_mut()
+            .filter(|node| **node >= nodes && **node != NONE)
+            .for_each(|node| *node = common(&minima, span[(SEVERAL - *node) as usize]));
+    }
+    weakly(graph, weak, &minima, &mut hung);
+    Ok(hung)
+}
+
+/// The place of a leaf among the leaves.
+#[inline(always)]
+fn slot(graph: &AnnotatedGraph, leaves: u32, target: u32) -> Option<usize> {
+    let inner = graph.split.inner;
+    (target.wrapping_sub(inner) < leaves).then(|| (target - inner) as usize)
+}
+
+/// Which objects strong references reach.
+fn strong(graph: &AnnotatedGraph, weak: &WeaklyReached) -> impl Fn(u32) -> bool + Sync + use<> {
+    let words = match weak.iter().all(Vec::is_empty) {
+        true => 0,
+        false => graph.split.inner as usize / 64 + 1,
+    };
+    let mut is_weak = vec![0_u64; words];
+    for &object in weak.iter().flatten() {
+        is_weak[object as usize / 64] |= 1 << (object % 64);
+    }
+    move |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
+}
+
+/// Visits each reference of a strongly reached node to a leaf: the leaf's place, the node. What is `read` at that
+/// place is fetched some references ahead: an atomic operation that misses the cache holds up all that follow it.
+fn each_reference<T: Sync>(
+    graph: &AnnotatedGraph,
+    leaves: u32,
+    is_strong: &(impl Fn(u32) -> bool + Sync),
+    read: &[T],
+    visit: impl Fn(usize, u32) + Sync,
+) {
+    const AHEAD: usize = 32;
+    let (inner, targets) = (graph.split.inner, &graph.targets[..]);
+    (0..inner.div_ceil(CHUNK as u32))
+        .into_par_iter()
+        .for_each(|chunk| {
+            let first = chunk * CHUNK as u32;
+            let mut begin = graph.begin(first);
+            let mut ring = [(usize::MAX, 0_u32); AHEAD];
+            let mut at = 0;
+            for object in first..first.saturating_add(CHUNK as u32).min(inner) {
+                let end = graph.begin(object + 1);
+                let node = graph.note(object);
+                if begin < end && node != NONE && is_strong(object) {
+                    let slots = targets[begin..end].iter();
+                    for slot in slots.filter_map(|&target| slot(graph, leaves, target)) {
+                        mem::prefetch(read, slot);
+                        let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
+                        at = (at + 1) % AHEAD;
+                        if slot != usize::MAX {
+                            visit(slot, node);
+                        }
+                    }
+                }
+                begin = end;
+            }
+            for (slot, node) in ring {
+                if slot != usize::MAX {
+                    visit(slot, node);
+                }
+            }
+        });
+}
+
+/// Numbers the leaves with several referrers, from [`SEVERAL`] down, in the place of the mark. Returns how many
+/// there are.
+fn number(hung: &mut [u32]) -> usize {
+    let is_one = |node: &&mut u32| **node == SEVERAL;
+    let counts: Vec<usize> = hung
+        .par_chunks(CHUNK)
+        .map(|hung| hung.iter().filter(|node| **node == SEVERAL).count())
+        .collect();
+    let firsts = counts.iter().scan(0, |sum, count| {
+        *sum += count;
+        Some(*sum - count)
+    });
+    let firsts: Vec<usize> = firsts.collect();
+    hung.par_chunks_mut(CHUNK)
+        .zip(firsts)
+        .for_each(|(hung, first)| {
+            for (number, node) in (first as u32..).zip(hung.iter_mut().filter(is_one)) {
+                *node = SEVERAL - number;
+            }
+        });
+    counts.iter().sum()
+}
+
+/// Hangs on what only weaker references reach: those leaves that nothing stronger refers to.
+fn weakly(graph: &AnnotatedGraph, weak: &WeaklyReached, minima: &Minima<'_>, hung: &mut [u32]) {
+    let leaves = hung.len() as u32;
+    // A soft reference that only finalizers reach is no stronger than they are.
+    let mut last = weak[1].clone();
+    last.sort_unstable();
+    let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
+    for (level, of_level) in weak.iter().enumerate() {
+        let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
+        let finally = graph.weaker[1].iter().filter(|_| level == 1);
+        let of_referents = softly.chain(finally).copied();
+        let of_rows = of_level
+            .iter()
+            .flat_map(|&from| graph.row(from).iter().map(move |&target| (from, target)));
+        let mut late: Vec<(usize, u32)> = of_referents
+            .chain(of_rows)
+            .filter_map(|(from, target)| Some((slot(graph, leaves, target)?, graph.note(from))))
+            .filter(|&(slot, node)| node != NONE && hung[slot] == NONE)
+            .collect();
+        late.sort_unstable();
+        for referrers in late.chunk_by(|a, b| a.0 == b.0) {
+            let (slot, low) = referrers[0];
+            let high = referrers.last().map_or(low, |r| r.1);
+            hung[slot] = common(minima, u64::from(low) << 32 | u64::from(high));
+        }
+    }
+}
+
+/// Widens a span of nodes to one more.
+#[inline(always)]
+fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
+    let mut old = span.load(Ordering::Relaxed);
+    loop {
+        let new = widened(old, node);
+        if new == old {
+            break;
+        }
+        match span.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => break,
+            Err(seen) => old = seen,
+        }
+    }
+}
+
+#[inline(always)]
+fn widened(span: u64, node: u32) -> u64 {
+    let (low, high) = ((span >> 32) as u32, span as u32);
+    u64::from(low.min(node)) << 32 | u64::from(high.max(node))
+}
+
+/// The nearest common dominator of a span's ends.
+///
+/// In preorder, the nearest common ancestor of two nodes is the smallest parent of those after the
+/// first up to the second.
+fn common(minima: &Minima<'_>, span: u64) -> u32 {
+    let (low, high) = ((span >> 32) as u32, span as u32);
+    match low == high {
+        true => low,
+        false => minima.of(low as usize + 1, high as usize + 1),
+    }
+}
