@@ -4,11 +4,10 @@
 //! the trie shows only that. Here the paths are followed down from the dominator, breadth first,
 //! to the first of the growing objects on each.
 
-use std::collections::{HashMap, HashSet};
-
 use hprof::{
     ClassIndex, Content, FieldValue, Hold, Node, ObjectIndex, Record, Reference, Snapshot, Value,
 };
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::growth;
 use crate::names::{self, Label, LabelKind};
@@ -49,7 +48,7 @@ const SEVERAL: usize = 8;
 /// The objects that a way leads to.
 struct Way {
     path: Vec<Label>,
-    objects: HashSet<ObjectIndex>,
+    objects: FxHashSet<ObjectIndex>,
     /// What they retain together.
     bytes: u64,
 }
@@ -58,7 +57,7 @@ struct Way {
 #[derive(Default)]
 struct Ways {
     list: Vec<Way>,
-    index: HashMap<Vec<Label>, usize>,
+    index: FxHashMap<Vec<Label>, usize>,
 }
 
 impl Ways {
@@ -67,7 +66,7 @@ impl Ways {
         let at = *self.index.entry(path).or_insert_with_key(|path| {
             list.push(Way {
                 path: path.clone(),
-                objects: HashSet::new(),
+                objects: FxHashSet::default(),
                 bytes: 0,
             });
             list.len() - 1
@@ -99,7 +98,7 @@ impl Ways {
 
     /// References that leave the dominator on the way to some object.
     fn beginnings(&self) -> usize {
-        let first: HashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
+        let first: FxHashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
         first.len()
     }
 }
@@ -185,10 +184,10 @@ impl Search<'_> {
             from: None,
         };
         let mut reached: Vec<Reached> = starts.iter().map(start).collect();
-        let mut seen: HashSet<ObjectIndex> = starts.iter().copied().collect();
+        let mut seen: FxHashSet<ObjectIndex> = starts.iter().copied().collect();
         let mut ways = Ways::default();
         let mut labels = Labels::default();
-        let mut targets: HashSet<ObjectIndex> = HashSet::new();
+        let mut targets: FxHashSet<ObjectIndex> = FxHashSet::default();
         let mut level = 0..reached.len();
         let depth = if of <= FEW { DEPTH_TO_FEW } else { DEPTH };
         let mut references_left = REFERENCES;
@@ -298,7 +297,7 @@ fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
 
 /// Labels of references that were met before: millions have the same few.
 #[derive(Default)]
-struct Labels(HashMap<(Hold, Option<ClassIndex>), Label>);
+struct Labels(FxHashMap<(Hold, Option<ClassIndex>), Label>);
 
 impl Labels {
     fn of(&mut self, snapshot: &Snapshot, hold: Hold, holder: ObjectIndex) -> Label {
