@@ -175,6 +175,7 @@ mod tests {
                 ci95: Some([2 << 20, 4 << 20]),
             },
             objects: HourlySlope::default(),
+            per_work: None,
             across_major: None,
             survival_permille: None,
         }

@@ -12,8 +12,9 @@ use std::path::Path;
 
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
 use heapdiff_report::{
-    CandidateRow, Collections, DumpRow, Format, NoteRow, PathRow, Report, RunInfo, RunRow,
-    SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals, WindowRow,
+    CandidateRow, Collections, DumpRow, Format, NoteRow, PathRow, PerWorkRow, Report, RunInfo,
+    RunRow, SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals,
+    WindowRow,
 };
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
@@ -351,6 +352,12 @@ impl Shown<'_> {
             live_samples: candidate.live.amount.samples,
             growth: growth(trending),
             slope: slope(trending),
+            per_work: trending.per_work.map(|by_work| PerWorkRow {
+                trend: by_work.trend.name(),
+                bytes_per_gib: by_work.bytes.slope,
+                ci95: by_work.bytes.ci95,
+                only_clock_is_over: trending.trend.is_over() && !by_work.trend.is_over(),
+            }),
             grew_across_major: trending.across_major,
             survival_permille: trending
                 .survival_permille

@@ -11,6 +11,8 @@ use crate::window::Window;
 
 /// The most points that a trend is computed from.
 const MOST_POINTS: usize = 64;
+/// Of fewer samples taken it is not clear when how much was allocated.
+const ENOUGH_FOR_WORK: u64 = 1000;
 /// Fewer major collections than that say too little of a trend.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
 
@@ -23,6 +25,9 @@ pub struct Timeline {
     collections: Vec<Collection>,
     /// Whether what is alive was looked for a few times only, in a recording.
     survivors: bool,
+    /// Bytes that all sites together had allocated at the end of each tick, since the window began; empty where
+    /// samples are too few to tell.
+    work: Vec<u64>,
     /// Where only major collections find dead samples: the last of each tick that one ended in.
     majors: Option<BTreeMap<usize, Major>>,
 }
@@ -111,6 +116,7 @@ impl Timeline {
         let collections = trace.collections_of(run.id, within)?;
         let mut timeline = Self::new(run.id, ticks, collections);
         timeline.survivors = run.strategy == crate::RECORDING;
+        timeline.work = timeline.work_of(trace)?;
         if timeline.collections.iter().any(is_generational_z) {
             let tried = trace.newest_collected(run.id, begins)?;
             timeline.majors = Some(timeline.majors_after(tried));
@@ -126,8 +132,32 @@ impl Timeline {
             index,
             collections,
             survivors: false,
+            work: Vec::new(),
             majors: None,
         }
+    }
+
+    /// The work done until the end of each tick: all that was allocated.
+    fn work_of(&self, trace: &Trace) -> Result<Vec<u64>, TraceError> {
+        let Some((first, last)) = self.rows() else {
+            return Ok(Vec::new());
+        };
+        let mut allocated = vec![0_u64; self.ticks.len()];
+        let mut taken = 0_u64;
+        for (tick, samples, bytes) in trace.allocated(first, last)? {
+            if let Some(&i) = self.index.get(&tick) {
+                allocated[i] = bytes;
+                taken = taken.saturating_add(samples);
+            }
+        }
+        if taken < ENOUGH_FOR_WORK {
+            return Ok(Vec::new());
+        }
+        let sums = allocated.into_iter().scan(0_u64, |sum, bytes| {
+            *sum = sum.saturating_add(bytes);
+            Some(*sum)
+        });
+        Ok(sums.collect())
     }
 
     /// The major collections of generational ZGC. `newest` is when the newest sample was allocated that was found dead
@@ -628,6 +658,14 @@ impl Steps {
                 (timeline.ticks[last], live)
             })
             .collect()
+    }
+
+    /// What all sites together had allocated at each point; empty where that is not known.
+    pub(crate) fn work(timeline: &Timeline, points: &Points) -> Vec<u64> {
+        let at = |range: &(usize, usize)| timeline.work.get(range.0).copied();
+        let work: Option<Vec<u64>> = points.ranges.iter().map(at).collect();
+        work.filter(|_| points.basis != Basis::Survivors)
+            .unwrap_or_default()
     }
 
     /// Time (since the run began, milliseconds) and figures at each point.

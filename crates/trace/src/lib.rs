@@ -48,7 +48,8 @@ pub use heapdiff_trend::Trend;
 pub use history::{AliveAt, Basis, Began, Points, Steps, Timeline};
 pub use import::{Import, ImportError, Origin};
 pub use rank::{
-    By, Candidate, HourlySlope, Ranking, Standing, Trending, Verdict, rank, rank_groups, trending,
+    By, Candidate, HourlySlope, PerWork, Ranking, Standing, Trending, Verdict, rank, rank_groups,
+    trending,
 };
 pub use read::Trace;
 pub use read_samples::{SampleRow, Which};

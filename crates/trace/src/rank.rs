@@ -16,6 +16,11 @@ use crate::history::{Basis, Points, Steps, Timeline};
 use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
+const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
+/// Work is uneven where its share differs from that of the time by more.
+const UNEVEN_PART: f64 = 0.125;
+/// The most figures by work.
+const PARTS_OF_WORK: usize = 64;
 /// Figures that a trend is computed from: medians of so many parts of the points.
 const PARTS: usize = 8;
 /// Growth below this part of all that is alive counts as no growth.
@@ -80,6 +85,15 @@ impl HourlySlope {
     }
 }
 
+/// How figures went by the work done: by what all sites together allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerWork {
+    /// As [`Trending::trend`].
+    pub trend: Trend,
+    /// Bytes for each GiB allocated.
+    pub bytes: HourlySlope,
+}
+
 /// What some sites' figures say together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trending {
@@ -95,6 +109,8 @@ pub struct Trending {
     pub bytes: HourlySlope,
     /// Objects an hour, without an interval of the estimates.
     pub objects: HourlySlope,
+    /// The same by the work done, where that was done unevenly.
+    pub per_work: Option<PerWork>,
     /// Whether it grew from the first major collection to the last; none where there were not two.
     pub across_major: Option<bool>,
     /// Of the bytes allocated in the window, the part that was not collected in it, in thousandths; none where no
@@ -260,12 +276,14 @@ pub fn rank_groups(
     Ok(ranking)
 }
 
-/// A time in milliseconds, and what was alive then.
+/// A time in milliseconds (or the work done until then, in bytes), and what was alive then.
 type Moment = (u64, Live);
 
 /// The figures of a candidate at the points.
 pub(crate) struct Evidence {
     points: Vec<Moment>,
+    /// What all sites together had allocated at each of them; empty where that is not known.
+    work: Vec<u64>,
     across: Option<[Live; 2]>,
     allocated: Amount,
     collected: Amount,
@@ -276,6 +294,7 @@ impl Evidence {
     pub(crate) fn of(steps: &Steps, timeline: &Timeline, points: &Points) -> Self {
         Self {
             points: steps.points(timeline, points),
+            work: Steps::work(timeline, points),
             across: points
                 .across
                 .map(|ends| ends.map(|range| steps.left(timeline, range))),
@@ -292,64 +311,99 @@ impl Evidence {
             _ => ((0, Live::default()), (0, Live::default())),
         };
         let sigma = self.sigma(&first.1, &last.1);
-        let hours = last.0.saturating_sub(first.0) as f64 / MS_PER_HOUR;
         let noise = noise.max((Z95 * sigma) as u64);
-        let line = |figure: fn(&Live) -> u64| {
-            let points = self.points.iter();
-            let points: Vec<(f64, f64)> = points
-                .map(|(t, live)| (*t as f64 / MS_PER_HOUR, figure(live) as f64))
-                .collect();
-            Slope::of(&points)
-        };
-        let bytes = line(|live| live.amount.bytes);
-        let bytes = bytes.map_or_else(HourlySlope::default, |s| widened(&s, sigma, hours));
-        let objects = line(|live| live.amount.objects);
-        let objects = objects.map_or_else(HourlySlope::default, |s| widened(&s, 0.0, hours));
-        let trend = Course::of(&self.figures(), noise).trend;
         let across_major = self
             .across
             .map(|[first, last]| last.amount.bytes > first.amount.bytes.saturating_add(noise));
-        let grown_bytes = change(first.1.amount.bytes, last.1.amount.bytes);
-        let grows = match basis == Basis::Ticks || bytes.ci95.is_none() {
-            true => Verdict::Unclear,
-            false => Verdict::Growth,
+        let known = Known {
+            basis,
+            noise,
+            sigma,
+            across_major,
         };
-        let verdict = match trend {
-            Trend::Level | Trend::Sawtooth => Verdict::Level,
-            // What rises for certain is not over because a few points of the last moments do not.
-            Trend::WarmUp | Trend::Plateau | Trend::Jump
-                if bytes.is_sure() && !self.end_is_shown() =>
-            {
-                grows
-            }
-            Trend::WarmUp => Verdict::Warmup,
-            Trend::Plateau | Trend::Jump => Verdict::Plateau,
-            // Larger than ever, but where it ends is where it began.
-            _ if !bytes.is_sure() && grown_bytes <= i64::try_from(noise).unwrap_or(i64::MAX) => {
-                Verdict::Level
-            }
-            Trend::Steady | Trend::Uneven | Trend::RisingSawtooth | Trend::Late
-                if grows == Verdict::Growth
-                    && bytes.is_sure()
-                    && across_major == Some(true)
-                    && basis != Basis::Survivors
-                    && self.has_seen_enough()
-                    && self.goes_on(noise) =>
-            {
-                Verdict::Leak
-            }
-            _ => grows,
+        let time = Axis {
+            points: &self.points,
+            unit: MS_PER_HOUR,
+        };
+        let by_time = time.told(&known);
+        let objects = time.slope(|live| live.amount.objects, 0.0);
+        let by_work = self.by_work().map(|points| {
+            let axis = Axis {
+                points: &points,
+                unit: BYTES_PER_GIB,
+            };
+            axis.told(&known)
+        });
+        let verdict = match &by_work {
+            None => by_time.verdict,
+            Some(by_work) => self.of_both(by_time.verdict, by_work.verdict),
         };
         Trending {
             verdict,
-            trend,
+            trend: by_time.trend,
             grown_objects: change(first.1.amount.objects, last.1.amount.objects),
-            grown_bytes,
-            bytes,
+            grown_bytes: change(first.1.amount.bytes, last.1.amount.bytes),
+            bytes: by_time.bytes,
             objects,
+            per_work: by_work.map(|told| PerWork {
+                trend: told.trend,
+                bytes: told.bytes,
+            }),
             across_major,
             survival_permille: self.survival_permille,
         }
+    }
+
+    /// What is said where the load was uneven: growth is over if neither the clock nor the work done shows it. A level
+    /// time that is short, but in which much of the work was done, is enough where the clock shows no growth in it.
+    fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
+        let acquits = |verdict| verdict > Verdict::Unclear;
+        match (acquits(by_time), acquits(by_work)) {
+            (true, false) => by_work.max(Verdict::Growth),
+            (false, true) if self.work_end().is_some_and(end_is_shown) => by_work,
+            (false, true) => by_time.max(Verdict::Growth),
+            _ => by_time,
+        }
+    }
+
+    /// The points in the last third of the work, and those before them with the first of these.
+    fn work_end(&self) -> Option<[&[Moment]; 2]> {
+        let (first, last) = (*self.work.first()?, *self.work.last()?);
+        let from = last - last.checked_sub(first)? / 3;
+        let at = self.work.partition_point(|w| *w < from);
+        Some([self.points.get(..=at)?, self.points.get(at..)?])
+    }
+
+    /// What was alive by the work done instead of the time: the medians of equal parts of the work. `None` where that is
+    /// not known, or was done evenly, so that it would say the same.
+    fn by_work(&self) -> Option<Vec<Moment>> {
+        let (first, last) = (self.points.first()?.0, self.points.last()?.0);
+        let (begin, end) = (*self.work.first()?, *self.work.last()?);
+        let (time, done) = (last.checked_sub(first)?, end.checked_sub(begin)?);
+        if time == 0 || done == 0 || self.work.len() != self.points.len() {
+            return None;
+        }
+        let both = || self.points.iter().zip(&self.work);
+        let part = |some: u64, all: u64| some as f64 / all as f64;
+        let is_uneven = both().any(|((t, _), w)| {
+            let [by_time, by_work] = [
+                part(t.saturating_sub(first), time),
+                part(w.saturating_sub(begin), done),
+            ];
+            (by_time - by_work).abs() > UNEVEN_PART
+        });
+        if !is_uneven {
+            return None;
+        }
+        let count = self.points.len().min(PARTS_OF_WORK) as u128;
+        let bin = |w: u64| u128::from(w - begin) * count / (u128::from(done) + 1);
+        let points: Vec<Moment> = both().map(|((_, live), w)| (*w, *live)).collect();
+        let medians = points.chunk_by(|a, b| bin(a.0) == bin(b.0)).map(|part| {
+            let mut figures: Vec<Live> = part.iter().map(|(_, live)| *live).collect();
+            figures.sort_by_key(|live| live.amount.bytes);
+            (part[part.len() / 2].0, figures[figures.len() / 2])
+        });
+        Some(medians.collect())
     }
 
     /// Standard error of the growth. Samples that were there at both ends cancel; the growth itself is
@@ -362,6 +416,88 @@ impl Evidence {
         let grown = last.amount.bytes.abs_diff(first.amount.bytes);
         let replaced = first.amount.bytes.min(self.collected.bytes);
         (ratio * (grown as f64 + 2.0 * replaced as f64)).sqrt()
+    }
+}
+
+/// What is known besides the figures.
+struct Known {
+    basis: Basis,
+    noise: u64,
+    sigma: f64,
+    across_major: Option<bool>,
+}
+
+/// What figures say on one axis.
+struct Told {
+    verdict: Verdict,
+    trend: Trend,
+    bytes: HourlySlope,
+}
+
+/// Figures by time, or by work: bytes allocated.
+struct Axis<'a> {
+    points: &'a [Moment],
+    /// What slopes are counted by.
+    unit: f64,
+}
+
+impl Axis<'_> {
+    fn slope(&self, figure: fn(&Live) -> u64, sigma: f64) -> HourlySlope {
+        let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
+            return HourlySlope::default();
+        };
+        let points: Vec<(f64, f64)> = self
+            .points
+            .iter()
+            .map(|(t, live)| (*t as f64 / self.unit, figure(live) as f64))
+            .collect();
+        let units = last.0.saturating_sub(first.0) as f64 / self.unit;
+        Slope::of(&points).map_or_else(HourlySlope::default, |s| widened(&s, sigma, units))
+    }
+
+    fn told(&self, known: &Known) -> Told {
+        let noise = known.noise;
+        let bytes = self.slope(|live| live.amount.bytes, known.sigma);
+        let trend = Course::of(&self.figures(), noise).trend;
+        let grown = match self.points {
+            [first, .., last] => change(first.1.amount.bytes, last.1.amount.bytes),
+            _ => 0,
+        };
+        let grows = match known.basis == Basis::Ticks || bytes.ci95.is_none() {
+            true => Verdict::Unclear,
+            false => Verdict::Growth,
+        };
+        let verdict = match trend {
+            Trend::Level | Trend::Sawtooth => Verdict::Level,
+            // What rises for certain is not over because a few points of the last moments do not.
+            Trend::WarmUp | Trend::Plateau | Trend::Jump
+                if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
+            {
+                grows
+            }
+            Trend::WarmUp => Verdict::Warmup,
+            Trend::Plateau | Trend::Jump => Verdict::Plateau,
+            // Larger than ever, but where it ends is where it began.
+            _ if !bytes.is_sure() && grown <= i64::try_from(noise).unwrap_or(i64::MAX) => {
+                Verdict::Level
+            }
+            Trend::Steady | Trend::Uneven | Trend::RisingSawtooth | Trend::Late
+                if grows == Verdict::Growth
+                    && bytes.is_sure()
+                    && known.across_major == Some(true)
+                    && known.basis != Basis::Survivors
+                    && self.has_seen_enough()
+                    && self.goes_on(noise) =>
+            {
+                Verdict::Leak
+            }
+            _ => grows,
+        };
+        Told {
+            verdict,
+            trend,
+            bytes,
+        }
     }
 
     /// Medians of parts of the points, each at the time of the point in its middle.
@@ -386,20 +522,6 @@ impl Evidence {
         Some([self.points.get(..=at)?, &self.points[at..]])
     }
 
-    /// Whether the slope of the last third of the time, at the upper end of its interval, is small against
-    /// the growth before.
-    fn end_is_shown(&self) -> bool {
-        let Some([before, since]) = self.split(3) else {
-            return false;
-        };
-        let (Some(first), Some(last)) = (before.first(), before.last()) else {
-            return false;
-        };
-        let grown = last.1.amount.bytes as f64 - first.1.amount.bytes as f64;
-        let rate = grown / last.0.saturating_sub(first.0).max(1) as f64;
-        upper(since).is_some_and(|upper| upper <= rate / 4.0)
-    }
-
     /// Whether there are more moments than a program has that has just begun, or it had run for as long before.
     fn has_seen_enough(&self) -> bool {
         let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
@@ -418,6 +540,17 @@ impl Evidence {
         };
         self.split(2).is_some_and(|[_, since]| grown(since))
     }
+}
+
+/// Whether the slope of the second of two parts, at the upper end of its interval, is small against the growth in the
+/// first.
+fn end_is_shown([before, since]: [&[Moment]; 2]) -> bool {
+    let (Some(first), Some(last)) = (before.first(), before.last()) else {
+        return false;
+    };
+    let grown = last.1.amount.bytes as f64 - first.1.amount.bytes as f64;
+    let rate = grown / last.0.saturating_sub(first.0).max(1) as f64;
+    upper(since).is_some_and(|upper| upper <= rate / 4.0)
 }
 
 /// The upper end of a slope's 95 % interval, in bytes a millisecond; none with too few points.
@@ -479,6 +612,7 @@ mod tests {
         };
         let evidence = Evidence {
             points: points.iter().map(|&(s, kb)| (s * 1000, live(kb))).collect(),
+            work: Vec::new(),
             across: Some([live(points[0].1), live(points[points.len() - 1].1)]),
             allocated: Amount::default(),
             collected: Amount::default(),

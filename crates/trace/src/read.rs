@@ -384,6 +384,22 @@ impl Trace {
         })
     }
 
+    /// What all sites together allocated in the ticks from `first` to `last` (rows of `tick` of any run): rows of ticks
+    /// with samples and bytes.
+    pub(crate) fn allocated(
+        &self,
+        first: i64,
+        last: i64,
+    ) -> Result<Vec<(i64, u64, u64)>, TraceError> {
+        let sql = "SELECT tick, total(allocated_samples), total(allocated_bytes) FROM site_tick
+            WHERE tick BETWEEN ?1 AND ?2 GROUP BY tick";
+        self.list(sql, [first, last], |row| {
+            // `as` saturates.
+            let sum = |column| row.get(column).map_or(0, |sum: f64| sum as u64);
+            (self.id(row, 0).unwrap_or(0), sum(1), sum(2))
+        })
+    }
+
     /// When the newest of the samples was allocated that were found to be collected in a run's ticks that ended before.
     pub(crate) fn newest_collected(
         &self,

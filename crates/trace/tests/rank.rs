@@ -3,8 +3,8 @@
 
 use heapdiff_trace::synthetic::{SITES, Scene, SceneSite, write};
 use heapdiff_trace::{
-    AliveAt, Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, TraceError, Verdict,
-    Window, rank,
+    AliveAt, Basis, By, Candidate, Points, Ranking, Steps, Timeline, Trace, TraceError, Trend,
+    Verdict, Window, rank,
 };
 
 fn ranked(
@@ -296,6 +296,86 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
     let page = of(&ranking, "com.acme.Page");
     assert_eq!(page.trending.verdict, Verdict::Leak);
     assert!(page.live.amount.objects.abs_diff(20_300) <= 1, "{page:?}");
+}
+
+/// What is allocated for requests besides, so many times more under load.
+const REQUESTS: SceneSite<'static> = SceneSite {
+    class: "com.acme.Request",
+    size: 512,
+    live: |_| 16,
+    churn: 160,
+    ..SITES[4]
+};
+
+fn verdict_of(sites: &[SceneSite<'_>], load: fn(i64) -> i64) -> heapdiff_trace::Trending {
+    let scene = Scene {
+        sites,
+        ticks: 300,
+        minor: 0,
+        major: 2,
+        load,
+        ..Scene::default()
+    };
+    let (ranking, ..) = ranked(&scene, By::Class, Window::ALL);
+    of(&ranking, sites[0].class).trending
+}
+
+#[test]
+fn an_idle_night_is_no_end_of_growth() {
+    let sites = [
+        SceneSite {
+            class: "com.acme.Leaked",
+            live: |t| t.min(100) * 160,
+            churn: 0,
+            ..SITES[0]
+        },
+        REQUESTS,
+    ];
+    let idle = verdict_of(&sites, |t| if t <= 100 { 50 } else { 0 });
+    assert_eq!(
+        (idle.trend, idle.verdict),
+        (Trend::Plateau, Verdict::Growth)
+    );
+    let by_work = idle.per_work.unwrap();
+    assert!(
+        !by_work.trend.is_over() && by_work.bytes.is_sure(),
+        "{by_work:?}"
+    );
+    // With as much work as before it is over.
+    let busy = verdict_of(&sites, |_| 50);
+    assert_eq!((busy.verdict, busy.per_work), (Verdict::Plateau, None));
+    // It is also where there was less of it, but some.
+    let less = verdict_of(&sites, |t| if t <= 100 { 50 } else { 20 });
+    assert_eq!(less.verdict, Verdict::Plateau, "{less:?}");
+}
+
+#[test]
+fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
+    let sites = [
+        SceneSite {
+            class: "com.acme.Session",
+            live: |t| if t <= 252 { 160 } else { 3200 },
+            churn: 0,
+            ..SITES[0]
+        },
+        REQUESTS,
+    ];
+    let morning = verdict_of(&sites, |t| if t <= 250 { 1 } else { 10 });
+    assert!(morning.verdict > Verdict::Unclear, "{morning:?}");
+    // Under even load it is not seen long enough.
+    let even = verdict_of(&sites, |_| 50);
+    assert_eq!((even.trend, even.verdict), (Trend::Late, Verdict::Growth));
+    // What goes by the clock is not over because a burst of work was short.
+    let clock = [
+        SceneSite {
+            class: "com.acme.Timer",
+            live: |t| t * 160,
+            ..sites[0]
+        },
+        REQUESTS,
+    ];
+    let clock = verdict_of(&clock, |t| if t <= 250 { 1 } else { 10 });
+    assert!(clock.verdict <= Verdict::Growth, "{clock:?}");
 }
 
 #[test]

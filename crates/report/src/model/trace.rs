@@ -245,6 +245,8 @@ pub struct CandidateRow {
     pub growth: Growth,
     /// Growth an hour.
     pub slope: SlopeRow,
+    /// The same by the work done; `None` where that was done evenly, or is not known.
+    pub per_work: Option<PerWorkRow>,
     /// From the first major collection to the last.
     pub grew_across_major: Option<bool>,
     /// `None` where what was collected is not known.
@@ -261,6 +263,19 @@ pub struct CandidateRow {
     pub began_within: Option<bool>,
     /// What was alive over time.
     pub series: SeriesRow,
+}
+
+/// Growth by what all sites together allocated.
+#[derive(Debug, Serialize)]
+pub struct PerWorkRow {
+    /// How what stays went by it, as `trend` of a suspect.
+    pub trend: &'static str,
+    /// Bytes for each GiB allocated.
+    pub bytes_per_gib: i64,
+    /// Its 95 % interval.
+    pub ci95: Option<[i64; 2]>,
+    /// Whether the clock shows that growth is over and the work does not.
+    pub only_clock_is_over: bool,
 }
 
 /// One of the stacks of a candidate.

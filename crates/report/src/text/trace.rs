@@ -239,6 +239,23 @@ fn candidate(
         grew += &format!("; {whole}.{tenth} % of what it allocated is left");
     }
     line("grew", &grew, style, out)?;
+    if let Some(by_work) = &candidate.per_work {
+        let slope = with_interval(
+            by_work.bytes_per_gib,
+            by_work.ci95,
+            " for each GiB allocated",
+        );
+        line(
+            "by work",
+            &format!("{slope}: {}", by_work.trend),
+            style,
+            out,
+        )?;
+        if by_work.only_clock_is_over && grows(candidate) {
+            let text = "level at last by the clock, but not by what was allocated";
+            line("", text, style, out)?;
+        }
+    }
     if candidate.grew_across_major == Some(false) && grows(candidate) {
         line(
             "",
@@ -354,13 +371,17 @@ pub(super) fn stack(
 
 /// `+1.2 GiB/h (1.1 GiB to 1.3 GiB)`.
 pub(super) fn hourly(slope: &SlopeRow) -> String {
+    with_interval(slope.bytes_per_hour, slope.ci95, "/h")
+}
+
+fn with_interval(bytes: i64, ci95: Option<[i64; 2]>, per: &str) -> String {
     let size = |bytes: i64| signed_size(bytes);
-    let interval = match slope.ci95 {
+    let interval = match ci95 {
         Some([low, high]) if low == high => String::new(),
         Some([low, high]) => format!(" ({} to {})", size(low), size(high)),
         None => " (too few collections for an interval)".to_owned(),
     };
-    format!("{}/h{interval}", size(slope.bytes_per_hour))
+    format!("{}{per}{interval}", size(bytes))
 }
 
 /// A line of blocks, as high as the figures.
@@ -436,7 +457,8 @@ mod tests {
     }
 
     use crate::model::{
-        Collections, DumpRow, PathRow, RunRow, SeriesRow, TraceFile, TraceTotals, WindowRow,
+        Collections, DumpRow, PathRow, PerWorkRow, RunRow, SeriesRow, TraceFile, TraceTotals,
+        WindowRow,
     };
 
     fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
@@ -498,6 +520,7 @@ mod tests {
             },
             grew_across_major: None,
             survival_permille: None,
+            per_work: None,
             allocated_bytes: 0,
             collected_bytes: 0,
             began_ms: None,
@@ -689,6 +712,23 @@ mod tests {
         assert_of("not from the first major collection to the last", &|c| {
             c.grew_across_major = Some(false)
         });
+        let by_work = |c: &mut CandidateRow, only_clock_is_over| {
+            c.per_work = Some(PerWorkRow {
+                trend: "steady",
+                bytes_per_gib: 3 << 20,
+                ci95: Some([2 << 20, 4 << 20]),
+                only_clock_is_over,
+            });
+        };
+        assert_of(
+            "+3.0 MiB for each GiB allocated (+2.0 MiB to +4.0 MiB): steady",
+            &|c| by_work(c, false),
+        );
+        let clock = "level at last by the clock, but not by what was allocated";
+        assert_of(clock, &|c| by_work(c, true));
+        let mut report = top_of(vec![growing(1)]);
+        by_work(&mut report.candidates[0], false);
+        assert!(!said(&report).contains(clock));
         assert_of("(too few collections for an interval)", &|c| {
             c.slope.ci95 = None
         });
