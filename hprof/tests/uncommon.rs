@@ -5,7 +5,7 @@
 use std::fs;
 
 use hprof::{Options, Selector, Silent, Snapshot, Source};
-use testdata::writer::{Frame, HeapBuilder, Options as Written, Root};
+use testdata::writer::{Frame, Framing, HeapBuilder, Options as Written, Root};
 
 fn open(bytes: Vec<u8>) -> Snapshot {
     Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap()
@@ -155,4 +155,33 @@ fn threads_of_jhsdb_have_their_frames() {
     );
     // Which thread has which stack is not known: none is shown.
     assert_eq!(methods(&of_jhsdb(&threads, 4)), [""; 5]);
+}
+
+/// The hprof agent writes a heap for each SIGQUIT and one at the end, all under one header.
+#[test]
+fn of_several_heaps_under_one_header_the_first_is_read() {
+    for framing in [Framing::Single, Framing::Segments { bytes: 700 }] {
+        let mut written = HeapBuilder::new(Written {
+            framing,
+            ..Written::default()
+        });
+        let object = written.boot().object;
+        for _ in 0..100 {
+            let instance = written.add_instance(object, &[]);
+            written.add_root(Root::JniGlobal { global_ref: 1 }, instance);
+        }
+        let one = written.build();
+        // All its records once more, but without the header.
+        let header = one.iter().position(|&b| b == 0).unwrap() + 13;
+        let two = [&one, &one[header..]].concat();
+        let (one, two) = (open(one), open(two));
+        assert_eq!(one.object_count(), two.object_count());
+        assert!(!two.is_partial(), "{:?}", two.warnings());
+        let says = |s: &Snapshot| {
+            s.warnings()
+                .iter()
+                .any(|w| w.message.contains("under one header"))
+        };
+        assert!(says(&two) && !says(&one), "{:?}", two.warnings());
+    }
 }

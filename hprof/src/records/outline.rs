@@ -49,6 +49,8 @@ pub(crate) struct Outline {
     pub(crate) next_dump: Option<usize>,
     /// Whether the file ends inside a record.
     cut_off: bool,
+    /// Where a second heap begins under the same header, as the hprof agent of JDK 5 to 8 writes one for each SIGQUIT.
+    later_heap: Option<usize>,
 }
 
 /// The bytes that every dump begins with.
@@ -94,6 +96,11 @@ impl Outline {
         if unknown > 0 {
             out.warnings.push(Warning::note(format!(
                 "{unknown} records of unknown kinds were passed over"
+            )));
+        }
+        if let Some(at) = out.later_heap {
+            out.warnings.push(Warning::note(format!(
+                "another heap, taken later, begins at byte {at} under one header with this one (the hprof agent writes one for each SIGQUIT and one at the end): this is the first, and the others are not read"
             )));
         }
         if out.segments.is_empty() {
@@ -167,6 +174,12 @@ impl Outline {
                         },
                     );
                 }
+            }
+            // What follows a closed heap is of another one, in which the same objects come again.
+            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT
+                if self.complete && !self.segments.is_empty() =>
+            {
+                self.later_heap.get_or_insert(start);
             }
             tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => {
                 // The old form has no closing record: the record itself is the whole heap.
