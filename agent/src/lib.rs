@@ -34,7 +34,8 @@
 //!   knows its threads: 1.3 to 2.4 % were seen where ten collections met forty new threads with 11 MB each. Which
 //!   objects are missed is chance, so shares stay right. It is not made up for: how many threads were allocating at
 //!   a collection, and how full their buffers were, the JVM does not tell. JDK 25 keeps count (JDK-8356372).
-//!   Before that the JVM is also inexact about objects that it puts outside of a thread's buffer.
+//!   Before that the JVM also samples objects too rarely that it puts outside of a thread's buffer: up to a quarter
+//!   of large ones was missed (`Sampling::shortfall`, `docs/measurements/coverage.md`).
 //! * A sample near the end of a thread's stack or of the heap has no room for its object. It is counted.
 //!
 //! # What a sample costs

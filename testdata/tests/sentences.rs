@@ -14,6 +14,7 @@ const WORDED: &[&str] = &[
     "crates/report/src/explained.rs",
     "crates/report/src/lib.rs",
     "crates/report/src/text/diff.rs",
+    "crates/report/src/text/sites.rs",
     "crates/report/src/text/trace.rs",
     "crates/trend/src/series.rs",
     "diff/src/comparable.rs",

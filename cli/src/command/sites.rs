@@ -50,6 +50,7 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
         unfinished_samples: samples.unfinished,
         unseen_bytes: live.unseen.there,
         unsampled_bytes: live.unsampled_bytes,
+        undersampled_bytes: live.undersampled_bytes,
     };
     if let Some(focus) = focus.filter(|_| stacks.is_empty()) {
         info.warnings.push(format!(

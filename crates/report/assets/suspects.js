@@ -31,6 +31,9 @@ const stackView = (stack) => {
   );
 };
 
+/** Whether a part is large enough to be worth a word: a hundredth of all. Reports of some versions do not tell it. */
+const isNoted = (part, all) => part > 0 && part >= Math.floor(all / 100);
+
 const fact = (list, label, ...values) =>
   list.append(element("dt", {}, label), ...values.map((value) => element("dd", {}, value)));
 
@@ -79,9 +82,10 @@ const suspectDetails = (suspect) => {
   }
   fact(facts, "path", path);
   const box = element("div", { class: "details" }, facts);
-  const { samples, sampled_bytes, growth_bytes } = suspect.coverage;
+  const { samples, sampled_bytes, growth_bytes, unsampled_bytes } = suspect.coverage;
   if (suspect.stacks.length) {
-    const told = `allocated by, as ${grouped(samples)} samples tell for ${size(sampled_bytes)} of ${size(growth_bytes)}:`;
+    const silent = isNoted(unsampled_bytes, growth_bytes) ? `; no sample speaks for ${size(unsampled_bytes)}` : "";
+    const told = `allocated by, as ${grouped(samples)} samples tell for ${size(sampled_bytes)} of ${size(growth_bytes)}${silent}:`;
     box.append(element("h3", {}, told));
     const through = suspect.allocated_through;
     if (through) {

@@ -55,6 +55,9 @@ pub enum Totals {
     Shared,
     /// Part of it may be older than the sampling: they are the most that samples can stand for.
     Most,
+    /// So they are, and the JVM is one before 25: of large objects there may be more than samples say
+    /// ([`Sampling::shortfall`]).
+    MostOfMore,
 }
 
 /// Whether survivors of the first dump can be told in the last.
@@ -175,9 +178,15 @@ impl<K: Ord + Copy> Stratum<K> {
                 continue;
             }
             let parts = match totals {
-                _ if stratum.is_all(sampling) || !stratum.is_consistent() => stratum.direct(None),
+                _ if stratum.is_all(sampling) || !stratum.is_consistent() => {
+                    stratum.direct(None, 1.0)
+                }
                 Totals::Shared => stratum.shared(follow),
-                Totals::Most => stratum.direct(Some(stratum.most())),
+                Totals::Most => stratum.direct(Some(stratum.most()), 1.0),
+                Totals::MostOfMore => {
+                    let shortfall = sampling.shortfall(stratum.mean_size());
+                    stratum.direct(Some(stratum.most()), shortfall)
+                }
             };
             for (key, part) in parts {
                 division.parts.entry(key).or_default().add(part);
@@ -215,11 +224,16 @@ impl<K: Ord + Copy> Stratum<K> {
     /// Whether every object was sampled when it was allocated, so that nothing needs to be estimated; or what a
     /// sample stands for is not known at all.
     fn is_all(&self, sampling: &Sampling) -> bool {
+        let probability = sampling.probability(self.mean_size());
+        probability.is_none_or(|p| p >= ALL)
+    }
+
+    /// Of the samples.
+    fn mean_size(&self) -> u64 {
         let (came, went) = (total(&self.came), total(&self.went));
-        let size = (came.seen_bytes() + went.seen_bytes())
+        (came.seen_bytes() + went.seen_bytes())
             .checked_div(came.samples + went.samples)
-            .unwrap_or(0);
-        sampling.probability(size).is_none_or(|p| p >= ALL)
+            .unwrap_or(0)
     }
 
     /// Whether there are as many objects as samples of them: in a damaged dump anything can be.
@@ -232,8 +246,9 @@ impl<K: Ord + Copy> Stratum<K> {
         self.after.bytes.saturating_sub(self.before.bytes)
     }
 
-    /// Each sample stands for what its probability says; all together for no more than `most`.
-    fn direct(&self, most: Option<u64>) -> BTreeMap<K, Part> {
+    /// Each sample stands for what its probability says, or for `shortfall` times as much; all together for no more
+    /// than `most`.
+    fn direct(&self, most: Option<u64>, shortfall: f64) -> BTreeMap<K, Part> {
         let mut net: BTreeMap<K, Estimate> = self.came.clone();
         for (&key, went) in &self.went {
             net.entry(key).or_default().take(went);
@@ -249,7 +264,7 @@ impl<K: Ord + Copy> Stratum<K> {
             let bytes = Interval {
                 value: bytes.value * factor,
                 low: bytes.low * factor,
-                high: bytes.high.min(most).max(bytes.value * factor),
+                high: (bytes.high * shortfall).min(most).max(bytes.value * factor),
             };
             let objects = estimate.net_objects() * factor;
             (key, Part { objects, bytes })

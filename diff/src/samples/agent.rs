@@ -39,6 +39,14 @@ pub(super) fn read(snapshot: &Snapshot, agent_objects: &AgentObjects) -> Result<
     Reader { snapshot, class }.samples(agent_objects).map(Some)
 }
 
+/// Whether a JVM's version, as in `17.0.15+6`, is one before 25.
+fn is_before_25(version: &str) -> bool {
+    let major = version.split(|c: char| !c.is_ascii_digit()).next();
+    major
+        .and_then(|m| m.parse().ok())
+        .is_some_and(|m: u32| m < 25)
+}
+
 struct Reader<'a> {
     snapshot: &'a Snapshot,
     class: ClassIndex,
@@ -70,6 +78,7 @@ impl Reader<'_> {
             pid: self.number(statics::PID)?,
             depth: self.number(statics::DEPTH)?,
             last_uid: 0,
+            is_before_25: self.snapshot.jvm().is_some_and(|jvm| is_before_25(&jvm)),
             counters,
             cost: Cost {
                 objects: total.objects,
@@ -470,4 +479,24 @@ impl Fields {
 )]
 fn unsigned(value: i64) -> u32 {
     (value as i32).cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_before_25;
+
+    #[test]
+    fn versions_before_25_are_told() {
+        for (version, before) in [
+            ("11.0.27+6", true),
+            ("17.0.15+6-Debian-1deb12u1", true),
+            ("24", true),
+            ("25.0.3+9-LTS", false),
+            ("26-ea", false),
+            ("vm", false),
+            ("", false),
+        ] {
+            assert_eq!(is_before_25(version), before, "{version}");
+        }
+    }
 }

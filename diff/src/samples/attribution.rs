@@ -45,14 +45,6 @@ pub(super) type SiteAndClass = (crate::samples::SiteId, u32);
 /// Strata by class, and in a class by size class.
 pub(super) type Strata<C, K> = BTreeMap<C, BTreeMap<u32, Stratum<K>>>;
 
-/// What counts of objects say where the sampling saw the JVM's start, and where it did not.
-pub(super) const fn totals_of(is_from_start: bool) -> Totals {
-    match is_from_start {
-        true => Totals::Shared,
-        false => Totals::Most,
-    }
-}
-
 /// What the stacks of all classes have.
 pub(super) fn divided<C: Ord, K: Ord + Copy>(
     strata: Strata<C, K>,
@@ -156,6 +148,15 @@ impl Samples {
             .is_some_and(|a| a.counter(Counter::FromStart) > 0)
     }
 
+    /// What counts of objects say where the sampling saw the JVM's start, and where it did not.
+    pub(super) fn totals_say(&self) -> Totals {
+        match self.agent() {
+            _ if self.is_from_start() => Totals::Shared,
+            Some(agent) if agent.is_before_25 => Totals::MostOfMore,
+            _ => Totals::Most,
+        }
+    }
+
     /// Live samples with the whole heap's objects of their classes, told apart by what `key` says.
     pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
         let mut strata: Strata<u32, K> = BTreeMap::new();
@@ -181,7 +182,7 @@ impl Samples {
             };
             estimate.add(&sample.weight, sample.size);
         }
-        let totals = totals_of(self.is_from_start());
+        let totals = self.totals_say();
         let mut all = divided(strata, &self.sampling(), totals, Follow::Nothing);
         all.add_direct(direct);
         all
@@ -205,6 +206,8 @@ pub struct LiveBySite {
     pub unseen: Unseen,
     /// Reachable bytes that no sample stands for, of any stack.
     pub unsampled_bytes: u64,
+    /// Bytes of large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
+    pub undersampled_bytes: u64,
 }
 
 /// Live samples by stack and class, set against what is known of their classes in a heap of `reachable_bytes`. Only
@@ -254,6 +257,15 @@ pub fn by_site(
         stacks: samples.stacks(lines, unseen),
         unseen,
         unsampled_bytes: unsampled,
+        undersampled_bytes: match samples.totals_say() {
+            Totals::MostOfMore => {
+                let sampling = samples.sampling();
+                let is_large = |s: &Sample| is_wanted(s) && sampling.shortfall(s.size) > 1.0;
+                let large = samples.divided(is_large).parts.remove(&true);
+                large.map_or(0, |part| whole(part.bytes.value))
+            }
+            Totals::Shared | Totals::Most => 0,
+        },
     }
 }
 

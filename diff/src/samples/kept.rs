@@ -115,6 +115,7 @@ fn agent(e: &mut Encoder, agent: &Agent) {
     for word in [agent.started_ms, agent.pid, agent.depth, agent.last_uid] {
         e.u64(word);
     }
+    e.flag(agent.is_before_25);
     e.list(&agent.counters, |e, &counter| e.u64(counter));
     let cost = &agent.cost;
     for word in [
@@ -137,6 +138,7 @@ fn agent_of(d: &mut Decoder<'_>) -> Option<Agent> {
         pid: d.u64()?,
         depth: d.u64()?,
         last_uid: d.u64()?,
+        is_before_25: d.flag()?,
         counters: d.list(Decoder::u64)?,
         cost: Cost {
             objects: d.u64()?,

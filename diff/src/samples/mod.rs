@@ -95,6 +95,8 @@ pub struct Agent {
     pub depth: u64,
     /// The highest uid given when the dump was taken.
     pub last_uid: u64,
+    /// Whether the JVM is known to be one before 25, which samples large objects too rarely.
+    pub is_before_25: bool,
     /// Its counters, each at its index.
     counters: Vec<u64>,
     /// The heap that its objects take.
@@ -280,6 +282,7 @@ mod tests {
             pid: 1,
             depth: 64,
             last_uid: 0,
+            is_before_25: false,
             counters,
             cost: Cost::default(),
         };

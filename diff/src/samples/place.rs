@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_sites::{Division, Follow, Known, Part, Stratum, Totals};
 
-use crate::samples::attribution::{
-    Attribution, Line, SiteAndClass, Strata, divided, thinned, totals_of,
-};
+use crate::samples::attribution::{Attribution, Line, SiteAndClass, Strata, divided, thinned};
 use crate::samples::{Sample, Samples};
 use crate::trie::{StepId, Trie};
 
@@ -72,7 +70,7 @@ impl<'a> Place<'a> {
             lines: BTreeMap::new(),
             went: BTreeMap::new(),
             net: 0.0,
-            totals: totals_of(last.samples.is_from_start()),
+            totals: last.samples.totals_say(),
             follow: Follow::Nothing,
         }
     }
@@ -142,8 +140,11 @@ impl<'a> Place<'a> {
         }
         if same_jvm.is_some() {
             (self.totals, self.follow) = (Totals::Shared, Follow::Uids);
-        } else if !first.samples.is_from_start() {
-            self.totals = Totals::Most;
+        } else if self.totals != Totals::MostOfMore {
+            let earlier = first.samples.totals_say();
+            if earlier != Totals::Shared {
+                self.totals = earlier;
+            }
         }
     }
 
@@ -250,7 +251,7 @@ impl<'a> Place<'a> {
             (class.as_str(), strata.collect())
         });
         let samples = &self.last.samples;
-        let totals = totals_of(samples.is_from_start());
+        let totals = samples.totals_say();
         let strata: Strata<&str, usize> = strata.collect();
         let mut all = divided(strata, &samples.sampling(), totals, Follow::Nothing);
         all.add_direct(alive(&self.direct).came);

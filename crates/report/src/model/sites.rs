@@ -55,6 +55,8 @@ pub struct SiteTotals {
     pub unseen_bytes: u64,
     /// Reachable bytes for which no sample speaks, whatever `--focus` says.
     pub unsampled_bytes: u64,
+    /// Estimated bytes of large objects, of which this JVM samples too few: there may be up to a third more.
+    pub undersampled_bytes: u64,
 }
 
 /// What the agent says of itself.

@@ -15,15 +15,8 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     let reachable = report.snapshot.reachable_bytes.unwrap_or(0);
     let all = reachable + report.snapshot.unreachable_bytes.unwrap_or(0);
     snapshot::heading(&report.snapshot, all, style, out)?;
-    match &report.agent {
-        Some(agent) => self::agent(agent, report.totals.unseen_bytes, style, out)?,
-        None => writeln!(
-            out,
-            "{}",
-            style.dim("the dump names the stack trace of each object: sizes are exact")
-        )?,
-    }
     let totals = &report.totals;
+    origin(report.agent.as_ref(), totals.unseen_bytes, style, out)?;
     writeln!(out)?;
     let of = match &report.focus {
         Some(focus) => format!("what matches {}", table::printable(focus)),
@@ -44,6 +37,9 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         );
         writeln!(out, "{}", style.dim(table::shortened(&line, WIDTH)))?;
     }
+    if let Some(line) = undersampled(totals.undersampled_bytes) {
+        writeln!(out, "{}", style.yellow(line))?;
+    }
     for (number, stack) in (1..).zip(&report.stacks) {
         writeln!(out)?;
         write!(out, "{number:>3}  ")?;
@@ -57,7 +53,28 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     Ok(())
 }
 
-fn agent(agent: &AgentReport, unseen: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+/// What large objects are told of, where the JVM samples too few of them.
+fn undersampled(bytes: u64) -> Option<String> {
+    (bytes > 0).then(|| {
+        format!(
+            "of large objects ({}) there may be up to a third more, as a JVM before 25 samples too few;\n\
+             the agent from the start tells, or `heapdiff diff` with a second dump",
+            Size(bytes)
+        )
+    })
+}
+
+/// Where the stacks come from.
+fn origin(
+    agent: Option<&AgentReport>,
+    unseen: u64,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(agent) = agent else {
+        let exact = "the dump names the stack trace of each object: sizes are exact";
+        return writeln!(out, "{}", style.dim(exact));
+    };
     let rate = match (agent.strategy, agent.interval_bytes, agent.rate) {
         ("bytes", 0, _) => "every allocation is sampled".to_owned(),
         ("bytes", bytes, _) => format!("one sample every {} allocated", Size(bytes)),
@@ -101,4 +118,121 @@ fn agent(agent: &AgentReport, unseen: u64, style: Style, out: &mut dyn Write) ->
         writeln!(out, "{}", style.yellow(table::shortened(&line, WIDTH)))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CollectedReport, CostReport, CounterRow};
+
+    /// What is told of an agent with this strategy, bytes and rate, and of the samples that it lost.
+    fn told(
+        (strategy, interval_bytes, rate): (&'static str, u64, u64),
+        first: (u64, u64),
+        lost: u64,
+    ) -> String {
+        let report = AgentReport {
+            strategy,
+            interval_bytes,
+            rate,
+            first_interval_bytes: first.0,
+            first_rate: first.1,
+            depth: 64,
+            cost: CostReport {
+                objects: 10,
+                bytes: 2048,
+                samples: 7,
+                bytes_per_sample: 64,
+                sites: 3,
+                bytes_per_site: 100,
+            },
+            collected: CollectedReport {
+                samples: 5,
+                remembered: 5,
+                median_age_ms: (lost > 0).then_some(30),
+            },
+            counters: vec![CounterRow {
+                name: "dropped_full",
+                count: lost,
+                is_loss: true,
+            }],
+        };
+        let mut out = Vec::new();
+        origin(Some(&report), lost * 1024, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn exact_sizes_are_told_where_the_dump_names_stacks() {
+        let mut out = Vec::new();
+        origin(None, 0, Style::plain(), &mut out).unwrap();
+        assert!(
+            String::from_utf8(out)
+                .unwrap()
+                .ends_with(": sizes are exact\n")
+        );
+        assert!(!told(("bytes", 0, 0), (0, 0), 0).contains("sizes are exact"));
+    }
+
+    #[test]
+    fn how_samples_were_chosen_is_told_once() {
+        let forms = [
+            (("bytes", 0, 0), (0, 0), "every allocation is sampled; "),
+            (
+                ("bytes", 4096, 0),
+                (4096, 0),
+                "one sample every 4.0 KiB allocated; ",
+            ),
+            (("time", 0, 20), (0, 20), "one sample every 20 ms; "),
+            (
+                ("class", 0, 9),
+                (0, 9),
+                "one sample every 9 objects of a class; ",
+            ),
+            (("count", 0, 9), (0, 9), "one sample every 9 objects; "),
+            (
+                ("bytes", 4096, 0),
+                (0, 0),
+                " allocated, at first every allocation; ",
+            ),
+            (
+                ("count", 0, 9),
+                (0, 3),
+                "one sample every 9 objects, at first every 3; ",
+            ),
+            (
+                ("bytes", 4096, 0),
+                (1024, 0),
+                " allocated, at first every 1.0 KiB; ",
+            ),
+        ];
+        for (sampling, first, words) in forms {
+            let text = told(sampling, first, 0);
+            let with = forms.iter().filter(|f| text.contains(f.2)).count();
+            assert!(text.contains(words) && with == 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_agent_takes_and_loses_is_told() {
+        let (calm, lossy) = (
+            told(("bytes", 0, 0), (0, 0), 0),
+            told(("bytes", 0, 0), (0, 0), 3),
+        );
+        let heap =
+            "the agent takes 2.0 KiB of the heap: 64 bytes a sample (7), 100 bytes a stack (3)";
+        assert!(calm.contains(heap) && lossy.contains(heap));
+        assert!(calm.contains("5 samples collected\n"));
+        assert!(lossy.contains("5 samples collected, half of them within 30 ms\n"));
+        let lost = "lost: 3 dropped full, up to 3.0 KiB have no sample";
+        assert!(lossy.contains(lost) && !calm.contains("lost") && !calm.contains("have no sample"));
+    }
+
+    #[test]
+    fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
+        assert_eq!(undersampled(0), None);
+        let told = undersampled(3 << 20).unwrap();
+        assert!(told.starts_with("of large objects (3.0 MiB) there may be up to a third more, as"));
+        assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
+    }
 }

@@ -83,6 +83,28 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
 }
 
 #[test]
+fn of_large_objects_there_may_be_more_before_jdk_25() {
+    let divided = |size: u64, totals| {
+        let stratum = Stratum {
+            after: known(10_000, size),
+            came: [('a', samples(30, size))].into(),
+            ..Stratum::default()
+        };
+        let strata = [(size_class(size), stratum)].into();
+        Stratum::divide(strata, &sampling(512 << 10), totals, Follow::Nothing).parts[&'a'].bytes
+    };
+    for size in [100, 40_000] {
+        let (exact, more) = (
+            divided(size, Totals::Most),
+            divided(size, Totals::MostOfMore),
+        );
+        assert_eq!((exact.value, exact.low), (more.value, more.low));
+        let expected = if size < 8192 { 1.0 } else { 4.0 / 3.0 };
+        near(more.high / exact.high * 1000.0, expected * 1000.0);
+    }
+}
+
+#[test]
 fn a_stack_alone_has_all_that_came() {
     let stratum = Stratum {
         before: known(1000, 100),
