@@ -8,6 +8,8 @@ mod formats;
 mod index;
 mod kept;
 mod links;
+#[cfg(target_os = "linux")]
+mod memory;
 mod output;
 mod schema;
 mod support;
