@@ -96,9 +96,9 @@ impl Weight {
 /// The size from which a JVM before 25 may put an object outside of its thread's buffer: a 64th of a buffer
 /// (`TLABRefillWasteFraction`) of half a mebibyte.
 const OUTSIDE: u64 = 8 << 10;
-/// The most by which samples of such objects were seen to fall short: by a quarter, where half of them lay outside
+/// The most by which samples of such objects were seen to fall short: by a quarter with G1, by a third with ZGC
 /// (`docs/measurements/coverage.md`).
-const SHORT: f64 = 4.0 / 3.0;
+const SHORT: f64 = 1.5;
 
 impl Sampling {
     /// How many times as much as samples say of objects of this size there may be in a JVM before 25 (JDK-8356372).

@@ -55,7 +55,7 @@ pub struct SiteTotals {
     pub unseen_bytes: u64,
     /// Reachable bytes for which no sample speaks, whatever `--focus` says.
     pub unsampled_bytes: u64,
-    /// Estimated bytes of large objects, of which this JVM samples too few: there may be up to a third more.
+    /// Estimated bytes of large objects, of which this JVM samples too few: there may be up to half more.
     pub undersampled_bytes: u64,
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
 fn undersampled(bytes: u64) -> Option<String> {
     (bytes > 0).then(|| {
         format!(
-            "of large objects ({}) there may be up to a third more, as a JVM before 25 samples too few;\n\
+            "of large objects ({}) there may be up to half more, as a JVM before 25 samples too few;\n\
              the agent from the start tells, or `heapdiff diff` with a second dump",
             Size(bytes)
         )
@@ -232,7 +232,7 @@ mod tests {
     fn too_few_samples_of_large_objects_are_told_where_there_are_such_objects() {
         assert_eq!(undersampled(0), None);
         let told = undersampled(3 << 20).unwrap();
-        assert!(told.starts_with("of large objects (3.0 MiB) there may be up to a third more, as"));
+        assert!(told.starts_with("of large objects (3.0 MiB) there may be up to half more, as"));
         assert!(told.lines().all(|line| line.len() <= WIDTH), "{told}");
     }
 }

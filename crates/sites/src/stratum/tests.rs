@@ -99,7 +99,7 @@ fn of_large_objects_there_may_be_more_before_jdk_25() {
             divided(size, Totals::MostOfMore),
         );
         assert_eq!((exact.value, exact.low), (more.value, more.low));
-        let expected = if size < 8192 { 1.0 } else { 4.0 / 3.0 };
+        let expected = if size < 8192 { 1.0 } else { 1.5 };
         near(more.high / exact.high * 1000.0, expected * 1000.0);
     }
 }
