@@ -44,3 +44,23 @@ fn suspects(grave: &Grave<'_>) -> String {
     };
     format!("--fail-on-suspect: {}{more}", grave.first.holder)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tripped_is_told() {
+        let told = |less_known: bool| {
+            growth(&TooMuch {
+                what: Grown::Heap { less_known },
+                bytes: 4096,
+                limit: 1000,
+            })
+        };
+        let all = "--fail-on-growth: the heap grew by 4.0 KiB (4,096 bytes, the limit is 1,000)";
+        assert_eq!(told(false), all);
+        let less = all.replace("the heap", "the heap, without known growth,");
+        assert_eq!(told(true), less);
+    }
+}

@@ -447,6 +447,64 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_and_what_sizes_rest_on_is_told_where_it_is_so() {
+        let all = allocated(&[("a.Main.main", "a.B", [1, 5])]);
+        let plain = report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 3);
+        let told = |report: &Report, known: usize, more_suspects: bool| {
+            let mut out = Vec::new();
+            let context = Context {
+                allocated: Some(&all),
+                known,
+                more_suspects,
+                ..Context::default()
+            };
+            render(report, &context, &mut out).unwrap();
+            let page = String::from_utf8(out).unwrap();
+            // Not what its script might say.
+            page.split("<script>").next().unwrap().to_owned()
+        };
+        let mut sampled = plain.clone();
+        let mut many = plain.clone();
+        for snapshot in &mut sampled.snapshots {
+            snapshot.agent = Some(heapdiff_diff::AgentInfo {
+                interval_bytes: 65_536,
+                live_samples: 4000,
+                sites: 7,
+                started_ms: 1,
+                pid: 1,
+            });
+        }
+        many.snapshots
+            .iter_mut()
+            .for_each(|s| s.layout.source = "a model".into());
+        let base = told(&plain, 0, false);
+        for (sentence, page) in [
+            (
+                "1 suspect left out as known growth.",
+                told(&plain, 1, false),
+            ),
+            (
+                "More suspects grew less; --top N shows more.",
+                told(&plain, 0, true),
+            ),
+            (
+                "; 4,000 live samples, one every 65,536 bytes",
+                told(&sampled, 0, false),
+            ),
+            (
+                "sizes from a model: references 4, headers 12",
+                told(&many, 0, false),
+            ),
+        ] {
+            assert!(page.contains(sentence), "{sentence}: {page}");
+            assert!(!base.contains(sentence), "{sentence}: {base}");
+        }
+        for sentence in ["of least weight left out", "frames of most weight"] {
+            assert!(!base.contains(sentence), "{sentence}: {base}");
+        }
+    }
+
+    #[test]
     fn places_are_named_by_method() {
         let all = allocated(&[("a.B.c(B.java:9) a.B.c(B.java:3) x(Native) y", "X", [1, 5])]);
         let places = places(&all);

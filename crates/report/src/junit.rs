@@ -266,6 +266,48 @@ mod tests {
     }
 
     #[test]
+    fn what_no_gate_looks_at_and_what_cannot_be_compared_is_told_where_it_is_so() {
+        let told = |verdict: Verdict, fails: bool, doubt: bool, stacks: bool| {
+            let mut suspect = suspect(1, "a.B.c", verdict, 4096);
+            if !stacks {
+                suspect.stacks.clear();
+            }
+            let mut report = report(vec![suspect], 0);
+            if doubt {
+                report.comparable = false;
+                report.warnings.push("of two programs".to_owned());
+            }
+            let checks = Checks {
+                gates: &[],
+                fails: &|_| fails,
+                known: &[],
+                undecided: None,
+            };
+            rendered(&report, &checks)
+        };
+        let plain = told(Verdict::Growth, false, false, true);
+        let gated = told(Verdict::Growth, true, false, true);
+        let cache = told(Verdict::Cache, false, false, true);
+        for (sentence, with, without) in [
+            ("grew by 4.0 KiB; no gate looks at it", &plain, &gated),
+            ("; no gate looks at it", &plain, &cache),
+            (
+                "the dumps can be compared",
+                &told(Verdict::Growth, false, true, true),
+                &plain,
+            ),
+            (
+                "allocated 4.0 KiB of com.acme.Entry (estimated)",
+                &plain,
+                &told(Verdict::Growth, false, false, false),
+            ),
+        ] {
+            assert!(with.contains(sentence), "{sentence}: {with}");
+            assert!(!without.contains(sentence), "{sentence}: {without}");
+        }
+    }
+
+    #[test]
     fn names_cannot_get_out() {
         let mut hostile = suspect(1, HOSTILE, Verdict::Leak, 4096);
         hostile.stacks[0]

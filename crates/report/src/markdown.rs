@@ -11,6 +11,7 @@ use heapdiff_units::{Size, counted, grouped, signed, signed_size};
 
 use crate::printable::{printable, shortened};
 use crate::stacks::less;
+use crate::text::is_noted;
 use crate::verdict;
 
 /// The most characters of one name.
@@ -157,6 +158,14 @@ fn details(suspect: &Suspect, text: &mut String) {
             frames.push("(the JVM told no stack)".to_owned());
         }
         block(frames, text);
+    }
+    let silent = suspect.coverage.unsampled_bytes;
+    if !suspect.stacks.is_empty() && is_noted(silent, suspect.coverage.growth_bytes) {
+        let _ = writeln!(
+            text,
+            "No sample speaks for {} of the growth.\n",
+            Size(silent)
+        );
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
@@ -341,5 +350,94 @@ mod tests {
         let text = rendered(&report);
         assert!((ENOUGH..65_536).contains(&text.len()), "{}", text.len());
         assert!(text.contains("are in other formats"));
+        report.suspects.truncate(1);
+        assert!(!rendered(&report).contains("are in other formats"));
+    }
+
+    #[test]
+    fn what_changed_and_what_is_left_out_is_told_where_it_is_so() {
+        let told = |report: &Report, more: More| {
+            let mut out = Vec::new();
+            render(report, more, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let grown = report(vec![suspect(1, "a.B.c", Verdict::Leak, 4096)], 2);
+        let mut level = report(Vec::new(), 0);
+        (level.delta.objects, level.delta.shallow_bytes) = (0, 0);
+        level.explained_bytes = 0;
+        let left_out = More {
+            suspects: true,
+            known: 1,
+            ..More::default()
+        };
+        // Each sentence with a report that has it, and one that has not.
+        let (grew, same) = (told(&grown, More::default()), told(&level, More::default()));
+        let (cut, more) = (told(&grown, left_out), told(&level, left_out));
+        let of_classes = More {
+            classes: 4,
+            ..More::default()
+        };
+        let fewer = told(&grown, of_classes);
+        for (sentence, with, without) in [
+            ("The reachable heap is as large as it was", &same, &grew),
+            ("The reachable heap changed by **", &grew, &same),
+            ("No growth worth a look.", &same, &grew),
+            ("No growth worth a look.", &same, &more),
+            ("| # | verdict | grew by | holder | content |", &grew, &same),
+            ("More grew less (`--top N` shows more).", &cut, &grew),
+            ("1 suspect left out as known growth.", &cut, &grew),
+            ("- kept alive by `static com.acme.Registry`", &grew, &same),
+            ("Classes, by growth of their own size", &grew, &same),
+            ("and 4 more classes that changed", &fewer, &grew),
+        ] {
+            assert!(with.contains(sentence), "{sentence}: {with}");
+            assert!(!without.contains(sentence), "{sentence}: {without}");
+        }
+    }
+
+    #[test]
+    fn stacks_are_told_as_far_as_samples_speak() {
+        let told = |change: &dyn Fn(&mut Suspect)| {
+            let mut suspect = suspect(1, "a.B.c", Verdict::Leak, 100_000);
+            change(&mut suspect);
+            rendered(&report(vec![suspect], 0))
+        };
+        let runtime = |count: usize| {
+            move |s: &mut Suspect| {
+                let own = s.stacks[0].frames.clone();
+                let frames = std::iter::repeat_n("java.util.HashMap.put(HashMap.java:1)", count);
+                s.stacks[0].frames = frames.map(str::to_owned).chain(own).collect();
+            }
+        };
+        let plain = told(&|_| ());
+        let none = told(&|s| s.stacks.clear());
+        let silent = |bytes: u64| told(&|s| s.coverage.unsampled_bytes = bytes);
+        let frameless = told(&|s| s.stacks[0].frames.clear());
+        for (sentence, with, without) in [
+            (
+                "of `com.acme.Entry` allocated at (estimated from 10 samples):",
+                &plain,
+                &none,
+            ),
+            ("(the JVM told no stack)", &frameless, &plain),
+            (
+                "… a frame of the runtime",
+                &told(&runtime(2)),
+                &told(&runtime(3)),
+            ),
+            (
+                "… 2 frames of the runtime",
+                &told(&runtime(3)),
+                &told(&runtime(2)),
+            ),
+            (
+                "No sample speaks for 9.8 KiB of the growth.",
+                &silent(10_000),
+                &silent(900),
+            ),
+        ] {
+            assert!(with.contains(sentence), "{sentence}: {with}");
+            assert!(!without.contains(sentence), "{sentence}: {without}");
+        }
     }
 }

@@ -184,6 +184,7 @@ pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
         };
         let verdict = verdicts[(i % 7 % 4) as usize];
         let mut suspect = suspect(i, &holder, verdict, (suspects - i + 1) * 4096);
+        suspect.coverage.unsampled_bytes = suspect.coverage.growth_bytes / 2 * u64::from(i % 2);
         suspect.stacks = (0..50)
             .map(|s| {
                 let frames = (0..24)
