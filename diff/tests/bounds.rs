@@ -125,6 +125,7 @@ fn caffeine_is_bounded_where_it_has_a_maximum() {
     let s = suspect(|n| caffeine(Some(10_000), false, n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
     assert!(says(&s, "SSMS has a bound: maximum is 10,000"));
+    assert!(!says(&s, "extends LinkedHashMap"), "{s:#?}");
     // One that entries only expire from has none.
     let s = suspect(|n| caffeine(None, false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
@@ -274,4 +275,5 @@ fn soft_values_make_a_cache() {
     let s = suspect(|n| soft_values(false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "soft references"), "{s:#?}");
+    assert!(!says(&s, "look at what holds the keys"), "{s:#?}");
 }

@@ -287,6 +287,8 @@ fn cancelled_tasks_that_a_timer_keeps_are_counted() {
     );
     let told = |r: &String| r.contains("450 of 500 tasks") && r.contains("purge");
     assert!(s.reasons.iter().any(told), "{:?}", s.reasons);
+    let of_pools = |r: &String| r.contains("removes them at once");
+    assert!(!s.reasons.iter().any(of_pools), "{:?}", s.reasons);
     let s = first(vec![timer(200, 0), timer(500, 0)]);
     assert!(s.reasons.iter().all(|r| !r.contains("cancelled")));
 }
@@ -427,7 +429,7 @@ fn loaders_of_former_deployments_are_told() {
         "{s:#?}"
     );
     assert!(
-        s.reasons[0].contains("com.acme.web.Servlet is defined by 40 loaders"),
+        s.reasons[0].contains("class loader leak: com.acme.web.Servlet is defined by 40 loaders"),
         "{:?}",
         s.reasons
     );
@@ -457,6 +459,7 @@ fn loaders_of_former_deployments_are_told() {
         s.reasons[0],
         "more class loaders than before: 40 of class com.acme.WebLoader, up from 5"
     );
+    assert!(!s.reasons.iter().any(|r| r.contains("class loader leak")));
     // What is no loader is pinned by nothing.
     let s = first(vec![keys(1000, 50), keys(2000, 50)]);
     assert!(

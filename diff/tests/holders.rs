@@ -204,6 +204,9 @@ fn a_path_can_begin_at_a_local_variable() {
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
     assert_held(s, "com.acme.Mailer.sender", "com.acme.Task");
+    let of_virtual =
+        |r: &String| r.contains("virtual threads that wait") || r.contains("threads or stacks");
+    assert!(!s.reasons.iter().any(of_virtual), "{:?}", s.reasons);
 }
 
 /// Threads that wait for permits: each is a root, and so is what it waits with, which its own stack refers to; the

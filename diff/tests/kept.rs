@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use heapdiff_diff::{Comparison, Filter, Summary};
 use hprof::{IndexFault, Options, Refs, Silent, Snapshot};
+use testdata::dumps::unpacked;
 use testdata::writer::Rng;
 
 const NAMES: [&str; 4] = ["before", "after", "sampled-before", "sampled-after"];
@@ -27,13 +27,8 @@ impl Dumps {
             let packed = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("../testdata")
                 .join(format!("{name}.hprof.gz"));
-            let mut bytes = Vec::new();
-            let file = fs::File::open(&packed).unwrap();
-            flate2::read::MultiGzDecoder::new(file)
-                .read_to_end(&mut bytes)
-                .unwrap();
             let plain = folder.path().join(format!("{name}.hprof"));
-            fs::write(&plain, bytes).unwrap();
+            fs::write(&plain, unpacked(&packed)).unwrap();
             let copy = folder.path().join(format!("{name}.hprof.gz"));
             fs::copy(packed, &copy).unwrap();
             all.extend([plain, copy]);

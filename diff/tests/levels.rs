@@ -184,6 +184,8 @@ fn interpolated_figures_are_told_as_such() {
             .find(|s| s.holder == "com.acme.Index.titles");
         let found = found.unwrap_or_else(|| panic!("{:#?}", report.suspects));
         assert_eq!(found.objects, [1000, 2000, 3000], "{found:#?}");
+        let nowhere = |r: &String| r.contains("no one place holds these objects");
+        assert!(!found.reasons.iter().any(nowhere), "{found:#?}");
         found
             .reasons
             .iter()

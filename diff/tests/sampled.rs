@@ -363,6 +363,10 @@ fn what_was_lost_widens_intervals_and_is_told() {
         };
         let says = format!("{lost} since its table was full (max_samples)");
         assert!(warning.contains(&says), "{warning}");
+        assert!(
+            !warning.contains("allocation sites are left out"),
+            "{warning}"
+        );
     }
     // What was lost of samples that the first dump should have can make growth look too large: but there all
     // objects had one.

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
@@ -12,6 +11,7 @@ use hprof::{
     Silent, Snapshot,
 };
 use proptest::prelude::*;
+use testdata::dumps::unpacked;
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{self, Elements, FieldType, FileOrder, JvmLayout, Place, Rng, Root, Value};
 
@@ -174,11 +174,7 @@ fn committed_dumps_are_the_same_from_an_index() {
         let packed = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../testdata")
             .join(format!("{name}.hprof.gz"));
-        let mut bytes = Vec::new();
-        let file = fs::File::open(&packed).unwrap();
-        flate2::read::MultiGzDecoder::new(file)
-            .read_to_end(&mut bytes)
-            .unwrap();
+        let bytes = unpacked(&packed);
         let dump = folder.path().join(format!("{name}.hprof"));
         fs::write(&dump, &bytes).unwrap();
         same(name, &dump);

@@ -3,7 +3,9 @@
 use crate::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection, Target};
 use crate::programs;
 use crate::scenarios::{Mode, SESSION_REGISTRY, Scenario};
-use std::fs;
+use flate2::read::MultiGzDecoder;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The JDK that the kept dumps were made with; any later one serves if it is not there.
@@ -34,6 +36,21 @@ pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     // Only the copy of the classes is in there.
     let _ = fs::remove_dir_all(&home);
     dumps
+}
+
+/// The content of a dump that is compressed.
+///
+/// # Panics
+///
+/// If there is no such file, or it is not a whole gzip file.
+#[must_use]
+pub fn unpacked(dump: &Path) -> Vec<u8> {
+    let file = File::open(dump).unwrap_or_else(|error| panic!("{}: {error}", dump.display()));
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(file)
+        .read_to_end(&mut bytes)
+        .unwrap_or_else(|error| panic!("{}: {error}", dump.display()));
+    bytes
 }
 
 /// Makes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java` with the

@@ -1,19 +1,9 @@
 //! The dumps that are kept beside the tests can be made again, and tell nothing of the machine.
 
-use flate2::read::MultiGzDecoder;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
+use testdata::dumps::unpacked;
 use testdata::jvm::Jdk;
-
-fn unpacked(dump: &Path) -> Vec<u8> {
-    let file = File::open(dump).unwrap_or_else(|error| panic!("{}: {error}", dump.display()));
-    let mut bytes = Vec::new();
-    MultiGzDecoder::new(file)
-        .read_to_end(&mut bytes)
-        .expect("a whole gzip file");
-    bytes
-}
 
 const SESSIONS: &str = "com/acme/shop/SessionRegistry";
 

@@ -1,11 +1,12 @@
 //! Each sentence of a report has a test that makes it appear and one in which it does not: `sentences.txt` names both.
 //!
 //! A sentence is a text of three words or more in the code that words reports. One that is new has to be added to the
-//! list, with its tests; what a test claims is for its reader to judge.
+//! list, with its tests, and each test has to quote it: two words of it in their order. Golden cases have the whole part
+//! in one and not in another. Whether it asserts what it quotes is for its reader to judge.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ const WORDED: &[&str] = &[
     "crates/report/src/text/diff.rs",
     "crates/report/src/text/sites.rs",
     "crates/report/src/text/trace.rs",
+    "crates/report/src/text/trace/info.rs",
     "crates/trend/src/series.rs",
     "diff/src/comparable.rs",
     "diff/src/evidence",
@@ -76,21 +78,6 @@ fn literals(code: &str) -> Vec<String> {
     found
 }
 
-/// The text without what is filled in.
-fn worded(literal: &str) -> String {
-    let mut text = String::new();
-    let mut depth = 0_u32;
-    for c in literal.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            _ if depth == 0 => text.push(c),
-            _ => {}
-        }
-    }
-    text
-}
-
 fn is_sentence(literal: &str) -> bool {
     // What a page's policy allows is said to browsers.
     if literal.contains("-src '") {
@@ -100,20 +87,89 @@ fn is_sentence(literal: &str) -> bool {
         let w = w.trim_matches(|c: char| !c.is_alphanumeric());
         w.len() > 1 && w.chars().all(|c| c.is_alphabetic() || "-'".contains(c))
     };
-    worded(literal).split_whitespace().filter(is_word).count() >= 3
+    fixed(literal)
+        .concat()
+        .split_whitespace()
+        .filter(is_word)
+        .count()
+        >= 3
 }
 
-/// Words with one space between them.
-fn joined(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// The test of this name, from its name to its last brace; empty where a file has none.
+fn body<'a>(code: &'a str, test: &str) -> &'a str {
+    let name = format!("fn {test}(");
+    let Some(at) = code.find(&name) else {
+        return "";
+    };
+    let line = code[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = format!("\n{}}}", &code[line..at]);
+    let code = &code[at..];
+    &code[..code.find(&end).unwrap_or(code.len())]
 }
 
-/// Whether a file has a test of this name, or is one of golden cases.
-fn has(file: &str, test: Option<&str>) -> bool {
-    match test {
-        Some(test) => text(file).contains(&format!("fn {test}(")),
-        None => file.ends_with(".trycmd"),
+/// What a text has between the figures and names that are filled in, in their order.
+fn fixed(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0_u32;
+    for c in text.chars() {
+        match c {
+            '{' => {
+                depth += 1;
+                parts.push(String::new());
+            }
+            '}' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => parts.last_mut().unwrap().push(c),
+            _ => {}
+        }
     }
+    parts
+}
+
+/// Each two words that follow each other in a text.
+fn pairs(text: &str) -> BTreeSet<[String; 2]> {
+    let mut found = BTreeSet::new();
+    for part in fixed(text) {
+        let words = part
+            .split_whitespace()
+            .map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()));
+        let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
+        found.extend(words.windows(2).map(|w| [w[0].to_owned(), w[1].to_owned()]));
+    }
+    found
+}
+
+/// Whether a line has these parts in their order.
+fn says(line: &str, parts: &[String]) -> bool {
+    let mut rest = line;
+    parts.iter().all(|part| match rest.find(part.as_str()) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+/// What is wrong with the test that a sentence is said (`+`) or not said (`-`): `None` where it quotes the sentence.
+fn fault(sign: char, test: &str, sentence: &str) -> Option<&'static str> {
+    let Some((file, test)) = test.split_once(' ') else {
+        let parts = fixed(sentence);
+        let golden = text(test);
+        let mut cases = golden.split("\n$ ").skip(1);
+        let is_said = |case: &str| case.lines().any(|l| says(l, &parts));
+        return match sign {
+            '+' => (!cases.any(is_said)).then_some("is in no golden case"),
+            _ => cases.all(is_said).then_some("is in each golden case"),
+        };
+    };
+    let code = text(file);
+    let quoted = literals(body(&code, test));
+    let wanted = pairs(sentence);
+    let is_quoted = quoted.iter().any(|l| match wanted.is_empty() {
+        true => l.contains(sentence.trim()),
+        false => !wanted.is_disjoint(&pairs(l)),
+    });
+    (!is_quoted).then_some("is not quoted there")
 }
 
 /// One sentence of the list: a part of it, and the tests in which it appears and does not.
@@ -171,12 +227,8 @@ fn each_sentence_has_its_tests() {
                 wrong.push(format!("{sign} no test for: {}", one.part));
                 continue;
             };
-            let (file, test) = match test.split_once(' ') {
-                Some((file, test)) => (file, Some(test)),
-                None => (&**test, None),
-            };
-            if !has(file, test) {
-                wrong.push(format!("{sign} there is no {file} {test:?}: {}", one.part));
+            if let Some(fault) = fault(sign, test, &one.part) {
+                wrong.push(format!("{sign} {fault}, {test}: {}", one.part));
             }
         }
     }
@@ -193,5 +245,16 @@ fn sentences_are_told_from_names() {
     );
     assert!(is_sentence("the thread {name} is in {frame}") && !is_sentence("{} of {}"));
     assert!(!is_sentence("java.lang.ref.Reference") && !is_sentence("static {a long name here}"));
-    assert_eq!(joined("a  b\nc"), "a b c");
+}
+
+#[test]
+fn a_test_is_known_by_what_it_quotes() {
+    let code = "fn a() {\n}\n    fn one(x: u8) {\n        assert!(says(\"held by {} threads\"));\n    }\n    fn two() {}";
+    let quoted = literals(body(code, "one"));
+    assert_eq!(quoted, ["held by {} threads"]);
+    assert_eq!(body(code, "three"), "");
+    assert!(!pairs("is held by").is_disjoint(&pairs(&quoted[0])));
+    assert!(pairs("by threads").is_disjoint(&pairs(&quoted[0])));
+    let parts = fixed("{n} in {} from {of}");
+    assert!(says("3 in 4 from 5", &parts) && !says("3 from 4 in 5", &parts));
 }

@@ -1,8 +1,9 @@
 //! A folder with the dumps that the tests run on, whole and damaged.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use testdata::dumps::unpacked;
 
 /// The repository.
 pub(crate) fn root() -> PathBuf {
@@ -27,11 +28,7 @@ pub(crate) fn prepare(folder: &Path) {
     ] {
         fs::copy(testdata().join(name), dumps.join(name)).expect("a copied dump");
     }
-    let packed = fs::File::open(testdata().join("before.hprof.gz")).expect("the dump");
-    let mut bytes = Vec::new();
-    flate2::read::MultiGzDecoder::new(packed)
-        .read_to_end(&mut bytes)
-        .expect("a whole gzip file");
+    let bytes = unpacked(&testdata().join("before.hprof.gz"));
     fs::write(folder.join("cut.hprof"), &bytes[..3_000_000]).expect("a written file");
     fs::write(folder.join("empty.hprof"), "").expect("a written file");
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");

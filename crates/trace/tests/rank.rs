@@ -169,16 +169,23 @@ const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     ..SITES[1]
 }];
 
+/// A run under generational ZGC, with a minor collection at each tick.
+fn generational_z() -> Scene<'static> {
+    Scene {
+        minor: 1,
+        collectors: ["ZGC Minor Cycles", "ZGC Major Cycles"],
+        weight: 1,
+        ..Scene::default()
+    }
+}
+
 #[test]
 fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     let scene = |major, ticks| Scene {
         sites: &STEADY_Z,
         ticks,
-        minor: 1,
         major,
-        collectors: ["ZGC Minor Cycles", "ZGC Major Cycles"],
-        weight: 1,
-        ..Scene::default()
+        ..generational_z()
     };
     let (ranking, timeline, ..) = ranked(&scene(40, 235), By::Class, Window::ALL);
     // 200 ticks into the run; 35 of garbage came since.
@@ -229,12 +236,9 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let scene = Scene {
         sites: &STEADY_Z_YOUNG,
         ticks: 275,
-        minor: 1,
         major: 40,
-        collectors: ["ZGC Minor Cycles", "ZGC Major Cycles"],
-        weight: 1,
         newest: |t| (t % 40 == 0).then_some((t - 10) * 1000),
-        ..Scene::default()
+        ..generational_z()
     };
     let (ranking, timeline, trace, _folder) = ranked(&scene, By::Class, Window::ALL);
     let at = AliveAt::Major {
@@ -279,13 +283,10 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
     let scene = Scene {
         sites: &LEAK,
         ticks: 235,
-        minor: 1,
         major: 20,
-        collectors: ["ZGC Minor Cycles", "ZGC Major Cycles"],
-        weight: 1,
         // But for one object at the start.
         newest: |t| (t == 20).then_some(500),
-        ..Scene::default()
+        ..generational_z()
     };
     let (ranking, timeline, ..) = ranked(&scene, By::Class, Window::ALL);
     let at = AliveAt::Major {

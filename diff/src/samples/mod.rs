@@ -293,7 +293,8 @@ mod tests {
     fn each_doubt_about_samples_is_told_where_there_is_one() {
         assert_eq!(doubts(Strategy::Bytes, &[(Counter::Events, 9)]), None);
         let told = |counts: &[(Counter, u64)]| doubts(Strategy::Bytes, counts).unwrap();
-        assert_eq!(doubts(Strategy::Time, &[]).unwrap(), BY_TIME);
+        let by_time = doubts(Strategy::Time, &[]).unwrap();
+        assert!(by_time.starts_with("samples were taken by time"));
         let lost = |why| {
             format!(
                 "the agent lost samples of up to 70 bytes: 7 since {why}; bytes by stack may be too low by as much"
@@ -313,5 +314,6 @@ mod tests {
             told(&[(Counter::Faults, 1)]),
             "the agent failed and may have stopped sampling; see the JVM's standard error"
         );
+        assert!(!told(&[(Counter::Faults, 1)]).contains("taken by time"));
     }
 }

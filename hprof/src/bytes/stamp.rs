@@ -55,6 +55,12 @@ impl Stamp {
         Ok(Self::of_ends(&meta, meta.len(), &first, &last))
     }
 
+    /// All that it says, as the headers of an index and of a kept summary have it.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        let (seconds, nanos) = self.modified;
+        [self.bytes, seconds, u64::from(nanos), self.ends]
+    }
+
     /// Whether a file is, as far as its entry in the folder tells, still the one this was made of.
     pub(crate) fn agrees(&self, meta: &Metadata) -> bool {
         meta.len() == self.bytes && modified(meta) == Some(self.modified)

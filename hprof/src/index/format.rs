@@ -1,6 +1,7 @@
 //! Header, table and checksums.
 
 use std::fs::File;
+use std::iter;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -121,16 +122,8 @@ fn header(stamp: &Stamp, refs: Refs, len: u64) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&VERSION.to_le_bytes());
     header.extend_from_slice(&(refs as u32).to_le_bytes());
-    for word in [
-        program(),
-        stamp.bytes,
-        stamp.modified.0,
-        u64::from(stamp.modified.1),
-        stamp.ends,
-        len,
-    ] {
-        header.extend_from_slice(&word.to_le_bytes());
-    }
+    let words = iter::once(program()).chain(stamp.words()).chain([len]);
+    header.extend(words.flat_map(u64::to_le_bytes));
     header.resize(HEADER - 8, 0);
     header
 }

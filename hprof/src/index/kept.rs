@@ -125,21 +125,15 @@ impl Kept {
     }
 
     fn header(&self, content: &[u8]) -> Vec<u8> {
-        let stamp = &self.stamp.0;
         let mut e = Encoder(MAGIC.to_vec());
         e.u32(self.version);
         e.u32(self.refs as u32);
-        for word in [
-            program(),
-            stamp.bytes,
-            stamp.modified.0,
-            u64::from(stamp.modified.1),
-            stamp.ends,
-            content.len() as u64,
-            hash(content),
-        ] {
+        e.u64(program());
+        for word in self.stamp.0.words() {
             e.u64(word);
         }
+        e.u64(content.len() as u64);
+        e.u64(hash(content));
         let sum = hash(&e.0);
         e.u64(sum);
         e.0

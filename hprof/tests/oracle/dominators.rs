@@ -1,6 +1,9 @@
 //! Who retains what, on random heaps.
 
+use std::path::Path;
+
 use hprof::{Node, ObjectId, Refs};
+use testdata::dumps::unpacked;
 use testdata::writer::{Rng, graph};
 
 use crate::both::{Both, both};
@@ -195,13 +198,9 @@ fn odd_ids_and_doubled_ones_change_nothing() {
 
 #[test]
 fn dominators_equal_petgraphs_on_real_dumps() {
-    use std::io::Read;
     for name in ["before", "after"] {
         let path = format!("{}/../testdata/{name}.hprof.gz", env!("CARGO_MANIFEST_DIR"));
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).unwrap();
-        let mut file = flate2::read::MultiGzDecoder::new(file);
-        file.read_to_end(&mut bytes).unwrap();
+        let bytes = unpacked(Path::new(&path));
         for refs in [Refs::Strong, Refs::Soft, Refs::All] {
             let both = both(bytes.clone(), refs);
             both.check_dominators(&BruteForce::new(&both.heap, refs), &(name, refs));

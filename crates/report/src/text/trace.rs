@@ -1,14 +1,17 @@
 //! What a trace shows: its runs, and what leaks.
 
+mod info;
+
 use std::io::{self, Write};
 
 use heapdiff_diff::{Shown, folded};
 use heapdiff_units::{Size, counted, grouped, percent, signed, signed_size};
 
+pub(crate) use self::info::info;
 use super::WIDTH;
 use super::stacks::interval;
 use super::table::{printable, shortened};
-use crate::model::{CandidateRow, NoteRow, RunInfo, SlopeRow, TraceInfoReport, TraceTopReport};
+use crate::model::{CandidateRow, RunInfo, SlopeRow, TraceTopReport};
 use crate::style::Style;
 use crate::times::{span, utc};
 
@@ -18,72 +21,6 @@ const FRAMES: usize = 8;
 /// The most stacks that are shown of a candidate, and frames of each.
 const PATHS: usize = 3;
 const CALLERS: usize = 4;
-/// The most notes that are shown of a run.
-const NOTES: usize = 5;
-
-pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let figures = format!(
-        "{}, {}, {}",
-        Size(report.trace.bytes),
-        counted(report.runs.len() as u64, "run"),
-        counted(report.sites, "allocation site")
-    );
-    heading(&report.trace.path, &figures, style, out)?;
-    for row in &report.runs {
-        writeln!(out)?;
-        self::run(&row.run, style, out)?;
-        let end = match row.run.ended_ms {
-            Some(ms) => format!("ended {}", utc(ms)),
-            None => "running, or killed".to_owned(),
-        };
-        let began = utc(row.run.started_ms);
-        line(
-            "time",
-            &format!("{began} UTC, {}, {end}", span(row.uptime_ms)),
-            style,
-            out,
-        )?;
-        let sampled = match (&*row.run.strategy, row.run.interval_bytes) {
-            ("bytes", 0) => "every allocation is counted".to_owned(),
-            ("bytes", bytes) => format!("one sample every {} allocated", Size(bytes)),
-            ("recording", _) => "samples of a flight recording".to_owned(),
-            (strategy, _) => format!("samples by {strategy}"),
-        };
-        let ticks = counted(row.ticks, "tick");
-        let samples = counted(row.samples, "sample");
-        line(
-            "figures",
-            &format!("{ticks}, {samples}, {sampled}"),
-            style,
-            out,
-        )?;
-        if row.lost_samples > 0 {
-            let text = format!(
-                "{} of {}",
-                counted(row.lost_samples, "sample"),
-                Size(row.lost_bytes)
-            );
-            line("lost", &text, style, out)?;
-        }
-        let all = counted(row.collections.all, "collection");
-        line(
-            "heap",
-            &format!("{all}, {} of them major", grouped(row.collections.major)),
-            style,
-            out,
-        )?;
-        if !row.run.command.is_empty() {
-            line("command", &row.run.command, style, out)?;
-        }
-        for (i, dump) in row.dumps.iter().enumerate() {
-            let path = dump.path.as_deref().unwrap_or("(path not known)");
-            let label = if i == 0 { "dumps" } else { "" };
-            line(label, &format!("{} {path}", utc(dump.time_ms)), style, out)?;
-        }
-        notes(&row.notes, style, out)?;
-    }
-    Ok(())
-}
 
 pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let window = &report.window;
@@ -424,20 +361,6 @@ pub(super) fn run(run: &RunInfo, style: Style, out: &mut dyn Write) -> io::Resul
     writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))
 }
 
-fn notes(notes: &[NoteRow], style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let first = notes.len().saturating_sub(NOTES);
-    for (i, note) in notes[first..].iter().enumerate() {
-        let label = if i == 0 { "notes" } else { "" };
-        line(
-            label,
-            &format!("{} {}", utc(note.time_ms), note.text),
-            style,
-            out,
-        )?;
-    }
-    Ok(())
-}
-
 pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let text = printable(text);
     let text = shortened(&text, WIDTH - INDENT);
@@ -457,11 +380,10 @@ mod tests {
     }
 
     use crate::model::{
-        Collections, DumpRow, PathRow, PerWorkRow, RunRow, SeriesRow, TraceFile, TraceTotals,
-        WindowRow,
+        Collections, PathRow, PerWorkRow, SeriesRow, TraceFile, TraceTotals, WindowRow,
     };
 
-    fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
+    pub(super) fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
         RunInfo {
             number: 1,
             uid: "1-2".to_owned(),
@@ -477,7 +399,7 @@ mod tests {
         }
     }
 
-    fn trace_file() -> TraceFile {
+    pub(super) fn trace_file() -> TraceFile {
         TraceFile {
             path: "t.db".to_owned(),
             bytes: 1024,
@@ -627,7 +549,10 @@ mod tests {
             "nothing was collected: what looks alive may be garbage",
             |r| r.basis = "ticks",
         );
-        assert_said("a cache may seem to grow", |r| r.basis = "survivors");
+        assert_said(
+            "what a recording found alive at last, by when it was allocated: a cache may seem to grow",
+            |r| r.basis = "survivors",
+        );
         assert_said(
             "alive: when the major collection 10s into the run was done; what came since is not known",
             |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
@@ -755,57 +680,5 @@ mod tests {
         assert_of("the first tick on, perhaps since before", &|c| {
             began(c, false)
         });
-    }
-
-    #[test]
-    fn what_is_known_of_a_run_is_told() {
-        let of = |run: RunInfo, lost_samples: u64, path: Option<&str>| {
-            let row = RunRow {
-                run,
-                flags: String::new(),
-                options: String::new(),
-                ticks: 3,
-                uptime_ms: 3000,
-                collections: Collections { major: 1, all: 4 },
-                samples: 5,
-                lost_samples,
-                lost_bytes: 1024,
-                dumps: vec![DumpRow {
-                    time_ms: 1000,
-                    path: path.map(str::to_owned),
-                }],
-                notes: Vec::new(),
-            };
-            let report = TraceInfoReport {
-                schema: TraceInfoReport::SCHEMA,
-                trace: trace_file(),
-                sites: 1,
-                runs: vec![row],
-            };
-            let mut out = Vec::new();
-            info(&report, Style::plain(), &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        let parts = [
-            "running, or killed",
-            "every allocation is counted",
-            "one sample every 1.0 KiB allocated",
-            "samples of a flight recording",
-            "(path not known)",
-            "2 samples of 1.0 KiB",
-        ];
-        let told = |text: &str| parts.map(|part| text.contains(part));
-        let ended = |strategy, interval| RunInfo {
-            ended_ms: Some(9000),
-            ..run_info(strategy, interval)
-        };
-        let [yes, no] = [true, false];
-        let text = of(run_info("bytes", 1024), 0, Some("a.hprof"));
-        assert_eq!(told(&text), [yes, no, yes, no, no, no], "{text}");
-        let text = of(ended("bytes", 0), 2, None);
-        assert_eq!(told(&text), [no, yes, no, no, yes, yes], "{text}");
-        let text = of(ended("recording", 0), 0, Some("a.hprof"));
-        assert_eq!(told(&text), [no, no, no, yes, no, no], "{text}");
-        assert!(text.contains("4 collections, 1 of them major"), "{text}");
     }
 }

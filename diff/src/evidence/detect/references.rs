@@ -69,7 +69,7 @@ fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Opti
     let own = |f: &&StackFrame| !names::is_runtime_name(&f.frame.class);
     threads.iter().filter(|t| wanted(t)).find_map(|thread| {
         let frame = &thread.frames.iter().find(own)?.frame;
-        let name = thread.name.as_deref().unwrap_or("of the runtime");
+        let name = thread.name.as_deref().unwrap_or("(unnamed)");
         Some(format!("the thread {name} is in {frame}"))
     })
 }

@@ -1,0 +1,151 @@
+//! What is known of a trace's runs.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped};
+
+use super::{heading, line, run};
+use crate::model::{NoteRow, TraceInfoReport};
+use crate::style::Style;
+use crate::times::{span, utc};
+
+/// The most notes that are shown of a run.
+const NOTES: usize = 5;
+
+pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let figures = format!(
+        "{}, {}, {}",
+        Size(report.trace.bytes),
+        counted(report.runs.len() as u64, "run"),
+        counted(report.sites, "allocation site")
+    );
+    heading(&report.trace.path, &figures, style, out)?;
+    for row in &report.runs {
+        writeln!(out)?;
+        run(&row.run, style, out)?;
+        let end = match row.run.ended_ms {
+            Some(ms) => format!("ended {}", utc(ms)),
+            None => "running, or killed".to_owned(),
+        };
+        let began = utc(row.run.started_ms);
+        line(
+            "time",
+            &format!("{began} UTC, {}, {end}", span(row.uptime_ms)),
+            style,
+            out,
+        )?;
+        let sampled = match (&*row.run.strategy, row.run.interval_bytes) {
+            ("bytes", 0) => "every allocation is counted".to_owned(),
+            ("bytes", bytes) => format!("one sample every {} allocated", Size(bytes)),
+            ("recording", _) => "samples of a flight recording".to_owned(),
+            (strategy, _) => format!("samples by {strategy}"),
+        };
+        let ticks = counted(row.ticks, "tick");
+        let samples = counted(row.samples, "sample");
+        line(
+            "figures",
+            &format!("{ticks}, {samples}, {sampled}"),
+            style,
+            out,
+        )?;
+        if row.lost_samples > 0 {
+            let text = format!(
+                "{} of {}",
+                counted(row.lost_samples, "sample"),
+                Size(row.lost_bytes)
+            );
+            line("lost", &text, style, out)?;
+        }
+        let all = counted(row.collections.all, "collection");
+        line(
+            "heap",
+            &format!("{all}, {} of them major", grouped(row.collections.major)),
+            style,
+            out,
+        )?;
+        if !row.run.command.is_empty() {
+            line("command", &row.run.command, style, out)?;
+        }
+        for (i, dump) in row.dumps.iter().enumerate() {
+            let path = dump.path.as_deref().unwrap_or("(path not known)");
+            let label = if i == 0 { "dumps" } else { "" };
+            line(label, &format!("{} {path}", utc(dump.time_ms)), style, out)?;
+        }
+        notes(&row.notes, style, out)?;
+    }
+    Ok(())
+}
+
+fn notes(notes: &[NoteRow], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let first = notes.len().saturating_sub(NOTES);
+    for (i, note) in notes[first..].iter().enumerate() {
+        let label = if i == 0 { "notes" } else { "" };
+        line(
+            label,
+            &format!("{} {}", utc(note.time_ms), note.text),
+            style,
+            out,
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{run_info, trace_file};
+    use super::*;
+    use crate::model::{Collections, DumpRow, RunInfo, RunRow};
+
+    #[test]
+    fn what_is_known_of_a_run_is_told() {
+        let of = |run: RunInfo, lost_samples: u64, path: Option<&str>| {
+            let row = RunRow {
+                run,
+                flags: String::new(),
+                options: String::new(),
+                ticks: 3,
+                uptime_ms: 3000,
+                collections: Collections { major: 1, all: 4 },
+                samples: 5,
+                lost_samples,
+                lost_bytes: 1024,
+                dumps: vec![DumpRow {
+                    time_ms: 1000,
+                    path: path.map(str::to_owned),
+                }],
+                notes: Vec::new(),
+            };
+            let report = TraceInfoReport {
+                schema: TraceInfoReport::SCHEMA,
+                trace: trace_file(),
+                sites: 1,
+                runs: vec![row],
+            };
+            let mut out = Vec::new();
+            info(&report, Style::plain(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let parts = [
+            "running, or killed",
+            "every allocation is counted",
+            "one sample every 1.0 KiB allocated",
+            "samples of a flight recording",
+            "(path not known)",
+            "2 samples of 1.0 KiB",
+        ];
+        let told = |text: &str| parts.map(|part| text.contains(part));
+        let ended = |strategy, interval| RunInfo {
+            ended_ms: Some(9000),
+            ..run_info(strategy, interval)
+        };
+        let [yes, no] = [true, false];
+        let text = of(run_info("bytes", 1024), 0, Some("a.hprof"));
+        assert_eq!(told(&text), [yes, no, yes, no, no, no], "{text}");
+        let text = of(ended("bytes", 0), 2, None);
+        assert_eq!(told(&text), [no, yes, no, no, yes, yes], "{text}");
+        let text = of(ended("recording", 0), 0, Some("a.hprof"));
+        assert_eq!(told(&text), [no, no, no, yes, no, no], "{text}");
+        assert!(text.contains("4 collections, 1 of them major"), "{text}");
+        assert!(!text.contains(" alive in "), "{text}");
+    }
+}
