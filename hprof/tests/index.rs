@@ -231,7 +231,8 @@ fn synthetic_dumps_are_the_same_from_an_index() {
     for (what, options, gap) in [
         ("usual", usual, 0),
         ("sparse", usual, 8 << 20),
-        ("too sparse for a bitmap", usual, 1 << 40),
+        ("in blocks", usual, 1 << 40),
+        ("too sparse for blocks", usual, 1 << 60),
         ("32 bits", writer::Options::bits_32(), 0),
         ("Android", writer::Options::android(), 64),
         (

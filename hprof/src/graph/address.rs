@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::error::Result;
+use crate::graph::blocks::{BlockWriter, Blocks};
 use crate::graph::runs::RunTable;
 use crate::ids::NONE;
 
@@ -47,26 +48,121 @@ impl Range {
     }
 }
 
+/// The slots of a range: all of them, or those of the blocks that have objects.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) range: Range,
+    pub(crate) blocks: Option<Blocks>,
+}
+
+impl From<Range> for Space {
+    fn from(range: Range) -> Self {
+        Self {
+            range,
+            blocks: None,
+        }
+    }
+}
+
+impl Space {
+    /// The slot of an address, when it could be an object's.
+    #[inline(always)]
+    pub(crate) fn slot(&self, address: u64) -> Option<u64> {
+        let grain = self.range.slot(address)?;
+        match &self.blocks {
+            None => Some(grain),
+            Some(blocks) => blocks.slot(grain),
+        }
+    }
+
+    /// The address of a slot.
+    pub(crate) fn address(&self, slot: u64) -> Option<u64> {
+        match &self.blocks {
+            None => Some(self.range.base + (slot << GRAIN)),
+            Some(blocks) => blocks.address(slot),
+        }
+    }
+
+    pub(crate) fn slots(&self) -> u64 {
+        let blocks = self.blocks.as_ref();
+        blocks.map_or(self.range.slots(), Blocks::slots)
+    }
+}
+
+/// Words of the bitmaps over so many slots.
+const fn words(slots: u64) -> usize {
+    (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
+}
+
 /// The bitmaps while they are being filled by several threads.
 pub(crate) struct Marks {
-    pub(crate) range: Range,
+    space: Space,
     bits: Array<u64>,
 }
 
 impl Marks {
     pub(crate) fn new(range: Range, store: &Store) -> Result<Self> {
-        let pairs = (range.slots().div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE);
         Ok(Self {
-            range,
-            bits: store.zeroed(pairs * PAIR)?,
+            space: range.into(),
+            bits: store.zeroed(words(range.slots()))?,
         })
     }
 
+    /// Bitmaps over the blocks of a range that turn out to have objects, up to so many slots of them.
+    pub(crate) fn in_blocks(
+        range: Range,
+        blocks: Blocks,
+        slots: u64,
+        store: &Store,
+    ) -> Result<Self> {
+        let slots = blocks.slots_of(blocks.in_slots(slots));
+        let space = Space {
+            range,
+            blocks: Some(blocks),
+        };
+        Ok(Self {
+            space,
+            bits: store.zeroed(words(slots))?,
+        })
+    }
+
+    #[cfg(test)]
     pub(crate) fn writer(&mut self) -> MarkWriter<'_> {
-        MarkWriter {
-            range: self.range,
+        self.writers().0
+    }
+
+    pub(crate) fn writers(&mut self) -> (MarkWriter<'_>, Option<BlockWriter<'_>>) {
+        let slots = (self.bits.len() / PAIR) as u64 * 64;
+        let marks = MarkWriter {
+            range: self.space.range,
             bits: mem::as_atomic_u64(&mut self.bits),
-        }
+        };
+        let blocks = self.space.blocks.as_mut();
+        let blocks = blocks.map(|b| {
+            let most = b.in_slots(slots);
+            b.writer(most)
+        });
+        (marks, blocks)
+    }
+
+    /// Puts blocks in the order of addresses, with the slots of references, and gives back what none has come to need.
+    pub(crate) fn order(&mut self, targets: &mut [u32], store: &Store) -> Result<()> {
+        let Some(blocks) = &mut self.space.blocks else {
+            return Ok(());
+        };
+        let own = words(blocks.slots_of(1));
+        let all = blocks.numbered().len() * own;
+        let Some(old) = blocks.order() else {
+            return self.bits.cut(all);
+        };
+        let mut bits = store.zeroed(all)?;
+        bits.par_chunks_mut(own).zip(&old).for_each(|(to, &from)| {
+            let from = from as usize * own;
+            to.copy_from_slice(&self.bits[from..from + own]);
+        });
+        self.bits = bits;
+        blocks.renumber(targets, &old);
+        Ok(())
     }
 
     /// Counts ranks. Cost: one pass over the bitmaps.
@@ -120,7 +216,7 @@ impl Marks {
                 }
             });
         Ok(Ranks {
-            range: self.range,
+            space: self.space,
             bits: self.bits.into(),
             counts: counts.into(),
             marked: total,
@@ -170,7 +266,7 @@ impl MarkWriter<'_> {
 /// The finished bitmaps.
 #[derive(Debug)]
 pub(crate) struct Ranks {
-    pub(crate) range: Range,
+    pub(crate) space: Space,
     pub(crate) bits: Column<u64>,
     pub(crate) counts: Column<u32>,
     /// Marks of objects with references, and of leaves.
@@ -267,7 +363,7 @@ impl Ranks {
                 }
                 let at = (first * PAIRS_IN_LINE + pair) as u64;
                 let slot = at << 6 | u64::from(word.trailing_zeros());
-                return Some(self.range.base + (slot << GRAIN));
+                return self.space.address(slot);
             }
             before += own;
         }
@@ -307,12 +403,12 @@ impl Ranks {
     /// The map with these stretches; `None` when they are not those of a map of this range. That counts
     /// are right is not checked.
     pub(crate) fn of_stretches(
-        range: Range,
+        space: Space,
         marked: [u32; 2],
         (numbers, bits, counts): (&[u32], &[u64], &[u32]),
         store: &Store,
     ) -> Option<Self> {
-        let mut all = Marks::new(range, store).ok()?.bits;
+        let mut all = store.zeroed(words(space.slots())).ok()?;
         let lines = all.len() / (PAIR * PAIRS_IN_LINE);
         let mut all_counts = store.zeroed::<u32>(lines * 2).ok()?;
         let last = lines.div_ceil(Self::STRETCH) as u32;
@@ -327,7 +423,7 @@ impl Ranks {
         )?;
         place(&mut all_counts, numbers, counts, Self::STRETCH * 2)?;
         Some(Self {
-            range,
+            space,
             bits: all.into(),
             counts: all_counts.into(),
             marked,
@@ -351,7 +447,9 @@ impl Ranks {
                     both &= both - 1;
                     let leaf = usize::from(pair[0] >> bit & 1 == 0);
                     let slot = (word as u64) << 6 | u64::from(bit);
-                    visit(self.range.base + (slot << GRAIN), ranks[leaf], leaf == 1);
+                    if let Some(address) = self.space.address(slot) {
+                        visit(address, ranks[leaf], leaf == 1);
+                    }
                     // One address may be marked as both: each kind counts its own.
                     ranks[0] += (pair[0] >> bit & 1) as u32;
                     ranks[1] += (pair[1] >> bit & 1) as u32;
@@ -449,7 +547,7 @@ impl AddressMap {
     pub(crate) fn by_id(&self, id: u64, split: Split) -> u32 {
         match self {
             Self::Ordered(ranks) | Self::Runs { ranks, .. } | Self::Permuted { ranks, .. } => ranks
-                .range
+                .space
                 .slot(id)
                 .map_or(NONE, |slot| self.by_slot(slot, split)),
             Self::Sorted { ids, numbers } => ids.binary_search(&id).map_or(NONE, |i| numbers[i]),
@@ -460,7 +558,7 @@ impl AddressMap {
     #[inline(always)]
     pub(crate) fn fetch(&self, id: u64) {
         if let Some(ranks) = self.ranks()
-            && let Some(slot) = ranks.range.slot(id)
+            && let Some(slot) = ranks.space.slot(id)
         {
             let line = (slot >> 6) as usize / PAIRS_IN_LINE;
             mem::prefetch(&ranks.bits, line * PAIRS_IN_LINE * PAIR);
@@ -485,7 +583,7 @@ impl AddressMap {
                 visit(id, rank + if leaf { split.inner } else { split.classes });
             }),
             Self::Runs { ranks, runs } => ranks.in_order(cut(ranks.lines()), |id, rank, leaf| {
-                let slot = (id - ranks.range.base) >> GRAIN;
+                let slot = ranks.space.slot(id).unwrap_or(0);
                 let number = runs.number(slot, rank, leaf);
                 visit(id, number + if leaf { split.inner } else { split.classes });
             }),

@@ -14,11 +14,14 @@ use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
-use crate::graph::address::{AddressMap, GRAIN, Marks, Range, Ranks, Split};
+use crate::graph::address::{AddressMap, GRAIN, MarkWriter, Marks, Ranks, Split};
 use crate::graph::heap_graph::{self, HeapGraph};
 use crate::graph::implicit_refs;
+use crate::graph::reach::Reach;
 use crate::graph::runs;
-use crate::graph::scan::{self, Job, NoTargets, NumberTargets, Scanned, SlotTargets, Targets};
+use crate::graph::scan::{
+    self, BlockTargets, Job, NoTargets, NumberTargets, Scanned, SlotTargets, Targets,
+};
 use crate::ids::{NONE, ObjectId};
 use crate::options::Options;
 use crate::progress::Progress;
@@ -45,7 +48,7 @@ pub(crate) struct Plan {
     /// certainly GC roots.
     pub(crate) class_references: bool,
     pub(crate) late_classes: LateClasses,
-    range: Option<Range>,
+    reach: Option<Reach>,
 }
 
 /// Classes that only the pass over the objects came upon.
@@ -85,7 +88,7 @@ impl Plan {
             alignment: 8,
             class_references: false,
             late_classes: LateClasses::default(),
-            range: None,
+            reach: None,
         };
         plan.sample(source, id_size);
         plan
@@ -109,7 +112,8 @@ impl Plan {
             let id = source.get(start + 1..start + 1 + id_size)?;
             is_object.then(|| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
         });
-        ids.extend(firsts);
+        let firsts: Vec<u64> = firsts.collect();
+        ids.extend(&firsts);
         let bits = ids.iter().fold(0, |a, b| a | b);
         self.alignment = 1 << bits.trailing_zeros().min(8);
         let threads = rayon::current_num_threads() as u64 + 1;
@@ -131,38 +135,25 @@ impl Plan {
         let margin = longest * 2 + (1 << 20);
         let aligned = low.trailing_zeros() >= GRAIN;
         let below = runs::with_margin(low, margin);
-        self.range = flat_range(below, high.saturating_add(margin), source.len());
-        self.range = self.range.filter(|_| aligned);
+        let above = high.saturating_add(margin);
+        let in_order = runs::may_be_few(&firsts);
+        self.reach = Reach::new(below, above, source.len(), in_order).filter(|_| aligned);
     }
 
     /// Widens the address range to class records that come late: references to their class objects
     /// are slots of the range, too.
     fn cover_classes(&mut self, file: usize) {
         let ids = || self.dumps.iter().map(|c| c.id);
-        let (Some(range), Some(low), Some(high)) = (self.range, ids().min(), ids().max()) else {
+        let (Some(reach), Some(low), Some(high)) = (self.reach, ids().min(), ids().max()) else {
             return;
         };
-        if ids().all(|id| range.slot(id).is_some()) {
+        if ids().all(|id| reach.range.slot(id).is_some()) {
             return;
         }
         let aligned = ids().all(|id| id.trailing_zeros() >= GRAIN);
-        let end = range.end.max(high.saturating_add(8));
-        self.range = flat_range(range.base.min(low), end, file).filter(|_| aligned);
+        let wider = reach.with(low, high.saturating_add(8), file);
+        self.reach = wider.filter(|_| aligned);
     }
-}
-
-/// The range as a bitmap can cover it, unless the bitmap would be out of proportion to the file:
-/// then ids are no addresses, or very sparse ones.
-fn flat_range(low: u64, high: u64, file: usize) -> Option<Range> {
-    let base = low & !63;
-    let end = high.checked_next_multiple_of(64)?.max(base + 64);
-    (low.trailing_zeros() >= GRAIN && is_flat(base, end, file)).then_some(Range { base, end })
-}
-
-/// Whether a bitmap over a range is in proportion to the file.
-pub(crate) fn is_flat(base: u64, end: u64, file: usize) -> bool {
-    let bitmap_bytes = (end - base) >> (GRAIN + 2);
-    bitmap_bytes <= (file as u64) * 4 + (8 << 20)
 }
 
 /// Class records come first in nearly every dump: reads them up to the first object.
@@ -264,6 +255,21 @@ impl Context<'_> {
         }
     }
 
+    /// A pass that marks objects.
+    fn marking<T: Targets>(
+        &self,
+        plan: &Plan,
+        pinned: &[bool],
+        marks: MarkWriter<'_>,
+        targets: T,
+    ) -> Result<Scanned> {
+        let job = Job {
+            marks: Some(marks),
+            ..self.job(plan, pinned, targets)
+        };
+        scan::scan(&job, &plan.pieces)
+    }
+
     fn phase(&self, name: &'static str) {
         self.progress.phase(name, self.source.len() as u64);
     }
@@ -316,7 +322,7 @@ fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
         }
         let ranks = marks.map(|m| m.seal(context.store)).transpose()?;
         if ranks.as_ref().is_some_and(|r| has_doubles(&scanned, r)) {
-            plan.range = None;
+            plan.reach = None;
             continue;
         }
         let split = split(&plan.classes, &scanned);
@@ -474,7 +480,7 @@ pub(crate) fn build(
         context.phase("linking objects");
         let ranks = marks.map(|m| m.seal(store)).transpose()?;
         if ranks.as_ref().is_some_and(|r| has_doubles(&scanned, r)) {
-            plan.range = None;
+            plan.reach = None;
             continue;
         }
         return finish(&context, plan, pinned, scanned, ranks);
@@ -490,13 +496,10 @@ fn is_settled(context: &Context<'_>, plan: &mut Plan, scanned: &Scanned) -> bool
         return true;
     }
     let (low, high) = (scanned.stats.lowest, scanned.stats.highest);
-    let range = plan
-        .range
-        .map_or((low, high), |r| (low.min(r.base), high.max(r.end)));
     let aligned = scanned.stats.address_bits.trailing_zeros() >= GRAIN;
     let file = context.source.len();
-    let wider = flat_range(range.0, range.1.saturating_add(8), file).filter(|_| aligned);
-    plan.range = if wider == plan.range { None } else { wider };
+    let wider = |reach: Reach| reach.with(low, high.saturating_add(8), file);
+    plan.reach = plan.reach.and_then(wider).filter(|_| aligned);
     false
 }
 
@@ -541,38 +544,30 @@ fn first_pass(
     references: bool,
 ) -> Result<(Scanned, Option<Marks>)> {
     context.phase("reading objects");
-    let Some(range) = plan.range else {
+    let Some(reach) = plan.reach else {
         let job = Job {
             collect_ids: true,
             ..context.job(plan, pinned, NoTargets)
         };
         return Ok((scan::scan(&job, &plan.pieces)?, None));
     };
-    let mut marks = Marks::new(range, context.store)?;
-    let writer = Some(marks.writer());
-    let scanned = if references && one_step(range) {
-        scan::scan(
-            &Job {
-                marks: writer,
-                ..context.job(plan, pinned, SlotTargets(range))
-            },
-            &plan.pieces,
-        )?
-    } else {
-        scan::scan(
-            &Job {
-                marks: writer,
-                ..context.job(plan, pinned, NoTargets)
-            },
-            &plan.pieces,
-        )?
-    };
+    let file = context.source.len();
+    let mut marks = reach.marks(file, context.store)?;
+    let (writer, blocks) = marks.writers();
+    // References to class objects are slots, too.
+    if let Some(blocks) = &blocks {
+        for class in &plan.dumps {
+            blocks.slot(class.id);
+        }
+    }
+    let mut scanned = match (&blocks, references && reach.is_one_step(file)) {
+        (None, true) => context.marking(plan, pinned, writer, SlotTargets(reach.range)),
+        (None, false) => context.marking(plan, pinned, writer, NoTargets),
+        (Some(b), true) => context.marking(plan, pinned, writer, BlockTargets::<true>(b)),
+        (Some(b), false) => context.marking(plan, pinned, writer, BlockTargets::<false>(b)),
+    }?;
+    marks.order(&mut scanned.targets, context.store)?;
     Ok((scanned, Some(marks)))
-}
-
-/// Whether a reference's slot fits in the 32 bits that hold it until it is translated.
-fn one_step(range: Range) -> bool {
-    range.slots() < u64::from(NONE)
 }
 
 fn finish(
@@ -586,7 +581,8 @@ fn finish(
     let split = split(classes, &scanned);
     let objects = split.inner + scanned.leaf_shapes.len() as u32;
     let mut warnings = Vec::new();
-    let one_step = ranks.as_ref().is_some_and(|r| one_step(r.range));
+    let file = context.source.len();
+    let one_step = plan.reach.is_some_and(|r| r.is_one_step(file));
     let (map, doubles) = address_map(context, &mut scanned, ranks, split)?;
     if doubles > 0 {
         let text = format!(
@@ -595,9 +591,10 @@ fn finish(
         warnings.push(Warning::note(text));
     }
     if one_step {
-        let range = map.ranks().map(|r| r.range);
+        let ranks = map.ranks();
         heap_graph::translate(&mut scanned.targets, &map, split, |slot| {
-            let id = range.map_or(0, |r| r.base + (u64::from(slot) << GRAIN));
+            let id = ranks.and_then(|r| r.space.address(u64::from(slot)));
+            let id = id.unwrap_or(0);
             let class = classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0);
             // A class without a record has no class object.
             if class < split.classes { class } else { NONE }
@@ -659,7 +656,7 @@ fn permute(
         fn object(&mut self, id: u64) {
             let rank = self
                 .ranks
-                .range
+                .space
                 .slot(id)
                 .and_then(|slot| self.ranks.rank(slot));
             if let Some((rank, leaf)) = rank {

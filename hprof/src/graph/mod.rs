@@ -24,11 +24,13 @@
 
 pub(crate) mod address;
 pub(crate) mod bits;
+pub(crate) mod blocks;
 pub(crate) mod build;
 pub(crate) mod heap_graph;
 pub(crate) mod implicit_refs;
 #[cfg(feature = "petgraph")]
 pub(crate) mod petgraph_impl;
+pub(crate) mod reach;
 pub(crate) mod rebuild;
 pub(crate) mod referrers;
 pub(crate) mod rows;

@@ -103,7 +103,7 @@ impl Runs {
     /// The table that leads from ranks to numbers; `None` where a permutation is needed.
     pub(crate) fn table(&self, ranks: &Ranks) -> Option<RunTable> {
         let row = |run: &Run| {
-            let slot = ranks.range.slot(run.first)?;
+            let slot = ranks.space.slot(run.first)?;
             Some(Row {
                 slot,
                 ranks: ranks.before(slot),
@@ -172,7 +172,7 @@ impl RunTable {
     /// Cost: sorts the rows.
     pub(crate) fn of_rows(rows: Vec<Row>, ranks: &Ranks) -> Option<Self> {
         let ascend = rows.is_sorted_by(|a, b| a.slot < b.slot);
-        let slots = ranks.range.slots();
+        let slots = ranks.space.slots();
         let fit = |r: &Row| {
             let begins = r.slot < slots && ranks.rank(r.slot).is_some();
             begins && ranks.before(r.slot) == r.ranks
@@ -240,6 +240,13 @@ impl RunTable {
 /// file may begin in one run and go on in a lower one.
 pub(crate) const fn with_margin(low: u64, margin: u64) -> u64 {
     low.saturating_sub(margin) & !(Range::ALIGN - 1)
+}
+
+/// Whether a file may be of a few runs, by the first object of each of its pieces.
+pub(crate) fn may_be_few(firsts: &[u64]) -> bool {
+    /// As many as the spaces of a heap.
+    const FEW: usize = 8;
+    firsts.windows(2).filter(|w| w[1] < w[0]).count() <= FEW
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::bytes::array::{Array, Store};
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
 use crate::graph::address::{AddressMap, MarkWriter, Pending, Range, Split};
+use crate::graph::blocks::BlockWriter;
 use crate::graph::implicit_refs;
 use crate::graph::runs::Runs;
 use crate::graph::waypoints::{self, Waypoint, Waypoints};
@@ -31,6 +32,11 @@ pub(crate) trait Targets: Copy + Sync {
     /// Whether references are recorded at all.
     const COLLECT: bool;
     fn encode(&self, id: u64) -> u32;
+    /// The slot of an object's start.
+    #[inline(always)]
+    fn start(&self, marks: &MarkWriter<'_>, id: u64) -> Option<u64> {
+        marks.range.slot(id)
+    }
 }
 
 /// References are not needed (a histogram) or come in a later pass.
@@ -53,6 +59,22 @@ impl Targets for SlotTargets {
     #[inline(always)]
     fn encode(&self, id: u64) -> u32 {
         self.0.slot(id).map_or(NONE, |slot| slot as u32)
+    }
+}
+
+/// References, where they are wanted, as slots of blocks, which are numbered as the pass comes upon them.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockTargets<'a, 'b, const COLLECT: bool>(pub(crate) &'a BlockWriter<'b>);
+
+impl<const COLLECT: bool> Targets for BlockTargets<'_, '_, COLLECT> {
+    const COLLECT: bool = COLLECT;
+    #[inline(always)]
+    fn encode(&self, id: u64) -> u32 {
+        self.0.slot(id).map_or(NONE, |slot| slot as u32)
+    }
+    #[inline(always)]
+    fn start(&self, _: &MarkWriter<'_>, id: u64) -> Option<u64> {
+        self.0.slot(id)
     }
 }
 
@@ -387,7 +409,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
                 part.ends.push(part.targets.len() as u32);
             }
             if let Some(marks) = &self.job.marks {
-                match marks.range.slot(object.id) {
+                match self.job.targets.start(marks, object.id) {
                     Some(slot) => marks.mark(&mut self.pending, slot, leaf),
                     None => self.misplaced(object.id),
                 }

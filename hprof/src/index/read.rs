@@ -16,8 +16,10 @@ use crate::bytes::source::Source;
 use crate::dominators::ranges::Sums;
 use crate::dominators::tree::DominatorTree;
 use crate::error::{Error, Warning};
-use crate::graph::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Split};
+use crate::graph::address::{AddressMap, PAIRS_IN_LINE, Range, Ranks, Space, Split};
+use crate::graph::blocks::Blocks;
 use crate::graph::build::{self, LateClasses};
+use crate::graph::reach;
 use crate::graph::runs::{Row, RunTable};
 use crate::graph::scan::Piece;
 use crate::graph::waypoints::Waypoints;
@@ -277,8 +279,11 @@ impl SmallSection {
             })
         })?;
         let holders = d.list(|d| Some((d.u32()?, kind(d)?)))?;
-        let is_flat = |range: Range| build::is_flat(range.base, range.end, file);
-        let (map, range) = (d.u32()?, d.option(range)?);
+        let (map, covered) = (d.u32()?, d.option(Covered::read)?);
+        let covered = match covered {
+            Some(covered) if !covered.is_flat(file) => return None,
+            covered => covered,
+        };
         let rows = d.list(|d| {
             Some(Row {
                 slot: d.u64()?,
@@ -286,10 +291,10 @@ impl SmallSection {
                 numbers: [d.u32()?, d.u32()?],
             })
         })?;
-        let map = match (map, range, &rows[..]) {
-            (ORDERED, Some(range), []) if is_flat(range) => MapKind::Ordered(range),
-            (RUNS, Some(range), _) if is_flat(range) => MapKind::Runs(range, rows),
-            (PERMUTED, Some(range), []) if is_flat(range) => MapKind::Permuted(range),
+        let map = match (map, covered, &rows[..]) {
+            (ORDERED, Some(covered), []) => MapKind::Ordered(covered),
+            (RUNS, Some(covered), _) => MapKind::Runs(covered, rows),
+            (PERMUTED, Some(covered), []) => MapKind::Permuted(covered),
             (SORTED, None, []) => MapKind::Sorted,
             _ => return None,
         };
@@ -363,16 +368,48 @@ fn kind(d: &mut Decoder<'_>) -> Option<RootKind> {
     ROOT_KINDS.get(d.u32()? as usize).copied()
 }
 
-fn range(d: &mut Decoder<'_>) -> Option<Range> {
-    let (base, end) = (d.u64()?, d.u64()?);
-    (base < end && base.is_multiple_of(64)).then_some(Range { base, end })
+/// A range of addresses and, where only they are covered, its blocks.
+struct Covered {
+    range: Range,
+    blocks: Option<Vec<u32>>,
+}
+
+impl Covered {
+    fn read(d: &mut Decoder<'_>) -> Option<Self> {
+        let (base, end) = (d.u64()?, d.u64()?);
+        let range = Range { base, end };
+        (base < end && base.is_multiple_of(64)).then_some(Self {
+            range,
+            blocks: d.option(|d| d.list(Decoder::u32))?,
+        })
+    }
+
+    /// Whether bitmaps over it are in proportion to the file.
+    fn is_flat(&self, file: usize) -> bool {
+        let slots = match &self.blocks {
+            None => Some(self.range.slots()),
+            Some(blocks) => Blocks::slots_in(self.range, blocks.len()),
+        };
+        slots.is_some_and(|slots| reach::is_flat(slots, file))
+    }
+
+    fn space(self, store: &Store) -> Option<Space> {
+        let blocks = match self.blocks {
+            None => None,
+            Some(numbered) => Some(Blocks::of_numbered(self.range, numbered, store)?),
+        };
+        Some(Space {
+            range: self.range,
+            blocks,
+        })
+    }
 }
 
 /// The address map, from its sections.
 enum MapKind {
-    Ordered(Range),
-    Runs(Range, Vec<Row>),
-    Permuted(Range),
+    Ordered(Covered),
+    Runs(Covered, Vec<Row>),
+    Permuted(Covered),
     Sorted,
 }
 
@@ -386,22 +423,22 @@ impl MapKind {
     ) -> Checked<AddressMap> {
         let inner = (split.inner - split.classes) as usize;
         match self {
-            Self::Ordered(range) => {
-                let ranks = ranks(sections, range)?;
+            Self::Ordered(covered) => {
+                let ranks = ranks(sections, covered)?;
                 match ranks.marked.map(|m| m as usize) == [inner, leaves] {
                     true => Ok(AddressMap::Ordered(ranks)),
                     false => Err(MISFIT),
                 }
             }
-            Self::Runs(range, rows) => {
-                let ranks = ranks(sections, range)?;
+            Self::Runs(covered, rows) => {
+                let ranks = ranks(sections, covered)?;
                 let whole = ranks.marked.map(|m| m as usize) == [inner, leaves];
                 let runs = RunTable::of_rows(rows, &ranks).filter(|_| whole);
                 let runs = runs.ok_or(MISFIT)?;
                 Ok(AddressMap::Runs { ranks, runs })
             }
-            Self::Permuted(range) => {
-                let ranks = ranks(sections, range)?;
+            Self::Permuted(covered) => {
+                let ranks = ranks(sections, covered)?;
                 let with_refs = check::within(split.classes..split.inner);
                 let with_refs = sections.column(Section::MapNumbers, with_refs)?;
                 let of_leaves = check::within(split.inner..objects);
@@ -433,7 +470,7 @@ fn whole<T: Pod + Sync>(sections: &Sections, section: Section) -> Checked<Column
     sections.column(section, |_, _| true)
 }
 
-fn ranks(sections: &Sections, range: Range) -> Checked<Ranks> {
+fn ranks(sections: &Sections, covered: Covered) -> Checked<Ranks> {
     let numbers: Column<u32> = whole(sections, Section::MapStretches)?;
     let bits: Column<u64> = whole(sections, Section::MapBits)?;
     let counts: Column<u32> = whole(sections, Section::MapCounts)?;
@@ -442,7 +479,8 @@ fn ranks(sections: &Sections, range: Range) -> Checked<Ranks> {
         return Err(MISFIT);
     };
     let stretches = (&numbers[..], &bits[..], &counts[..]);
-    Ranks::of_stretches(range, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
+    let space = covered.space(sections.store()).ok_or(MISFIT)?;
+    Ranks::of_stretches(space, [with_refs, leaves], stretches, sections.store()).ok_or(MISFIT)
 }
 
 /// Places of records and lists of referrers, where the index has them.

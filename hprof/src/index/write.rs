@@ -211,8 +211,12 @@ impl Snapshot {
             AddressMap::Sorted { .. } => SORTED,
         });
         e.option(self.map.ranks(), |e, ranks| {
-            e.u64(ranks.range.base);
-            e.u64(ranks.range.end);
+            e.u64(ranks.space.range.base);
+            e.u64(ranks.space.range.end);
+            let blocks = ranks.space.blocks.as_ref();
+            e.option(blocks, |e, blocks| {
+                e.list(blocks.numbered(), |e, &b| e.u32(b))
+            });
         });
         let rows = match &self.map {
             AddressMap::Runs { runs, .. } => runs.rows(),

@@ -359,7 +359,7 @@ impl Snapshot {
             Some(leaf) => (leaf, true),
             None => (object.0 - self.split.classes, false),
         };
-        let near = ranks.range.slot(id)?;
+        let near = ranks.space.slot(id)?;
         let (rank, from) = match &self.map {
             AddressMap::Runs { runs, .. } => runs.rank(number, leaf, near)?,
             _ => (number, near),

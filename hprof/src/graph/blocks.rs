@@ -1,0 +1,262 @@
+//! Slots of heaps whose addresses spread over many times the heap.
+//!
+//! ZGC reserves sixteen times the largest heap, or terabytes, and takes small pages from its low end and large
+//! ones from its high end. A bitmap over all of that would be out of proportion, and its slots would not fit
+//! in 32 bits. So the range is cut into blocks, and those that an object or a reference comes upon are numbered as the
+//! pass goes. Slots count on through the numbered blocks alone: what is empty costs an entry of a table.
+//! Which thread comes upon a block first is chance; when the pass is over, the blocks are put in the order of addresses.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use crate::bytes::array::{Array, Store};
+use crate::bytes::mem;
+use crate::error::Result;
+use crate::graph::address::{GRAIN, Range};
+use crate::ids::NONE;
+
+/// Slots of a block, as powers of two: 2 MB to 64 MB of addresses.
+const SMALLEST: u32 = 21 - GRAIN;
+const LARGEST: u32 = 26 - GRAIN;
+/// Entries of the table that blocks are small enough for.
+const MOST_ENTRIES: u64 = 1 << 22;
+/// How far beyond what was sampled a range reaches: an empty block costs nothing but its entry.
+const MARGIN: u64 = 1 << 40;
+
+/// A range wide enough that few dumps have objects outside.
+pub(crate) fn widened(range: Range) -> Range {
+    let margin = MARGIN.max(range.end - range.base);
+    let end = range.end.saturating_add(margin) & !(Range::ALIGN - 1);
+    Range {
+        base: range.base.saturating_sub(margin) & !(Range::ALIGN - 1),
+        end: end.max(range.end),
+    }
+}
+
+/// The numbered blocks of a range.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    range: Range,
+    /// Slots of a block, as a power of two.
+    shift: u32,
+    /// For each block of the range its number and one; 0 for those without.
+    table: Array<u32>,
+    /// The blocks in the order of their numbers.
+    numbered: Vec<u32>,
+}
+
+impl Blocks {
+    fn shift(range: Range) -> Option<u32> {
+        (SMALLEST..=LARGEST).find(|shift| range.slots() >> shift < MOST_ENTRIES)
+    }
+
+    /// Whether a range can be cut into blocks that are few enough.
+    pub(crate) fn fit(range: Range) -> bool {
+        Self::shift(range).is_some()
+    }
+
+    /// A range with no block numbered yet; `None` when even large blocks would be too many.
+    pub(crate) fn new(range: Range, store: &Store) -> Result<Option<Self>> {
+        let Some(shift) = Self::shift(range) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            range,
+            shift,
+            table: store.zeroed((range.slots() >> shift) as usize + 1)?,
+            numbered: Vec::new(),
+        }))
+    }
+
+    /// The blocks that an index has the numbers of; `None` when they are none of this range.
+    pub(crate) fn of_numbered(range: Range, numbered: Vec<u32>, store: &Store) -> Option<Self> {
+        let mut blocks = Self::new(range, store).ok()??;
+        if !numbered.is_sorted_by(|a, b| a < b) {
+            return None;
+        }
+        for (number, &block) in (1..).zip(&numbered) {
+            *blocks.table.get_mut(block as usize)? = number;
+        }
+        blocks.numbered = numbered;
+        Some(blocks)
+    }
+
+    /// Slots of so many blocks of a range.
+    pub(crate) fn slots_in(range: Range, blocks: usize) -> Option<u64> {
+        (blocks as u64).checked_shl(Self::shift(range)?)
+    }
+
+    pub(crate) fn numbered(&self) -> &[u32] {
+        &self.numbered
+    }
+
+    /// Slots of so many blocks.
+    pub(crate) const fn slots_of(&self, blocks: usize) -> u64 {
+        (blocks as u64) << self.shift
+    }
+
+    /// All slots of the numbered blocks.
+    pub(crate) const fn slots(&self) -> u64 {
+        self.slots_of(self.numbered.len())
+    }
+
+    /// How many blocks so many slots make up.
+    pub(crate) const fn in_slots(&self, slots: u64) -> usize {
+        (slots >> self.shift) as usize
+    }
+
+    /// The slot of an address of the range, given as grains from its base.
+    #[inline]
+    pub(crate) fn slot(&self, grain: u64) -> Option<u64> {
+        let number = *self.table.get((grain >> self.shift) as usize)?;
+        slot_in(number, self.shift, grain)
+    }
+
+    /// The address of a slot of a numbered block.
+    pub(crate) fn address(&self, slot: u64) -> Option<u64> {
+        let block = *self.numbered.get((slot >> self.shift) as usize)?;
+        let grain = u64::from(block) << self.shift | slot & ((1 << self.shift) - 1);
+        Some(self.range.base + (grain << GRAIN))
+    }
+
+    /// For a pass that numbers up to so many blocks.
+    pub(crate) fn writer(&mut self, most: usize) -> BlockWriter<'_> {
+        BlockWriter {
+            range: self.range,
+            shift: self.shift,
+            table: mem::as_atomic_u32(&mut self.table),
+            numbered: Mutex::new(&mut self.numbered),
+            most,
+        }
+    }
+
+    /// Numbers the blocks anew in the order of addresses. Returns their old numbers in the new order; `None` when they
+    /// were in order.
+    pub(crate) fn order(&mut self) -> Option<Vec<u32>> {
+        if self.numbered.is_sorted() {
+            return None;
+        }
+        let mut old: Vec<u32> = (0..self.numbered.len() as u32).collect();
+        old.sort_unstable_by_key(|&number| self.numbered[number as usize]);
+        self.numbered.sort_unstable();
+        for (number, &block) in (1..).zip(&self.numbered) {
+            self.table[block as usize] = number;
+        }
+        Some(old)
+    }
+
+    /// Leads slots of the old numbers to those of the new ones.
+    pub(crate) fn renumber(&self, slots: &mut [u32], old: &[u32]) {
+        let mut new = vec![0; old.len()];
+        for (number, &old) in (0_u32..).zip(old) {
+            new[old as usize] = number << self.shift;
+        }
+        let mask = (1 << self.shift) - 1;
+        slots.par_chunks_mut(1 << 15).for_each(|slots| {
+            for slot in slots.iter_mut().filter(|s| **s != NONE) {
+                *slot = new[(*slot >> self.shift) as usize] | *slot & mask;
+            }
+        });
+    }
+}
+
+#[inline(always)]
+fn slot_in(number: u32, shift: u32, grain: u64) -> Option<u64> {
+    let number = u64::from(number.checked_sub(1)?);
+    Some(number << shift | grain & ((1 << shift) - 1))
+}
+
+/// Shared access to [`Blocks`] for the scanning threads.
+#[derive(Debug)]
+pub(crate) struct BlockWriter<'a> {
+    range: Range,
+    shift: u32,
+    table: &'a [AtomicU32],
+    numbered: Mutex<&'a mut Vec<u32>>,
+    most: usize,
+}
+
+impl BlockWriter<'_> {
+    /// The slot of an address, whose block is numbered now at the latest; `None` when it is no object's, is outside
+    /// the range, or blocks are too many.
+    #[inline]
+    pub(crate) fn slot(&self, address: u64) -> Option<u64> {
+        let grain = self.range.slot(address)?;
+        let block = (grain >> self.shift) as usize;
+        let number = match self.table[block].load(Ordering::Relaxed) {
+            0 => self.number(block)?,
+            number => number,
+        };
+        slot_in(number, self.shift, grain)
+    }
+
+    #[cold]
+    fn number(&self, block: usize) -> Option<u32> {
+        let mut numbered = self.numbered.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.table[block].load(Ordering::Relaxed);
+        if known != 0 {
+            return Some(known);
+        }
+        if numbered.len() >= self.most {
+            return None;
+        }
+        numbered.push(block as u32);
+        let number = numbered.len() as u32;
+        self.table[block].store(number, Ordering::Relaxed);
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TB: u64 = 1 << 40;
+
+    #[test]
+    fn slots_ascend_with_addresses_once_blocks_are_in_order() {
+        let store = Store::new(None);
+        let range = Range {
+            base: 4 * TB,
+            end: 8 * TB,
+        };
+        let mut blocks = Blocks::new(range, &store).unwrap().unwrap();
+        let addresses = [7 * TB + 24, 4 * TB, 4 * TB + 8, 7 * TB, 5 * TB + (1 << 30)];
+        let writer = blocks.writer(3);
+        let mut slots = addresses.map(|a| writer.slot(a).unwrap() as u32);
+        assert_eq!(writer.slot(6 * TB), None, "a fourth block");
+        assert_eq!(writer.slot(4 * TB + 4), None, "within a grain");
+        assert_eq!(writer.slot(9 * TB), None, "outside");
+        assert_eq!(slots[0], 3);
+        let old = blocks.order().unwrap();
+        blocks.renumber(&mut slots, &old);
+        let mut sorted = addresses.iter().zip(slots).collect::<Vec<_>>();
+        sorted.sort_unstable();
+        assert!(sorted.is_sorted_by(|a, b| a.1 < b.1));
+        for (&address, slot) in addresses.iter().zip(slots) {
+            let grain = range.slot(address).unwrap();
+            assert_eq!(blocks.slot(grain), Some(u64::from(slot)));
+            assert_eq!(blocks.address(u64::from(slot)), Some(address));
+        }
+        assert_eq!(blocks.address(blocks.slots()), None);
+        assert_eq!(blocks.slot(range.slot(6 * TB).unwrap()), None);
+        assert_eq!(blocks.order(), None);
+
+        let numbered = blocks.numbered().to_vec();
+        let again = Blocks::of_numbered(range, numbered.clone(), &store).unwrap();
+        assert_eq!(again.address(u64::from(slots[0])), Some(addresses[0]));
+        let reversed = numbered.iter().rev().copied().collect();
+        assert!(Blocks::of_numbered(range, reversed, &store).is_none());
+        assert!(Blocks::of_numbered(range, vec![u32::MAX], &store).is_none());
+    }
+
+    #[test]
+    fn a_range_of_all_numbers_has_no_blocks() {
+        let store = Store::new(None);
+        let range = Range { base: 0, end: !63 };
+        assert!(Blocks::new(range, &store).unwrap().is_none());
+        assert_eq!(widened(range), range);
+    }
+}
