@@ -13,7 +13,7 @@ use crate::{
 /// The header, and a hop over the records.
 pub fn outline(bytes: &[u8]) {
     if let Ok(header) = record::header(bytes) {
-        let outline = Outline::read(bytes, &header);
+        let outline = Outline::read(bytes, &header, 0);
         let held: usize = outline.segments.iter().map(|s| s.len()).sum();
         assert!(held <= bytes.len(), "segments overlap");
     }

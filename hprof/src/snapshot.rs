@@ -69,8 +69,12 @@ impl Dump {
         }
         all.extend(short_bodies(short));
         all.extend(self.sizes.doubt());
-        if let Some(at) = self.outline.next_dump {
-            let (own, next) = (self.source.number() + 1, self.source.number() + 2);
+        let (own, next) = (self.source.number() + 1, self.source.number() + 2);
+        if let Some(at) = self.outline.next_heap {
+            all.push(Warning::note(format!(
+                "another heap, taken later, begins at byte {at} under one header with this one (the hprof agent writes one for each SIGQUIT and one at the end): this is dump {own}, `--dump {next}` reads the next"
+            )));
+        } else if let Some(at) = self.outline.next_dump {
             all.push(Warning::note(format!(
                 "another dump begins {at} bytes after this one does, in the same file: this is dump {own}, `--dump {next}` reads the next"
             )));
@@ -231,7 +235,7 @@ impl Snapshot {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let header = record::header(&source)?;
-        let outline = Outline::read(&source, &header);
+        let outline = Outline::of(&source, &header);
         let mut plan = Plan::new(&source, &header, &outline);
         let built = build::build(
             &source, &header, &outline, &mut plan, options, progress, &store,

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use hprof::{Options, Selector, Silent, Snapshot, Source};
+use hprof::{ClassTotal, Histogram, Options, Selector, Silent, Snapshot, Source};
 use testdata::writer::{Frame, Framing, HeapBuilder, Options as Written, Root};
 
 fn open(bytes: Vec<u8>) -> Snapshot {
@@ -159,29 +159,72 @@ fn threads_of_jhsdb_have_their_frames() {
 
 /// The hprof agent writes a heap for each SIGQUIT and one at the end, all under one header.
 #[test]
-fn of_several_heaps_under_one_header_the_first_is_read() {
-    for framing in [Framing::Single, Framing::Segments { bytes: 700 }] {
+fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heaps.hprof");
+    let heap = |framing, instances| {
         let mut written = HeapBuilder::new(Written {
             framing,
             ..Written::default()
         });
         let object = written.boot().object;
-        for _ in 0..100 {
+        for _ in 0..instances {
             let instance = written.add_instance(object, &[]);
             written.add_root(Root::JniGlobal { global_ref: 1 }, instance);
         }
-        let one = written.build();
-        // All its records once more, but without the header.
-        let header = one.iter().position(|&b| b == 0).unwrap() + 13;
-        let two = [&one, &one[header..]].concat();
-        let (one, two) = (open(one), open(two));
-        assert_eq!(one.object_count(), two.object_count());
-        assert!(!two.is_partial(), "{:?}", two.warnings());
-        let says = |s: &Snapshot| {
-            s.warnings()
-                .iter()
-                .any(|w| w.message.contains("under one header"))
+        written.build()
+    };
+    // The records of a dump without its header.
+    let records = |dump: &[u8]| {
+        let header = dump.iter().position(|&b| b == 0).unwrap() + 13;
+        dump[header..].to_vec()
+    };
+    for framing in [Framing::Single, Framing::Segments { bytes: 700 }] {
+        let heaps = [100, 230, 40].map(|instances| heap(framing, instances));
+        let mut file = heaps[0].clone();
+        file.extend(records(&heaps[1]));
+        file.extend(records(&heaps[2]));
+        // Another dump, with a header of its own.
+        let last = heap(framing, 7);
+        let next = file.len();
+        file.extend(&last);
+        fs::write(&path, file).unwrap();
+        let alone = heaps.iter().chain([&last]).map(|h| open(h.clone()));
+        for (dump, alone) in alone.enumerate() {
+            let options = Options {
+                dump,
+                ..Options::default()
+            };
+            let read = Snapshot::open(&path, &options, &Silent).unwrap();
+            assert_eq!(read.object_count(), alone.object_count());
+            assert_eq!(read.histogram(), alone.histogram());
+            assert!(alone.warnings().is_empty(), "{:?}", alone.warnings());
+            assert!(!read.is_partial(), "{:?}", read.warnings());
+            let classes = Histogram::open(&path, &options, &Silent).unwrap();
+            let all = |totals: &[ClassTotal]| totals.iter().map(|t| t.all).collect::<Vec<_>>();
+            assert_eq!(all(classes.totals()), all(&read.histogram()));
+            let warnings = read.warnings().iter();
+            let warnings: Vec<String> = warnings.map(ToString::to_string).collect();
+            let number = format!("this is dump {}, `--dump {}`", dump + 1, dump + 2);
+            match (dump, &warnings[..]) {
+                (0 | 1, [one]) => {
+                    assert!(
+                        one.contains("under one header") && one.contains(&number),
+                        "{one}"
+                    );
+                }
+                (2, [one]) => {
+                    let at = format!("another dump begins {next} bytes after");
+                    assert!(one.contains(&at) && one.contains(&number), "{one}");
+                }
+                (dump, warnings) => assert_eq!((dump, warnings.len()), (3, 0), "{warnings:?}"),
+            }
+        }
+        let options = Options {
+            dump: 4,
+            ..Options::default()
         };
-        assert!(says(&two) && !says(&one), "{:?}", two.warnings());
+        let error = Snapshot::open(&path, &options, &Silent).unwrap_err();
+        assert!(error.to_string().contains("no dump 5"), "{error}");
     }
 }

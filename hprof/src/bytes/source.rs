@@ -25,8 +25,9 @@ pub struct Source {
     bytes: Bytes,
     /// Where the dump begins in them.
     start: usize,
-    /// Its place among the file's dumps, from 0.
+    /// Its place among the file's dumps, from 0, and that among the heaps under its header.
     number: usize,
+    heap: usize,
     path: PathBuf,
     file_bytes: u64,
     warnings: Vec<Warning>,
@@ -98,6 +99,7 @@ impl Source {
                 bytes: Bytes::Memory(Vec::new()),
                 start: 0,
                 number: 0,
+                heap: 0,
                 path,
                 file_bytes: 0,
                 warnings: vec![Warning::damage(0, e.to_string())],
@@ -114,6 +116,7 @@ impl Source {
             bytes,
             start: 0,
             number: 0,
+            heap: 0,
             path,
             warnings: Vec::new(),
             unpacked: false,
@@ -134,9 +137,21 @@ impl Source {
     /// Goes on to the file's next dump, which begins so many bytes after this one.
     pub(crate) fn go_on(&mut self, bytes: usize) {
         self.start += bytes;
+        self.heap = 0;
         self.number += 1;
         // What is kept beside a file is of its first dump.
         self.stamp = None;
+    }
+
+    /// Goes on to the next heap under the same header.
+    pub(crate) const fn go_on_under_header(&mut self) {
+        self.heap += 1;
+        self.number += 1;
+        self.stamp = None;
+    }
+
+    pub(crate) const fn heap(&self) -> usize {
+        self.heap
     }
 
     /// The dump's place among those of its file, from 0.

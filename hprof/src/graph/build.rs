@@ -215,7 +215,7 @@ impl HeapGraph {
     /// When the bytes are no heap dump, or there is no memory for the objects. Damaged parts are left out.
     pub fn of(source: &Source, options: &Options, progress: &dyn Progress) -> Result<Self> {
         let header = record::header(source)?;
-        let outline = Outline::read(source, &header);
+        let outline = Outline::of(source, &header);
         let mut plan = Plan::new(source, &header, &outline);
         plan.class_references = true;
         let store = Store::new(options.max_memory);

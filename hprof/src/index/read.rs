@@ -181,7 +181,7 @@ impl OpenedIndex {
         let small = SmallSection::decode(&mut decoder, source.len());
         let mut small = small.filter(|_| decoder.0.is_empty()).ok_or(MISFIT)?;
         let header = record::header(&source).map_err(unreadable)?;
-        let outline = Outline::read(&source, &header);
+        let outline = Outline::of(&source, &header);
         let dump = small.dump(source, header, outline)?;
         Ok(Self {
             sections,

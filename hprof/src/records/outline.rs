@@ -49,16 +49,28 @@ pub(crate) struct Outline {
     pub(crate) next_dump: Option<usize>,
     /// Whether the file ends inside a record.
     cut_off: bool,
-    /// Where a second heap begins under the same header, as the hprof agent of JDK 5 to 8 writes one for each SIGQUIT.
-    later_heap: Option<usize>,
+    /// Where the next heap begins under the same header: the hprof agent of JDK 5 to 8 writes one for each SIGQUIT.
+    pub(crate) next_heap: Option<usize>,
+    /// The place under the header of the heap that the records at hand are of, from 0, and whether it has any.
+    heap: usize,
+    begun: bool,
+    /// Whether it is closed: what follows is of another, in which the same objects come again.
+    closed: bool,
 }
 
 /// The bytes that every dump begins with.
 const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
 impl Outline {
+    /// The outline of the dump, or of the heap of it, that the source is at.
+    pub(crate) fn of(source: &Source, header: &Header) -> Self {
+        Self::read(source, header, source.heap())
+    }
+
+    /// The outline of the heap with this place under the header, from 0.
+    ///
     /// Cost: one visit of each top-level record; a heap segment's content is not touched.
-    pub(crate) fn read(bytes: &[u8], header: &Header) -> Self {
+    pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
         let mut out = Self::default();
         let mut at = header.end;
         let mut unknown = 0_u64;
@@ -90,17 +102,12 @@ impl Outline {
             if length > left {
                 out.cut(at, tag, length, left);
             }
-            out.record(bytes, header.id_size, tag, start, end, &mut unknown);
+            out.record(bytes, header.id_size, (tag, heap), start, end, &mut unknown);
             at = end;
         }
         if unknown > 0 {
             out.warnings.push(Warning::note(format!(
                 "{unknown} records of unknown kinds were passed over"
-            )));
-        }
-        if let Some(at) = out.later_heap {
-            out.warnings.push(Warning::note(format!(
-                "another heap, taken later, begins at byte {at} under one header with this one (the hprof agent writes one for each SIGQUIT and one at the end): this is the first, and the others are not read"
             )));
         }
         if out.segments.is_empty() {
@@ -142,7 +149,7 @@ impl Outline {
         &mut self,
         bytes: &[u8],
         id_size: usize,
-        tag: u8,
+        (tag, wanted): (u8, usize),
         start: usize,
         end: usize,
         unknown: &mut u64,
@@ -175,20 +182,27 @@ impl Outline {
                     );
                 }
             }
-            // What follows a closed heap is of another one, in which the same objects come again.
-            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT
-                if self.complete && !self.segments.is_empty() =>
-            {
-                self.later_heap.get_or_insert(start);
-            }
             tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => {
+                if self.closed && self.begun {
+                    self.heap += 1;
+                    (self.begun, self.closed) = (false, false);
+                }
+                self.begun |= end > start;
                 // The old form has no closing record: the record itself is the whole heap.
-                self.complete |= tag == tag::HEAP_DUMP;
-                if end > start {
-                    self.segments.push(Segment { start, end });
+                self.closed |= tag == tag::HEAP_DUMP;
+                if self.heap == wanted {
+                    self.complete |= self.closed;
+                    if end > start {
+                        self.segments.push(Segment { start, end });
+                    }
+                } else if self.heap > wanted {
+                    self.next_heap.get_or_insert(start);
                 }
             }
-            tag::HEAP_DUMP_END => self.complete = true,
+            tag::HEAP_DUMP_END => {
+                self.closed = true;
+                self.complete |= self.heap == wanted;
+            }
             tag::UNLOAD_CLASS..=tag::CONTROL_SETTINGS => {}
             _ => *unknown += 1,
         }
@@ -205,8 +219,8 @@ impl Outline {
 }
 
 impl Source {
-    /// As [`Source::open`], for a file that holds several dumps, one after the other: the one with this number, from
-    /// 0. Its bytes begin with its header; what follows it, too, is among them.
+    /// As [`Source::open`], for a file that holds several dumps, one after the other, or several heaps under one header:
+    /// the one with this number, from 0. Its bytes begin with its header; what follows it, too, is among them.
     ///
     /// # Errors
     /// As [`Source::open`], and when the file holds fewer.
@@ -214,13 +228,17 @@ impl Source {
         let mut source = Self::open(path)?;
         while source.number() < number {
             let header = record::header(&source)?;
-            let Some(next) = Outline::read(&source, &header).next_dump else {
-                return Err(Error::NoSuchDump {
-                    asked: number + 1,
-                    held: source.number() + 1,
-                });
-            };
-            source.go_on(next);
+            let outline = Outline::of(&source, &header);
+            match (outline.next_heap, outline.next_dump) {
+                (Some(_), _) => source.go_on_under_header(),
+                (None, Some(next)) => source.go_on(next),
+                (None, None) => {
+                    return Err(Error::NoSuchDump {
+                        asked: number + 1,
+                        held: source.number() + 1,
+                    });
+                }
+            }
         }
         Ok(source)
     }

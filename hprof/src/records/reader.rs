@@ -93,7 +93,7 @@ impl<'a> Records<'a> {
     /// When the bytes do not begin as a heap dump.
     pub fn read(source: &'a Source) -> Result<Self> {
         let header = record::header(source)?;
-        let outline = Outline::read(source, &header);
+        let outline = Outline::of(source, &header);
         Ok(Self {
             source,
             header,
