@@ -7,6 +7,10 @@
 //! leads from ranks to numbers; in any other order (merged dumps), a permutation does. Ids that are no
 //! addresses at all fall back to a sorted table.
 
+#[cfg(test)]
+#[path = "address_tests.rs"]
+mod edge_tests;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
