@@ -5,6 +5,10 @@
 //! neighbour. The model is HotSpot's field layout ([`crate::sizes::fields`]), with the JVM's parameters
 //! (reference width, header, alignment) chosen so that it agrees with the distances.
 
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod rule_tests;
+
 use crate::error::Warning;
 use crate::ids::ClassIndex;
 use crate::records::classes::{Class, Classes};

@@ -1,0 +1,367 @@
+//! What the distances speak for, on classes and measurements made by hand: each rule on both sides of where it turns.
+
+use super::*;
+use crate::bytes::source::Source;
+use crate::graph::build::Plan;
+use crate::records::outline::Outline;
+use crate::records::record;
+use testdata::writer::FieldType::{Int, Long, Object};
+use testdata::writer::{ClassId, FieldType, HeapBuilder, Options, Value};
+
+/// Classes at addresses, with the measurements of a heap of which nothing was seen.
+struct World {
+    classes: Classes,
+    stats: Stats,
+}
+
+struct Class {
+    name: &'static str,
+    above: Option<usize>,
+    fields: &'static [(&'static str, FieldType)],
+    statics: &'static [(&'static str, Value)],
+    at: u64,
+}
+
+const fn class(name: &'static str, at: u64, fields: &'static [(&'static str, FieldType)]) -> Class {
+    Class {
+        name,
+        above: None,
+        fields,
+        statics: &[],
+        at,
+    }
+}
+
+const INT: &[(&str, FieldType)] = &[("a", Int)];
+const LONG: &[(&str, FieldType)] = &[("a", Long)];
+
+const MODEL: Model = Model {
+    reference: 4,
+    header: 12,
+    array_header: 16,
+    align: 8,
+    order: Order::Packed,
+};
+
+impl World {
+    fn new(made: &[Class]) -> Self {
+        let mut heap = HeapBuilder::new(Options::default());
+        let mut ids: Vec<ClassId> = Vec::new();
+        for class in made {
+            let above = class.above.map(|i| ids[i]);
+            let id = heap.add_class(class.name, above, class.fields, class.statics);
+            heap.set_class_address(id, class.at);
+            ids.push(id);
+        }
+        let source = Source::from_bytes(heap.try_build().unwrap().bytes);
+        let header = record::header(&source).unwrap();
+        let outline = Outline::read(&source, &header, 0);
+        let classes = Plan::new(&source, &header, &outline).classes;
+        let stats = Stats::new(&classes, 8);
+        Self { classes, stats }
+    }
+
+    fn class(&self, name: &str) -> ClassIndex {
+        self.classes.by_name(name)[0]
+    }
+
+    /// So many instances, and the smallest distance that so many of them showed.
+    fn measure(&mut self, name: &str, gap: u64, seen: u64, instances: u64) {
+        let class = self.class(name);
+        let stats = &mut self.stats.classes[class.index()];
+        (stats.gap, stats.gap_seen, stats.instances) = (gap, seen, instances);
+        stats.gap_at = 1 << 60;
+        self.stats.address_bits |= 8;
+    }
+
+    fn gaps(&self) -> Vec<Gap> {
+        let mirrors = Mirrors::new(&self.classes);
+        let classes = self.classes.iter();
+        classes
+            .map(|(i, c)| Gap::new(&self.stats, i, &mirrors, c.element.is_some()))
+            .collect()
+    }
+
+    fn infer(&self) -> Sizes {
+        Sizes::infer(&self.classes, &self.stats, 8)
+    }
+
+    fn chosen(&self) -> (u32, u32, Order) {
+        let mirrors = Mirrors::new(&self.classes);
+        let model = choose(
+            &self.classes,
+            &mut self.gaps(),
+            None,
+            &mirrors,
+            &self.stats,
+            8,
+            8,
+        );
+        (model.0.reference, model.0.header, model.0.order)
+    }
+}
+
+#[test]
+fn fields_that_do_not_fit_tell_ids_that_are_no_addresses() {
+    let below = Class {
+        above: Some(0),
+        ..class("Below", 0x2000, LONG)
+    };
+    let classes = [class("Above", 0x1000, LONG), below];
+    for (above, below, expected) in [
+        (None, Some(15), true),
+        (None, Some(16), false),
+        // Fields of both classes count once.
+        (None, Some(20), false),
+        // Half of the classes are not most of them.
+        (Some(8), Some(12), false),
+        (Some(7), Some(12), true),
+        (None, None, false),
+    ] {
+        let mut world = World::new(&classes);
+        for (name, gap) in [("Above", above), ("Below", below)] {
+            if let Some(gap) = gap {
+                world.measure(name, gap, 5, 5);
+            }
+        }
+        let found = are_too_near(&world.classes, &world.gaps());
+        assert_eq!(found, expected, "{above:?} {below:?}");
+        assert_eq!(world.infer().modelled, expected);
+        assert_eq!(world.infer().doubt().is_some(), expected);
+    }
+}
+
+#[test]
+fn without_distances_the_usual_layout_is_assumed() {
+    let mut world = World::new(&[class("A", 0x1000, LONG), class("B", 0x2000, INT)]);
+    world.stats.address_bits = 8;
+    let sizes = world.infer();
+    let layout = sizes.layout;
+    assert_eq!(layout.source, LayoutSource::Assumed);
+    assert_eq!(layout.source.name(), "assumed");
+    let parts = (layout.reference, layout.header, layout.array_header);
+    assert_eq!((parts, layout.align), ((4, 12, 16), 8));
+    assert_eq!(sizes.instance(world.class("A")), 24);
+    assert_eq!(sizes.instance(world.class("B")), 16);
+    assert_eq!(sizes.arrays[world.class("A").index()], (0, 0));
+
+    world.measure("A", 24, 1, 1);
+    let source = world.infer().layout.source;
+    assert_eq!(source, LayoutSource::Addresses);
+    assert_eq!(source.name(), "addresses");
+}
+
+#[test]
+fn a_class_object_has_its_statics_and_ends_before_the_next() {
+    let statics = Class {
+        statics: &[
+            ("a", Value::Long(1)),
+            ("b", Value::Int(2)),
+            ("<resolved_references>", Value::NULL),
+        ],
+        ..class("Statics", 0x2000, &[])
+    };
+    let classes = [
+        class("java.lang.Class", 0x1000, &[("name", Object), ("id", Long)]),
+        statics,
+        class("Near", 0x3000, &[]),
+        class("Nearest", 0x3008, &[]),
+    ];
+    let mut world = World::new(&classes);
+    let sizes = |world: &World| {
+        let sizes = world.infer();
+        let of = |name| sizes.class_object(world.class(name));
+        (of("java.lang.Class"), of("Statics"), of("Near"))
+    };
+    let own = world.infer().instance(world.class("java.lang.Class"));
+    assert!(own >= 24);
+    // Nothing was seen; addresses are no multiples of eight; they are.
+    for (bits, near) in [(0, own), (4, own), (8, 8)] {
+        world.stats.address_bits = bits;
+        assert_eq!(sizes(&world), (own, own + 16, near), "{bits}");
+    }
+}
+
+#[test]
+fn the_alignment_is_taken_from_sixteen_addresses() {
+    const NAMES: [&str; 17] = [
+        "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q",
+    ];
+    for (known, objects, expected) in [
+        (15, 0, 8),
+        (15, 1, 32),
+        (16, 0, 32),
+        (17, 0, 32),
+        (1, 14, 8),
+        (1, 15, 32),
+        (2, 8, 8),
+    ] {
+        let classes: Vec<Class> = (1..=known)
+            .map(|i| class(NAMES[i as usize - 1], i * 0x20, &[]))
+            .collect();
+        let mut world = World::new(&classes);
+        world.stats.classes[0].instances = objects;
+        world.stats.address_bits = if objects > 0 { 0x40 } else { 0 };
+        let found = alignment(&world.classes, &world.stats);
+        assert_eq!(found, expected, "{known} classes, {objects} objects");
+        world.stats.address_bits |= 0x10;
+        let finer = alignment(&world.classes, &world.stats);
+        assert_eq!(finer, if expected == 8 { 8 } else { 16 });
+    }
+}
+
+#[test]
+fn stack_chunks_have_a_stack_and_its_bitmap() {
+    let chunk = class(
+        "jdk.internal.vm.StackChunk",
+        0x1000,
+        &[("size", Int), ("sp", Int)],
+    );
+    let mut world = World::new(&[chunk, class("A", 0x2000, &[])]);
+    let class = world.class("jdk.internal.vm.StackChunk");
+    world.stats.stack_chunks.extend([(10, 3), (100, 2)]);
+    let number = world.classes.layout(class.0).array as usize;
+    let mut sizes = world.infer();
+    let own = sizes.instance(class);
+    assert_eq!(sizes.arrays[class.index()], (own as u32, STACK));
+    // A bit for each half of a word: one word of them, and four.
+    assert_eq!(sizes.array(class, 10), own + 11 * 8);
+    assert_eq!(sizes.array(class, 100), own + 104 * 8);
+    let all = (5, 5 * own + (3 * 11 + 2 * 104) * 8);
+    assert_eq!(sizes.arrays(class, number, &world.stats), all);
+    // And for each word.
+    sizes.layout.reference = 8;
+    assert_eq!(sizes.array(class, 64), own + 65 * 8);
+    assert_eq!(sizes.array(class, 65), own + 67 * 8);
+}
+
+#[test]
+fn arrays_are_summed_by_residue_and_quotient() {
+    let mut world = World::new(&[class("A", 0x1000, &[])]);
+    let class = ClassIndex(world.classes.primitive_array(Kind::Int));
+    let number = world.classes.layout(class.0).array;
+    let lengths = [0, 1, 2, 7, 8, 9, 20, 1000];
+    for len in lengths {
+        world.stats.array(number, len);
+    }
+    let sizes = world.infer();
+    let one_by_one = lengths.map(|len| sizes.array(class, len)).iter().sum();
+    let all = sizes.arrays(class, number as usize, &world.stats);
+    assert_eq!(all, (8, one_by_one));
+}
+
+#[test]
+fn a_distance_seen_three_times_is_no_accident() {
+    let gap = |bytes, seen, over_model| Gap {
+        bytes,
+        seen,
+        instances: 9,
+        over_model,
+    };
+    assert!(!gap(32, 2, true).is_certain());
+    assert!(gap(32, 3, true).is_certain());
+    assert!(!gap(u64::MAX, 3, true).is_certain());
+    for (gap, settled) in [
+        (gap(16, 1, false), 16),
+        (gap(24, 1, false), 24),
+        (gap(32, 2, true), 24),
+        (gap(32, 3, true), 32),
+        (gap(32, 3, false), 24),
+        (gap(u64::MAX, 9, true), 24),
+    ] {
+        assert_eq!(gap.settle(24), settled, "{gap:?}");
+    }
+}
+
+#[test]
+fn a_layout_is_proven_by_far_more_classes_than_contradict_it() {
+    for (equal, nearer, farther, proven) in [
+        (0, 0, 0, false),
+        (1, 0, 0, true),
+        (4, 1, 0, false),
+        (5, 1, 0, true),
+        (8, 2, 0, false),
+        (9, 2, 0, true),
+        (3, 0, 3, false),
+        (4, 0, 3, true),
+        (5, 1, 5, false),
+    ] {
+        let mut agreement = Agreement::default();
+        for (count, measured) in [(equal, 24), (nearer, 16), (farther, 32)] {
+            (0..count).for_each(|_| agreement.count(24, measured));
+        }
+        let counts = (agreement.equal, agreement.nearer, agreement.farther);
+        assert_eq!(counts, (equal, nearer, farther));
+        assert_eq!(agreement.proves(), proven, "{counts:?}");
+    }
+}
+
+#[test]
+fn the_layout_is_what_most_distances_equal() {
+    let classes = [class("Q", 0x1000, INT), class("P", 0x2000, INT)];
+    // Nothing speaks for any: the first.
+    let mut world = World::new(&classes);
+    assert_eq!(world.chosen(), (4, 12, Order::Packed));
+    // An int behind a header of 16 bytes.
+    world.measure("P", 24, 5, 5);
+    assert_eq!(world.chosen(), (4, 16, Order::Packed));
+    // One object that is too near outweighs four that are as far as expected.
+    world.measure("P", 24, 20, 20);
+    for (near, header) in [(4, 16), (6, 12)] {
+        world.measure("Q", 16, 1, near);
+        assert_eq!(world.chosen().1, header, "{near}");
+    }
+}
+
+#[test]
+fn class_objects_side_by_side_bound_their_size() {
+    let statics = Class {
+        statics: &[("a", Value::Long(1)), ("<init_lock>", Value::NULL)],
+        ..class("Statics", 0x1200, &[])
+    };
+    let many = Class {
+        statics: &[("a", Value::Long(1)), ("b", Value::Long(1))],
+        ..class("Many", 0x1800, &[])
+    };
+    let classes = [
+        // Below the first there is as much room as above address 0.
+        class("A", 0x40, &[]),
+        class("java.lang.Class", 0x1000, &[]),
+        statics,
+        class("B", 0x1200 + 108, &[]),
+        // Nearer than a header; nearer than their statics.
+        class("C", 0x1700, &[]),
+        class("D", 0x1708, &[]),
+        many,
+        class("E", 0x1808, &[]),
+    ];
+    let world = World::new(&classes);
+    let mirrors = Mirrors::new(&world.classes);
+    assert_eq!(mirrors.next(0x40), Some(0x1000));
+    assert_eq!(mirrors.next(0x3f), Some(0x40));
+    assert_eq!(mirrors.next(0x1808), None);
+    // 108 less a long, rounded down.
+    assert_eq!(mirror_room(&world.classes, &MODEL, &mirrors), Some(96));
+
+    let class = world.class("java.lang.Class");
+    for (bytes, expected) in [(200, (96, 1)), (96, (96, 5)), (88, (88, 5))] {
+        let mut gaps = world.gaps();
+        gaps[class.index()] = Gap {
+            bytes,
+            seen: 5,
+            instances: 5,
+            over_model: true,
+        };
+        choose(
+            &world.classes,
+            &mut gaps,
+            Some(class),
+            &mirrors,
+            &world.stats,
+            8,
+            8,
+        );
+        let found = &gaps[class.index()];
+        assert_eq!((found.bytes, found.seen), expected);
+    }
+}
