@@ -114,3 +114,23 @@ fn a_jvm_that_says_nothing_raises_none() {
         None
     );
 }
+
+#[test]
+fn a_jvm_that_contradicts_what_is_assumed_raises_doubt() {
+    let doubt = |properties: &[(&str, &str)]| {
+        let mut heap = HeapBuilder::new(laid_out(JvmLayout::COMPRESSED));
+        heap.boot();
+        heap.set_system_properties(properties);
+        let objects: Vec<_> = heap.objects().collect();
+        for (i, object) in (0..).zip(objects) {
+            heap.set_address(object, 0x100_0001 + 3 * i);
+        }
+        let source = Source::from_bytes(heap.build());
+        let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+        snapshot.layout_doubt().map(|d| d.message)
+    };
+    let told = doubt(&HOTSPOT).unwrap_or_default();
+    let ends = "but the sizes here assume references of 4 bytes: sizes may be wrong";
+    assert!(told.ends_with(ends), "{told}");
+    assert_eq!(doubt(&[&HOTSPOT[..], &[MODE]].concat()), None);
+}

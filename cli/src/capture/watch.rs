@@ -42,8 +42,9 @@ pub(super) fn traced(
     let shown = folder.display();
     let none = |why: &str| (options.to_owned(), Err(format!("{shown} {why}")));
     let odd_name = "has a name that cannot stand in the agent's options";
-    let Ok(inside) = fs::canonicalize(folder) else {
-        return none("cannot be found");
+    let inside = match found(folder) {
+        Ok(inside) => inside,
+        Err(why) => return none(why),
     };
     let Some(path) = inside.join(NAME).to_str().map(str::to_owned) else {
         return none(odd_name);
@@ -63,6 +64,11 @@ pub(super) fn traced(
         (false, _) => none("is not a folder of the JVM, which runs in a container"),
         (true, _) => none("is not a folder that the JVM's user may write to"),
     }
+}
+
+/// Where a folder is, by no links.
+fn found(folder: &Path) -> Result<PathBuf, &'static str> {
+    fs::canonicalize(folder).map_err(|_| "cannot be found")
 }
 
 /// Something that grows in a trace.
@@ -163,5 +169,41 @@ impl Watch {
             )
             && t.bytes.is_sure()
             && u64::try_from(t.grown_bytes).is_ok_and(|grown| grown >= self.enough)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_trace::synthetic;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_gone_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(found(&folder.path().join("gone")), Err("cannot be found"));
+        assert!(
+            found(folder.path()).is_ok(),
+            "and not that it cannot be found"
+        );
+    }
+
+    #[test]
+    fn what_grew_by_enough_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        synthetic::write(&path, &synthetic::Scene::default()).unwrap();
+        let told = |enough| {
+            let seen = Watch::new(path.clone(), enough).look().unwrap();
+            let said: Vec<String> = seen.into_iter().map(|s| s.said).collect();
+            said.join("; ")
+        };
+        let some = told(1);
+        assert!(
+            some.contains(" grew by ") && some.contains(" collections"),
+            "{some}"
+        );
+        let none = told(u64::MAX);
+        assert!(!none.contains(" grew by "), "{none}");
     }
 }

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use heapdiff_diff::{ClassGrowth, Comparison, Filter, Summary, through};
+use heapdiff_diff::samples::SITES_LEFT_OUT;
+use heapdiff_diff::{ClassGrowth, Comparison, Filter, SnapshotInfo, Summary, through};
 
 use heapdiff_report::{DiffReport, Format, growth};
 use hprof::{Header, Progress, Snapshot};
@@ -63,10 +64,7 @@ pub(crate) fn run(
         ));
     }
     if format.is_of_stacks() && allocated.is_none() {
-        return Err(Failure::usage(
-            "the last dump names no allocation sites: it was taken without the agent",
-        )
-        .with_hint("load it into the JVM with `heapdiff attach PID` before the dumps"));
+        return Err(without_sites(report.snapshots.last()));
     }
     let loaded = last.classes().iter().map(|(_, class)| &*class.name);
     let loaded: Vec<&str> = loaded.collect();
@@ -120,6 +118,22 @@ pub(crate) fn run(
     };
     report.outcomes = gates::outcomes(&report);
     Ok(report)
+}
+
+/// Why the last dump gives no stacks: what is wrong with the agent's samples, or that there was no agent.
+fn without_sites(last: Option<&SnapshotInfo>) -> Failure {
+    let fault = last.and_then(|dump| {
+        let mut warnings = dump.warnings.iter();
+        let fault = warnings.find(|w| w.ends_with(SITES_LEFT_OUT))?;
+        Some(format!("{}: {fault}", dump.path))
+    });
+    match fault {
+        Some(fault) => Failure::usage(fault),
+        None => Failure::usage(
+            "the last dump names no allocation sites: it was taken without the agent",
+        )
+        .with_hint("load it into the JVM with `heapdiff attach PID` before the dumps"),
+    }
 }
 
 /// Dumps in the order in which they are compared.
@@ -198,4 +212,27 @@ fn order_of_time(dumps: &[PathBuf]) -> Vec<usize> {
         order.sort_by_key(|&at| taken.get(at));
     }
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_report::synthetic;
+
+    use super::*;
+
+    #[test]
+    fn why_there_are_no_stacks_is_told() {
+        let mut report = synthetic::report(Vec::new(), 0);
+        let none = without_sites(report.snapshots.last());
+        let without = "the last dump names no allocation sites: it was taken without the agent";
+        assert_eq!(none.message, without);
+        let hint = "load it into the JVM with `heapdiff attach PID` before the dumps";
+        assert_eq!(none.hint.as_deref(), Some(hint));
+        let last = report.snapshots.last_mut().unwrap();
+        let fault = format!("strategy 9 of the agent is not known{SITES_LEFT_OUT}");
+        last.warnings = vec!["cut off".to_owned(), fault.clone()];
+        let told = without_sites(Some(last));
+        assert_eq!(told.message, format!("after.hprof: {fault}"));
+        assert!(!told.message.contains("taken without the agent") && told.hint.is_none());
+    }
 }

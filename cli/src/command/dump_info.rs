@@ -2,7 +2,7 @@
 
 use heapdiff_diff::samples::{AgentObjects, Samples, is_agent_class};
 use heapdiff_report::SnapshotInfo;
-use hprof::{Histogram, Node, Snapshot, Warning};
+use hprof::{Histogram, Node, Refs, Snapshot, Warning};
 
 fn lines<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
     warnings.into_iter().map(Warning::to_string).collect()
@@ -29,6 +29,7 @@ pub(crate) fn of_histogram(histogram: &Histogram) -> SnapshotInfo {
         partial: histogram.warnings().iter().any(|w| w.partial),
         warnings: lines(histogram.warnings()),
         agent: None,
+        holds_weakly: false,
     }
 }
 
@@ -73,5 +74,6 @@ pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
         partial: snapshot.is_partial(),
         warnings: lines(snapshot.warnings().iter().chain(&snapshot.layout_doubt())),
         agent: None,
+        holds_weakly: snapshot.refs() == Refs::All,
     }
 }

@@ -48,7 +48,12 @@ struct Choice {
 }
 
 /// What is alive, if that was recorded with stacks; else what was allocated.
-fn chosen(recording: &Recording, allocated: bool, warnings: &mut Vec<String>) -> Option<Choice> {
+fn chosen(
+    recording: &Recording,
+    path: &Path,
+    allocated: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Choice> {
     let has_stacks = |event| {
         let mut samples = recording.of(event);
         samples.any(|s| s.stack != StackId::default())
@@ -56,10 +61,10 @@ fn chosen(recording: &Recording, allocated: bool, warnings: &mut Vec<String>) ->
     let choice = |event, measure| Choice { event, measure };
     if !allocated {
         if has_stacks(Event::Old) {
-            return Some(choice(Event::Old, "sampled"));
+            return Ok(choice(Event::Old, "sampled"));
         }
         if recording.of(Event::Live).next().is_some() {
-            return Some(choice(Event::Live, "live"));
+            return Ok(choice(Event::Live, "live"));
         }
         if recording.of(Event::Old).next().is_some() {
             let text = "jdk.OldObjectSample was recorded without stacks (settings=profile has them): what follows \
@@ -68,10 +73,34 @@ fn chosen(recording: &Recording, allocated: bool, warnings: &mut Vec<String>) ->
         }
     }
     let of_allocations = [Event::Allocation, Event::InBuffer, Event::Outside];
-    let event = of_allocations
-        .into_iter()
-        .find(|&e| recording.of(e).next().is_some())?;
-    Some(choice(event, "allocated"))
+    let mut of_allocations = of_allocations.into_iter();
+    match of_allocations.find(|&e| recording.of(e).next().is_some()) {
+        Some(event) => Ok(choice(event, "allocated")),
+        None => {
+            let path = path.display();
+            let message = format!("{path}: records neither allocations nor live objects");
+            Err(Failure::usage(message).with_hint(
+                "record them with settings=profile, or with async-profiler's alloc and live",
+            ))
+        }
+    }
+}
+
+/// What the JVM's list of old objects does not tell, where `samples` of it, in focus or not, are what is reported.
+fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if event != Event::Old {
+        return doubts;
+    }
+    if samples as u64 >= MANY_OLD {
+        let text = "the JVM's list of old objects (256) may have been full: what was allocated late is hardly in it";
+        doubts.push(text.to_owned());
+    }
+    if lacks_sizes {
+        let text = "this JVM does not record the sizes of old objects: an object counts as 16 bytes, an array as its elements";
+        doubts.push(text.to_owned());
+    }
+    doubts
 }
 
 pub(crate) fn run(
@@ -82,13 +111,7 @@ pub(crate) fn run(
 ) -> Result<RecordingReport> {
     let recording = jfr::open(path)?;
     let mut warnings = jfr::warnings(&recording);
-    let Some(choice) = chosen(&recording, allocated, &mut warnings) else {
-        let path = path.display();
-        let message = format!("{path}: records neither allocations nor live objects");
-        return Err(Failure::usage(message).with_hint(
-            "record them with settings=profile, or with async-profiler's alloc and live",
-        ));
-    };
+    let choice = chosen(&recording, path, allocated, &mut warnings)?;
     // Two events tell of allocation buffers, and together they make one account.
     let is_of = |sample: &&Sample| match choice.event {
         Event::InBuffer | Event::Outside => {
@@ -101,7 +124,9 @@ pub(crate) fn run(
     let is_last =
         |sample: &&Sample| sample.event != Event::Old || Some(sample.time_ns) == last_look;
     let mut by_site: BTreeMap<(StackId, NameId), Line> = BTreeMap::new();
+    let mut reported = 0;
     for sample in recording.samples.iter().filter(is_of).filter(is_last) {
+        reported += 1;
         let site = by_site.entry((sample.stack, sample.class));
         site.or_default().add(&recording, sample);
     }
@@ -125,18 +150,7 @@ pub(crate) fn run(
     }
     // Where the JVM's list of old objects is reported, nothing says how likely an object is to be in it.
     let ci95 = |of: &Estimate| (choice.measure != "sampled").then(|| of.ci95(Unseen::default()));
-    if choice.event == Event::Old && sum.samples >= MANY_OLD {
-        warnings.push(
-            "the JVM's list of old objects (256) may have been full: what was allocated late is hardly in it"
-                .to_owned(),
-        );
-    }
-    if choice.event == Event::Old && recording.lacks_sizes {
-        warnings.push(
-            "this JVM does not record the sizes of old objects: an object counts as 16 bytes, an array as its elements"
-                .to_owned(),
-        );
-    }
+    warnings.extend(doubts(choice.event, reported, recording.lacks_sizes));
     let totals = RecordedTotals {
         stacks: by_site.len() as u64,
         samples: sum.samples,
@@ -262,5 +276,75 @@ fn all(
             .collect(),
         merged: 0,
         interval_bytes: recording.interval.unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording with a sample of each of these events, with these stacks.
+    fn recording(samples: &[(Event, u32)]) -> Recording {
+        let sample = |&(event, stack): &(Event, u32)| Sample {
+            event,
+            time_ns: 5,
+            allocated_ns: 3,
+            class: NameId(0),
+            stack: StackId(stack),
+            thread: NameId(0),
+            size: 16,
+            weight: 16,
+        };
+        let mut recording = Recording::default();
+        recording.samples = samples.iter().map(sample).collect();
+        recording
+    }
+
+    #[test]
+    fn what_a_report_is_of_is_chosen_and_told() {
+        let told = |samples: &[(Event, u32)], allocated: bool| {
+            let mut warnings = Vec::new();
+            let path = Path::new("r.jfr");
+            let choice = chosen(&recording(samples), path, allocated, &mut warnings);
+            (choice.map(|c| (c.event, c.measure)), warnings.join("; "))
+        };
+        let (old, made) = ((Event::Old, 0), (Event::Allocation, 1));
+        let (choice, said) = told(&[old, made], false);
+        assert_eq!(choice.unwrap(), (Event::Allocation, "allocated"));
+        let without = "jdk.OldObjectSample was recorded without stacks (settings=profile has them): what follows is";
+        assert!(said.starts_with(without), "{said}");
+        for (samples, allocated, chosen) in [
+            ([(Event::Old, 1), made], false, (Event::Old, "sampled")),
+            ([(Event::Live, 1), made], false, (Event::Live, "live")),
+            ([old, made], true, (Event::Allocation, "allocated")),
+        ] {
+            let (choice, said) = told(&samples, allocated);
+            assert_eq!(choice.unwrap(), chosen);
+            assert!(!said.contains("was recorded without stacks"), "{said}");
+        }
+        let nothing = told(&[], false).0.unwrap_err();
+        let message = "r.jfr: records neither allocations nor live objects";
+        let hint = "record them with settings=profile, or with async-profiler's alloc and live";
+        assert_eq!(nothing.message, message);
+        assert_eq!(nothing.hint.as_deref(), Some(hint));
+    }
+
+    #[test]
+    fn what_the_list_of_old_objects_does_not_tell_is_told() {
+        let full = "the JVM's list of old objects (256) may have been full";
+        let sizes = "this JVM does not record the sizes of old objects";
+        let begins = |event, samples, lacks_sizes, words: &[&str]| {
+            let doubts = doubts(event, samples, lacks_sizes);
+            let fits = |(doubt, words): (&String, &&str)| doubt.starts_with(*words);
+            assert!(
+                doubts.len() == words.len() && doubts.iter().zip(words).all(fits),
+                "{doubts:?}"
+            );
+        };
+        begins(Event::Old, 128, true, &[full, sizes]);
+        begins(Event::Old, 128, false, &[full]);
+        begins(Event::Old, 127, true, &[sizes]);
+        begins(Event::Old, 127, false, &[]);
+        begins(Event::Live, 500, true, &[]);
     }
 }

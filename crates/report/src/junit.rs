@@ -202,7 +202,9 @@ fn described(suspect: &Suspect) -> String {
     }
     for stack in suspect.stacks.iter().take(STACKS) {
         let bytes = Size(stack.estimated_bytes);
-        lines.push(format!("allocated {bytes} of {} (estimated)", stack.class));
+        let is_exact = stack.ci95 == [stack.estimated_bytes; 2];
+        let basis = if is_exact { "" } else { " (estimated)" };
+        lines.push(format!("allocated {bytes} of {}{basis}", stack.class));
         lines.extend(stack.frames.iter().map(|frame| format!("    at {frame}")));
     }
     let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
@@ -269,8 +271,9 @@ mod tests {
     fn what_no_gate_looks_at_and_what_cannot_be_compared_is_told_where_it_is_so() {
         let told = |verdict: Verdict, fails: bool, doubt: bool, stacks: bool| {
             let mut suspect = suspect(1, "a.B.c", verdict, 4096);
-            if !stacks {
-                suspect.stacks.clear();
+            match stacks {
+                true => suspect.stacks[0].ci95[0] -= 1,
+                false => suspect.stacks[0].ci95 = [suspect.stacks[0].estimated_bytes; 2],
             }
             let mut report = report(vec![suspect], 0);
             if doubt {

@@ -142,13 +142,13 @@ fn details(suspect: &Suspect, text: &mut String) {
         );
     }
     for stack in suspect.stacks.iter().take(STACKS) {
-        let _ = writeln!(
-            text,
-            "{} of {} allocated at (estimated from {}):\n",
-            Size(stack.estimated_bytes),
-            code(&stack.class),
-            counted(stack.samples, "sample"),
-        );
+        // An interval that is a point is of stacks that are known of each object.
+        let basis = match stack.ci95 == [stack.estimated_bytes; 2] {
+            true => counted(stack.estimated_objects, "object"),
+            false => format!("estimated from {}", counted(stack.samples, "sample")),
+        };
+        let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
+        let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
         let shown = folded(&stack.frames);
         let mut frames: Vec<String> = shown.iter().take(FRAMES).map(frame).collect();
         if shown.len() > FRAMES {
@@ -413,12 +413,15 @@ mod tests {
         let none = told(&|s| s.stacks.clear());
         let silent = |bytes: u64| told(&|s| s.coverage.unsampled_bytes = bytes);
         let frameless = told(&|s| s.stacks[0].frames.clear());
+        let estimated = told(&|s| s.stacks[0].ci95[0] -= 1);
+        assert!(plain.contains("of `com.acme.Entry` allocated at (12,500 objects):"));
         for (sentence, with, without) in [
             (
                 "of `com.acme.Entry` allocated at (estimated from 10 samples):",
+                &estimated,
                 &plain,
-                &none,
             ),
+            ("of `com.acme.Entry` allocated at", &plain, &none),
             ("(the JVM told no stack)", &frameless, &plain),
             (
                 "… a frame of the runtime",

@@ -13,6 +13,7 @@ use crate::model::{DiffReport, RecordingReport, Report, SitesReport};
 use crate::pprof::About;
 use crate::stacks::{Names, Stacks};
 use crate::style::Style;
+use crate::svg::Measured;
 use crate::{collapsed, html, json, junit, markdown, pprof, svg, text};
 
 /// Writes a report. The rows of a query are written by [`crate::rows`], as they are found.
@@ -76,15 +77,24 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
             let interval = report.allocated.as_ref().map_or(0, |a| a.interval_bytes);
             let about = About::of(diff, interval);
             let allocated = report.allocated.as_ref();
+            let has_agent = diff.snapshots.last().is_some_and(|s| s.agent.is_some());
             stacks(
                 format,
-                allocated,
+                (allocated, live(has_agent)),
                 report.focus.as_ref(),
                 &about,
                 report.columns,
                 out,
             )
         }
+    }
+}
+
+/// What live bytes rest on: the agent's samples, or stacks that the dump names itself.
+const fn live(has_agent: bool) -> Measured {
+    match has_agent {
+        true => Measured::Estimated,
+        false => Measured::Exact,
     }
 }
 
@@ -102,7 +112,7 @@ fn sites(format: Format, report: &SitesReport, out: &mut dyn Write) -> io::Resul
     let columns = collapsed::Columns::Growth;
     stacks(
         format,
-        allocated,
+        (allocated, live(report.agent.is_some())),
         report.only.as_ref(),
         &about,
         columns,
@@ -143,13 +153,18 @@ fn recording(format: Format, report: &RecordingReport, out: &mut dyn Write) -> i
         return pprof::render_heap(&samples, &about, out);
     }
     let columns = collapsed::Columns::Growth;
-    stacks(format, allocated, only, &about, columns, out)
+    let measured = match report.measure {
+        "allocated" => Measured::Allocated,
+        "sampled" => Measured::Followed,
+        _ => Measured::Estimated,
+    };
+    stacks(format, (allocated, measured), only, &about, columns, out)
 }
 
 /// What is made of all stacks.
 fn stacks(
     format: Format,
-    allocated: Option<&Allocated>,
+    (allocated, measured): (Option<&Allocated>, Measured),
     focus: Option<&Regex>,
     about: &About,
     columns: collapsed::Columns,
@@ -165,7 +180,7 @@ fn stacks(
         Format::Pprof => pprof::render(&stacks(Names::Frames), about, out),
         Format::Svg => {
             let stacks = stacks(Names::Functions);
-            svg::render(&stacks, &about.dumps, &about.warnings, out)
+            svg::render(&stacks, measured, &about.dumps, &about.warnings, out)
         }
         _ => refused("this report cannot be written in this format"),
     }
@@ -232,6 +247,49 @@ mod tests {
             let warned = silent.to_lowercase().contains("warning:");
             assert!(!warned, "{format:?}: {silent}");
         }
+    }
+
+    #[test]
+    fn a_picture_says_whether_its_figures_are_estimates() {
+        let svg = |has_agent: bool| {
+            let mut report = diff(None, Gates::default(), false);
+            let agent = heapdiff_diff::AgentInfo {
+                interval_bytes: 1024,
+                live_samples: 5,
+                sites: 1,
+                started_ms: 0,
+                pid: 1,
+            };
+            let last = report.diff.snapshots.last_mut().unwrap();
+            last.agent = has_agent.then_some(agent);
+            rendered(Format::Svg, report)
+        };
+        let estimated = "Estimated from allocation samples";
+        assert!(svg(true).contains(estimated) && !svg(true).contains("Exact: the dump"));
+        assert!(svg(false).contains("Exact: the dump") && !svg(false).contains(estimated));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told() {
+        let refused = |format, allocated: bool| {
+            let mut report = diff(None, Gates::default(), false);
+            report.allocated = report.allocated.filter(|_| allocated);
+            let report = Report::Diff(Box::new(report));
+            let refused = render(format, &report, Style::plain(), &mut Vec::new());
+            refused.err().map(|e| e.to_string())
+        };
+        let told = refused(Format::Svg, false);
+        assert_eq!(told.as_deref(), Some("no allocation sites are known"));
+        let told = refused(Format::Csv, true);
+        assert_eq!(
+            told.as_deref(),
+            Some("this report cannot be written in this format")
+        );
+        assert_eq!(
+            refused(Format::Svg, true),
+            None,
+            "allocation sites are known, and it can be written in this format"
+        );
     }
 
     #[test]

@@ -323,3 +323,50 @@ pub fn parquet(report: &QueryReport, out: &mut (dyn Write + Send)) -> Result<(),
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::tests::snapshot;
+
+    #[derive(Debug)]
+    struct Rows {
+        more: bool,
+    }
+
+    impl RowSource for Rows {
+        fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError> {
+            let column = ResultColumn {
+                name: "class".to_owned(),
+                kind: Some(Kind::Text),
+            };
+            sink.columns(&[column])?;
+            sink.row(&[Cell::Text("byte[]")])?;
+            Ok(Outcome {
+                rows: 1,
+                more: self.more,
+            })
+        }
+    }
+
+    #[test]
+    fn that_there_are_more_rows_is_told() {
+        let told = |more| {
+            let report = QueryReport {
+                schema: QueryReport::SCHEMA,
+                snapshot: snapshot(),
+                sql: String::new(),
+                rows: Box::new(Rows { more }),
+                max_rows: Some(1),
+            };
+            let mut out = Vec::new();
+            render(Format::Text, &report, Style::plain(), false, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(told(true).ends_with("\n(the first 1 row shown; --max-rows N shows more)\n"));
+        assert!(
+            told(false).ends_with("\n(1 row)\n")
+                && !told(false).contains("--max-rows N shows more")
+        );
+    }
+}

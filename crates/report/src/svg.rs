@@ -8,25 +8,69 @@ use crate::collapsed::{both, live};
 use crate::printable::printable;
 use crate::stacks::Stacks;
 
+/// What the widths are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// Live bytes, estimated from samples.
+    Estimated,
+    /// Live bytes of a dump that names the stack of each object.
+    Exact,
+    /// Live bytes of the objects that a JVM followed for its recording.
+    Followed,
+    /// What was allocated, alive or not, estimated from samples.
+    Allocated,
+}
+
+impl Measured {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Allocated => "Allocated bytes by stack, alive or not",
+            _ => "Live bytes by the stack that allocated them",
+        }
+    }
+
+    const fn note(self) -> &'static str {
+        match self {
+            Self::Estimated | Self::Allocated => {
+                "Estimated from allocation samples; the last frame is the class."
+            }
+            Self::Exact => {
+                "Exact: the dump names each object's stack; the last frame is the class."
+            }
+            Self::Followed => {
+                "Of the objects that the JVM followed, and no others; the last frame is the class."
+            }
+        }
+    }
+
+    const fn nothing(self) -> &'static str {
+        match self {
+            Self::Allocated => "no stack that is in focus allocated anything",
+            _ => "no sampled object that is in focus is alive in the last dump",
+        }
+    }
+}
+
 /// Writes the flame graph of one dump, or of what changed from the first to the last.
 ///
 /// # Errors
 /// When the stream fails; `InvalidInput` when nothing is alive in the last dump.
 pub fn render(
     stacks: &Stacks,
+    measured: Measured,
     dumps: &[String],
     warnings: &[String],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut options = Options::default();
     let names: Vec<_> = dumps.iter().map(|d| printable(d)).collect();
-    options.title = "Live bytes by the stack that allocated them".to_owned();
+    options.title = measured.title().to_owned();
     options.subtitle = Some(match &names[..] {
         [one] => one.to_string(),
         _ => format!("{}: red grew, blue shrank", names.join(" to ")),
     });
     options.count_name = "bytes".to_owned();
-    options.notes = "Estimated from allocation samples; the last frame is the class.".to_owned();
+    options.notes = measured.note().to_owned();
     if let Some(subtitle) = &mut options.subtitle {
         for warning in warnings {
             *subtitle += &format!("; warning: {}", printable(warning));
@@ -43,8 +87,10 @@ pub fn render(
     };
     let mut lines: Vec<String> = alive.map(line).collect();
     if lines.is_empty() {
-        let why = "no sampled object that is in focus is alive in the last dump";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            measured.nothing(),
+        ));
     }
     // inferno merges neighbours only if lines are in this order.
     lines.sort_unstable();
@@ -66,7 +112,9 @@ mod tests {
         let rendered = |count: usize| {
             let mut out = Vec::new();
             let dumps = ["a.hprof".to_owned(), "<b>".to_owned()];
-            render(&stacks, &dumps[..count], &["<b>".to_owned()], &mut out).unwrap();
+            let warnings = ["<b>".to_owned()];
+            let measured = Measured::Estimated;
+            render(&stacks, measured, &dumps[..count], &warnings, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let svg = rendered(2);
@@ -74,7 +122,64 @@ mod tests {
         assert!(svg.contains("&lt;script&gt;alert(1)"), "{svg}");
         assert!(!svg.contains("<b>"));
         assert_eq!(rendered(1), rendered(1), "the same on every run");
-        let empty = render(&Stacks::default(), &[], &[], &mut Vec::new());
-        assert!(empty.is_err());
+    }
+
+    #[test]
+    fn it_says_what_its_widths_are_of() {
+        let all = allocated(&[("a.Main.main", "X", [1, 5])]);
+        let stacks = Stacks::new(&all, None, Names::Functions);
+        let drawn = |measured, count: usize| {
+            let mut out = Vec::new();
+            let dumps = ["a.hprof".to_owned(), "b.hprof".to_owned()];
+            render(&stacks, measured, &dumps[..count], &[], &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let sentences = [
+            "Live bytes by the stack that allocated them",
+            "Allocated bytes by stack, alive or not",
+            "Estimated from allocation samples; the last frame is the class.",
+            "Exact: the dump names each object&apos;s stack; the last frame is the class.",
+            "Of the objects that the JVM followed, and no others; the last frame is the class.",
+            "a.hprof to b.hprof: red grew, blue shrank",
+        ];
+        for (measured, count, said) in [
+            (
+                Measured::Estimated,
+                2,
+                [true, false, true, false, false, true],
+            ),
+            (Measured::Exact, 1, [true, false, false, true, false, false]),
+            (
+                Measured::Followed,
+                1,
+                [true, false, false, false, true, false],
+            ),
+            (
+                Measured::Allocated,
+                1,
+                [false, true, true, false, false, false],
+            ),
+        ] {
+            let svg = drawn(measured, count);
+            assert_eq!(
+                sentences.map(|s| svg.contains(s)),
+                said,
+                "{measured:?}: {svg}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_to_draw_is_told() {
+        let refused = |measured| {
+            let empty = render(&Stacks::default(), measured, &[], &[], &mut Vec::new());
+            empty.unwrap_err().to_string()
+        };
+        let [alive, allocated] = [
+            "no sampled object that is in focus is alive in the last dump",
+            "no stack that is in focus allocated anything",
+        ];
+        assert_eq!(refused(Measured::Estimated), alive);
+        assert_eq!(refused(Measured::Allocated), allocated);
     }
 }

@@ -167,6 +167,9 @@ pub struct Cost {
     pub sites: u64,
 }
 
+/// How the sentence ends that says why a dump's samples cannot be used.
+pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
+
 /// The allocation sites of a dump.
 #[derive(Clone, Debug)]
 pub struct Samples {
@@ -208,7 +211,7 @@ impl Samples {
             Ok(None) => (traces::read(snapshot), None),
             Err(fault) => (
                 traces::read(snapshot),
-                Some(format!("{fault}; allocation sites are left out")),
+                Some(format!("{fault}{SITES_LEFT_OUT}")),
             ),
         }
     }

@@ -126,7 +126,7 @@ impl Outline {
         let (what, missing) = match tag {
             tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => (
                 "a heap record",
-                "the objects and GC roots that it would hold are missing from all figures",
+                "the objects and GC roots in the rest of it are missing from all figures",
             ),
             tag::UTF8 => ("a name", "it and what would follow are missing"),
             tag::LOAD_CLASS => (

@@ -34,6 +34,9 @@ pub struct SnapshotInfo {
     pub warnings: Vec<String>,
     /// `None` without the agent, and where no graph was built.
     pub agent: Option<AgentInfo>,
+    /// Whether weak and phantom references, too, count as holding (`--refs all`).
+    #[serde(skip)]
+    pub holds_weakly: bool,
 }
 
 impl SnapshotInfo {

@@ -43,13 +43,52 @@ pub(crate) fn render(report: &HistoReport, style: Style, out: &mut dyn Write) ->
     if shown < totals.classes {
         let objects: u64 = report.classes.iter().map(|r| r.objects).sum();
         let bytes: u64 = report.classes.iter().map(|r| r.shallow_bytes).sum();
+        let more = totals.classes - shown;
+        let word = if more == 1 { "class" } else { "classes" };
         let rest = format!(
-            "and {} more classes with {}, {} (--top N shows more)",
-            grouped(totals.classes - shown),
+            "and {} more {word} with {}, {} (--top N shows more)",
+            grouped(more),
             counted(totals.objects - objects, "object"),
             Size(totals.shallow_bytes - bytes)
         );
         writeln!(out, "{}", style.dim(rest))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{snapshot, text};
+    use super::*;
+    use crate::model::{ClassRow, HistoTotals, Report};
+
+    #[test]
+    fn classes_that_are_left_out_are_counted() {
+        let of = |classes: u64| {
+            text(&Report::Histo(HistoReport {
+                schema: HistoReport::SCHEMA,
+                snapshot: snapshot(),
+                totals: HistoTotals {
+                    classes,
+                    objects: 7 + 4 * (classes - 1),
+                    shallow_bytes: 700 + 512 * (classes - 1),
+                },
+                classes: vec![ClassRow {
+                    class: "com.acme.Entry".to_owned(),
+                    loader: None,
+                    objects: 7,
+                    shallow_bytes: 700,
+                    retained_bytes: Some(900),
+                    reachable_objects: Some(7),
+                    reachable_bytes: Some(700),
+                }],
+            }))
+        };
+        let (all, less, two) = (of(1), of(2), of(3));
+        assert!(!all.contains(" more class") && !all.contains("--top N shows more"));
+        let one = "and 1 more class with 4 objects, 512 B (--top N shows more)\n";
+        assert!(less.ends_with(one), "{less}");
+        let both = "and 2 more classes with 8 objects, 1.0 KiB (--top N shows more)\n";
+        assert!(two.ends_with(both), "{two}");
+    }
 }

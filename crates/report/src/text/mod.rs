@@ -46,3 +46,44 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::TraceSamples(report) => samples::render(report, style, out),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use heapdiff_diff::LayoutInfo;
+
+    use super::*;
+    use crate::model::SnapshotInfo;
+
+    /// What is written of a report, without colours.
+    pub(super) fn text(report: &Report) -> String {
+        let mut out = Vec::new();
+        render(report, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// A dump with 4.0 MiB reachable.
+    pub(crate) fn snapshot() -> SnapshotInfo {
+        SnapshotInfo {
+            path: "a.hprof".to_owned(),
+            bytes: 5 << 20,
+            taken_ms: 1000,
+            id_size: 8,
+            jvm: None,
+            layout: LayoutInfo {
+                reference: 4,
+                header: 12,
+                array_header: 16,
+                align: 8,
+                source: "addresses".into(),
+            },
+            objects: 1000,
+            reachable_objects: Some(900),
+            reachable_bytes: Some(4 << 20),
+            unreachable_bytes: Some(1 << 20),
+            partial: false,
+            warnings: Vec::new(),
+            agent: None,
+            holds_weakly: false,
+        }
+    }
+}

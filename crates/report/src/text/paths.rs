@@ -32,10 +32,7 @@ pub(crate) fn render(report: &PathsReport, style: Style, out: &mut dyn Write) ->
         } else {
             "have"
         };
-        writeln!(
-            out,
-            "{few} {verb} none: garbage, or held only by weaker references (--refs)"
-        )?;
+        writeln!(out, "{few} {verb} none: {}", snapshot::unheld(snapshot))?;
     }
     writeln!(out)?;
     if report.tree.is_empty() {
@@ -133,7 +130,49 @@ fn more(hidden: Hidden, level: usize, style: Style, out: &mut dyn Write) -> io::
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests;
     use super::*;
+    use crate::model::{Report, SelectedTotals};
+
+    #[test]
+    fn what_has_no_path_and_what_is_left_out_is_told() {
+        let of = |without_path: u64, lines: u64| {
+            tests::text(&Report::Paths(PathsReport {
+                schema: PathsReport::SCHEMA,
+                snapshot: tests::snapshot(),
+                selector: "com.acme.Entry".to_owned(),
+                selected: SelectedTotals {
+                    objects: 9,
+                    shallow_bytes: 900,
+                },
+                without_path,
+                tree: vec![PathLine {
+                    depth: 0,
+                    root: Some("static"),
+                    via: None,
+                    strength: "strong",
+                    class: "com.acme.Registry".to_owned(),
+                    id: None,
+                    objects: 1,
+                    folded: false,
+                    selected: 9 - without_path,
+                    selected_here: 0,
+                    selected_bytes: 100,
+                    hidden: Hidden { lines, selected: 3 },
+                }],
+                hidden: Hidden {
+                    lines: 0,
+                    selected: 0,
+                },
+            }))
+        };
+        let why = "none: garbage, or held only by weaker references (--refs)\n";
+        assert!(of(1, 0).contains(&format!("1 object has {why}")));
+        assert!(of(2, 0).contains(&format!("2 objects have {why}")));
+        assert!(!of(0, 2).contains("garbage, or held"));
+        assert!(of(0, 2).contains("  and 2 more lines (--top N shows more)\n"));
+        assert!(!of(2, 0).contains("--top N shows more"));
+    }
 
     #[test]
     fn fields_stand_without_their_class() {

@@ -32,7 +32,8 @@ pub(crate) fn render(
     )?;
     let jvm = match (&info.jvm, info.pid) {
         (Some(jvm), Some(pid)) => format!("{}, process {pid}", table::printable(jvm)),
-        _ => "the recording does not say of which JVM it is".to_owned(),
+        (Some(jvm), None) => table::printable(jvm).into_owned(),
+        (None, _) => "the recording does not say of which JVM it is".to_owned(),
     };
     let events: Vec<String> = info
         .events
@@ -76,7 +77,7 @@ pub(crate) fn render(
     }
     let more = totals.stacks.saturating_sub(report.stacks.len() as u64);
     if more > 0 {
-        let rest = format!("and {} more stacks (--top N shows more)", grouped(more));
+        let rest = format!("and {} (--top N shows more)", counted(more, "more stack"));
         writeln!(out, "\n{}", style.dim(rest))?;
     }
     Ok(())
@@ -84,7 +85,10 @@ pub(crate) fn render(
 
 /// What the figures are of.
 fn meaning(report: &RecordingReport) -> String {
-    match (report.measure, report.recording.interval_bytes) {
+    // The JVM weighs the samples of this event itself, whatever interval others in the recording have.
+    let is_weighed = report.event == "jdk.ObjectAllocationSample";
+    let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
+    match (report.measure, interval) {
         ("sampled", _) => {
             "objects that the JVM followed and found alive at last: bytes are of these alone"
                 .to_owned()
@@ -93,6 +97,7 @@ fn meaning(report: &RecordingReport) -> String {
             "alive when it ended; one sample every {} allocated, except those beyond 1,024",
             Size(bytes)
         ),
+        ("live", None) => "alive when it ended".to_owned(),
         (_, Some(bytes)) => format!(
             "allocated while it was recorded, alive or not; one sample every {} allocated",
             Size(bytes)
@@ -132,5 +137,114 @@ fn since(ms: u64) -> String {
     match ms {
         0..100_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         _ => span(ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::text;
+    use super::*;
+    use crate::model::{RecordedTotals, RecordingInfo, Report};
+
+    /// A recording of `stacks` stacks, of which one is listed.
+    fn report(measure: &'static str, interval_bytes: Option<u64>, stacks: u64) -> RecordingReport {
+        RecordingReport {
+            schema: RecordingReport::SCHEMA,
+            recording: RecordingInfo {
+                path: "r.jfr".to_owned(),
+                bytes: 1024,
+                jvm: None,
+                pid: None,
+                from_ms: 0,
+                to_ms: 1000,
+                chunks: 1,
+                collections: 2,
+                interval_bytes,
+                events: Vec::new(),
+                partial: false,
+                warnings: Vec::new(),
+            },
+            event: "jdk.ObjectAllocationInNewTLAB",
+            measure,
+            focus: None,
+            totals: RecordedTotals {
+                stacks,
+                samples: 3,
+                estimated_bytes: 3000,
+                ci95: None,
+            },
+            stacks: vec![RecordedStack {
+                frames: vec!["com.acme.Cache.put(line 31)".to_owned()],
+                class: "byte[]".to_owned(),
+                samples: 3,
+                estimated_bytes: 3000,
+                ci95: None,
+                estimated_objects: None,
+                first_ms: 0,
+                last_ms: 900,
+                threads: Vec::new(),
+            }],
+            verbose: false,
+            allocated: None,
+            only: None,
+        }
+    }
+
+    fn told(report: RecordingReport) -> String {
+        text(&Report::Recording(Box::new(report)))
+    }
+
+    #[test]
+    fn what_figures_are_of_is_told_once() {
+        let meanings = [
+            (
+                ("sampled", None),
+                "objects that the JVM followed and found alive at last: bytes are of these alone\n",
+            ),
+            (
+                ("live", Some(1024)),
+                "alive when it ended; one sample every 1.0 KiB allocated, except those beyond 1,024\n",
+            ),
+            (("live", None), "alive when it ended\n"),
+            (
+                ("allocated", Some(1024)),
+                "allocated while it was recorded, alive or not; one sample every 1.0 KiB allocated\n",
+            ),
+            (
+                ("allocated", None),
+                "allocated while it was recorded, alive or not\n",
+            ),
+        ];
+        for ((measure, interval), words) in meanings {
+            let text = told(report(measure, interval, 1));
+            let with = meanings.iter().filter(|m| text.contains(m.1)).count();
+            assert!(text.contains(words) && with == 1, "{text}");
+        }
+        // An interval of other events is none of what the JVM weighs.
+        let mut weighed = report("allocated", Some(1024), 1);
+        weighed.event = "jdk.ObjectAllocationSample";
+        assert!(told(weighed).contains("alive or not\n"));
+    }
+
+    #[test]
+    fn what_a_recording_is_of_and_what_is_left_out_is_told() {
+        let unknown = "the recording does not say of which JVM it is\n";
+        let mut named = report("sampled", None, 2);
+        assert!(told(report("sampled", None, 1)).contains(unknown));
+        named.recording.jvm = Some("OpenJDK 25".to_owned());
+        named.focus = Some("put".to_owned());
+        let text = told(named);
+        assert!(text.contains("\nOpenJDK 25\n") && !text.contains("does not say"));
+        assert!(text.contains(" alive in 3 samples from 2 stacks, of what matches put\n"));
+        assert!(
+            text.ends_with("and 1 more stack (--top N shows more)\n"),
+            "{text}"
+        );
+        let text = told(report("sampled", None, 1));
+        assert!(
+            text.contains(" alive in 3 samples from 1 stack\n")
+                && !text.contains("of what matches")
+        );
+        assert!(!text.contains("more stack"), "{text}");
     }
 }

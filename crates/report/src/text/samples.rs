@@ -93,3 +93,94 @@ fn sample(
     };
     stack(&sample.frames, ("from", limit), style, out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::text;
+    use super::*;
+    use crate::model::{Report, RunInfo, SampleTotals, TraceFile};
+
+    /// Two samples of `all`, of these and in this order.
+    fn told(which: &'static str, by: &'static str, all: u64) -> String {
+        let collected = (which != "live").then_some(5000);
+        let row = || SampleReportRow {
+            uid: 7,
+            class: "byte[]".to_owned(),
+            bytes: 1024,
+            thread: None,
+            allocated_ms: 3000,
+            allocated_uptime_ms: 2000,
+            collected_ms: collected,
+            collected_uptime_ms: collected.map(|ms| ms - 1000),
+            age_ms: 2000,
+            frames: Vec::new(),
+        };
+        text(&Report::TraceSamples(TraceSamplesReport {
+            schema: TraceSamplesReport::SCHEMA,
+            trace: TraceFile {
+                path: "t.db".to_owned(),
+                bytes: 1024,
+                warnings: Vec::new(),
+            },
+            run: RunInfo {
+                number: 1,
+                uid: "1-2".to_owned(),
+                pid: 1,
+                host: String::new(),
+                service: None,
+                jvm: "OpenJDK 25".to_owned(),
+                command: String::new(),
+                interval_bytes: 1024,
+                strategy: "bytes".to_owned(),
+                started_ms: 1000,
+                ended_ms: None,
+            },
+            which,
+            by,
+            focus: None,
+            thread: None,
+            at_ms: 9000,
+            at_uptime_ms: 8000,
+            totals: SampleTotals {
+                samples: all,
+                bytes: 1024 * all,
+            },
+            samples: vec![row(), row()],
+            verbose: false,
+        }))
+    }
+
+    #[test]
+    fn which_samples_they_are_and_in_what_order_is_told() {
+        let orders = [
+            "the oldest first",
+            "those that lived longest first",
+            "the largest first",
+        ];
+        let kinds = [
+            "2 live samples: ",
+            "2 samples collected last: ",
+            "2 samples chosen of all collected: ",
+        ];
+        for (which, by, kind, order) in [
+            ("live", "age", 0, 0),
+            ("recent", "age", 1, 1),
+            ("chosen", "age", 2, 1),
+            ("live", "bytes", 0, 2),
+            ("chosen", "bytes", 2, 2),
+        ] {
+            let text = told(which, by, 2);
+            let said = |words: [&str; 3]| words.map(|w| text.contains(w));
+            assert_eq!(said(kinds), [0, 1, 2].map(|at| at == kind), "{text}");
+            assert_eq!(said(orders), [0, 1, 2].map(|at| at == order), "{text}");
+            assert!(
+                text.contains("allocated 1970-01-01 00:00:03 UTC, 2s into the run"),
+                "{text}"
+            );
+            let collected = text.contains("collected 1970-01-01 00:00:05 UTC, 4s into the run");
+            assert_eq!(collected, which != "live", "{text}");
+            assert!(!text.contains("--top N shows more"), "{text}");
+        }
+        assert!(told("live", "age", 5).ends_with("\n3 more (--top N shows more)\n"));
+    }
+}

@@ -27,7 +27,7 @@ pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> 
     }
     for object in &report.objects {
         writeln!(out)?;
-        self::object(object, style, out)?;
+        self::object(object, snapshot::unheld(snapshot), style, out)?;
     }
     if shown < selected.objects {
         let rest = format!(
@@ -40,7 +40,7 @@ pub(crate) fn render(report: &ShowReport, style: Style, out: &mut dyn Write) -> 
     Ok(())
 }
 
-fn object(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn object(object: &ShownObject, unheld: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let name = format!("{} @ {}", object.class, object.id);
     let name = printable(&name);
     writeln!(out, "{}", style.bold(shortened(&name, WIDTH)))?;
@@ -54,7 +54,7 @@ fn object(object: &ShownObject, style: Style, out: &mut dyn Write) -> io::Result
                 grouped(objects)
             )
         }
-        _ => ", garbage: no GC root reaches it".to_owned(),
+        _ => format!(", {unheld}"),
     };
     line("size", &sizes, style, out)?;
     if let Some(root) = object.root {
@@ -292,4 +292,186 @@ pub(super) fn mention(object: &ObjectRef) -> String {
         (None, _) => String::new(),
     };
     format!("{class} @ {}{text}", object.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests;
+    use super::*;
+    use crate::model::{Report, SelectedTotals, ShownArray, ShownContents, ShownReferrer};
+
+    fn object() -> ShownObject {
+        ShownObject {
+            id: "0x10".to_owned(),
+            class: "com.acme.Entry".to_owned(),
+            shallow_bytes: 24,
+            retained_bytes: Some(24),
+            retained_objects: Some(1),
+            root: None,
+            dominator: None,
+            superclass: None,
+            loader: None,
+            text: None,
+            fields: Vec::new(),
+            array: None,
+            referrer_count: 0,
+            referrers: Vec::new(),
+            contents: None,
+        }
+    }
+
+    /// What is told of an object, one of so many that are selected.
+    fn told(object: ShownObject, objects: u64) -> String {
+        tests::text(&Report::Show(ShowReport {
+            schema: ShowReport::SCHEMA,
+            snapshot: tests::snapshot(),
+            selector: "com.acme.Entry".to_owned(),
+            selected: SelectedTotals {
+                objects,
+                shallow_bytes: 24 * objects,
+            },
+            objects: vec![object],
+        }))
+    }
+
+    const NULL: ShownValue = ShownValue {
+        kind: "Object",
+        value: None,
+        object: None,
+    };
+
+    #[test]
+    fn those_that_are_left_out_are_told() {
+        let (one, three) = (told(object(), 1), told(object(), 3));
+        let names = "com.acme.Entry names 3 objects, 72 B; those that retain most:\n";
+        assert!(three.contains(names), "{three}");
+        assert!(three.ends_with("\nand 2 more objects (--top N shows more)\n"));
+        assert!(!one.contains("those that retain most") && !one.contains("--top N shows more"));
+    }
+
+    #[test]
+    fn what_an_object_retains_is_told_as_it_is() {
+        let of = |retained: Option<(u64, u64)>| {
+            let object = ShownObject {
+                retained_bytes: retained.map(|r| r.0),
+                retained_objects: retained.map(|r| r.1),
+                ..object()
+            };
+            told(object, 1)
+        };
+        let parts = [
+            "24 bytes, retains only itself\n",
+            "24 bytes, retains 1,024 bytes in 7 objects\n",
+            "24 bytes, garbage, or held only by weaker references (--refs)\n",
+        ];
+        for (at, retained) in [Some((24, 1)), Some((1024, 7)), None]
+            .into_iter()
+            .enumerate()
+        {
+            let text = of(retained);
+            let said = parts.map(|p| text.contains(p));
+            assert_eq!(said, [0, 1, 2].map(|i| i == at), "{text}");
+        }
+    }
+
+    #[test]
+    fn nulls_are_counted_where_there_are_any() {
+        let of = |offset: u64, elements: Vec<ShownValue>| {
+            let array = ShownArray {
+                length: 9,
+                elements,
+                offset,
+            };
+            told(
+                ShownObject {
+                    array: Some(array),
+                    ..object()
+                },
+                1,
+            )
+        };
+        let number = || ShownValue {
+            kind: "int",
+            value: Some("5".to_owned()),
+            object: None,
+        };
+        let first = of(0, vec![NULL, number(), NULL]);
+        assert!(
+            first.contains("    2 of the first 3 elements are null\n"),
+            "{first}"
+        );
+        assert!(!first.contains("of these"), "{first}");
+        let later = of(4, vec![NULL, number()]);
+        assert!(
+            later.contains("    1 of these 2 elements are null\n"),
+            "{later}"
+        );
+        assert!(!later.contains("of the first"), "{later}");
+        let none = of(0, vec![number()]);
+        assert!(!none.contains("elements are null"), "{none}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let contents = |kind, size, whole| ShownContents {
+            kind,
+            size,
+            capacity: Some(16),
+            position: (kind == "buffer").then_some(2),
+            limit: (kind == "buffer").then_some(8),
+            text: None,
+            offset: 0,
+            entries: Vec::new(),
+            whole,
+        };
+        let of = |kind, size, whole| {
+            let object = ShownObject {
+                contents: Some(contents(kind, size, whole)),
+                ..object()
+            };
+            told(object, 1)
+        };
+        let damaged = "; damaged, or being changed when the dump was taken\n";
+        assert!(
+            of("list", None, false).contains(&format!("of unknown size, room for 16{damaged}"))
+        );
+        let whole = of("list", Some(0), true);
+        assert!(!whole.contains("of unknown size") && !whole.contains("being changed"));
+        let buffer = of("buffer", Some(6), true);
+        assert!(
+            buffer.contains("position 2, limit 8, capacity 16\n"),
+            "{buffer}"
+        );
+        assert!(!whole.contains("position 2, limit"), "{whole}");
+        let cut = ShownValue {
+            kind: "int",
+            ..NULL
+        };
+        assert_eq!(value(&cut), "(not in the record)");
+        assert_eq!(value(&NULL), "null", "and so it is not (not in the record)");
+    }
+
+    #[test]
+    fn referrers_are_told_where_there_are_some() {
+        let of = |class: Option<&str>| ObjectRef {
+            id: "0x20".to_owned(),
+            class: class.map(str::to_owned),
+            length: None,
+            text: None,
+        };
+        assert_eq!(mention(&of(None)), "(not in this dump) @ 0x20");
+        let known = mention(&of(Some("a.B")));
+        assert!(!known.contains("not in this dump"), "{known}");
+        let held = ShownObject {
+            referrer_count: 1,
+            referrers: vec![ShownReferrer {
+                via: "a.B.next".to_owned(),
+                strength: "strong",
+                object: of(Some("a.B")),
+            }],
+            ..object()
+        };
+        assert!(told(held, 1).ends_with("  referred to by\n    a.B.next  a.B @ 0x20\n"));
+        assert!(!told(object(), 1).contains("referred to by"));
+    }
 }

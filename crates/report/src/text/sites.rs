@@ -47,7 +47,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     }
     let more = totals.stacks.saturating_sub(report.stacks.len() as u64);
     if more > 0 {
-        let rest = format!("and {} more stacks (--top N shows more)", grouped(more));
+        let rest = format!("and {} (--top N shows more)", counted(more, "more stack"));
         writeln!(out, "\n{}", style.dim(rest))?;
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn render(report: &SizeofReport, style: Style, out: &mut dyn Write) -
     let selectors = shortened(&selectors, WIDTH - named.len() - 8);
     writeln!(out, "{selectors} names {named}")?;
     writeln!(out)?;
-    sizes(set, style, out)?;
+    sizes(set, snapshot::unheld(snapshot), style, out)?;
     if set.objects > 1 {
         writeln!(out)?;
         sums(set, out)?;
@@ -76,7 +76,7 @@ fn named_few(count: u64, names: &[String]) -> String {
 }
 
 /// The three sizes, and what each means.
-fn sizes(set: &SizeofSet, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn sizes(set: &SizeofSet, unheld: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let one = set.objects == 1;
     let mut table = Table::new(&[
         ("", Align::Left),
@@ -112,8 +112,7 @@ fn sizes(set: &SizeofSet, style: Style, out: &mut dyn Write) -> io::Result<()> {
     }
     table.print(style, out)?;
     if set.retained_bytes.is_none() {
-        let whose = if one { "it" } else { "them" };
-        writeln!(out, "retained: nothing, no GC root reaches {whose}")?;
+        writeln!(out, "retained: nothing; {unheld}")?;
     }
     Ok(())
 }
@@ -298,4 +297,179 @@ fn classes(report: &SizeofReport, style: Style, out: &mut dyn Write) -> io::Resu
         writeln!(out, "{}", style.dim(rest))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests;
+    use super::*;
+    use crate::model::{
+        Report, SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
+    };
+
+    /// A set of so many objects, two thirds of whose bytes are reached by one of them alone.
+    fn report(objects: u64) -> SizeofReport {
+        SizeofReport {
+            schema: SizeofReport::SCHEMA,
+            snapshot: tests::snapshot(),
+            selectors: vec!["com.acme.Entry".to_owned()],
+            options: SizeofOptions {
+                skip_flyweights: false,
+                skip_static: false,
+                skip_final: false,
+                exclude: Vec::new(),
+                stop_at: Vec::new(),
+                refs: "soft",
+            },
+            objects: vec![SizeofObject {
+                id: "0x10".to_owned(),
+                class: "com.acme.Entry".to_owned(),
+                shallow_bytes: 24,
+                deep_bytes: 300,
+                deep_objects: 3,
+                retained_bytes: Some(200),
+                retained_objects: Some(2),
+            }],
+            set: SizeofSet {
+                objects,
+                shallow_bytes: 24 * objects,
+                deep_bytes: 300,
+                deep_objects: 3,
+                retained_bytes: Some(200),
+                retained_objects: Some(2),
+                measured: objects,
+                sum_deep_bytes: Some(300),
+                sum_retained_bytes: 200,
+            },
+            by_class: Vec::new(),
+            flyweights: None,
+            finals: None,
+            tree: None,
+            shows_classes: false,
+            more_classes: (0, 0, 0),
+        }
+    }
+
+    fn told(report: SizeofReport) -> String {
+        tests::text(&Report::Sizeof(Box::new(report)))
+    }
+
+    #[test]
+    fn what_sizes_mean_is_told_of_one_and_of_several() {
+        let single = [
+            " the object itself\n",
+            " with all that it reaches\n",
+            " what would be free if it were\n",
+        ];
+        let plural = [
+            " the objects themselves\n",
+            " with all that any of them reaches, each object once\n",
+            " what would be free if all of them were\n",
+        ];
+        let (one, two) = (told(report(1)), told(report(2)));
+        assert!(
+            single.iter().all(|s| one.contains(s) && !two.contains(s)),
+            "{one}"
+        );
+        assert!(
+            plural.iter().all(|s| two.contains(s) && !one.contains(s)),
+            "{two}"
+        );
+        let mut garbage = report(1);
+        garbage.set.retained_bytes = None;
+        let garbage = told(garbage);
+        let nothing = "retained: nothing; garbage, or held only by weaker references (--refs)\n";
+        assert!(garbage.contains(nothing) && !one.contains("retained: nothing"));
+    }
+
+    #[test]
+    fn sums_are_told_as_they_are() {
+        let of = |deep: Option<u64>, retained: u64| {
+            let mut report = report(2);
+            report.set.sum_deep_bytes = deep;
+            report.set.sum_retained_bytes = retained;
+            told(report)
+        };
+        let deep = [
+            "Deep sizes of the members add up to the set's: no two of them reach the same object.\n",
+            "Deep sizes of the members add up to 400 bytes, 100 more than the set's: what several\n\
+             of them reach is in each member's size, and once in the set's.\n",
+            "Deep sizes of the members were measured for the 2 objects that retain most: they reach too\n\
+             much in common to add all up.\n",
+        ];
+        for (at, sum) in [Some(300), Some(400), None].into_iter().enumerate() {
+            let text = of(sum, 200);
+            assert_eq!(
+                deep.map(|d| text.contains(d)),
+                [0, 1, 2].map(|i| i == at),
+                "{text}"
+            );
+        }
+        let retained = [
+            "Retained sizes of the members add up to the set's.\n",
+            "Retained sizes of the members add up to 150 bytes, 50 fewer than the set's: some\n\
+             objects are kept by several members together, and by none alone.\n",
+            "Retained sizes of the members add up to 250 bytes, 50 more than the set's: some\n\
+             members are kept by others, and are in the sizes of those, too.\n",
+        ];
+        for (at, sum) in [200, 150, 250].into_iter().enumerate() {
+            let text = of(Some(300), sum);
+            assert_eq!(
+                retained.map(|r| text.contains(r)),
+                [0, 1, 2].map(|i| i == at),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_of_sizes_is_told() {
+        let plain = told(report(1));
+        let mut shared = report(1);
+        shared.flyweights = Some(SizeofFlyweights {
+            enum_constants: 3,
+            cached_boxes: 4,
+            interned_strings: 5,
+        });
+        let shared = told(shared);
+        let left = "left out as shared: enum constants (3), cached boxes (4) and string constants (5);\n\
+                    a dump does not say which other strings are interned: those are counted\n";
+        assert!(shared.contains(left), "{shared}");
+        assert!(!plain.contains("left out as shared") && !plain.contains("strings are interned"));
+        let of = |unknown: &[&str]| {
+            let mut report = report(1);
+            report.finals = Some(SizeofFinals {
+                unknown_classes: unknown.len() as u64,
+                unknown: unknown.iter().map(|&u| u.to_owned()).collect(),
+            });
+            told(report)
+        };
+        assert!(of(&[]).contains("\nfinal fields are not followed\n"));
+        let but = "\nfinal fields are not followed, but those of 2 classes (a.B, …)\n";
+        assert!(of(&["a.B", "a.C"]).contains(but) && !of(&[]).contains("but those of"));
+        assert!(!plain.contains("final fields are not followed"));
+    }
+
+    #[test]
+    fn objects_and_classes_that_are_left_out_are_counted() {
+        let of = |objects: u64, classes: u64| {
+            let mut report = report(objects);
+            report.shows_classes = true;
+            report.by_class = vec![SizeofClass {
+                class: "byte[]".to_owned(),
+                objects: 3,
+                shallow_bytes: 300,
+            }];
+            report.more_classes = (classes, 8, 1024);
+            told(report)
+        };
+        let objects = "and 2 more objects (--top N shows more)\n";
+        assert!(of(3, 0).contains(objects) && !of(2, 0).contains(objects));
+        let classes = "and 2 more classes with 8 objects, 1.0 KiB (--top N shows more)\n";
+        assert!(of(1, 2).ends_with(classes) && !of(1, 0).contains("more classes"));
+        assert!(
+            of(1, 1).ends_with("and 1 more class with 8 objects, 1.0 KiB (--top N shows more)\n")
+        );
+        assert!(!of(1, 0).contains("--top N shows more"));
+    }
 }

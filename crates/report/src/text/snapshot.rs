@@ -38,6 +38,14 @@ pub(crate) fn heading(
     writeln!(out, "{}", style.dim(line))
 }
 
+/// What objects are to which no reference that counts leads from a GC root.
+pub(super) const fn unheld(snapshot: &SnapshotInfo) -> &'static str {
+    match snapshot.holds_weakly {
+        true => "garbage, as no GC root leads there",
+        false => "garbage, or held only by weaker references (--refs)",
+    }
+}
+
 /// The JVM, and what sizes rest on: bytes of a reference, of a header, and the alignment.
 pub(crate) fn layout_line(
     jvm: Option<&str>,
@@ -54,4 +62,38 @@ pub(crate) fn layout_line(
         jvm.unwrap_or_default()
     );
     shortened(&line, WIDTH).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests;
+    use super::*;
+
+    fn line(source: &str) -> String {
+        let mut info = tests::snapshot();
+        info.layout.source = source.to_owned().into();
+        let mut out = Vec::new();
+        heading(&info, 5 << 20, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_sizes_rest_on_is_told() {
+        let (measured, modelled) = (line("addresses"), line("model"));
+        let layout = ": references 4, headers 12, alignment 8 bytes";
+        assert!(measured.contains(&format!("sizes from addresses{layout}")));
+        assert!(modelled.contains(&format!("sizes from a model{layout}")));
+        assert!(!measured.contains("sizes from a model"));
+        assert!(!modelled.contains("sizes from addresses"));
+    }
+
+    #[test]
+    fn what_is_held_weakly_is_no_garbage_for_certain() {
+        let mut info = tests::snapshot();
+        assert!(unheld(&info).ends_with("or held only by weaker references (--refs)"));
+        assert!(!unheld(&info).contains("no GC root leads there"));
+        info.holds_weakly = true;
+        assert_eq!(unheld(&info), "garbage, as no GC root leads there");
+        assert!(!unheld(&info).contains("held only by weaker"));
+    }
 }

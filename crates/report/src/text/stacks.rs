@@ -134,6 +134,58 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_known_and_what_is_left_out_is_told() {
+        let of = |frames: &[&str], threads: &[&str], verbose| {
+            let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+            let mut out = Vec::new();
+            let about = ("byte[]", "1.0 KiB");
+            let (frames, threads) = (owned(frames), owned(threads));
+            lines(
+                about,
+                &frames,
+                &threads,
+                (0, verbose),
+                Style::plain(),
+                &mut out,
+            )
+            .unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        const OWN: &str = "com.acme.Web.get(Web.java:7)";
+        const RUNTIME: &str = "java.util.HashMap.put(HashMap.java:611)";
+        let parts = [
+            "(the JVM told no stack)\n",
+            "… a frame of the runtime\n",
+            "… 2 frames of the runtime\n",
+            "… and 3 more (-v shows all)\n",
+            "in threads main and b\n",
+            "in threads main and 2 others\n",
+        ];
+        let many: Vec<String> = (0..15)
+            .map(|i| format!("com.acme.F{i}.f(F.java:{i})"))
+            .collect();
+        let many: Vec<&str> = many.iter().map(|f| &**f).collect();
+        for (frames, threads, said) in [
+            (&[][..], &["main"][..], &parts[..1]),
+            (&[RUNTIME, RUNTIME, OWN], &[], &parts[1..2]),
+            (
+                &[RUNTIME, RUNTIME, RUNTIME, OWN],
+                &["main", "b"],
+                &[parts[2], parts[4]],
+            ),
+            (&many, &["main", "b", "c"], &[parts[3], parts[5]]),
+            (&[OWN], &["main"], &[]),
+        ] {
+            let text = of(frames, threads, false);
+            for part in parts {
+                assert_eq!(text.contains(part), said.contains(&part), "{part}{text}");
+            }
+        }
+        assert!(!of(&many, &[], true).contains("-v shows all"));
+        assert!(!of(&[RUNTIME, RUNTIME, OWN], &[], true).contains("of the runtime"));
+    }
+
+    #[test]
     fn lines_fit() {
         let stack = Stack {
             frames: (0..40)

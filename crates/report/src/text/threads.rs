@@ -111,3 +111,62 @@ fn locals(locals: &Locals, least: u64, style: Style, out: &mut dyn Write) -> io:
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests;
+    use super::*;
+    use crate::model::{LocalRow, Report, ThreadTotals};
+
+    /// One of so many threads, that holds so much outside of its frames.
+    fn told(threads: u64, virtual_threads: u64, outside: u64) -> String {
+        let local = LocalRow {
+            kind: "JNI local",
+            object: None,
+            retained_bytes: outside,
+        };
+        tests::text(&Report::Threads(ThreadsReport {
+            schema: ThreadsReport::SCHEMA,
+            snapshot: tests::snapshot(),
+            totals: ThreadTotals {
+                threads,
+                virtual_threads,
+            },
+            threads: vec![ThreadRow {
+                name: Some("main".to_owned()),
+                id: None,
+                class: None,
+                daemon: Some(false),
+                is_virtual: false,
+                retained_bytes: Some(8192),
+                retained_objects: Some(9),
+                frames: Vec::new(),
+                other_locals: Locals {
+                    count: 1,
+                    largest: vec![local],
+                },
+            }],
+        }))
+    }
+
+    #[test]
+    fn threads_that_are_left_out_and_those_that_are_virtual_are_counted() {
+        let (all, some) = (told(1, 0, 0), told(3, 2, 0));
+        assert!(some.contains("\n3 threads, 2 of them virtual\n"), "{some}");
+        assert!(
+            some.ends_with("\nand 2 more threads (--top N shows more)\n"),
+            "{some}"
+        );
+        assert!(
+            all.contains("\n1 thread\n") && !all.contains("of them virtual"),
+            "{all}"
+        );
+        assert!(!all.contains("--top N shows more"), "{all}");
+    }
+
+    #[test]
+    fn what_is_held_outside_of_frames_is_told_where_it_is_much() {
+        assert!(told(1, 0, 4096).contains("    outside these frames\n       - 4.0 KiB"));
+        assert!(!told(1, 0, 512).contains("outside these frames"));
+    }
+}

@@ -47,3 +47,29 @@ pub(crate) fn render(report: &TopReport, style: Style, out: &mut dyn Write) -> i
     }
     table.print(style, out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests;
+    use super::*;
+    use crate::model::{Report, Under};
+
+    #[test]
+    fn what_objects_are_under_is_told_where_it_was_asked() {
+        let of = |under| {
+            tests::text(&Report::Top(TopReport {
+                schema: TopReport::SCHEMA,
+                snapshot: tests::snapshot(),
+                under,
+                objects: Vec::new(),
+            }))
+        };
+        let under = Under {
+            selector: "com.acme.Cache".to_owned(),
+            objects: 2,
+            retained_bytes: 4096,
+        };
+        let line = "directly under com.acme.Cache (2 objects retaining 4.0 KiB):\n";
+        assert!(of(Some(under)).contains(line) && !of(None).contains("directly under"));
+    }
+}

@@ -203,3 +203,109 @@ fn told(example: &WasteExample) -> String {
         (None, None) => format!("{class}, such as {id}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use heapdiff_diff::{WasteGrowth, WasteHolderRow};
+
+    use super::super::tests;
+    use super::*;
+    use crate::model::Report;
+
+    fn row(kind: &'static str, bytes: Vec<u64>, more: u64) -> WasteRow {
+        let same = |n: u64| vec![n; bytes.len()];
+        WasteRow {
+            kind,
+            objects: same(8),
+            shallow_bytes: same(400_000),
+            groups: same(1 + more),
+            examples: vec![WasteExample {
+                id: "0x10".to_owned(),
+                class: "byte[]".to_owned(),
+                length: Some(16),
+                text: None,
+                objects: 8,
+                shallow_bytes: 400_000,
+                bytes_to_win: 1000,
+            }],
+            holders: vec![WasteHolderRow {
+                holder: "com.acme.Cache.all".to_owned(),
+                objects: same(8),
+                bytes_to_win: same(1000),
+            }],
+            more_holders: more,
+            bytes_to_win: bytes,
+        }
+    }
+
+    fn told(kinds: Vec<WasteRow>, all: Vec<u64>) -> String {
+        tests::text(&Report::Waste(Box::new(WasteReport {
+            schema: WasteReport::SCHEMA,
+            snapshots: all.iter().map(|_| tests::snapshot()).collect(),
+            waste: WasteGrowth {
+                bytes_to_win: all,
+                kinds,
+            },
+        })))
+    }
+
+    #[test]
+    fn what_could_be_saved_is_told_for_one_dump_and_for_several() {
+        let one = told(vec![row("zero_arrays", vec![1 << 20], 0)], vec![1 << 20]);
+        assert!(
+            one.contains("\n1.0 MiB could be saved: 25.0% of the reachable heap\n"),
+            "{one}"
+        );
+        assert!(
+            one.contains("\nbytes to win  of all") && !one.contains("change"),
+            "{one}"
+        );
+        assert!(!one.contains("since the first dump"), "{one}");
+        let rows = vec![row("zero_arrays", vec![1000, 1 << 20], 0)];
+        let two = told(rows, vec![1000, 1 << 20]);
+        let grown = "1.0 MiB could be saved: +1,047,576 since the first dump, 25.0% of the reachable heap\n";
+        assert!(two.contains(grown), "{two}");
+        let none = told(Vec::new(), vec![0]);
+        assert!(!none.contains("1.0 MiB could be saved") && none.contains("0 B could be saved"));
+    }
+
+    #[test]
+    fn each_kind_has_its_name() {
+        let names = [
+            ("duplicate_arrays", "duplicate arrays of primitives"),
+            ("duplicate_boxes", "duplicate boxed values"),
+            ("boxed_values", "boxed values in arrays and collections"),
+            ("sparse_collections", "collections at most half full"),
+            ("zero_arrays", "arrays of nothing but zero or null"),
+            ("long_arrays", "arrays whose second half is zero or null"),
+        ];
+        for (kind, name) in names {
+            let text = told(vec![row(kind, vec![1000], 0)], vec![1000]);
+            let said = names.iter().filter(|n| text.contains(n.1)).count();
+            assert!(text.contains(name) && said == 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        let kinds = |little: u64| {
+            vec![
+                row("zero_arrays", vec![100_000], 0),
+                row("boxed_values", vec![little], 2),
+            ]
+        };
+        let said = "kinds below 1% of this have no lists (--format json has them)\n";
+        let few = told(kinds(10), vec![100_010]);
+        assert!(
+            few.ends_with(said) && !few.contains("--top N shows more"),
+            "{few}"
+        );
+        let more = told(kinds(50_000), vec![150_000]);
+        assert_eq!(
+            more.matches("and 2 more (--top N shows more)\n").count(),
+            2,
+            "{more}"
+        );
+        assert!(!more.contains("have no lists"), "{more}");
+    }
+}

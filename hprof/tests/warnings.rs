@@ -1,0 +1,222 @@
+//! Each warning about a dump is said of a dump that gives cause for it, and of no other.
+
+#![allow(clippy::unwrap_used)]
+
+use hprof::{Options, Silent, Snapshot, Source};
+use testdata::writer::{
+    Elements, FieldType, Gzip, HeapBuilder, Obj, Options as Written, Place, Root, Value, compress,
+};
+
+struct Small {
+    heap: HeapBuilder,
+    nodes: Vec<Obj>,
+}
+
+/// A list of twenty nodes.
+fn small(options: Written) -> Small {
+    let mut heap = HeapBuilder::new(options);
+    let object = heap.boot().object;
+    let fields = [("next", FieldType::Object), ("size", FieldType::Int)];
+    let statics = [("head", Value::NULL)];
+    let node = heap.add_class("com.acme.Node", Some(object), &fields, &statics);
+    let mut nodes = Vec::new();
+    let mut next = Value::NULL;
+    for i in 0..20 {
+        let this = heap.add_instance(node, &[next, Value::Int(i)]);
+        next = this.into();
+        nodes.push(this);
+    }
+    heap.set_static(node, "head", next);
+    heap.add_primitive_array(Elements::Zeros(FieldType::Long, 100));
+    Small { heap, nodes }
+}
+
+/// The same, written as a JVM writes it.
+fn usual() -> Small {
+    small(Written::default())
+}
+
+/// Holds that a dump raises these warnings, each told by a part, and no others.
+fn only(bytes: Vec<u8>, parts: &[&str]) {
+    let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
+    let warnings: Vec<String> = snapshot
+        .warnings()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let are_all_told = parts.iter().all(|p| warnings.iter().any(|w| w.contains(p)));
+    assert!(
+        are_all_told && warnings.len() == parts.len(),
+        "{parts:?}: {warnings:#?}"
+    );
+}
+
+/// A dump's last record, the closing one, is its head alone.
+const CLOSING: usize = 9;
+
+#[test]
+fn records_that_are_cut_off_or_unknown_are_told() {
+    let whole = usual().heap.build();
+    only(whole.clone(), &[]);
+    let followed = |more: &[u8], parts: &[&str]| only([&whole[..], more].concat(), parts);
+    let header =
+        "the file ends inside a record's header (3 of 9 bytes): what would follow is missing";
+    followed(&[7, 0, 0], &[header]);
+    let unknown = "1 records of unknown kinds were passed over";
+    followed(&[0x77, 0, 0, 0, 0, 0, 0, 0, 0], &[unknown]);
+    let later = "another heap, taken later, begins at byte";
+    followed(&[0x1c, 0, 0, 0, 0, 0, 0, 0, 1, 0xff], &[later]);
+    let cut = |tag: u8, part: &str| {
+        let record = [tag, 0, 0, 0, 0, 0, 0, 0, 50, 1, 2, 3, 4];
+        followed(&record, &[part]);
+    };
+    cut(
+        0x01,
+        "a name (kind 0x01) needs 50 bytes but the file has 4 more: it is cut off, and it and what \
+         would follow are missing",
+    );
+    cut(
+        0x02,
+        "the record of a class's name (kind 0x02) needs 50 bytes but the file has 4 more: it is cut off, \
+         and it and what would follow are missing",
+    );
+    cut(
+        0x07,
+        "a record (kind 0x07) needs 50 bytes but the file has 4 more: it is cut off, and what would \
+         follow is missing",
+    );
+}
+
+#[test]
+fn heaps_that_are_cut_off_or_missing_are_told() {
+    let whole = usual().heap.build();
+    only(whole.clone(), &[]);
+    let begin = whole.iter().position(|&b| b == 0).unwrap() + 13;
+    let empty = "the dump has no heap records: all figures are zero";
+    let rootless = "the dump has no GC roots (they come last, so a dump that was cut off has none)";
+    only(whole[..begin].to_vec(), &[empty, rootless]);
+    let closing = whole.len() - CLOSING;
+    let unclosed = "the dump ends without its closing record: it was cut off while being written";
+    only(whole[..closing].to_vec(), &[unclosed]);
+    // What is there of a heap record counts.
+    let inside = "it is cut off, and the objects and GC roots in the rest of it are missing from all figures";
+    let walked =
+        "of its segment, 8 bytes, is not read, and its objects are missing from all figures";
+    only(whole[..closing - 1].to_vec(), &[inside, walked]);
+}
+
+#[test]
+fn what_counts_as_roots_is_told_where_the_dump_does_not_say() {
+    let options = Written {
+        sticky_classes: false,
+        ..Written::default()
+    };
+    let rootless = "the dump has no GC roots (they come last, so a dump that was cut off has none)";
+    let unnamed = "the dump names no system classes as GC roots: all classes of the boot loader are treated as roots";
+    only(small(options).heap.build(), &[rootless]);
+    let mut rooted = small(options);
+    let root = Root::JniGlobal { global_ref: 1 };
+    rooted.heap.add_root(root, rooted.nodes[0]);
+    only(rooted.heap.build(), &[unnamed]);
+    only(usual().heap.build(), &[]);
+}
+
+#[test]
+fn what_cannot_be_walked_is_told() {
+    let with = |sub_record: &[&[u8]], parts: &[&str]| {
+        let mut small = usual();
+        small.heap.add_sub_record(Place::End, &sub_record.concat());
+        only(small.heap.build(), parts);
+    };
+    let id = 0x9_0000_0000_u64.to_be_bytes();
+    let [one, three, thousand] = [1_u32, 3, 1000].map(u32::to_be_bytes);
+    with(
+        &[&[0x23], &id, &one, &three, &[99], &[0; 3]],
+        &["a primitive array of unknown element type 99; the rest of its segment"],
+    );
+    with(
+        &[&[0x22], &id, &one, &thousand, &id],
+        &["an object array needs 8000 bytes but its segment has"],
+    );
+    with(
+        &[&[0x77]],
+        &[
+            "a sub-record of unknown kind 0x77; the rest of its segment, 1 bytes, is not read, and \
+           its objects are missing from all figures",
+        ],
+    );
+    with(&[&[0x23], &id, &one, &three, &[8], &[0; 3]], &[]);
+}
+
+#[test]
+fn ids_that_several_have_and_ids_that_are_no_addresses_are_told() {
+    only(usual().heap.build(), &[]);
+    let mut copied = usual();
+    copied.heap.set_copies(copied.nodes[7], 3);
+    let objects = "2 objects have the id of another object: references lead to the first of each";
+    only(copied.heap.build(), &[objects]);
+    let mut twice = usual();
+    let [first, second] = ["com.acme.A", "com.acme.B"].map(|name| {
+        let object = twice.heap.boot().object;
+        twice.heap.add_class(name, Some(object), &[], &[])
+    });
+    let id = twice.heap.address(second);
+    twice.heap.set_class_address(first, id);
+    let classes = "1 class records have the id of an earlier one and were ignored";
+    only(twice.heap.build(), &[classes]);
+    let mut numbered = usual();
+    let all: Vec<Obj> = numbered.heap.objects().collect();
+    for (i, object) in (0..).zip(all) {
+        numbered.heap.set_address(object, 0x100_0001 + 3 * i);
+    }
+    let numbers = "object ids are no addresses in this dump";
+    only(numbered.heap.build(), &[numbers]);
+}
+
+#[test]
+fn fields_that_records_or_the_file_have_no_room_for_are_told() {
+    let with = |fields: usize, subclasses: usize, length: u32, parts: &[&str]| {
+        let fields: Vec<(&str, FieldType)> = vec![("same", FieldType::Object); fields];
+        let mut small = usual();
+        let object = small.heap.boot().object;
+        let base = small.heap.add_class("Base", Some(object), &fields, &[]);
+        for i in 0..subclasses {
+            let name = format!("Sub{i}");
+            small.heap.add_class(&name, Some(base), &[], &[]);
+        }
+        let class = small.heap.address(base).to_be_bytes();
+        let id = 0x9_0000_0000_u64.to_be_bytes();
+        let (serial, bytes) = (1_u32.to_be_bytes(), length.to_be_bytes());
+        let body = vec![0; length as usize];
+        let instance = [&[0x21][..], &id, &serial, &class, &bytes, &body].concat();
+        small.heap.add_sub_record(Place::End, &instance);
+        only(small.heap.build(), parts);
+    };
+    let short =
+        "1 reference fields lie beyond the end of their object's record and were taken for null";
+    with(1, 0, 8, &[]);
+    with(1, 0, 0, &[short]);
+    let oversized = "classes inherit more fields than the file can hold: their objects' references are not followed";
+    with(3000, 2000, 3000 * 8, &[oversized]);
+}
+
+#[test]
+fn what_else_the_file_has_and_what_it_lacks_is_told() {
+    let whole = usual().heap.build();
+    let another = "another dump begins";
+    only([&whole[..], &whole].concat(), &[another]);
+    let packed = compress(&whole, Gzip::Plain).unwrap();
+    only(packed, &[]);
+}
+
+#[test]
+fn packed_data_that_is_cut_off_is_told() {
+    let whole = usual().heap.build();
+    let packed = compress(&whole, Gzip::Blocks { bytes: 1000 }).unwrap();
+    only(packed.clone(), &[]);
+    let source = Source::from_bytes(packed[..packed.len() * 2 / 3].to_vec());
+    let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
+    let gzip = "the gzip data is cut off or damaged in the block that starts here";
+    let mut warnings = snapshot.warnings().iter();
+    assert!(warnings.any(|w| w.message.starts_with(gzip)));
+}
