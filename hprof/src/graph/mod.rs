@@ -30,6 +30,8 @@ pub(crate) mod heap_graph;
 pub(crate) mod implicit_refs;
 #[cfg(feature = "petgraph")]
 pub(crate) mod petgraph_impl;
+#[cfg(test)]
+mod plan_tests;
 pub(crate) mod reach;
 pub(crate) mod rebuild;
 pub(crate) mod referrers;

@@ -365,3 +365,52 @@ fn class_objects_side_by_side_bound_their_size() {
         assert_eq!((found.bytes, found.seen), expected);
     }
 }
+
+#[test]
+fn arrays_tell_the_header() {
+    for (slack, header) in [(16, 12), (12, 8)] {
+        let mut world = World::new(&[class("A", 0x1000, &[])]);
+        world.stats.array_slack[Kind::Int as usize] = slack;
+        assert_eq!(world.chosen(), (4, header, Order::Packed));
+    }
+}
+
+#[test]
+fn the_variant_of_a_class_is_the_one_that_fits_its_distance() {
+    // Without the field `bottom` the JVM adds fields, or none do we know of: 40 bytes, or 24.
+    let chunk = class(
+        "jdk.internal.vm.StackChunk",
+        0x1000,
+        &[("size", Int), ("sp", Int)],
+    );
+    let mut world = World::new(&[chunk]);
+    let name = "jdk.internal.vm.StackChunk";
+    for (gap, size) in [(24, 24), (32, 24), (39, 24), (40, 40), (48, 40)] {
+        world.measure(name, gap, 1, 1);
+        let gaps = world.gaps();
+        let laid = Layouts::new(&world.classes, &MODEL, &gaps, false).of(world.class(name));
+        assert_eq!(MODEL.size(&laid), size, "{gap}");
+    }
+}
+
+#[test]
+fn what_a_class_is_larger_its_subclasses_are_too() {
+    let below = Class {
+        above: Some(0),
+        ..class("Below", 0x2000, INT)
+    };
+    let mut world = World::new(&[class("Above", 0x1000, LONG), below]);
+    for (gap, surplus, size) in [
+        // The subclass's field fills the hole before the long.
+        (24, true, 24),
+        (24, false, 24),
+        (40, true, 48),
+        (40, false, 24),
+    ] {
+        world.measure("Above", gap, 5, 5);
+        let gaps = world.gaps();
+        let mut layouts = Layouts::new(&world.classes, &MODEL, &gaps, surplus);
+        let laid = layouts.of(world.class("Below"));
+        assert_eq!(MODEL.size(&laid), size, "{gap} {surplus}");
+    }
+}

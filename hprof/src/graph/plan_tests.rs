@@ -1,0 +1,175 @@
+//! What is guessed of a dump before the first pass: one pass is enough where the guess is right.
+
+use std::sync::Mutex;
+
+use crate::bytes::array::Store;
+use crate::bytes::source::Source;
+use crate::graph::HeapGraph;
+use crate::graph::address::AddressMap;
+use crate::graph::build::{self, Plan};
+use crate::ids::ObjectIndex;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::records::outline::Outline;
+use crate::records::record;
+use testdata::writer::{self, Elements, FieldType, Framing, HeapBuilder, Place};
+
+/// The phases in their order.
+#[derive(Default)]
+struct Phases(Mutex<Vec<&'static str>>);
+
+impl Progress for Phases {
+    fn phase(&self, name: &'static str, _: u64) {
+        self.0.lock().unwrap().push(name);
+    }
+    fn advance(&self, _: u64) {}
+}
+
+fn source(heap: &HeapBuilder) -> Source {
+    Source::from_bytes(heap.try_build().unwrap().bytes)
+}
+
+fn plan(source: &Source) -> Plan {
+    let header = record::header(source).unwrap();
+    let outline = Outline::of(source, &header);
+    Plan::new(source, &header, &outline)
+}
+
+/// The map of a heap, and how many passes it took.
+fn built(heap: &HeapBuilder) -> (AddressMap, usize) {
+    let source = source(heap);
+    let header = record::header(&source).unwrap();
+    let outline = Outline::of(&source, &header);
+    let mut plan = Plan::new(&source, &header, &outline);
+    let (phases, store) = (Phases::default(), Store::new(None));
+    let options = Options::default();
+    let built = build::build(
+        &source, &header, &outline, &mut plan, &options, &phases, &store,
+    );
+    let map = built.unwrap().map;
+    let phases = phases.0.into_inner().unwrap();
+    let passes = phases.iter().filter(|&&p| p == "reading objects").count();
+    (map, passes)
+}
+
+const BASE: u64 = 0x1000_0000;
+
+/// Classes at addresses, and arrays of so many bytes at others, in this order in the file.
+fn heap(options: writer::Options, classes: &[u64], arrays: &[(u64, usize)]) -> HeapBuilder {
+    const NAMES: [&str; 3] = ["A", "B", "C"];
+    let mut heap = HeapBuilder::new(options);
+    for (name, &at) in NAMES.iter().zip(classes) {
+        let class = heap.add_class(name, None, &[], &[]);
+        heap.set_class_address(class, at);
+    }
+    for &(at, len) in arrays {
+        let array = heap.add_primitive_array(Elements::Zeros(FieldType::Byte, len));
+        heap.set_address(array, at);
+    }
+    let bytes = heap.primitive_array_class(FieldType::Byte);
+    heap.set_class_address(bytes, BASE + 0x1_0000);
+    heap
+}
+
+#[test]
+fn the_alignment_is_that_of_classes_and_first_objects() {
+    for options in [writer::Options::default(), writer::Options::bits_32()] {
+        for (classes, first, expected) in [
+            ([0x100, 0x200], 0x1000, 256),
+            ([0x120, 0x200], 0x1000, 32),
+            // Two of one kind are as good as one.
+            ([0x120, 0x160], 0x1000, 32),
+            ([0x100, 0x200], 0x1010, 16),
+            ([0x108, 0x208], 0x1010, 8),
+        ] {
+            let classes = classes.map(|at| BASE + at);
+            let heap = heap(options, &classes, &[(BASE + first, 40)]);
+            let found = plan(&source(&heap)).alignment;
+            assert_eq!(found, expected, "{classes:x?} {first:x}");
+        }
+    }
+}
+
+#[test]
+fn many_array_classes_are_counted_by_a_smaller_alignment() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
+    let pool = pool.unwrap();
+    // 256 counters of eight bytes for each class on each of four threads: 32 MB for 4096 classes, beside four times
+    // the file.
+    for (classes, expected) in [(3000, 256), (4090, 256), (4200, 256), (5500, 128)] {
+        let mut heap = HeapBuilder::new(writer::Options::default());
+        let mut class = heap.add_class("A", None, &[], &[]);
+        heap.set_class_address(class, BASE);
+        for i in 0..classes {
+            if i % 20 == 0 {
+                class = heap.add_class(&format!("A{i}"), None, &[], &[]);
+                heap.set_class_address(class, BASE + (classes + i) * 256);
+            }
+            class = heap.array_class(class);
+            heap.set_class_address(class, BASE + i * 256 + 256);
+        }
+        let source = source(&heap);
+        let len = source.len();
+        assert!(len > 250_000 && len < 900_000, "{len}");
+        let found = pool.install(|| plan(&source).alignment);
+        assert_eq!(found, expected, "{classes} classes, {} bytes", source.len());
+    }
+}
+
+#[test]
+fn objects_near_to_those_that_were_looked_at_need_one_pass() {
+    const MB: u64 = 1 << 20;
+    let middle = BASE + 16 * MB;
+    let classes = [middle + 0x100, middle + 0x200];
+    let at = |places: &[(u64, usize)]| {
+        let all = [&[(middle, 100)], places].concat();
+        heap(writer::Options::default(), &classes, &all)
+    };
+    for (what, heap, expected) in [
+        ("above", at(&[(middle + MB - 4096, 10)]), 1),
+        ("below", at(&[(middle - MB + 4096, 10)]), 1),
+        ("far above", at(&[(middle + 3 * MB, 10)]), 2),
+        (
+            "as far as the file is long",
+            at(&[
+                (middle + MB, 3 << 20),
+                (middle + 6 * MB, 10),
+                (middle - 5 * MB, 10),
+            ]),
+            1,
+        ),
+    ] {
+        // The class of the arrays is near to none of them.
+        let (map, passes) = built(&heap);
+        assert_eq!(passes, expected, "{what}");
+        let is_flat = map.ranks().is_some_and(|r| r.space.blocks.is_none());
+        assert!(is_flat, "{what}");
+    }
+}
+
+#[test]
+fn class_objects_far_from_all_objects_are_referred_to() {
+    for classes in [Place::Start, Place::End] {
+        let options = writer::Options {
+            classes,
+            framing: Framing::Single,
+            ..writer::Options::default()
+        };
+        let mut heap = HeapBuilder::new(options);
+        let class = heap.add_class("A", None, &[], &[]);
+        let far = heap.add_class("Far", None, &[], &[]);
+        let array = heap.add_object_array(class, [far, class]);
+        for (class, at) in [(class, BASE), (far, BASE + (900 << 20))] {
+            heap.set_class_address(class, at);
+        }
+        heap.set_address(array, BASE + 0x1000);
+        let array_class = heap.array_class(class);
+        heap.set_class_address(array_class, BASE + 0x100);
+        let phases = Phases::default();
+        let graph = HeapGraph::of(&source(&heap), &Options::default(), &phases).unwrap();
+        // Three class objects, then the array.
+        let held: Vec<u32> = graph.references(ObjectIndex(3)).map(|o| o.0).collect();
+        let classes: Vec<u32> = held.into_iter().filter(|&o| o < 3).collect();
+        assert!(classes.starts_with(&[1, 0]), "{classes:?}");
+    }
+}
