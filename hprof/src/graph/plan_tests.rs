@@ -5,14 +5,13 @@ use std::sync::Mutex;
 use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::graph::HeapGraph;
-use crate::graph::address::AddressMap;
-use crate::graph::build::{self, Plan};
+use crate::graph::build::{self, Built, Plan};
 use crate::ids::ObjectIndex;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::outline::Outline;
 use crate::records::record;
-use testdata::writer::{self, Elements, FieldType, Framing, HeapBuilder, Place};
+use testdata::writer::{self, Elements, FieldType, Framing, HeapBuilder, Place, Root};
 
 /// The phases in their order.
 #[derive(Default)]
@@ -25,6 +24,13 @@ impl Progress for Phases {
     fn advance(&self, _: u64) {}
 }
 
+impl Phases {
+    fn passes(&self) -> usize {
+        let phases = self.0.lock().unwrap();
+        phases.iter().filter(|&&p| p == "reading objects").count()
+    }
+}
+
 fn source(heap: &HeapBuilder) -> Source {
     Source::from_bytes(heap.try_build().unwrap().bytes)
 }
@@ -35,8 +41,8 @@ fn plan(source: &Source) -> Plan {
     Plan::new(source, &header, &outline)
 }
 
-/// The map of a heap, and how many passes it took.
-fn built(heap: &HeapBuilder) -> (AddressMap, usize) {
+/// The graph of a heap with what goes with it, and how many passes it took.
+fn build(heap: &HeapBuilder) -> (Built, usize) {
     let source = source(heap);
     let header = record::header(&source).unwrap();
     let outline = Outline::of(&source, &header);
@@ -46,10 +52,7 @@ fn built(heap: &HeapBuilder) -> (AddressMap, usize) {
     let built = build::build(
         &source, &header, &outline, &mut plan, &options, &phases, &store,
     );
-    let map = built.unwrap().map;
-    let phases = phases.0.into_inner().unwrap();
-    let passes = phases.iter().filter(|&&p| p == "reading objects").count();
-    (map, passes)
+    (built.unwrap(), phases.passes())
 }
 
 const BASE: u64 = 0x1000_0000;
@@ -139,10 +142,9 @@ fn objects_near_to_those_that_were_looked_at_need_one_pass() {
             1,
         ),
     ] {
-        // The class of the arrays is near to none of them.
-        let (map, passes) = built(&heap);
+        let (built, passes) = build(&heap);
         assert_eq!(passes, expected, "{what}");
-        let is_flat = map.ranks().is_some_and(|r| r.space.blocks.is_none());
+        let is_flat = built.map.ranks().is_some_and(|r| r.space.blocks.is_none());
         assert!(is_flat, "{what}");
     }
 }
@@ -171,5 +173,58 @@ fn class_objects_far_from_all_objects_are_referred_to() {
         let held: Vec<u32> = graph.references(ObjectIndex(3)).map(|o| o.0).collect();
         let classes: Vec<u32> = held.into_iter().filter(|&o| o < 3).collect();
         assert!(classes.starts_with(&[1, 0]), "{classes:?}");
+    }
+}
+
+#[test]
+fn classes_that_are_certainly_roots_are_told_from_others() {
+    for (sticky, passes, pinned) in [
+        (true, 1, [true, true, false, false]),
+        // Only the pass shows that a class of the boot loader is no root.
+        (false, 2, [true, false, false, false]),
+    ] {
+        let mut heap = HeapBuilder::new(writer::Options {
+            sticky_classes: sticky,
+            ..writer::Options::default()
+        });
+        let rooted = heap.add_class("Rooted", None, &[], &[]);
+        heap.add_root(Root::StickyClass, rooted);
+        let plain = heap.add_class("Plain", None, &[], &[]);
+        let loaded = heap.add_class("Loaded", None, &[], &[]);
+        let hidden = heap.add_class("Plain$$Lambda+0x00007f0012345678", None, &[], &[]);
+        let loader = heap.add_instance(rooted, &[]);
+        heap.set_loader(loaded, loader);
+        for class in [plain, loaded, hidden] {
+            let object = heap.add_instance(class, &[]);
+            heap.add_root(Root::JniGlobal { global_ref: 1 }, object);
+        }
+        let (built, took) = build(&heap);
+        assert_eq!((&built.pinned[..4], took), (&pinned[..], passes));
+        // What the dump has no record of cannot be held.
+        assert!(built.pinned[4..].iter().all(|&pinned| pinned));
+    }
+}
+
+#[test]
+fn a_histogram_takes_one_pass_and_another_where_classes_are_late() {
+    for (classes, expected) in [(Place::Start, 1), (Place::End, 2)] {
+        let options = writer::Options {
+            classes,
+            framing: Framing::Single,
+            ..writer::Options::default()
+        };
+        let heap = heap(options, &[BASE, BASE + 0x100], &[(BASE + 0x1000, 40)]);
+        let source = source(&heap);
+        let header = record::header(&source).unwrap();
+        let outline = Outline::of(&source, &header);
+        let mut plan = Plan::new(&source, &header, &outline);
+        let (phases, store) = (Phases::default(), Store::new(None));
+        let options = Options::default();
+        let measured = build::measure(
+            &source, &header, &outline, &mut plan, &options, &phases, &store,
+        );
+        assert!(measured.is_ok());
+        assert_eq!(phases.passes(), expected);
+        assert_eq!(plan.classes.dumped(), 3);
     }
 }
