@@ -181,6 +181,8 @@ fn pair_of_dumps(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Resu
     if !options.peers_only {
         let heapdiff = heapdiff(options)?;
         jobs.extend(plan::heapdiff(&heapdiff, before, after, scratch));
+        plan::keep_summaries(&heapdiff, before, after, options.limit())?;
+        jobs.extend(plan::kept(&heapdiff, before, after, scratch));
         plan::write_index(&heapdiff, before, options.limit())?;
         jobs.extend(plan::indexed(&heapdiff, before, scratch));
     }

@@ -101,6 +101,72 @@ fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
     assert_eq!(place.kept(), ["before.hprof.hds", "later.hprof.hds"]);
 }
 
+/// Dumps that the agent sampled, made long enough for summaries to be kept by a name that nothing uses.
+fn sampled(place: &Place) -> [&'static str; 2] {
+    let mut name = vec![1];
+    name.extend(0_u32.to_be_bytes());
+    name.extend((17_u32 << 20).to_be_bytes());
+    name.resize(name.len() + (17 << 20), b'n');
+    let testdata = crate::support::testdata();
+    for (from, to) in [("sampled-before", BEFORE), ("sampled-after", AFTER)] {
+        let mut bytes = testdata::dumps::unpacked(&testdata.join(format!("{from}.hprof.gz")));
+        bytes.extend(&name);
+        fs::write(place.at(to), bytes).expect("a dump");
+    }
+    [BEFORE, AFTER]
+}
+
+#[test]
+fn stacks_and_traces_are_the_same_with_kept_summaries_in_every_format() {
+    let place = Place::new();
+    crate::support::prepare(place.folder.path());
+    let pair = sampled(&place);
+    let formats = [
+        "text",
+        "json",
+        "html",
+        "md",
+        "junit",
+        "collapsed",
+        "pprof",
+        "svg",
+    ];
+    let options: [&[&str]; 4] = [
+        &[],
+        &["--trace", "shop.db"],
+        &["--include", "Orders*"],
+        &["--refs", "strong"],
+    ];
+    for more in options {
+        let report = |format: &str, last: &[&str]| {
+            let file = format!("report.{format}");
+            let of_report = ["--format", format, "-o", &file, "-v"];
+            let said = place
+                .answer(&[&pair[..], &of_report, more, last].concat())
+                .1;
+            (fs::read(place.at(&file)).expect("a report"), said)
+        };
+        let expected = formats.map(|format| report(format, &["--no-index"]).0);
+        assert!(expected.iter().all(|report| report.len() > 100), "{more:?}");
+        place.answer(&["index", "clean", "."]);
+        for round in ["made", "kept"] {
+            for (format, expected) in formats.iter().zip(&expected) {
+                let (found, said) = report(format, &[]);
+                assert!(
+                    found == *expected,
+                    "{more:?}, {round}, {format}: another report"
+                );
+                let read = said.contains("reading the summary");
+                assert_eq!(
+                    read,
+                    (round, *format) != ("made", "text"),
+                    "{format}: {said}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
     let place = Place::new();

@@ -20,6 +20,8 @@ pub(super) enum Group {
     Retained,
     /// What changed between two dumps.
     Diff,
+    /// The same with summaries that an earlier comparison kept.
+    Kept,
     /// The same questions about one dump, asked again: answered from its index.
     Indexed,
     /// Deep and retained size of more than a million objects as one set.
@@ -40,6 +42,8 @@ pub(super) struct Job {
     /// The file the last step writes its report to.
     pub(super) report: PathBuf,
     steps: Vec<(PathBuf, Vec<OsString>)>,
+    /// What is not to be there when it begins.
+    without: Option<PathBuf>,
 }
 
 impl Job {
@@ -55,6 +59,7 @@ impl Job {
             ours,
             group,
             steps: Vec::new(),
+            without: None,
         }
     }
 
@@ -71,6 +76,14 @@ impl Job {
     /// Runs it: times add up, memory is that of the largest step.
     pub(super) fn measure(&self, limit: Duration) -> Result<Measurement> {
         let mut total = Measurement::default();
+        if let Some(file) = &self.without {
+            match fs::remove_file(file) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(e).with_context(|| format!("cannot delete {}", file.display()));
+                }
+                _ => {}
+            }
+        }
         for (program, args) in &self.steps {
             let errors = self.report.with_extension("err");
             let mut command = Command::new(program);
@@ -98,8 +111,11 @@ impl Job {
 const MANY: &str = "java.util.HashMap$Node";
 
 fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
-    let indexed = group == Group::Indexed;
-    let suffix = if indexed { " (indexed)" } else { "" };
+    let suffix = match group {
+        Group::Indexed => " (indexed)",
+        Group::Kept => " (kept both)",
+        _ => "",
+    };
     let job = Job::new(format!("heapdiff {what}{suffix}"), true, group, scratch);
     let mut words = what.split(' ').map(OsString::from);
     let mut args: Vec<OsString> = words.by_ref().take(1).collect();
@@ -109,7 +125,7 @@ fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Pa
         args.push(MANY.into());
     }
     args.extend(["--format", "json", "--progress", "never"].map(Into::into));
-    if !indexed {
+    if !matches!(group, Group::Indexed | Group::Kept) {
         args.push("--no-index".into());
     }
     args.push("-o".into());
@@ -131,6 +147,31 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
         ours(heapdiff, "sizeof", Group::Sizes, &[before], scratch),
         ours(heapdiff, "waste", Group::Waste, &[before], scratch),
     ]
+}
+
+/// Comparisons with the summaries that an earlier one kept: of the first dump, which is what a second comparison with
+/// the same BEFORE finds, and of both.
+pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
+    let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
+    let mut first = both();
+    first.name = "heapdiff diff (kept BEFORE)".to_owned();
+    let mut summary = after.as_os_str().to_owned();
+    summary.push(".hds");
+    first.without = Some(summary.into());
+    [first, both()]
+}
+
+/// Has a comparison keep the summaries of both dumps.
+pub(super) fn keep_summaries(
+    heapdiff: &Path,
+    before: &Path,
+    after: &Path,
+    limit: Duration,
+) -> Result<()> {
+    let scratch = before.parent().unwrap_or(Path::new("."));
+    ours(heapdiff, "diff", Group::Kept, &[before, after], scratch)
+        .measure(limit)
+        .map(|_| ())
 }
 
 /// `heapdiff top` and `heapdiff diff` with a number of threads.

@@ -136,7 +136,8 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
     let cold = |outcome: &&Outcome| outcome.job.ours && outcome.job.group != Group::Indexed;
     for ours in outcomes.iter().filter(cold) {
         for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
-            let of_pair = |outcome: &Outcome| outcome.job.group == Group::Diff;
+            let of_pair =
+                |outcome: &Outcome| matches!(outcome.job.group, Group::Diff | Group::Kept);
             // No peer is asked for deep sizes or for waste.
             let alone = matches!(ours.job.group, Group::Sizes | Group::Waste);
             if alone || of_pair(ours) != of_pair(peer) {

@@ -22,7 +22,11 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
             Group::Histogram => counted = Some(histogram(&report).context(name.clone())?),
             Group::Retained => retained(&report).context(name.clone())?,
             Group::Diff => diff(&report).context(name.clone())?,
-            Group::Indexed => indexed(outcome, &report, outcomes)?,
+            Group::Indexed => same(outcome, &report, outcomes)?,
+            Group::Kept => {
+                diff(&report).context(name.clone())?;
+                same(outcome, &report, outcomes)?;
+            }
             Group::Sizes => sizes(&report).context(name.clone())?,
             Group::Waste => waste(&report).context(name.clone())?,
         }
@@ -37,9 +41,9 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// From an index comes what comes from the dump, where both were asked.
-fn indexed(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
-    let name = outcome.job.name.strip_suffix(" (indexed)");
+/// From an index, or a kept summary, comes what comes from the dump, where both were asked.
+fn same(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
+    let name = outcome.job.name.split_once(" (").map(|(name, _)| name);
     let twin = outcomes.iter().find(|o| Some(&*o.job.name) == name);
     if let Some(expected) = twin.and_then(report) {
         ensure!(*found == expected, "{}: another report", outcome.job.name);
