@@ -5,6 +5,7 @@ mod attach;
 mod dump;
 mod elsewhere;
 mod hunt;
+mod jhsdb;
 mod refusals;
 mod support;
 mod trace;
