@@ -251,7 +251,12 @@ impl Snapshot {
         if !scanned.runs.are_apart() {
             build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
         }
-        let sizes = Sizes::infer(&plan.classes, &scanned.stats, header.id_size);
+        let sizes = Sizes::infer(
+            &plan.classes,
+            &scanned.stats,
+            header.id_size,
+            &outline.live_objects(),
+        );
         let split = graph.split;
         let shape_sizes = ShapeSizes::new(&scanned.shapes, &sizes);
         let size = |object: u32| {

@@ -8,8 +8,8 @@ use std::path::Path;
 use hprof::{Histogram, ObjectId, Options, RootKind, Silent, Snapshot, Source};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 use testdata::writer::{
-    Body, ClassId, Elements, FieldType, FileOrder, Framing, Gzip, HeapBuilder, JvmLayout, Obj,
-    Options as Written, Place, Ref, Root, StringForm, Value, Version, tag,
+    Body, ClassId, Elements, FieldType, FileOrder, Framing, Gzip, HeapBuilder, IdSize, JvmLayout,
+    Obj, Options as Written, Place, Ref, Root, StringForm, Value, Version, tag,
 };
 
 /// A heap in which everything but the named garbage is reachable.
@@ -638,4 +638,106 @@ fn ids_that_are_no_addresses() {
     assert_eq!(snapshot.object_count(), expected as u64);
     let head = ObjectId(zoo.heap.address(zoo.nodes[199]));
     assert!(snapshot.tree().is_reachable(snapshot.find(head).unwrap()));
+}
+
+/// What the hprof agent writes beside a heap: for each class its live objects and their bytes, with the class object.
+fn alloc_sites(heap: &HeapBuilder, sizes: &Table) -> Vec<u8> {
+    const CLASS_OBJECT: u64 = 392;
+    let mut rows = Vec::new();
+    for (class, serial) in heap.classes().zip(1_u32..) {
+        if let Some(&(objects, bytes)) = sizes.get(heap.class_name(class)) {
+            let (objects, bytes) = (objects as u32 + 1, (bytes + CLASS_OBJECT) as u32);
+            rows.push(0);
+            for word in [serial, 1, bytes, objects, bytes, objects] {
+                rows.extend(word.to_be_bytes());
+            }
+        }
+    }
+    let mut body = vec![0; 30];
+    body.extend((rows.len() as u32 / 25).to_be_bytes());
+    body.extend(rows);
+    let mut record = vec![0x06, 0, 0, 0, 0];
+    record.extend((body.len() as u32).to_be_bytes());
+    record.extend(body);
+    record
+}
+
+#[test]
+fn allocation_sites_of_the_hprof_agent_tell_the_layout() {
+    for layout in [
+        JvmLayout::COMPRESSED,
+        JvmLayout::WIDE_CLASSES,
+        JvmLayout::BITS_32,
+    ] {
+        let mut heap = HeapBuilder::new(Written {
+            id_size: match layout == JvmLayout::BITS_32 {
+                true => IdSize::Four,
+                false => IdSize::Eight,
+            },
+            layout,
+            ..Written::default()
+        });
+        let boot = heap.boot();
+        for of in 0..12 {
+            let fields = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
+            let fields: Vec<_> = fields
+                .into_iter()
+                .zip([FieldType::Object, FieldType::Int].into_iter().cycle())
+                .take(of)
+                .collect();
+            let class =
+                heap.add_class(&format!("com.acme.Of{of}"), Some(boot.object), &fields, &[]);
+            let values: Vec<Value> = fields
+                .iter()
+                .map(|(_, kind)| match kind {
+                    FieldType::Int => Value::Int(1),
+                    _ => Value::NULL,
+                })
+                .collect();
+            for _ in 0..100 + of {
+                let object = heap.add_instance(class, &values);
+                heap.add_root(Root::JniGlobal { global_ref: 1 }, object);
+            }
+        }
+        let of_acme = |(snapshot, _): &(Snapshot, Histogram)| -> Table {
+            let all = table(snapshot.classes(), &snapshot.totals());
+            all.into_iter()
+                .filter(|(name, _)| name.starts_with("com.acme."))
+                .collect()
+        };
+        let told = |open: &(Snapshot, Histogram)| open.0.warnings()[0].message.clone();
+        let true_sizes = of_acme(&open(&heap.try_build().unwrap().bytes));
+        let objects: Vec<Obj> = heap.objects().collect();
+        for (i, object) in objects.into_iter().enumerate() {
+            heap.set_address(object, 0x100_0001 + 3 * i as u64);
+        }
+        let bytes = heap.try_build().unwrap().bytes;
+        let without = open(&bytes);
+        assert_eq!(
+            of_acme(&without) == true_sizes,
+            layout == JvmLayout::COMPRESSED
+        );
+        let model = "sizes are modelled for a 64-bit JVM with compressed references (";
+        let agreed = "sizes are those of the layout with which 12 of 12 classes in its allocation sites agree (";
+        assert!(told(&without).contains(model) && !told(&without).contains(agreed));
+        let with = open(&[bytes.clone(), alloc_sites(&heap, &true_sizes)].concat());
+        assert_eq!(of_acme(&with), true_sizes, "{layout:?}");
+        assert!(
+            told(&with).contains(agreed) && !told(&with).contains(model),
+            "{}",
+            told(&with)
+        );
+        // A class that is laid out in a way of its own has the size that is told.
+        let mut own = true_sizes.clone();
+        let (objects, larger) = own["com.acme.Of11"];
+        own.insert("com.acme.Of11".to_owned(), (objects, larger + objects * 16));
+        let with = open(&[bytes.clone(), alloc_sites(&heap, &own)].concat());
+        assert_eq!(of_acme(&with), own);
+        // Sizes that fit no layout say nothing.
+        let odd = true_sizes
+            .iter()
+            .map(|(name, &(n, bytes))| (name.clone(), (n, bytes * 3 + n * n)));
+        let with = open(&[bytes, alloc_sites(&heap, &odd.collect())].concat());
+        assert_eq!(of_acme(&with), of_acme(&without));
+    }
 }

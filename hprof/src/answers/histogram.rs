@@ -49,7 +49,12 @@ impl Histogram {
             &source, &header, &outline, &mut plan, options, progress, &store,
         )?;
         let stats = scanned.stats;
-        let sizes = Sizes::infer(&plan.classes, &stats, header.id_size);
+        let sizes = Sizes::infer(
+            &plan.classes,
+            &stats,
+            header.id_size,
+            &outline.live_objects(),
+        );
         let totals = totals(&plan.classes, &sizes, &stats);
         let mut dump = Dump {
             source,

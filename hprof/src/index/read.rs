@@ -235,6 +235,7 @@ impl SmallSection {
             arrays: d.list(|d| Some((d.u32()?, d.u32()?)))?,
             align,
             modelled: false,
+            agreed: None,
         };
         let totals = d.list(|d| {
             Some(ClassTotal {

@@ -33,6 +33,9 @@ pub(crate) struct TraceAt {
     pub(crate) offset: usize,
 }
 
+/// For the ids of classes, arrays left out: their live objects with the class object among them, and the bytes of all.
+pub(crate) type LiveObjects = HashMap<u64, (u64, u64)>;
+
 /// The places of all records outside the heap.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
@@ -56,6 +59,8 @@ pub(crate) struct Outline {
     begun: bool,
     /// Whether it is closed: what follows is of another, in which the same objects come again.
     closed: bool,
+    /// Classes by their serials: live objects and their bytes, as the hprof agent tells them after a heap.
+    live: HashMap<u32, (u64, u64)>,
 }
 
 /// The bytes that every dump begins with.
@@ -203,9 +208,22 @@ impl Outline {
                 self.closed = true;
                 self.complete |= self.heap == wanted;
             }
+            tag::ALLOC_SITES if self.heap == wanted && self.live.is_empty() => {
+                for site in record::alloc_sites(body).filter(|s| !s.is_array) {
+                    let (objects, bytes) = self.live.entry(site.class_serial).or_default();
+                    *objects += u64::from(site.live_objects);
+                    *bytes += u64::from(site.live_bytes);
+                }
+            }
             tag::UNLOAD_CLASS..=tag::CONTROL_SETTINGS => {}
             _ => *unknown += 1,
         }
+    }
+
+    /// What the hprof agent tells of classes; nothing in dumps of others.
+    pub(crate) fn live_objects(&self) -> LiveObjects {
+        let of = |l: &LoadClass| Some((l.class, *self.live.get(&l.serial)?));
+        self.loads.iter().filter_map(of).collect()
     }
 
     /// The text of a name; `None` when the dump lacks it.

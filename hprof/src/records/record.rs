@@ -20,6 +20,7 @@ pub(crate) mod tag {
     pub(crate) const UNLOAD_CLASS: u8 = 0x03;
     pub(crate) const STACK_FRAME: u8 = 0x04;
     pub(crate) const STACK_TRACE: u8 = 0x05;
+    pub(crate) const ALLOC_SITES: u8 = 0x06;
     pub(crate) const CONTROL_SETTINGS: u8 = 0x0e;
     pub(crate) const HEAP_DUMP: u8 = 0x0c;
     pub(crate) const HEAP_DUMP_SEGMENT: u8 = 0x1c;
@@ -292,6 +293,32 @@ pub(crate) fn load_class(input: &[u8], id_size: usize) -> Option<LoadClass> {
         serial,
         class,
         name,
+    })
+}
+
+/// A class in ALLOC_SITES, with its live objects that one stack allocated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AllocSite {
+    pub(crate) is_array: bool,
+    pub(crate) class_serial: u32,
+    pub(crate) live_bytes: u32,
+    pub(crate) live_objects: u32,
+}
+
+/// The rows of ALLOC_SITES; a row that is cut off is left out.
+pub(crate) fn alloc_sites(body: &[u8]) -> impl Iterator<Item = AllocSite> {
+    /// Totals and the number of rows.
+    const HEAD: usize = 34;
+    const ROW: usize = 25;
+    let word = |row: &[u8], at: usize| {
+        u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])
+    };
+    let rows = body.get(HEAD..).unwrap_or_default().chunks_exact(ROW);
+    rows.map(move |row| AllocSite {
+        is_array: row[0] != 0,
+        class_serial: word(row, 1),
+        live_bytes: word(row, 9),
+        live_objects: word(row, 13),
     })
 }
 

@@ -313,7 +313,7 @@ const VARIANTS: &[Variant] = &[
     injected("java.lang.InternalError", None, &[Boolean]),
     injected("java.lang.Module", None, &[Long]),
     injected("java.lang.StackFrameInfo", None, &[Short]),
-    injected("java.lang.String", None, &[Byte]),
+    injected("java.lang.String", Some("coder"), &[Byte]),
     injected(
         "java.lang.Thread",
         Some("holder"),

@@ -10,9 +10,11 @@
 mod rule_tests;
 
 use crate::error::Warning;
-use crate::ids::ClassIndex;
+use crate::ids::{ClassIndex, ObjectId};
 use crate::records::classes::{Class, Classes};
+use crate::records::outline::LiveObjects;
 use crate::records::record::Kind;
+use crate::sizes::agent::Agreed;
 use crate::sizes::fields::{self, LaidOut, Model, Order, Variant};
 use crate::sizes::stats::Stats;
 
@@ -53,7 +55,7 @@ impl LayoutSource {
 
 /// The JVM that is assumed where ids are no addresses: most heaps are below 32 GB and of 64-bit JVMs, whatever the
 /// size of the ids; the hprof agent's have four bytes on all of them.
-const COMPRESSED: Model = Model {
+pub(super) const COMPRESSED: Model = Model {
     reference: 4,
     header: 12,
     array_header: 16,
@@ -101,13 +103,20 @@ pub(crate) struct Sizes {
     pub(crate) align: u64,
     /// Ids are no addresses, so nothing was measured.
     pub(crate) modelled: bool,
+    /// With how many classes, of how many in the file's allocation sites, what is modelled agrees.
+    pub(crate) agreed: Option<(usize, usize)>,
 }
 
 impl Sizes {
-    /// Infers the layout.
+    /// Infers the layout. `live` is what the hprof agent tells of classes, where it wrote the dump.
     ///
     /// Cost: for each of a dozen hypotheses the layout of those classes that have instances.
-    pub(crate) fn infer(classes: &Classes, stats: &Stats, id_size: usize) -> Self {
+    pub(crate) fn infer(
+        classes: &Classes,
+        stats: &Stats,
+        id_size: usize,
+        live: &LiveObjects,
+    ) -> Self {
         let mut mirrors = Mirrors::new(classes);
         let mut gaps: Vec<Gap> = classes
             .iter()
@@ -118,10 +127,21 @@ impl Sizes {
         let modelled = are_too_near(classes, &gaps);
         let measured =
             !modelled && stats.address_bits != 0 && stats.address_bits.trailing_zeros() >= 3;
+        let mut agreed = None;
         let (model, score) = if modelled {
             gaps.iter_mut().for_each(Gap::forget);
             mirrors = Mirrors(Vec::new());
-            (COMPRESSED, 0)
+            let found = Agreed::new(classes, &gaps, live);
+            if let Some(found) = &found {
+                for (&id, &of) in live {
+                    let class = classes.by_id(ObjectId(id));
+                    if let (Some(class), Some(size)) = (class, found.instance(of)) {
+                        gaps[class.index()].tell(size);
+                    }
+                }
+                agreed = Some((found.classes, found.of));
+            }
+            (found.map_or(COMPRESSED, |f| f.model), 0)
         } else {
             choose(
                 classes,
@@ -179,6 +199,7 @@ impl Sizes {
             arrays,
             align: u64::from(align),
             modelled,
+            agreed,
         }
     }
 
@@ -186,8 +207,12 @@ impl Sizes {
     pub(crate) fn doubt(&self) -> Option<Warning> {
         self.modelled.then(|| {
             let Layout { reference, header, align, .. } = self.layout;
+            let model = match self.agreed {
+                Some((agree, of)) => format!("sizes are those of the layout with which {agree} of {of} classes in its allocation sites agree"),
+                None => "sizes are modelled for a 64-bit JVM with compressed references".to_owned(),
+            };
             Warning::note(format!(
-                "object ids are no addresses in this dump (the hprof agent of JDK 5 to 8 numbers them), so no size could be measured: sizes are modelled for a 64-bit JVM with compressed references (references {reference}, headers {header}, alignment {align} bytes)"
+                "object ids are no addresses in this dump (the hprof agent of JDK 5 to 8 numbers them), so no size could be measured: {model} (references {reference}, headers {header}, alignment {align} bytes)"
             ))
         })
     }
@@ -293,7 +318,7 @@ impl Mirrors {
 
 /// The measured sizes of a class.
 #[derive(Clone, Copy, Debug)]
-struct Gap {
+pub(super) struct Gap {
     /// The smallest distance to the next object; `u64::MAX` when none was seen.
     bytes: u64,
     seen: u64,
@@ -323,6 +348,11 @@ impl Gap {
             instances: s.instances,
             over_model: true,
         }
+    }
+
+    /// Takes a size that the file tells.
+    fn tell(&mut self, bytes: u64) {
+        (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
     fn forget(&mut self) {
@@ -513,7 +543,7 @@ fn array_evidence(model: &Model, stats: &Stats) -> Option<i64> {
 }
 
 /// The layouts of classes under one hypothesis, worked out when asked for.
-struct Layouts<'a> {
+pub(super) struct Layouts<'a> {
     classes: &'a Classes,
     model: &'a Model,
     gaps: &'a [Gap],
@@ -524,7 +554,12 @@ struct Layouts<'a> {
 }
 
 impl<'a> Layouts<'a> {
-    fn new(classes: &'a Classes, model: &'a Model, gaps: &'a [Gap], surplus: bool) -> Self {
+    pub(super) fn new(
+        classes: &'a Classes,
+        model: &'a Model,
+        gaps: &'a [Gap],
+        surplus: bool,
+    ) -> Self {
         Self {
             classes,
             model,
@@ -540,7 +575,7 @@ impl<'a> Layouts<'a> {
             .collect()
     }
 
-    fn of(&mut self, class: ClassIndex) -> LaidOut {
+    pub(super) fn of(&mut self, class: ClassIndex) -> LaidOut {
         // Superclass chains are short (limited when the table is built).
         let chain: Vec<ClassIndex> = self
             .classes

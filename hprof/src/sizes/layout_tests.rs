@@ -83,7 +83,7 @@ impl World {
     }
 
     fn infer(&self) -> Sizes {
-        Sizes::infer(&self.classes, &self.stats, 8)
+        Sizes::infer(&self.classes, &self.stats, 8, &LiveObjects::default())
     }
 
     fn chosen(&self) -> (u32, u32, Order) {

@@ -1,5 +1,6 @@
 //! Shallow sizes: measured from the distances between objects, modelled where too few were seen.
 
+pub(crate) mod agent;
 pub(crate) mod fields;
 pub(crate) mod gaps;
 pub(crate) mod layout;
