@@ -58,3 +58,17 @@ pub(crate) fn frames(recording: &Recording, stack: StackId, texts: &[String]) ->
     }
     frames
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_are_not_listed_are_counted() {
+        let mut recording = Recording::default();
+        let damage = |recording: &Recording| warnings(recording).join("; ");
+        assert!(!damage(&recording).contains("that cannot be read"));
+        recording.more_damage = 3;
+        assert_eq!(damage(&recording), "3 more places that cannot be read");
+    }
+}

@@ -43,9 +43,8 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
             for warning in condition.warnings.iter().take(LINES) {
                 let _ = writeln!(out, "{label} {path}: {warning}");
             }
-            let more = condition.warnings.len().saturating_sub(LINES);
-            if more > 0 {
-                let _ = writeln!(out, "{label} {path}: and {more} more like these");
+            if let Some(rest) = rest(condition.warnings.len()) {
+                let _ = writeln!(out, "{label} {path}: {rest}");
             }
         }
         if let Report::Diff(diff) = report {
@@ -79,6 +78,12 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
     }
 }
 
+/// How many warnings of a dump are not printed.
+fn rest(warnings: usize) -> Option<String> {
+    let more = warnings.checked_sub(LINES).filter(|&more| more > 0)?;
+    Some(format!("and {more} more warnings of it"))
+}
+
 /// Prints which gates tripped.
 pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     let stderr = io::stderr();
@@ -96,4 +101,16 @@ pub(crate) fn undecided(why: &str) {
         message: format!("gates are not decided: {}", heapdiff_report::printable(why)),
         hint: Some("--allow-partial decides them all the same".to_owned()),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_that_are_not_printed_are_counted() {
+        assert_eq!(rest(LINES), None);
+        let told = rest(LINES + 3);
+        assert_eq!(told.as_deref(), Some("and 3 more warnings of it"));
+    }
 }

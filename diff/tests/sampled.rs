@@ -478,6 +478,8 @@ fn damaged_and_foreign_tables_leave_the_diff_without_stacks() {
         check(name, &report, &format!("the static field `{name}`"));
     }
     check("negative", &tampered(|a| a.interval = -1), "`interval`");
+    let strategy = "strategy 9 of the agent is not known";
+    check("strategy", &tampered(|a| a.strategy = 9), strategy);
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct AgentHeap {
     pub pid: i64,
     /// Mean bytes between samples.
     pub interval: i64,
+    /// How it chooses what it samples: 0 by bytes.
+    pub strategy: i32,
     /// What it was at first, if not that.
     pub first_interval: Option<i64>,
     /// Whether it was there when the JVM started.
@@ -106,6 +108,7 @@ impl AgentHeap {
             format: FORMAT,
             pid: 4711,
             interval: 0,
+            strategy: 0,
             first_interval: None,
             from_start: false,
             lost: (0, 0),
@@ -142,7 +145,7 @@ impl AgentHeap {
         let of_sites = [
             (statics::STARTED, Value::Long(1_700_000_000_000)),
             (statics::PID, Value::Long(self.pid)),
-            (statics::STRATEGY, Value::Int(0)),
+            (statics::STRATEGY, Value::Int(self.strategy)),
             (statics::INTERVAL, Value::Long(self.interval)),
             (statics::RATE, Value::Long(0)),
             (

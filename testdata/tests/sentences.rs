@@ -24,14 +24,20 @@ const WORDED: &[&str] = &[
     "cli/src/command/diff.rs",
     "cli/src/command/history.rs",
     "cli/src/command/recording.rs",
+    "cli/src/command/sites.rs",
     "cli/src/fits.rs",
     "cli/src/gates.rs",
+    "cli/src/jfr.rs",
+    "cli/src/messages.rs",
+    "crates/jfr/src/error.rs",
     "crates/report/src",
     "crates/trend/src/series.rs",
     "diff/src/comparable.rs",
     "diff/src/evidence",
+    "diff/src/origin.rs",
+    "diff/src/samples/agent.rs",
     "diff/src/samples/mod.rs",
-    "diff/src/suspect/mod.rs",
+    "diff/src/suspect",
     "hprof/src/answers/jvm.rs",
     "hprof/src/bytes/gzip.rs",
     "hprof/src/graph/build.rs",
@@ -47,8 +53,8 @@ const WORDED: &[&str] = &[
 const UNREAD: [&str; 1] = ["crates/report/src/synthetic.rs"];
 
 /// How code begins whose texts are no report's: what is under way is told to who waits, and what cannot be asked for
-/// to who asks.
-const UNREPORTED: [&str; 2] = [".phase(\"", "Failure::usage(\""];
+/// to who asks; why a lint is allowed, to who reads code.
+const UNREPORTED: [&str; 3] = [".phase(\"", "Failure::usage(\"", "reason = \""];
 
 /// A file of the workspace, as text.
 fn text(path: &str) -> String {

@@ -78,3 +78,73 @@ fn shown(bytes: &[u8]) -> String {
         _ => format!("\"{}\"", bytes.escape_ascii()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_told_as_what_it_is() {
+        let told = [
+            (
+                Fault::Magic(Vec::new()),
+                "no chunk begins here, but nothing (it is empty)",
+            ),
+            (
+                Fault::Magic(b"FL".to_vec()),
+                "no chunk begins here, but \"FL\"",
+            ),
+            (
+                Fault::Version { major: 9, minor: 1 },
+                "a chunk of format 9.1; formats 1 and 2 are known",
+            ),
+            (Fault::ChunkSize(3), "a chunk cannot have 3 bytes"),
+            (
+                Fault::Cut { size: 9, there: 4 },
+                "a chunk of 9 bytes begins here, and the file ends after 4 of them",
+            ),
+            (
+                Fault::Stream("crc".to_owned()),
+                "the rest cannot be decompressed or read: crc",
+            ),
+            (
+                Fault::Open,
+                "the JVM was not done with this chunk: what it recorded last is missing",
+            ),
+            (
+                Fault::Unfinished,
+                "the chunk was never finished: nothing in it says what its events mean",
+            ),
+            (Fault::Clock(0), "a clock with 0 ticks a second"),
+            (Fault::EventSize(0), "an event cannot have 0 bytes here"),
+            (Fault::Short("an event"), "it ends within an event"),
+            (Fault::Encoding(7), "a string of the encoding 7"),
+            (
+                Fault::MetadataString { index: 5, count: 4 },
+                "string 5 of the metadata, which has 4",
+            ),
+            (Fault::Number("x".to_owned()), "`x` is not a number"),
+            (
+                Fault::UnknownType(8),
+                "a field of type 8, which the metadata does not describe",
+            ),
+        ];
+        for (fault, _) in &told {
+            let text = fault.to_string();
+            let fits = told.iter().filter(|(_, said)| text == *said);
+            assert!(fits.map(|(of, _)| of).eq([fault]), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_at_all_is_told() {
+        let other = JfrError::NotARecording(b"PK".to_vec()).to_string();
+        assert_eq!(other, "not a flight recording: it begins with \"PK\"");
+        let unreadable = JfrError::Unreadable(Fault::Open.at(7)).to_string();
+        assert!(unreadable.starts_with("no part of the recording can be read: byte 7: the JVM"));
+        assert!(
+            !other.contains("no part of the recording")
+                && !unreadable.contains("not a flight recording")
+        );
+    }
+}
