@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use crate::bytes::array::Store;
 use crate::bytes::source::Source;
 use crate::graph::HeapGraph;
+use crate::graph::address::AddressMap;
 use crate::graph::build::{self, Built, Plan};
 use crate::ids::ObjectIndex;
 use crate::options::Options;
@@ -198,7 +199,13 @@ fn classes_that_are_certainly_roots_are_told_from_others() {
             let object = heap.add_instance(class, &[]);
             heap.add_root(Root::JniGlobal { global_ref: 1 }, object);
         }
+        for _ in 0..5 {
+            let object = heap.add_instance(rooted, &[]);
+            heap.add_root(Root::JniGlobal { global_ref: 1 }, object);
+        }
         let (built, took) = build(&heap);
+        // Of a file in the order of addresses ranks are numbers.
+        assert!(matches!(built.map, AddressMap::Ordered(_)));
         assert_eq!((&built.pinned[..4], took), (&pinned[..], passes));
         // What the dump has no record of cannot be held.
         assert!(built.pinned[4..].iter().all(|&pinned| pinned));

@@ -373,6 +373,14 @@ fn arrays_tell_the_header() {
         world.stats.array_slack[Kind::Int as usize] = slack;
         assert_eq!(world.chosen(), (4, header, Order::Packed));
     }
+    // Empty arrays of references say nothing of how wide these are; longer ones do.
+    for (narrow, wide, reference) in [(16, 16, 4), (16, -24, 4), (56, 16, 8)] {
+        let mut world = World::new(&[class("A", 0x1000, &[])]);
+        world.stats.array_slack[Kind::Int as usize] = 16;
+        world.stats.array_slack[Kind::Object as usize] = narrow;
+        world.stats.array_slack_wide = wide;
+        assert_eq!(world.chosen(), (reference, 12, Order::Packed));
+    }
 }
 
 #[test]
