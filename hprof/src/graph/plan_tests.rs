@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::records::outline::Outline;
 use crate::records::record;
-use testdata::writer::{self, Elements, FieldType, Framing, HeapBuilder, Place, Root};
+use testdata::writer::{self, Elements, FieldType, Framing, HeapBuilder, Place, Root, Value};
 
 /// The phases in their order.
 #[derive(Default)]
@@ -234,4 +234,20 @@ fn a_histogram_takes_one_pass_and_another_where_classes_are_late() {
         assert_eq!(phases.passes(), expected);
         assert_eq!(plan.classes.dumped(), 3);
     }
+}
+
+#[test]
+fn stack_chunks_are_counted_by_their_words() {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let fields = [("size", FieldType::Int), ("parent", FieldType::Object)];
+    let chunk = heap.add_class("jdk.internal.vm.StackChunk", None, &fields, &[]);
+    for words in [10, 100, 10] {
+        heap.add_instance(chunk, &[Value::Int(words), Value::NULL]);
+    }
+    let (built, _) = build(&heap);
+    let stats = &built.scanned.stats;
+    let counts: Vec<(u32, u64)> = stats.stack_chunks.iter().map(|(&w, &n)| (w, n)).collect();
+    assert_eq!(counts, [(10, 2), (100, 1)]);
+    assert_eq!(stats.classes[0].instances, 0);
+    assert_eq!(built.scanned.leaf_shapes.len(), 3);
 }
