@@ -240,6 +240,24 @@ impl<T: Pod> Array<T> {
         }
     }
 
+    /// Cuts the array and gives the memory back to the system, where that needs no copy: for arrays that are used up
+    /// from their end while others grow.
+    pub(crate) fn shed(&mut self, len: usize) {
+        let old = self.len * size_of::<T>();
+        self.len = self.len.min(len);
+        let bytes = self.len * size_of::<T>();
+        match &mut self.memory {
+            Memory::Pages(pages) => {
+                drop(pages.split_off(bytes));
+                let shared = old.min(pages.len()).max(bytes);
+                pages.bytes_mut()[bytes..shared].fill(0);
+                self.recharge(bytes as u64);
+            }
+            Memory::File(map) => map[bytes..old].fill(0),
+            Memory::Part(..) => {}
+        }
+    }
+
     /// Appends the elements of `more`.
     pub(crate) fn extend(&mut self, more: &[T]) -> Result<()> {
         let at = self.len;
@@ -294,6 +312,27 @@ impl<T: Pod> Array<T> {
         self.store.0.used.fetch_add(bytes, Ordering::Relaxed);
         self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);
         self.charged = bytes;
+    }
+}
+
+impl Array<u32> {
+    /// The same memory as half-words, two for each element.
+    pub(crate) fn into_halves(mut self) -> Result<Array<u16>> {
+        let len = self.len * 2;
+        let Memory::Pages(pages) = &mut self.memory else {
+            let mut halves: Array<u16> = self.store.zeroed(len)?;
+            halves.copy_from_slice(bytemuck::cast_slice(&self));
+            return Ok(halves);
+        };
+        let memory = Memory::Pages(pages.split_off(0));
+        self.len = 0;
+        Ok(Array {
+            memory,
+            len,
+            store: self.store.clone(),
+            charged: std::mem::take(&mut self.charged),
+            _of: std::marker::PhantomData,
+        })
     }
 }
 

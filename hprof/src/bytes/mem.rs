@@ -159,10 +159,14 @@ mod pages {
                 let skip = at.as_ptr().align_offset(Self::LARGE);
                 pages = pages.split_off(skip);
                 drop(pages.split_off(len));
+                // The last large page would be taken whole for a few elements.
+                let full = bytes / Self::LARGE * Self::LARGE;
                 // SAFETY: the range is this value's. Advice that is not taken changes nothing.
                 unsafe {
-                    libc::madvise(pages.at.as_ptr().cast(), pages.len, libc::MADV_HUGEPAGE);
+                    libc::madvise(pages.at.as_ptr().cast(), full, libc::MADV_HUGEPAGE);
                 }
+                // What is advised differently is a mapping of its own.
+                pages.seams.extend([full].into_iter().filter(|&f| f < len));
             }
             Ok(pages)
         }

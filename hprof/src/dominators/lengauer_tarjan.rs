@@ -31,7 +31,8 @@ pub(crate) struct Dominators {
 /// Computes dominators over strong references, then extends them to what only soft references and
 /// then only finalizers reach.
 ///
-/// Cost: O(m log n) time in the core; four 32-bit numbers for each of its objects.
+/// Cost: O(m log n) time in the core; for each of its objects four 32-bit numbers, or three and those of the joins'
+/// referrers, whichever is more.
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -42,7 +43,7 @@ pub(crate) fn dominators(
     let SpanningTree {
         parent,
         reached: strong,
-    } = store.preparing(later_bytes(graph, &core), || {
+    } = store.preparing(later_bytes(&core), || {
         search::search(graph, class_of, &core, store)
     })?;
     progress.phase("finding dominators", 0);
@@ -61,10 +62,9 @@ pub(crate) fn dominators(
     Ok(all)
 }
 
-/// Memory that is sure to be needed after the search: for the vertices of the core, or for the
-/// tree's first two arrays.
-fn later_bytes(graph: &AnnotatedGraph, core: &Core) -> u64 {
-    (u64::from(core.count) * 20).max(u64::from(graph.split.inner) * 8)
+/// Memory that is sure to be needed right after the search: for the references to joins, and the first vertices.
+fn later_bytes(core: &Core) -> u64 {
+    u64::from(core.count) * 10
 }
 
 /// References to joins among reached members, by target.
@@ -104,11 +104,6 @@ impl Predecessors {
             });
         }
         Ok(Self { offsets, sources })
-    }
-
-    #[inline(always)]
-    fn of(&self, node: u32) -> std::ops::Range<usize> {
-        self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize
     }
 }
 
@@ -194,84 +189,70 @@ fn for_each_edge<T: Sync>(
 }
 
 /// The algorithm proper, over numbers.
+///
+/// Vertices come into being from the last to the first, and what is known of those before them is given back at the same
+/// pace: so both never lie in memory whole.
 fn immediate(
     predecessors: Predecessors,
     parent: Array<u32>,
     reached: u32,
     store: &Store,
 ) -> Result<Array<u32>> {
+    /// Vertices processed between two times that memory is given back: those that fill a large page.
+    const STRETCH: usize = 1 << 17;
     let count = reached as usize + 1;
-    // The parents' memory grows into the vertices', from the last to the first.
-    let mut vertices = parent;
-    vertices.resize(count * 4)?;
+    let Predecessors {
+        mut offsets,
+        mut sources,
+    } = predecessors;
+    let mut parent = parent;
+    // For each vertex that is not yet processed the first in its bucket; zero is no member of any.
+    let mut bucket: Array<u32> = store.zeroed(count)?;
+    let mut words: Array<u32> = store.zeroed(count * 4)?;
     {
-        let fields = &mut vertices[..];
-        for w in (0..count).rev() {
-            let ancestor = fields[w];
-            fields[w * 4..w * 4 + 4].copy_from_slice(&[ancestor, w as u32, 0, 0]);
-        }
-    }
-    let vertices: &mut [Vertex] = bytemuck::cast_slice_mut(&mut vertices);
-    {
-        let sources = &predecessors.sources[..];
         let mut forest = LinkEvalForest {
-            vertices,
+            vertices: bytemuck::cast_slice_mut(&mut words),
             path: Vec::new(),
         };
-        for w in (1..=reached).rev() {
-            let p = forest.vertices[w as usize].ancestor;
-            let mut best = p;
-            for at in predecessors.of(w).rev() {
-                if at >= AHEAD {
-                    mem::prefetch(forest.vertices, sources[at - AHEAD] as usize);
-                }
-                let v = sources[at];
-                // A smaller number is an unlinked vertex: its own semidominator so far.
-                best = best.min(if v <= w { v } else { forest.eval(v, w) });
-            }
-            let vertices = &mut *forest.vertices;
-            vertices[w as usize].semi = best;
-            vertices[w as usize].idom = if best == p || best == 0 {
-                best
-            } else {
-                std::mem::replace(&mut vertices[best as usize].idom, w)
+        let mut last = reached;
+        while last > 0 {
+            let first = ((last as usize - 1) / STRETCH * STRETCH).max(1) as u32;
+            let known = Unprocessed {
+                parent: &parent,
+                bucket: &mut bucket,
+                offsets: &offsets,
+                sources: &sources,
             };
-            // From here on w is linked to p: empty p's bucket. Zero is no member of any bucket.
-            if p != 0 {
-                let mut v = std::mem::take(&mut vertices[p as usize].idom);
-                while v != 0 {
-                    let Vertex {
-                        idom: next, semi, ..
-                    } = forest.vertices[v as usize];
-                    let u = forest.eval_vertex(v, w - 1);
-                    let dominator = if forest.vertices[u as usize].semi < semi {
-                        u
-                    } else {
-                        p
-                    };
-                    forest.vertices[v as usize].idom = dominator;
-                    v = next;
-                }
-            }
+            forest.process(first, last, known);
+            last = first - 1;
+            let left = first as usize;
+            sources.shed(offsets[left] as usize);
+            offsets.shed(left + 1);
+            parent.shed(left);
+            bucket.shed(left);
         }
     }
-    drop(predecessors);
-    let mut idom: Array<u32> = store.zeroed(count)?;
-    let idoms = &mut idom[..];
-    for (w, vertex) in vertices.iter().enumerate().skip(1) {
-        idoms[w] = if vertex.idom == vertex.semi {
-            vertex.idom
+    drop((offsets, sources, parent, bucket));
+    // In the vertices' own memory: each is read before its words are written over.
+    let fields = &mut words[..];
+    for w in 1..count {
+        let (semi, idom) = (fields[w * 4 + 2], fields[w * 4 + 3]);
+        fields[w] = if idom == semi {
+            idom
         } else {
-            idoms[vertex.idom as usize]
+            fields[idom as usize]
         };
     }
-    Ok(idom)
+    words.cut(count)?;
+    Ok(words)
 }
 
 /// How many predecessors ahead their vertices are fetched.
 const AHEAD: usize = 24;
 
 /// All that is known of a vertex, in a quarter of a cache line.
+///
+/// Its words are read one by one when all are done.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Vertex {
@@ -280,8 +261,16 @@ struct Vertex {
     /// The vertex of smallest semidominator between here and the ancestor.
     label: u32,
     semi: u32,
-    /// In turn the vertex's bucket (while it is unprocessed), its link in a bucket, its dominator.
+    /// Its link in a bucket, then its dominator.
     idom: u32,
+}
+
+/// What is known of vertices before they are processed.
+struct Unprocessed<'a> {
+    parent: &'a [u32],
+    bucket: &'a mut [u32],
+    offsets: &'a [u32],
+    sources: &'a [u32],
 }
 
 /// The link-eval forest. A vertex is linked once it is larger than a limit that moves down.
@@ -291,6 +280,58 @@ struct LinkEvalForest<'a> {
 }
 
 impl LinkEvalForest<'_> {
+    /// Processes the vertices from the last to the first, when all after them have been.
+    fn process(&mut self, first: u32, last: u32, known: Unprocessed<'_>) {
+        let Unprocessed {
+            parent,
+            bucket,
+            offsets,
+            sources,
+        } = known;
+        let mut end = offsets[last as usize + 1] as usize;
+        for w in (first..=last).rev() {
+            let p = parent[w as usize];
+            let begin = offsets[w as usize] as usize;
+            let mut best = p;
+            for at in (begin..end).rev() {
+                if at >= AHEAD {
+                    mem::prefetch(self.vertices, sources[at - AHEAD] as usize);
+                }
+                let v = sources[at];
+                // A smaller number is an unlinked vertex: its own semidominator so far.
+                best = best.min(if v <= w { v } else { self.eval(v, w) });
+            }
+            end = begin;
+            self.vertices[w as usize] = Vertex {
+                ancestor: p,
+                label: w,
+                semi: best,
+                idom: if best == p || best == 0 {
+                    best
+                } else {
+                    std::mem::replace(&mut bucket[best as usize], w)
+                },
+            };
+            // From here on w is linked to p: empty p's bucket.
+            if p != 0 {
+                let mut v = std::mem::take(&mut bucket[p as usize]);
+                while v != 0 {
+                    let Vertex {
+                        idom: next, semi, ..
+                    } = self.vertices[v as usize];
+                    let u = self.eval_vertex(v, w - 1);
+                    let dominator = if self.vertices[u as usize].semi < semi {
+                        u
+                    } else {
+                        p
+                    };
+                    self.vertices[v as usize].idom = dominator;
+                    v = next;
+                }
+            }
+        }
+    }
+
     /// The smallest semidominator on the path from `v` up to its tree's root, where vertices above
     /// `limit` are linked.
     #[inline]

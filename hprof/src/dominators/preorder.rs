@@ -49,10 +49,11 @@ pub(super) fn lay_out(
 ) -> Result<Outcome> {
     let Dominators { idom, levels, core } = dominators;
     let nodes = idom.len();
-    let mut members = members(&idom, store)?;
-    drop(idom);
+    let places = Places::new(&idom, store)?;
     let level_of = |number: u32| levels.iter().position(|&last| number <= last).unwrap_or(2);
-    let checks = Checks::new(graph, &members, level_of);
+    let checks = Checks::new(graph, &idom, &places, level_of);
+    let mut members = Members::new(&idom, places);
+    drop(idom);
     let mut long: Vec<u32> = core
         .long
         .iter()
@@ -63,7 +64,7 @@ pub(super) fn lay_out(
     long.sort_unstable();
     // Holds each member's object at first, and its place once it has been laid out.
     let mut place = objects(graph, &core, &members.place, store)?;
-    (members.place, members.end) = (store.zeroed(0)?, store.zeroed(0)?);
+    members.place = store.zeroed(0)?;
     let weak_from = |q: usize| match levels[0] == levels[2] {
         true => 0,
         false => level_of(graph.note(place[q])),
@@ -89,8 +90,9 @@ pub(super) fn lay_out(
         let inner = graph.split.inner;
         let classes = graph.split.classes;
         let (cells, targets) = graph.shared();
-        let mut parts: Vec<TaskOutput> = (0..BATCH).map(|_| TaskOutput::default()).collect();
-        for batch in tasks.chunks(BATCH) {
+        let batch = (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH);
+        let mut parts: Vec<TaskOutput> = (0..batch).map(|_| TaskOutput::default()).collect();
+        for batch in tasks.chunks(batch) {
             let walk = Walk {
                 cells,
                 targets,
@@ -131,10 +133,13 @@ pub(super) fn lay_out(
                         *to = if from == NONE { above } else { base + from };
                     }
                     for (q, &at) in nodes.zip(&part.members) {
-                        parent[at as usize] = place[members.parent[q as usize] as usize];
+                        parent[at as usize] = place[members.above(q) as usize];
                     }
                 });
             parts.iter().for_each(|part| missing.extend(&part.missing));
+            if let Some(laid_out) = batch.iter().map(|task| task.nodes().end).max() {
+                members.shed(laid_out);
+            }
         }
     }
     if !missing.is_empty() {
@@ -237,48 +242,84 @@ fn misplaced_classes(
         .collect()
 }
 
-/// The core's part of the dominator tree, in its preorder.
-struct Members {
-    /// The place of each number.
+/// The places of the core's numbers in the preorder of the core's part of the dominator tree.
+struct Places {
+    /// Of each number.
     place: Array<u32>,
-    parent: Array<u32>,
+    /// The end of each number's subtree.
     end: Array<u32>,
 }
 
-/// From numbers in which dominators come first to the dominator tree's preorder.
-///
-/// # Panics
-/// When a dominator does not come first, which the search's order rules out.
-fn members(idom: &[u32], store: &Store) -> Result<Members> {
-    let nodes = idom.len();
-    // Holds each number's subtree size at first, then its place.
-    let mut place: Array<u32> = store.zeroed(nodes)?;
-    for n in (1..nodes).rev() {
-        place[n] += 1;
-        place[idom[n] as usize] += place[n];
-    }
-    let mut next: Array<u32> = store.zeroed(nodes)?;
-    let (mut parent, mut end): (Array<u32>, Array<u32>) =
-        (store.zeroed(nodes)?, store.zeroed(nodes)?);
-    {
-        let (place, next) = (&mut place[..], &mut next[..]);
-        let (parent, end) = (&mut parent[..], &mut end[..]);
+impl Places {
+    /// From numbers in which dominators come first.
+    ///
+    /// # Panics
+    /// When a dominator does not come first, which the search's order rules out.
+    fn new(idom: &[u32], store: &Store) -> Result<Self> {
+        let nodes = idom.len();
+        // Holds each number's subtree size at first, then its place.
+        let mut place: Array<u32> = store.zeroed(nodes)?;
+        // Holds the next free place below each number, which in the end is that after its subtree.
+        let mut end: Array<u32> = store.zeroed(nodes)?;
+        let (places, next) = (&mut place[..], &mut end[..]);
+        for n in (1..nodes).rev() {
+            places[n] += 1;
+            places[idom[n] as usize] += places[n];
+        }
         next[0] = 1;
-        place[0] = 0;
-        end[0] = nodes as u32;
+        places[0] = 0;
         for n in 1..nodes {
             let up = idom[n] as usize;
             // So every way up the tree ends at its root.
             assert!(up < n, "{n} is dominated by {up}");
-            let (at, size) = (next[up], place[n]);
+            let (at, size) = (next[up], places[n]);
             next[up] = at + size;
             next[n] = at + 1;
-            place[n] = at;
-            parent[at as usize] = place[up];
-            end[at as usize] = at + size;
+            places[n] = at;
+        }
+        Ok(Self { place, end })
+    }
+}
+
+/// The core's part of the dominator tree, in its preorder.
+struct Members {
+    /// The place of each number.
+    place: Array<u32>,
+    /// The place above each, from the last to the first, so that those of the first can be given back first.
+    above: Array<u32>,
+    nodes: u32,
+}
+
+impl Members {
+    fn new(idom: &[u32], places: Places) -> Self {
+        let Places { place, end } = places;
+        let mut above = end;
+        let nodes = idom.len() as u32;
+        {
+            let (place, above) = (&place[..], mem::as_atomic_u32(&mut above));
+            place.par_iter().zip(idom).for_each(|(&at, &up)| {
+                let above = &above[(nodes - 1 - at) as usize];
+                above.store(place[up as usize], Ordering::Relaxed);
+            });
+        }
+        Self {
+            place,
+            above,
+            nodes,
         }
     }
-    Ok(Members { place, parent, end })
+
+    /// The place above the member at a place.
+    #[inline(always)]
+    fn above(&self, q: u32) -> u32 {
+        self.above[(self.nodes - 1 - q) as usize]
+    }
+
+    /// Gives back what is known of the members before a place.
+    fn shed(&mut self, first: u32) {
+        self.above
+            .shed((self.nodes - first.min(self.nodes)) as usize);
+    }
 }
 
 /// The member at each place.
@@ -331,14 +372,19 @@ struct Checks {
 }
 
 impl Checks {
-    fn new(graph: &AnnotatedGraph, members: &Members, level_of: impl Fn(u32) -> usize) -> Self {
+    fn new(
+        graph: &AnnotatedGraph,
+        idom: &[u32],
+        places: &Places,
+        level_of: impl Fn(u32) -> usize,
+    ) -> Self {
         let of_class: Vec<(usize, Range<u32>)> = (0..graph.split.classes)
             .map(|class| match graph.note(class) {
                 0 => (usize::MAX, 0..0),
                 number => {
-                    let dominator = members.parent[members.place[number as usize] as usize];
-                    let end = members.end[dominator as usize];
-                    (level_of(number), dominator..end)
+                    let dominator = idom[number as usize] as usize;
+                    let among = places.place[dominator]..places.end[dominator];
+                    (level_of(number), among)
                 }
             })
             .collect();
@@ -356,8 +402,10 @@ impl Checks {
     }
 }
 
-/// Tasks whose results are put together at a time.
+/// Tasks whose results are put together at a time, at most and at least: as few as keep all threads busy, since until
+/// then each result is in memory twice.
 const BATCH: usize = 64;
+const LEAST_BATCH: usize = 16;
 /// Members or references that one task begins with, at most and at least: the tasks of a batch have some part of the
 /// tree in memory twice, which shall be small in small heaps too.
 const LARGEST_SHARE: usize = 1 << 12;

@@ -1,7 +1,5 @@
 //! Sums and minima of ranges of nodes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Column, Store};
@@ -66,20 +64,22 @@ fn smallest(values: &[u32]) -> u32 {
     values.iter().fold(NONE, |least, &v| least.min(v))
 }
 
-/// Prefix sums in little memory: 32 bits each, relative to the first of their block. Where that is
-/// not enough (a block of more than 4 GB), 64 bits each.
+/// Prefix sums in little memory: 16 bits each, relative to the first of their block. Those of a block of more than
+/// that are written out elsewhere.
 #[derive(Debug)]
 pub(crate) struct Sums {
+    /// The sum before each block; with [`Sums::FAR`] set the place of the block's sums in `far`.
     pub(crate) bases: Column<u64>,
-    pub(crate) rest: Column<u32>,
-    /// Empty unless needed.
-    pub(crate) wide: Column<u64>,
+    pub(crate) rest: Column<u16>,
+    pub(crate) far: Column<u64>,
 }
 
 impl Sums {
-    pub(crate) const BLOCK: usize = 64;
+    const BLOCK: usize = 32;
     /// Elements handled by one task.
-    const CHUNK: usize = Self::BLOCK << 8;
+    const CHUNK: usize = Self::BLOCK << 9;
+    /// Sums are smaller.
+    const FAR: u64 = 1 << 63;
 
     /// Sums `amount` of 0 to `len`: element `i` is the sum of all before it, element `len` the
     /// total.
@@ -88,53 +88,124 @@ impl Sums {
         amount: impl Fn(usize) -> u64 + Sync,
         store: &Store,
     ) -> Result<Self> {
-        let mut rest: Array<u32> = store.zeroed(len + 1)?;
+        let mut rest: Array<u16> = store.zeroed(len + 1)?;
         let mut bases: Array<u64> = store.zeroed(rest.len().div_ceil(Self::BLOCK))?;
-        let overflow = AtomicBool::new(false);
-        let sums: Vec<u64> = rest
+        let chunks: Vec<(u64, Vec<u64>)> = rest
             .par_chunks_mut(Self::CHUNK)
             .zip(bases.par_chunks_mut(Self::CHUNK / Self::BLOCK))
             .enumerate()
             .map(|(chunk, (rest, bases))| {
-                let mut sum = 0;
-                let first = chunk * Self::CHUNK;
-                for (block, (rest, base)) in rest.chunks_mut(Self::BLOCK).zip(bases).enumerate() {
-                    *base = sum;
-                    for (i, slot) in (first + block * Self::BLOCK..).zip(rest) {
-                        *slot = u32::try_from(sum - *base).unwrap_or_else(|_| {
-                            overflow.store(true, Ordering::Relaxed);
-                            0
-                        });
-                        sum += if i < len { amount(i) } else { 0 };
+                let (mut sum, mut far) = (0, Vec::new());
+                let mut at = chunk * Self::CHUNK;
+                for (rest, base) in rest.chunks_mut(Self::BLOCK).zip(bases) {
+                    let mut sums = [0; Self::BLOCK];
+                    let sums = &mut sums[..rest.len()];
+                    for slot in sums.iter_mut() {
+                        *slot = sum;
+                        sum += if at < len { amount(at) } else { 0 };
+                        at += 1;
                     }
+                    *base = pack(sums, rest, &mut far);
                 }
-                sum
+                (sum, far)
             })
             .collect();
-        let mut total = 0;
-        for (bases, sum) in bases.chunks_mut(Self::CHUNK / Self::BLOCK).zip(sums) {
-            bases.iter_mut().for_each(|b| *b += total);
-            total += sum;
-        }
-        let mut wide: Array<u64> = store.zeroed(0)?;
-        if overflow.into_inner() {
-            (rest, bases) = (store.zeroed(0)?, store.zeroed(0)?);
-            wide.resize(len + 1)?;
-            let mut sum = 0;
-            for (i, slot) in wide.iter_mut().enumerate() {
-                *slot = sum;
-                sum += if i < len { amount(i) } else { 0 };
+        let mut far: Array<u64> = store.zeroed(chunks.iter().map(|(_, far)| far.len()).sum())?;
+        let (mut total, mut at) = (0, 0);
+        for (bases, (sum, own)) in bases.chunks_mut(Self::CHUNK / Self::BLOCK).zip(chunks) {
+            for base in bases {
+                *base += if *base & Self::FAR == 0 {
+                    total
+                } else {
+                    at as u64
+                };
             }
+            for (to, from) in far[at..].iter_mut().zip(&own) {
+                *to = from + total;
+            }
+            at += own.len();
+            total += sum;
         }
         Ok(Self {
             bases: bases.into(),
             rest: rest.into(),
-            wide: wide.into(),
+            far: far.into(),
         })
     }
 
+    /// Sums that are known already, in their own memory.
+    pub(super) fn of_ascending(sums: Array<u32>, store: &Store) -> Result<Self> {
+        let len = sums.len();
+        let mut halves: Array<u16> = sums.into_halves()?;
+        let mut bases: Array<u64> = store.zeroed(len.div_ceil(Self::BLOCK))?;
+        let mut all_far = Vec::new();
+        {
+            let halves = &mut halves[..];
+            for (base, first) in bases.iter_mut().zip((0..len).step_by(Self::BLOCK)) {
+                let count = Self::BLOCK.min(len - first);
+                let mut sums = [0; Self::BLOCK];
+                let words: &[u32] = bytemuck::cast_slice(&halves[first * 2..(first + count) * 2]);
+                for (sum, &word) in sums.iter_mut().zip(words) {
+                    *sum = u64::from(word);
+                }
+                // What is written over was read with this block or one before.
+                *base = pack(
+                    &sums[..count],
+                    &mut halves[first..first + count],
+                    &mut all_far,
+                );
+            }
+        }
+        halves.cut(len)?;
+        let mut far: Array<u64> = store.zeroed(0)?;
+        far.extend(&all_far)?;
+        Ok(Self {
+            bases: bases.into(),
+            rest: halves.into(),
+            far: far.into(),
+        })
+    }
+
+    /// Sums from a file; `None` where they do not ascend or do not fit together.
+    pub(crate) fn of_parts(
+        bases: Column<u64>,
+        rest: Column<u16>,
+        far: Column<u64>,
+    ) -> Option<Self> {
+        let sums = Self { bases, rest, far };
+        let view = sums.view();
+        // The first and the last sum of a block that ascends.
+        let ends = |block: usize| {
+            let len = Self::BLOCK.min(view.rest.len() - block * Self::BLOCK);
+            let base = view.bases[block];
+            if base & Self::FAR == 0 {
+                let rest = &view.rest[block * Self::BLOCK..][..len];
+                let last = base + u64::from(rest[len - 1]);
+                (rest.is_sorted() && last < Self::FAR).then_some((base, last))
+            } else {
+                let at = usize::try_from(base ^ Self::FAR).ok()?;
+                let far = view.far.get(at..at.checked_add(len)?)?;
+                (far.is_sorted() && far[len - 1] < Self::FAR).then_some((far[0], far[len - 1]))
+            }
+        };
+        let blocks = view.rest.len().div_ceil(Self::BLOCK);
+        let fits = view.bases.len() == blocks
+            && (0..blocks).into_par_iter().all(|block| match ends(block) {
+                None => false,
+                Some((_, last)) => {
+                    block + 1 == blocks || ends(block + 1).is_some_and(|next| last <= next.0)
+                }
+            });
+        fits.then_some(sums)
+    }
+
+    /// Number of sums, the total included.
+    pub(crate) fn len(&self) -> usize {
+        self.rest.len()
+    }
+
     #[inline(always)]
-    pub(super) fn before(&self, at: u32) -> u64 {
+    pub(crate) fn before(&self, at: u32) -> u64 {
         self.view().before(at)
     }
 
@@ -143,8 +214,27 @@ impl Sums {
         SumsView {
             bases: &self.bases,
             rest: &self.rest,
-            wide: &self.wide,
+            far: &self.far,
         }
+    }
+}
+
+/// Packs the sums of one block; returns its base.
+#[inline(always)]
+fn pack(sums: &[u64], rest: &mut [u16], far: &mut Vec<u64>) -> u64 {
+    let (Some(&base), Some(&last)) = (sums.first(), sums.last()) else {
+        return 0;
+    };
+    if last - base <= u64::from(u16::MAX) {
+        for (rest, sum) in rest.iter_mut().zip(sums) {
+            *rest = (sum - base) as u16;
+        }
+        base
+    } else {
+        rest.fill(0);
+        let at = far.len() as u64;
+        far.extend_from_slice(sums);
+        Sums::FAR | at
     }
 }
 
@@ -152,28 +242,25 @@ impl Sums {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SumsView<'a> {
     bases: &'a [u64],
-    rest: &'a [u32],
-    wide: &'a [u64],
+    rest: &'a [u16],
+    far: &'a [u64],
 }
 
 impl SumsView<'_> {
     #[inline(always)]
     pub(super) fn before(self, at: u32) -> u64 {
         let at = at as usize;
-        if self.wide.is_empty() {
-            self.bases[at / Sums::BLOCK] + u64::from(self.rest[at])
+        let base = self.bases[at / Sums::BLOCK];
+        if base & Sums::FAR == 0 {
+            base + u64::from(self.rest[at])
         } else {
-            self.wide[at]
+            self.far[(base ^ Sums::FAR) as usize + at % Sums::BLOCK]
         }
     }
 
     #[inline(always)]
     pub(super) fn fetch(self, at: usize) {
-        if self.wide.is_empty() {
-            mem::prefetch(self.rest, at);
-        } else {
-            mem::prefetch(self.wide, at);
-        }
+        mem::prefetch(self.rest, at);
     }
 }
 
@@ -181,19 +268,81 @@ impl SumsView<'_> {
 mod tests {
     use super::*;
 
+    fn amounts(scale: u64) -> impl Fn(usize) -> u64 + Sync {
+        // Large ones are rare, so that most blocks are near.
+        move |i| {
+            let large = if i % 1000 == 999 { scale } else { 0 };
+            i as u64 % 7 + large
+        }
+    }
+
     #[test]
     fn sums_are_exact_whatever_their_size() {
         let store = Store::new(None);
-        for scale in [1, 1 << 20, 1 << 26, 1 << 33] {
-            let amount = |i: usize| (i as u64 % 7) * scale;
-            let sums = Sums::new(100_000, amount, &store).unwrap();
-            assert_eq!(sums.wide.is_empty(), scale <= 1 << 20);
+        for scale in [0, 60_000, 70_000, 1 << 26, 1 << 40] {
+            let amount = amounts(scale);
+            let sums = Sums::new(100_000, &amount, &store).unwrap();
+            assert_eq!(sums.far.is_empty(), scale <= 60_000);
+            assert!(sums.far.len() <= 100 * Sums::BLOCK);
             let mut sum = 0;
             for i in 0..=100_000 {
                 assert_eq!(sums.before(i), sum);
                 sum += amount(i as usize);
             }
         }
+    }
+
+    #[test]
+    fn known_sums_are_packed_in_place() {
+        let store = Store::new(None);
+        for (len, scale) in [
+            (1, 0),
+            (32, 9),
+            (33, 70_000),
+            (100_001, 60_000),
+            (100_001, 70_000),
+        ] {
+            let amount = amounts(scale);
+            let mut known: Array<u32> = store.zeroed(len).unwrap();
+            let mut sum = 0;
+            for (i, slot) in known.iter_mut().enumerate() {
+                *slot = sum;
+                sum += amount(i) as u32;
+            }
+            let expected = known.to_vec();
+            let sums = Sums::of_ascending(known, &store).unwrap();
+            assert_eq!(sums.len(), len);
+            let all = (0..len as u32).map(|i| sums.before(i));
+            assert!(all.eq(expected.into_iter().map(u64::from)), "{len} {scale}");
+        }
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_are_told() {
+        let store = Store::new(None);
+        let fits = |change: fn(&mut Vec<u64>, &mut Vec<u16>, &mut Vec<u64>)| {
+            let sums = Sums::new(3000, amounts(70_000), &store).unwrap();
+            let (mut bases, mut rest, mut far) =
+                (sums.bases.to_vec(), sums.rest.to_vec(), sums.far.to_vec());
+            change(&mut bases, &mut rest, &mut far);
+            let (mut b, mut r, mut f) = (
+                store.zeroed(0).unwrap(),
+                store.zeroed(0).unwrap(),
+                store.zeroed(0).unwrap(),
+            );
+            b.extend(&bases).unwrap();
+            r.extend(&rest).unwrap();
+            f.extend(&far).unwrap();
+            Sums::of_parts(b.into(), r.into(), f.into()).is_some()
+        };
+        assert!(fits(|_, _, _| ()));
+        assert!(!fits(|b, _, _| b.truncate(5)));
+        assert!(!fits(|b, _, _| b[2] += 1000));
+        assert!(!fits(|_, r, _| r[3] = 60_000));
+        assert!(!fits(|_, r, _| r[31] = 60_000));
+        assert!(!fits(|_, _, f| f.truncate(40)));
+        assert!(!fits(|_, _, f| f[3] = u64::MAX));
+        assert!(!fits(|b, _, _| b[31] = u64::MAX));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct DominatorTree {
     /// Bytes of all nodes before this one and of the leaves on them; one more for the total.
     pub(crate) bytes: Sums,
     /// Number of leaves on all nodes before this one; one more for the total.
-    pub(crate) leaf_start: Column<u32>,
+    pub(crate) leaf_start: Sums,
     /// Leaves in the order of the nodes they hang on.
     pub(crate) leaves: Column<u32>,
     /// The node of each object with references, [`NONE`] when unreachable.
@@ -67,7 +67,7 @@ impl DominatorTree {
     /// whatever unit `size` has.
     ///
     /// Cost: linear in objects and references but for a logarithm, on all threads of the current rayon pool
-    /// but for one search. The graph's memory is used up; the tree has about 24 bytes for each object with
+    /// but for one search. The graph's memory is used up; the tree has about 21 bytes for each object with
     /// references, and 8 for each other.
     ///
     /// # Errors
@@ -127,8 +127,10 @@ impl DominatorTree {
             || hang_leaves(&leaf_parent, nodes, inner, store),
         );
         let (end, (leaf_start, leaves)) = (end?, hung?);
+        let (leaves, starts) = (Column::from(leaves), leaf_start.view());
         let of_node = |node: usize| {
-            let held = &leaves[leaf_start[node] as usize..leaf_start[node + 1] as usize];
+            let begin = starts.before(node as u32) as usize;
+            let held = &leaves[begin..starts.before(node as u32 + 1) as usize];
             let own = Some(object[node]).filter(|&o| o != NONE).map_or(0, &size);
             own + held.iter().map(|&leaf| size(leaf)).sum::<u64>()
         };
@@ -139,8 +141,8 @@ impl DominatorTree {
             parent: parent.into(),
             end: end.into(),
             bytes,
-            leaf_start: leaf_start.into(),
-            leaves: leaves.into(),
+            leaf_start,
+            leaves,
             node_of: node_of.into(),
             leaf_parent: leaf_parent.into(),
             inner,
@@ -225,7 +227,7 @@ impl DominatorTree {
         TreeView {
             object: &self.object,
             end: &self.end,
-            leaf_start: &self.leaf_start,
+            leaf_start: self.leaf_start.view(),
             leaves: &self.leaves,
             bytes: self.bytes.view(),
         }
@@ -258,9 +260,7 @@ impl DominatorTree {
 
     /// The leaves that a node dominates immediately.
     pub fn leaves(&self, node: Node) -> impl ExactSizeIterator<Item = ObjectIndex> + '_ {
-        let range =
-            self.leaf_start[node.index()] as usize..self.leaf_start[node.index() + 1] as usize;
-        self.leaves[range].iter().map(|&l| ObjectIndex(l))
+        self.view().leaves(node.0).iter().map(|&l| ObjectIndex(l))
     }
 
     /// Bytes that would be free if the object at this node were.
@@ -274,9 +274,9 @@ impl DominatorTree {
     #[must_use]
     pub fn retained_objects(&self, node: Node) -> u64 {
         let end = self.end[node.index()];
-        let leaves = self.leaf_start[end as usize] - self.leaf_start[node.index()];
+        let leaves = self.leaf_start.before(end) - self.leaf_start.before(node.0);
         let itself = u64::from(node != Node::ROOT);
-        u64::from(end - node.0) - 1 + itself + u64::from(leaves)
+        u64::from(end - node.0) - 1 + itself + leaves
     }
 
     /// The objects that roots hold, with the kind of root.
@@ -300,7 +300,7 @@ impl DominatorTree {
 pub(crate) struct TreeView<'a> {
     pub(crate) object: &'a [u32],
     pub(crate) end: &'a [u32],
-    leaf_start: &'a [u32],
+    leaf_start: SumsView<'a>,
     leaves: &'a [u32],
     bytes: SumsView<'a>,
 }
@@ -313,14 +313,14 @@ impl<'a> TreeView<'a> {
         mem::prefetch(self.end, at + 1);
         mem::prefetch(self.object, at + 1);
         self.bytes.fetch(at + 1);
-        mem::prefetch(self.leaf_start, at);
+        self.leaf_start.fetch(at);
     }
 
     /// As [`DominatorTree::leaves`].
     #[inline(always)]
     pub(crate) fn leaves(self, node: u32) -> &'a [u32] {
-        let at = node as usize;
-        &self.leaves[self.leaf_start[at] as usize..self.leaf_start[at + 1] as usize]
+        let begin = self.leaf_start.before(node) as usize;
+        &self.leaves[begin..self.leaf_start.before(node + 1) as usize]
     }
 
     /// As [`DominatorTree::retained_bytes`].
@@ -388,7 +388,7 @@ fn hang_leaves(
     nodes: usize,
     inner: u32,
     store: &Store,
-) -> Result<(Array<u32>, Array<u32>)> {
+) -> Result<(Sums, Array<u32>)> {
     let mut start: Array<u32> = store.zeroed(nodes + 1)?;
     count(leaf_parent, &mut start);
     let mut sum = 0;
@@ -406,5 +406,5 @@ fn hang_leaves(
             }
         }
     }
-    Ok((start, leaves))
+    Ok((Sums::of_ascending(start, store)?, leaves))
 }

@@ -74,17 +74,6 @@ pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
     after && u64::from(largest) <= limit
 }
 
-/// Sums in two parts never fall.
-pub(super) fn sums(bases: &[u64], rest: &[u32], block: usize) -> bool {
-    let fits = |(at, part): (usize, &[u32])| {
-        let last = part.last().copied().unwrap_or(0);
-        let next = bases.get(at + 1).copied().unwrap_or(u64::MAX);
-        let end = bases[at].checked_add(u64::from(last));
-        part.is_sorted() && end.is_some_and(|end| end <= next)
-    };
-    bases.len() == rest.len().div_ceil(block) && rest.par_chunks(block).enumerate().all(fits)
-}
-
 /// The counts of an address map's lines that are not empty are those of its bits, of which there are
 /// `line` words to two counts; how many marks there are of each kind.
 ///
@@ -145,8 +134,6 @@ mod tests {
         assert!(!objects(2)(&[0, 1], 0..2));
         assert!(below_or_none(2)(&[NONE, 1], 0..2) && !below(2)(&[2], 0..1));
         assert!(within(2..4)(&[2, 3], 0..2) && !within(2..4)(&[1], 0..1));
-        assert!(sums(&[0, 5], &[0, 5, 0, 9], 2) && !sums(&[0, 4], &[0, 5, 0, 9], 2));
-        assert!(!sums(&[0, u64::MAX], &[0, 5, 0, 9], 2) && !sums(&[0], &[0, 5, 0], 2));
     }
 
     #[test]

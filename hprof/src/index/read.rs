@@ -519,29 +519,27 @@ fn tree(
     let nodes = object.len();
     let parent = sections.column(Section::NodeParent, check::parents)?;
     let end = sections.column(Section::NodeEnd, check::ends)?;
-    let leaf_start = sections.column(Section::NodeLeaves, check::ascend::<u32>)?;
     let leaves = sections.column(Section::Leaves, check::within(inner..objects))?;
     let node_of = sections.column(Section::NodeOf, check::below_or_none(nodes))?;
     let leaf_parent = sections.column(Section::LeafParent, check::below_or_none(nodes))?;
-    let bytes = Sums {
-        bases: whole(sections, Section::NodeBases)?,
-        rest: whole(sections, Section::NodeBytes)?,
-        wide: sections.column(Section::NodeWideBytes, check::ascend::<u64>)?,
+    let sums = |bases, rest, far| -> Checked<Sums> {
+        let (bases, far) = (whole(sections, bases)?, whole(sections, far)?);
+        Sums::of_parts(bases, whole(sections, rest)?, far)
+            .filter(|sums| sums.len() == nodes + 1)
+            .ok_or(MISFIT)
     };
-    let summed = match bytes.wide.is_empty() {
-        true => {
-            bytes.rest.len() == nodes + 1 && check::sums(&bytes.bases, &bytes.rest, Sums::BLOCK)
-        }
-        false => bytes.wide.len() == nodes + 1,
-    };
+    let bytes = sums(
+        Section::NodeBases,
+        Section::NodeBytes,
+        Section::NodeFarBytes,
+    )?;
+    let leaf_start = sums(Section::LeafBases, Section::NodeLeaves, Section::LeafFar)?;
     let fits = nodes > 0
         && parent.len() == nodes
         && end.len() == nodes
-        && leaf_start.len() == nodes + 1
-        && leaf_start.last().map(|&l| l as usize) == Some(leaves.len())
+        && leaf_start.before(nodes as u32) == leaves.len() as u64
         && node_of.len() == inner as usize
-        && leaf_parent.len() == leaf_count
-        && summed;
+        && leaf_parent.len() == leaf_count;
     if !fits {
         return Err(MISFIT);
     }

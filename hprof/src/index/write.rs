@@ -139,11 +139,11 @@ impl Snapshot {
         put(Section::NodeEnd, bytemuck::cast_slice(&tree.end));
         put(Section::NodeBases, bytemuck::cast_slice(&tree.bytes.bases));
         put(Section::NodeBytes, bytemuck::cast_slice(&tree.bytes.rest));
-        put(
-            Section::NodeWideBytes,
-            bytemuck::cast_slice(&tree.bytes.wide),
-        );
-        put(Section::NodeLeaves, bytemuck::cast_slice(&tree.leaf_start));
+        put(Section::NodeFarBytes, bytemuck::cast_slice(&tree.bytes.far));
+        let starts = &tree.leaf_start;
+        put(Section::LeafBases, bytemuck::cast_slice(&starts.bases));
+        put(Section::NodeLeaves, bytemuck::cast_slice(&starts.rest));
+        put(Section::LeafFar, bytemuck::cast_slice(&starts.far));
         put(Section::Leaves, bytemuck::cast_slice(&tree.leaves));
         put(Section::NodeOf, bytemuck::cast_slice(&tree.node_of));
         put(Section::LeafParent, bytemuck::cast_slice(&tree.leaf_parent));
