@@ -75,6 +75,13 @@ impl Store {
         })
     }
 
+    /// Gives kept memory back to the system, where what comes next would leave it lying.
+    pub(crate) fn give_back(&self) {
+        if let Some(kept) = &mut *self.kept() {
+            kept.clear();
+        }
+    }
+
     /// From now on keeps what is dropped, for another analysis.
     pub(crate) fn keep_again(&self) {
         self.kept().get_or_insert_default();
@@ -105,7 +112,7 @@ impl Store {
             mem::scratch(&self.0.dir, bytes).map(Memory::File)
         } else {
             Pages::new(bytes).and_then(|mut pages| {
-                self.fill_from_kept(&mut pages, 0)?;
+                self.fill_from_kept(&mut pages, 0, bytes)?;
                 Ok(Memory::Pages(pages))
             })
         };
@@ -118,18 +125,20 @@ impl Store {
         })
     }
 
-    /// Puts kept pages, cleared, in the place of those from an offset on, which are fresh.
+    /// Puts kept pages, cleared, in the place of those from an offset on, which are fresh: as many large ones as so many
+    /// bytes fill.
     ///
     /// # Errors
     /// When pages could not be moved and there is no memory to copy them to. What is before the offset stays.
-    fn fill_from_kept(&self, pages: &mut Pages, from: usize) -> io::Result<()> {
+    fn fill_from_kept(&self, pages: &mut Pages, from: usize, bytes: usize) -> io::Result<()> {
+        let full = bytes / Pages::LARGE * Pages::LARGE;
         let mut filled = from;
         let mut result = Ok(());
-        while pages.is_large() && filled < pages.len() {
+        while pages.is_large() && filled < full {
             let Some(mut piece) = self.kept().as_mut().and_then(Vec::pop) else {
                 break;
             };
-            let left = pages.len() - filled;
+            let left = full - filled;
             if piece.len() > left {
                 let rest = piece.split_off(left);
                 self.keep(rest);
@@ -274,7 +283,7 @@ impl<T: Pod> Array<T> {
             // Only large pages are kept, so there is nothing to fill in where the old pages end within one.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
-                    self.store.fill_from_kept(pages, old)
+                    self.store.fill_from_kept(pages, old, bytes)
                 } else {
                     Ok(())
                 }

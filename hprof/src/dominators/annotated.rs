@@ -1,6 +1,6 @@
 //! The heap graph as the analysis works on it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
@@ -194,6 +194,11 @@ impl MappedBits {
 
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         &mut self.0
+    }
+
+    /// The words, to be written by several threads.
+    pub(crate) fn shared(&mut self) -> &[AtomicU64] {
+        mem::as_atomic_u64(&mut self.0)
     }
 
     pub(crate) fn count(&self) -> u64 {

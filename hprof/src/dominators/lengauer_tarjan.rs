@@ -31,7 +31,7 @@ pub(crate) struct Dominators {
 /// Computes dominators over strong references, then extends them to what only soft references and
 /// then only finalizers reach.
 ///
-/// Cost: O(m log n) time in the core; for each of its objects four 32-bit numbers, or three and those of the joins'
+/// Cost: O(m log n) time in the core; for each of its objects four 32-bit numbers, or two and those of the joins'
 /// referrers, whichever is more.
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
@@ -64,7 +64,7 @@ pub(crate) fn dominators(
 
 /// Memory that is sure to be needed right after the search: for the references to joins, and the first vertices.
 fn later_bytes(core: &Core) -> u64 {
-    u64::from(core.count) * 10
+    u64::from(core.count) * 8
 }
 
 /// References to joins among reached members, by target.
@@ -206,8 +206,8 @@ fn immediate(
         mut sources,
     } = predecessors;
     let mut parent = parent;
-    // For each vertex that is not yet processed the first in its bucket; zero is no member of any.
-    let mut bucket: Array<u32> = store.zeroed(count)?;
+    // Kept memory would lie where the vertices are that come last.
+    store.give_back();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {
         let mut forest = LinkEvalForest {
@@ -218,8 +218,7 @@ fn immediate(
         while last > 0 {
             let first = ((last as usize - 1) / STRETCH * STRETCH).max(1) as u32;
             let known = Unprocessed {
-                parent: &parent,
-                bucket: &mut bucket,
+                parent: &mut parent,
                 offsets: &offsets,
                 sources: &sources,
             };
@@ -229,10 +228,9 @@ fn immediate(
             sources.shed(offsets[left] as usize);
             offsets.shed(left + 1);
             parent.shed(left);
-            bucket.shed(left);
         }
     }
-    drop((offsets, sources, parent, bucket));
+    drop((offsets, sources, parent));
     // In the vertices' own memory: each is read before its words are written over.
     let fields = &mut words[..];
     for w in 1..count {
@@ -267,8 +265,9 @@ struct Vertex {
 
 /// What is known of vertices before they are processed.
 struct Unprocessed<'a> {
-    parent: &'a [u32],
-    bucket: &'a mut [u32],
+    /// The parent, which is smaller; where a vertex's bucket is not empty the bucket's first member, which is larger.
+    /// The last member's link then is the parent.
+    parent: &'a mut [u32],
     offsets: &'a [u32],
     sources: &'a [u32],
 }
@@ -284,7 +283,6 @@ impl LinkEvalForest<'_> {
     fn process(&mut self, first: u32, last: u32, known: Unprocessed<'_>) {
         let Unprocessed {
             parent,
-            bucket,
             offsets,
             sources,
         } = known;
@@ -309,13 +307,13 @@ impl LinkEvalForest<'_> {
                 idom: if best == p || best == 0 {
                     best
                 } else {
-                    std::mem::replace(&mut bucket[best as usize], w)
+                    std::mem::replace(&mut parent[best as usize], w)
                 },
             };
             // From here on w is linked to p: empty p's bucket.
             if p != 0 {
-                let mut v = std::mem::take(&mut bucket[p as usize]);
-                while v != 0 {
+                let mut v = parent[p as usize];
+                while v > p {
                     let Vertex {
                         idom: next, semi, ..
                     } = self.vertices[v as usize];
@@ -328,6 +326,7 @@ impl LinkEvalForest<'_> {
                     self.vertices[v as usize].idom = dominator;
                     v = next;
                 }
+                parent[p as usize] = v;
             }
         }
     }

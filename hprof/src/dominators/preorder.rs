@@ -5,13 +5,15 @@
 //! follows the rows of some members, and the tasks' results stand one after the other.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
-use crate::dominators::annotated::{AnnotatedGraph, CHUNK, Cells, PrefetchQueue, each_bit};
+use crate::dominators::annotated::{
+    AnnotatedGraph, CHUNK, Cells, MappedBits, PrefetchQueue, each_bit,
+};
 use crate::dominators::core::{Core, LONG_ROW};
 use crate::dominators::lengauer_tarjan::Dominators;
 use crate::dominators::search::AHEAD;
@@ -21,11 +23,9 @@ use crate::ids::NONE;
 /// Objects with references that only soft references reach, and those that only finalizers do.
 pub(super) type WeaklyReached = [Vec<u32>; 2];
 
-/// The tree's nodes; the first is the super-root.
+/// The tree's nodes; the first is the super-root. Which object is at each place the notes tell.
 pub(super) struct Preorder {
-    /// The object at each place, [`NONE`] at the first.
-    pub(super) object: Array<u32>,
-    /// The place above.
+    /// The place above each.
     pub(super) parent: Array<u32>,
     pub(super) weak: WeaklyReached,
 }
@@ -79,10 +79,13 @@ pub(super) fn lay_out(
             .for_each(|(q, level)| *level = weak_from(q) as u8);
     }
     let tasks = tasks(graph, nodes as u32, &long, &place);
+    // From here on those that have a place in the order, or are sure to get one.
+    let Core {
+        members: mut placed,
+        ..
+    } = core;
     let total = graph.split.inner as usize + 1;
-    let mut object: Array<u32> = store.zeroed(total)?;
     let mut parent: Array<u32> = store.zeroed(total)?;
-    object[0] = NONE;
     place[0] = 0;
     let mut missing: Vec<u32> = Vec::new();
     let mut len = 1;
@@ -98,7 +101,7 @@ pub(super) fn lay_out(
                 targets,
                 inner,
                 classes,
-                core: &core,
+                placed: placed.shared(),
                 object_at: &place,
                 checks: &checks,
                 level: &level,
@@ -109,7 +112,7 @@ pub(super) fn lay_out(
                 .for_each(|(part, task)| walk.fill(part, task));
             let parts = &mut parts[..batch.len()];
             let mut jobs = Vec::with_capacity(parts.len());
-            let (mut objects, mut parents) = (&mut object[len..], &mut parent[len..]);
+            let mut parents = &mut parent[len..];
             for (part, task) in parts.iter().zip(batch) {
                 let base = len as u32;
                 for (q, at) in task.nodes().zip(&part.members) {
@@ -120,15 +123,14 @@ pub(super) fn lay_out(
                     Task::Row { member, .. } => place[*member as usize],
                 };
                 let count = part.object.len();
-                let (o, p);
-                (o, objects) = objects.split_at_mut(count);
-                (p, parents) = parents.split_at_mut(count);
-                jobs.push((part, task.nodes(), base, above, o, p));
+                let own;
+                (own, parents) = parents.split_at_mut(count);
+                jobs.push((part, task.nodes(), base, above, own));
                 len += count;
             }
             jobs.into_par_iter()
-                .for_each(|(part, nodes, base, above, object, parent)| {
-                    object.copy_from_slice(&part.object);
+                .for_each(|(part, nodes, base, above, parent)| {
+                    note(cells, &part.object, base);
                     for (to, &from) in parent.iter_mut().zip(&part.parent) {
                         *to = if from == NONE { above } else { base + from };
                     }
@@ -145,7 +147,6 @@ pub(super) fn lay_out(
     if !missing.is_empty() {
         return Ok(Outcome::Missing(missing));
     }
-    object.cut(len)?;
     parent.cut(len)?;
     let place_of = |q: usize| place.get(q).map_or(len as u32, |&place| place);
     let dominated: Vec<(usize, Range<u32>)> = checks
@@ -153,46 +154,70 @@ pub(super) fn lay_out(
         .iter()
         .map(|(level, q)| (*level, place_of(q.start as usize)..place_of(q.end as usize)))
         .collect();
+    forget_unplaced(graph, &placed);
     let weak = [1, 2].map(|wanted| {
         let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
-        let places = of_level.flat_map(|q| place_of(q)..place_of(q + 1));
-        let mut objects: Vec<u32> = places.map(|at| object[at as usize]).collect();
-        objects.par_sort_unstable();
-        objects
+        let places: Vec<Range<u32>> = of_level.map(|q| place_of(q)..place_of(q + 1)).collect();
+        objects_at(graph, &places, len)
     });
-    drop((members, place, core));
+    drop((members, place, placed));
     // The tasks' results took memory that the tree's arrays need.
     mem::trim_heap();
-    graph.clear_notes();
-    let (cells, _) = graph.shared();
-    object
-        .par_chunks(1 << 14)
-        .enumerate()
-        .for_each(|(chunk, objects)| {
-            const AHEAD: usize = 32;
-            for (i, &o) in objects.iter().enumerate() {
-                if let Some(&later) = objects.get(i + AHEAD)
-                    && later != NONE
-                {
-                    cells.fetch(later);
-                }
-                if o != NONE {
-                    let at = (chunk << 14) + i;
-                    cells.note(o).store(at as u32, Ordering::Relaxed);
-                }
-            }
-        });
-    let preorder = Preorder {
-        object,
-        parent,
-        weak,
-    };
+    let preorder = Preorder { parent, weak };
     let missing = misplaced_classes(graph, class_of, &dominated, &preorder.weak);
     if missing.is_empty() {
         Ok(Outcome::Done(preorder))
     } else {
         Ok(Outcome::Missing(missing))
     }
+}
+
+/// Notes the places of objects that have them one after the other.
+fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
+    const AHEAD: usize = 32;
+    for (i, (&object, place)) in objects.iter().zip(first..).enumerate() {
+        if let Some(&later) = objects.get(i + AHEAD) {
+            cells.fetch(later);
+        }
+        cells.note(object).store(place, Ordering::Relaxed);
+    }
+}
+
+/// Sets the notes of objects that have no place to [`NONE`]. Those of the core's unreached members are zero, which is no
+/// object's place.
+fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
+    let inner = graph.split.inner;
+    let (cells, _) = graph.shared();
+    placed
+        .words()
+        .par_iter()
+        .enumerate()
+        .for_each(|(at, &word)| {
+            let first = (at * 64) as u32;
+            for object in first..first.saturating_add(64).min(inner) {
+                let note = cells.note(object);
+                if word & 1 << (object % 64) == 0 || note.load(Ordering::Relaxed) == 0 {
+                    note.store(NONE, Ordering::Relaxed);
+                }
+            }
+        });
+}
+
+/// The objects at some of the places, which are below a limit.
+fn objects_at(graph: &AnnotatedGraph, places: &[Range<u32>], limit: usize) -> Vec<u32> {
+    if places.is_empty() {
+        return Vec::new();
+    }
+    let mut wanted = vec![0_u64; limit / 64 + 1];
+    for place in places.iter().cloned().flatten() {
+        wanted[place as usize / 64] |= 1 << (place % 64);
+    }
+    let objects = (0..graph.split.inner).into_par_iter();
+    let found = objects.filter(|&object| match graph.note(object) {
+        NONE => false,
+        place => wanted[place as usize / 64] & 1 << (place % 64) != 0,
+    });
+    found.collect()
 }
 
 /// Objects that the dominator of their class does not dominate: of each part of the heap one for each
@@ -489,7 +514,8 @@ struct Walk<'a> {
     targets: &'a [u32],
     inner: u32,
     classes: u32,
-    core: &'a Core,
+    /// A bit for each object of the core, and for each other once a task has it.
+    placed: &'a [AtomicU64],
     object_at: &'a [u32],
     checks: &'a Checks,
     /// Of each member; empty when all are strong.
@@ -539,13 +565,14 @@ impl Walk<'_> {
         stack: &mut Vec<(Range<usize>, u32, u32)>,
         part: &mut TaskOutput,
     ) {
-        // Objects below a part of a long row have no place above them yet.
-        let is_row = above == NONE;
         let level = self.level.get(q as usize).copied().unwrap_or(0);
         let checks = &self.checks.of_level[usize::from(level)];
         let mut queue = PrefetchQueue::new(self.cells, self.targets);
         let hangs = |target: u32| {
-            target >= self.classes && target < self.inner && !self.core.members.contains(target)
+            target >= self.classes
+                && target < self.inner
+                && self.placed[target as usize / 64].load(Ordering::Relaxed) & 1 << (target % 64)
+                    == 0
         };
         let is_missing = |class: u32| {
             let (low, len) = checks[class as usize];
@@ -584,13 +611,10 @@ impl Walk<'_> {
             } else if hangs(target) && self.cells.number(target) == object {
                 // A second reference from the same object is not followed. In a long row it can be
                 // another task's.
-                let note = self.cells.note(target);
-                if is_row && stack.is_empty() {
-                    if note.swap(NONE, Ordering::Relaxed) != object {
-                        continue;
-                    }
-                } else {
-                    note.store(NONE, Ordering::Relaxed);
+                let bit = 1 << (target % 64);
+                let word = &self.placed[target as usize / 64];
+                if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+                    continue;
                 }
                 let place = part.object.len() as u32;
                 part.object.push(target);

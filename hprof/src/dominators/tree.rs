@@ -105,11 +105,8 @@ impl DominatorTree {
         let mut graph = AnnotatedGraph::new(graph)?;
         // Gives back memory that was needed for reading.
         mem::trim_heap();
-        let Preorder {
-            object,
-            parent,
-            weak,
-        } = preorder_of(&mut graph, &class_of, sampling, store, progress)?;
+        let Preorder { parent, weak } =
+            preorder_of(&mut graph, &class_of, sampling, store, progress)?;
         let nodes = parent.len();
         let leaf_parent = leaves::dominators(&graph, &weak, &parent, objects - inner, store)?;
         if let Some(note) = note {
@@ -127,6 +124,8 @@ impl DominatorTree {
             || hang_leaves(&leaf_parent, nodes, inner, store),
         );
         let (end, (leaf_start, leaves)) = (end?, hung?);
+        let object = nodes_objects(&node_of, nodes, store)?;
+        store.give_back();
         let (leaves, starts) = (Column::from(leaves), leaf_start.view());
         let of_node = |node: usize| {
             let begin = starts.before(node as u32) as usize;
@@ -356,6 +355,29 @@ fn preorder_of(
         }
     }
     unreachable!("with everything in the core nothing is missing")
+}
+
+/// The object at each node; [`NONE`] at the root.
+fn nodes_objects(node_of: &[u32], nodes: usize, store: &Store) -> Result<Array<u32>> {
+    const AHEAD: usize = 32;
+    const CHUNK: usize = 1 << 14;
+    let mut object: Array<u32> = store.zeroed(nodes)?;
+    {
+        let out = mem::as_atomic_u32(&mut object);
+        let chunks = node_of.par_chunks(CHUNK).enumerate();
+        chunks.for_each(|(chunk, nodes)| {
+            for (i, (&node, object)) in nodes.iter().zip((chunk * CHUNK) as u32..).enumerate() {
+                if let Some(&later) = nodes.get(i + AHEAD) {
+                    mem::prefetch(out, later as usize);
+                }
+                if node != NONE {
+                    out[node as usize].store(object, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+    object[0] = NONE;
+    Ok(object)
 }
 
 /// The ends of the subtrees of nodes in preorder.
