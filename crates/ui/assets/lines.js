@@ -149,7 +149,8 @@ const toldFrom = () => {
   const counted = (n, what) => `${grouped(n)} ${what}${n === 1 ? "" : "s"}`;
   if (told.basis === "major") return `Compared: what is alive after each of ${counted(told.majors, "major collection")}.`;
   if (told.basis === "collections") return `Compared: the least that is alive between ${counted(told.collections, "collection")}; old garbage may be among it.`;
-  return "Compared: what is alive over time; nothing was collected yet, so garbage is among it.";
+  if (told.basis === "survivors") return "Compared: what a recording found alive at last, by when it was allocated; a cache may seem to grow.";
+  return "Compared: what looks alive over time, as no collection tells yet what is; garbage may be among it.";
 };
 
 const rowOf = (line) => {

@@ -752,3 +752,13 @@ fn a_page_that_is_there_already_is_served_as_it_is() {
     assert_eq!(body(&asked.get("")).as_bytes(), html);
     assert_eq!(status(&asked.get("api/runs")), 404);
 }
+
+/// What is compared is said in words of its own for each basis; the last words are for that without collections.
+#[test]
+fn the_page_says_what_is_compared() {
+    use heapdiff_trace::Basis;
+    let script = include_str!("../assets/lines.js");
+    let told = |basis: Basis| script.contains(&format!("told.basis === \"{}\"", basis.name()));
+    assert!([Basis::Major, Basis::Collections, Basis::Survivors].map(told) == [true; 3]);
+    assert!(!told(Basis::Ticks));
+}
