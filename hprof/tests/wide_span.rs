@@ -101,7 +101,8 @@ fn a_span_of_many_times_the_heap_is_read_in_one_pass() {
                 let (far, passes, peak) = analysed(&path, gap, order, limit);
                 assert!(far == near, "{what}");
                 assert!(passes < 1.1, "{what}: {passes} passes");
-                assert!(peak < usual + (6 << 20), "{what}: {peak}, else {usual}");
+                // The table of blocks has at most four million entries of four bytes.
+                assert!(peak < usual + (16 << 20), "{what}: {peak}, else {usual}");
             }
         }
     }

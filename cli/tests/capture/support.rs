@@ -215,7 +215,13 @@ pub(crate) fn public_shelf(jdk: &Jdk, folder: &Path) -> Launch {
 pub(crate) fn lonely(folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).expect("a folder");
     let program = folder.join("heapdiff");
-    fs::copy(env!("CARGO_BIN_EXE_heapdiff"), &program).expect("a copy");
+    // Not by this process: one that another test starts meanwhile would hold the file open for writing, which then
+    // cannot be run.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_heapdiff"))
+        .arg(&program)
+        .status();
+    assert!(copied.expect("a copy").success());
     program
 }
 
