@@ -5,6 +5,8 @@ mod resolved_paths;
 mod shared_paths;
 mod titles;
 
+use std::cmp::Reverse;
+
 use heapdiff_units::grouped;
 
 use self::resolved_paths::ResolvedPaths;
@@ -188,29 +190,41 @@ pub(crate) fn judge(
 }
 
 /// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields
-/// hold an earlier suspect's objects; the earlier suspect's reasons mention them.
+/// hold another suspect's objects; the other suspect's reasons mention them.
 pub(crate) fn fold_collections(suspects: &mut Vec<Suspect>) {
-    let mut kept: Vec<Suspect> = Vec::new();
-    for suspect in suspects.drain(..) {
-        let holds = |of: &&mut Suspect| {
-            let (own, all) = (suspect.growth, of.growth);
-            let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
-            // There is about one node for each object.
-            let as_many = own.objects.abs_diff(all.objects) <= all.objects.unsigned_abs() / 8;
-            let is_small = own.retained_bytes <= all.retained_bytes;
-            let many = of.growth.objects > 1;
-            is_held && as_many && is_small && many && names::is_runtime_name(&suspect.class)
-        };
-        match kept.iter_mut().find(holds) {
-            Some(of) => of.reasons.push(format!(
-                "the collection in {} grew with them, by {}",
-                suspect.holder,
-                grown(suspect.growth.retained_bytes)
-            )),
-            None => kept.push(suspect),
+    // The largest first, whatever its rank: what holds objects may look more like a leak than they do.
+    let mut order: Vec<usize> = (0..suspects.len()).collect();
+    order.sort_by_key(|&i| Reverse(suspects[i].growth.retained_bytes));
+    let mut kept: Vec<usize> = Vec::new();
+    for i in order {
+        let owner = kept
+            .iter()
+            .copied()
+            .filter(|&of| is_collection_of(&suspects[i], &suspects[of]))
+            .min();
+        match owner {
+            Some(of) => {
+                let sentence = format!(
+                    "the collection in {} grew with them, by {}",
+                    suspects[i].holder,
+                    grown(suspects[i].growth.retained_bytes)
+                );
+                suspects[of].reasons.push(sentence);
+            }
+            None => kept.push(i),
         }
     }
-    *suspects = kept;
+    let mut at = 0..;
+    suspects.retain(|_| at.next().is_some_and(|i| kept.contains(&i)));
+}
+
+/// Whether a suspect, which is no larger, is but the collection in which a field holds another's objects.
+fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
+    let (own, all) = (suspect.growth.objects, of.growth.objects);
+    let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
+    // There is about one node for each object.
+    let as_many = own.abs_diff(all) <= all.unsigned_abs() / 8;
+    is_held && as_many && all > 1 && names::is_runtime_name(&suspect.class)
 }
 
 /// The sentence for growth of the runtime's own tables while classes are loaded, as at a start; `None` for
@@ -466,6 +480,62 @@ mod tests {
         let more = grown_in_place((3, 4));
         assert_eq!(more, "it grew in place: 4 objects, 3 before");
         assert!(!more.contains("objects are held there"));
+    }
+
+    /// A suspect that grew by so many objects and bytes, which another field holds as well.
+    fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
+        Suspect {
+            rank: 0,
+            verdict: Verdict::Growth,
+            reasons: Vec::new(),
+            root: "static".to_owned(),
+            holder: holder.to_owned(),
+            path: Vec::new(),
+            class: class.to_owned(),
+            objects: Vec::new(),
+            shallow_bytes: Vec::new(),
+            retained_bytes: Vec::new(),
+            growth: Growth {
+                objects: growth.0,
+                shallow_bytes: growth.1,
+                retained_bytes: growth.1,
+            },
+            stacks: Vec::new(),
+            coverage: Coverage {
+                samples: 0,
+                sampled_bytes: 0,
+                growth_bytes: 0,
+                unseen_bytes: 0,
+                unsampled_bytes: 0,
+            },
+            detector: None,
+            trend: None,
+            holders: 1,
+            also_held_by: also.iter().map(|&name| name.to_owned()).collect(),
+            off_heap_bytes: Vec::new(),
+            history: None,
+            allocated_through: None,
+        }
+    }
+
+    #[test]
+    fn collections_are_folded_into_what_they_hold_whatever_its_rank() {
+        const NODE: &str = "java.util.HashMap$Node";
+        let waiting = || suspect("A.queue", "a.Task", &["B.all"], (5000, 9_000_000));
+        let nodes = |objects| suspect("B.all", NODE, &[], (objects, 160_000));
+        let folded = |mut all: Vec<Suspect>| {
+            fold_collections(&mut all);
+            let of = |s: Suspect| (s.holder, s.reasons.join(""));
+            all.into_iter().map(of).collect::<Vec<_>>()
+        };
+        let told = "the collection in B.all grew with them, by 156.3 KiB";
+        let one = [("A.queue".to_owned(), told.to_owned())];
+        assert_eq!(folded(vec![waiting(), nodes(5001)]), one);
+        assert_eq!(folded(vec![nodes(5001), waiting()]), one);
+        // What is not as many, or no class of the runtime's, grew by itself.
+        assert_eq!(folded(vec![nodes(9000), waiting()]).len(), 2);
+        let own = suspect("B.all", "b.Entry", &[], (5000, 160_000));
+        assert_eq!(folded(vec![own, waiting()]).len(), 2);
     }
 
     fn way(name: &str, grew: bool) -> SharedHolder {
