@@ -175,6 +175,7 @@ impl Page<'_> {
         self.suspects().context("suspects")?;
         self.flame("flame-graph", "find-frame")
             .context("flame graph")?;
+        self.leaf().context("the end of a stack")?;
         self.modes().context("what the flame graph shows")?;
         self.flame("held-graph", "find-holder").context("icicle")?;
         self.classes().context("classes")?;
@@ -218,13 +219,17 @@ impl Page<'_> {
         ensure!(self.number(&format!("{rows}[0].querySelectorAll('.path li').length"))? > 0.0);
         ensure!(self.number(&format!("{rows}[0].querySelectorAll('.stack').length"))? > 0.0);
         for at in 0..if all < 2.0 { 1 } else { 2 } {
-            self.silence(at)?;
+            self.claims(at)?;
         }
         self.search("find-suspect", "nobody has this name")?;
+        let none = "document.getElementById('no-suspects')";
+        let told =
+            format!("!{none}.hidden && {none}.textContent === 'No suspect has this in a name.'");
         self.browser
-            .wait(&format!("{rows}.every((r) => r.hidden)"))?;
+            .wait(&format!("{rows}.every((r) => r.hidden) && {told}"))?;
         self.browser.key("Escape")?;
-        self.browser.wait(&format!("!{rows}[0].hidden"))?;
+        self.browser
+            .wait(&format!("!{rows}[0].hidden && !({told})"))?;
         // All of them are there when they are asked for.
         let shown = self.number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
         ensure!(
@@ -241,21 +246,48 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Whether a suspect says for how much of it no sample speaks, just where its figures show it.
-    fn silence(&mut self, at: u32) -> Result<()> {
+    /// Whether a suspect says each thing just where its figures show it.
+    fn claims(&mut self, at: u32) -> Result<()> {
+        const CLAIMS: [(&str, &str); 4] = [
+            (
+                "no sample speaks for",
+                "s.coverage.unsampled_bytes > 0 && s.coverage.unsampled_bytes >= Math.floor(s.coverage.growth_bytes / 100)",
+            ),
+            ("allocated by, as ", "s.stacks.length > 0"),
+            (
+                "the JVM told no stack",
+                "s.stacks.some((stack) => !stack.frames.length)",
+            ),
+            (
+                "grows since the trace began, perhaps before",
+                "Boolean(s.history?.began_ms) && !s.history.began_within",
+            ),
+        ];
         let row = format!("document.querySelectorAll('.suspect')[{at}]");
         self.browser.eval(&format!("{row}.open = true"))?;
         self.browser
             .wait(&format!("{row}.querySelector('.details') !== null"))?;
-        let figures = format!(
-            "JSON.parse(document.getElementById('report').textContent).suspects[{at}].coverage"
+        let suspect =
+            format!("JSON.parse(document.getElementById('report').textContent).suspects[{at}]");
+        for (claim, shown) in CLAIMS {
+            let wanted = format!("((s) => {shown})({suspect})");
+            let told = format!("{row}.textContent.includes('{claim}')");
+            let (wanted, told) = (self.browser.eval(&wanted)?, self.browser.eval(&told)?);
+            ensure!(
+                told == wanted,
+                "suspect {at} says `{claim}`: {told}, not {wanted}"
+            );
+        }
+        // What is drawn is told, too: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
+        let wanted = format!("Boolean({suspect}.history)");
+        let told = format!(
+            "Boolean({row}.querySelector('.details svg')?.getAttribute('aria-label').endsWith(' an hour') )"
         );
-        let wanted = format!(
-            "(({{unsampled_bytes: silent, growth_bytes: all}}) => silent > 0 && silent >= Math.floor(all / 100))({figures})"
-        );
-        let told = format!("{row}.textContent.includes('no sample speaks for')");
         let (wanted, told) = (self.browser.eval(&wanted)?, self.browser.eval(&told)?);
-        ensure!(told == wanted, "suspect {at} says so: {told}, not {wanted}");
+        ensure!(
+            told == wanted,
+            "suspect {at} tells its history: {told}, not {wanted}"
+        );
         Ok(())
     }
 
@@ -287,6 +319,13 @@ impl Page<'_> {
         self.browser.wait(&format!(
             "!{tip}.hidden && {tip}.textContent.includes(' % of all')"
         ))?;
+        let told = format!("{tip}.textContent.includes(' after (estimated)')");
+        let by_agent = "Boolean(JSON.parse(document.getElementById('report').textContent).snapshots.at(-1).agent)";
+        let wanted = format!("{by_agent} && '{graph}' === 'flame-graph'");
+        ensure!(
+            self.browser.eval(&told)? == self.browser.eval(&wanted)?,
+            "the tooltip does not say whether bytes are estimated"
+        );
         let fits = format!("{tip}.getBoundingClientRect().right <= innerWidth + 1");
         ensure!(self.browser.eval(&fits)? == true, "the tooltip is cut");
         // Zoom by click, and back by Escape.
@@ -339,6 +378,9 @@ impl Page<'_> {
             .browser
             .wait(&format!("Number({} ?? 0) > 0", data("matched")))?;
         println!("{graph}: {drawn} frames drawn, search {took:?}");
+        let said = format!("document.querySelector('#{graph} .said').textContent");
+        let found = format!("(/^[0-9,]+ found, .* of all$/).test({said})");
+        self.browser.wait(&found)?;
         let canvas = format!("document.querySelector('#{graph} canvas')");
         let marked = format!(
             "(() => {{ const c = {canvas}; const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; \
@@ -356,21 +398,59 @@ impl Page<'_> {
             .eval(&format!("document.getElementById('{field}').focus()"))?;
         self.browser.key("Escape")?;
         self.browser
-            .wait(&format!("{} === undefined", data("matched")))?;
+            .wait(&format!("{} === undefined && !{found}", data("matched")))?;
+        Ok(())
+    }
+
+    /// A stack ends with the class, and only there the tooltip says so.
+    fn leaf(&mut self) -> Result<()> {
+        const DEEPER: usize = 64;
+        let canvas = "document.querySelector('#flame-graph canvas')";
+        self.browser.eval(&format!("{canvas}.focus()"))?;
+        for _ in 0..DEEPER {
+            self.browser.key("ArrowDown")?;
+        }
+        self.browser.key("Enter")?;
+        let data = "document.getElementById('flame-graph').dataset";
+        self.browser
+            .wait(&format!("{data}.zoom === {data}.chosen"))?;
+        let rows = self.number(&format!("{canvas}.getBoundingClientRect().height / 20"))?;
+        let tip = "document.querySelector('#flame-graph .tip')";
+        for (row, is_class) in [(rows as u32 - 1, true), (1, false)] {
+            let (x, y) = self.place("flame-graph", row, 0.5)?;
+            self.browser.mouse(x, y, false)?;
+            self.browser.wait(&format!(
+                "!{tip}.hidden && {tip}.textContent.includes('the class that was allocated') === {is_class}"
+            ))?;
+        }
+        self.browser.eval(&format!("{canvas}.focus()"))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{data}.zoom.startsWith('all ')"))?;
         Ok(())
     }
 
     /// Growth, what shrank, what is alive.
     fn modes(&mut self) -> Result<()> {
+        // What is written on a canvas cannot be read from it.
+        self.browser.eval(
+            "(() => { const write = CanvasRenderingContext2D.prototype.fillText; window.written = []; \
+             CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { \
+             window.written.push(text); return write.call(this, text, ...at); }; })()",
+        )?;
         for mode in ["shrunk", "after", "grown"] {
             self.browser.eval(&format!(
-                "(() => {{ const s = document.getElementById('flame-mode'); s.value = '{mode}'; \
+                "(() => {{ window.written = []; const s = document.getElementById('flame-mode'); s.value = '{mode}'; \
                  s.dispatchEvent(new Event('change')); }})()"
             ))?;
             let drawn = "Number(document.getElementById('flame-graph').dataset.drawn)";
             let any = mode != "shrunk" || self.shrank;
             let drawn = self.number(drawn)?;
             ensure!((drawn > 0.0) == any, "{drawn} frames are drawn as {mode}");
+            let told = self
+                .browser
+                .eval("window.written.includes('nothing of the kind')")?;
+            ensure!(told == !any, "{mode}: nothing is said to be there: {told}");
         }
         Ok(())
     }
@@ -418,10 +498,12 @@ impl Page<'_> {
             self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
         }
         // The button goes from automatic to light, to dark, and back.
-        for expected in [true, false, true] {
+        let told = "document.getElementById('theme').getAttribute('aria-label').includes('as the system has them')";
+        for (expected, is_automatic) in [(true, false), (false, false), (true, true)] {
             self.browser
                 .eval("document.getElementById('theme').click()")?;
             self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
+            ensure!(self.browser.eval(told)? == is_automatic);
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ showSuspects(report.suspects);
 showClasses(report.classes);
 
 if (flameData) {
+  // Without an agent the dump itself names the stack of each object.
+  flameData.estimated = Boolean(report.snapshots.at(-1)?.agent);
   const view = new FlameView(byId("flame-graph"), stackTree(flameData), {
     mode: "grown",
     label: "Growth by allocating stack",

@@ -59,10 +59,11 @@ const stackTree = (data) => {
   tree.details = (node) => {
     const before = after[node] - grown[node] + shrunk[node];
     const place = data.places[tree.name[node] - 1];
+    const basis = data.estimated ? " (estimated)" : "";
     return [
       ...(place ? [`allocates at ${printable(place)}`] : []),
       ...(tree.isClass(node) ? ["the class that was allocated"] : []),
-      `${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after (estimated)`,
+      `${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`,
     ];
   };
   return completed(tree);

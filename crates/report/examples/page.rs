@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
+use heapdiff_diff::{History, HistoryGrowth, HistorySeries, HistorySlope};
 use heapdiff_report::html::{self, Context};
 use heapdiff_report::synthetic;
 
@@ -12,7 +13,35 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [suspects, stacks, file] = &args[..] else {
         return Err("usage: page SUSPECTS STACKS FILE".into());
     };
-    let (report, allocated) = synthetic::large(suspects.parse()?, stacks.parse()?);
+    let (mut report, allocated) = synthetic::large(suspects.parse()?, stacks.parse()?);
+    // What few suspects have.
+    if let [first, second, ..] = &mut report.suspects[..] {
+        first.history = Some(History {
+            series: HistorySeries {
+                time_ms: vec![1_700_000_000_000, 1_700_003_600_000],
+                live_objects: vec![10, 20],
+                live_bytes: vec![1024, 2048],
+            },
+            slope: HistorySlope {
+                bytes_per_hour: 1024,
+                ..HistorySlope::default()
+            },
+            stacks: 1,
+            trend: "steady".into(),
+            basis: "major".into(),
+            points: 2,
+            began_ms: Some(1_700_000_000_000),
+            began_uptime_ms: Some(0),
+            began_within: Some(false),
+            growth: HistoryGrowth {
+                objects: 10,
+                bytes: 1024,
+            },
+            survival_permille: 1000,
+            survival_known: true,
+        });
+        second.stacks[0].frames.clear();
+    }
     let context = Context {
         allocated: Some(&allocated),
         ..Context::default()
