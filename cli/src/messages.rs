@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use heapdiff_report::Report;
+use heapdiff_units::counted;
 
 use crate::failure::{Exit, Failure, Result};
 use crate::job::Setup;
@@ -81,7 +82,10 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
 /// How many warnings of a dump are not printed.
 fn rest(warnings: usize) -> Option<String> {
     let more = warnings.checked_sub(LINES).filter(|&more| more > 0)?;
-    Some(format!("and {more} more warnings of it"))
+    Some(format!(
+        "and {} of it",
+        counted(more as u64, "more warning")
+    ))
 }
 
 /// Prints which gates tripped.
@@ -110,6 +114,8 @@ mod tests {
     #[test]
     fn warnings_that_are_not_printed_are_counted() {
         assert_eq!(rest(LINES), None);
+        let told = rest(LINES + 1);
+        assert_eq!(told.as_deref(), Some("and 1 more warning of it"));
         let told = rest(LINES + 3);
         assert_eq!(told.as_deref(), Some("and 3 more warnings of it"));
     }

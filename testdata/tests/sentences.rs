@@ -91,7 +91,9 @@ fn files(path: &str) -> Vec<String> {
 
 /// The texts in a file's code before its tests.
 fn literals(code: &str) -> Vec<String> {
-    let code = code.split("#[cfg(test)]\nmod ").next().unwrap_or(code);
+    let tests = ["mod ", "pub(super) mod "].map(|begin| format!("#[cfg(test)]\n{begin}"));
+    let end = tests.iter().filter_map(|begin| code.find(begin)).min();
+    let code = &code[..end.unwrap_or(code.len())];
     let is_reported = |line: &&str| !UNREPORTED.iter().any(|begin| line.contains(begin));
     let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
     let lines = lines.filter(is_reported);
@@ -292,6 +294,8 @@ fn sentences_are_told_from_names() {
         literals(code),
         ["it {grew} inplace {n}", "java.lang.ref.Reference"]
     );
+    let shared = code.replace("mod tests", "pub(super) mod tests");
+    assert_eq!(literals(&shared), literals(code));
     assert!(is_sentence("the thread {name} is in {frame}") && !is_sentence("{} of {}"));
     assert!(!is_sentence("java.lang.ref.Reference") && !is_sentence("static {a long name here}"));
 }

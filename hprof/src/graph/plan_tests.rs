@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use crate::bytes::array::Store;
 use crate::bytes::source::Source;
+use crate::error::Result;
 use crate::graph::HeapGraph;
 use crate::graph::address::AddressMap;
 use crate::graph::build::{self, Built, Plan};
@@ -42,18 +43,27 @@ fn plan(source: &Source) -> Plan {
     Plan::new(source, &header, &outline)
 }
 
-/// The graph of a heap with what goes with it, and how many passes it took.
-fn build(heap: &HeapBuilder) -> (Built, usize) {
+/// [`build::build`] or [`build::measure`].
+type Pass<T> =
+    fn(&Source, &record::Header, &Outline, &mut Plan, &Options, &dyn Progress, &Store) -> Result<T>;
+
+/// What a pass gives for a heap, the plan it leaves, and how many passes it took.
+fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     let source = source(heap);
     let header = record::header(&source).unwrap();
     let outline = Outline::of(&source, &header);
     let mut plan = Plan::new(&source, &header, &outline);
-    let (phases, store) = (Phases::default(), Store::new(None));
-    let options = Options::default();
-    let built = build::build(
+    let (options, phases, store) = (Options::default(), Phases::default(), Store::new(None));
+    let found = pass(
         &source, &header, &outline, &mut plan, &options, &phases, &store,
     );
-    (built.unwrap(), phases.passes())
+    (found.unwrap(), plan, phases.passes())
+}
+
+/// The graph of a heap with what goes with it, and how many passes it took.
+fn build(heap: &HeapBuilder) -> (Built, usize) {
+    let (built, _, passes) = passed(heap, build::build);
+    (built, passes)
 }
 
 const BASE: u64 = 0x1000_0000;
@@ -221,17 +231,8 @@ fn a_histogram_takes_one_pass_and_another_where_classes_are_late() {
             ..writer::Options::default()
         };
         let heap = heap(options, &[BASE, BASE + 0x100], &[(BASE + 0x1000, 40)]);
-        let source = source(&heap);
-        let header = record::header(&source).unwrap();
-        let outline = Outline::of(&source, &header);
-        let mut plan = Plan::new(&source, &header, &outline);
-        let (phases, store) = (Phases::default(), Store::new(None));
-        let options = Options::default();
-        let measured = build::measure(
-            &source, &header, &outline, &mut plan, &options, &phases, &store,
-        );
-        assert!(measured.is_ok());
-        assert_eq!(phases.passes(), expected);
+        let (_, plan, passes) = passed(&heap, build::measure);
+        assert_eq!(passes, expected);
         assert_eq!(plan.classes.dumped(), 3);
     }
 }

@@ -48,6 +48,19 @@ pub(super) fn kill(child: &mut Child) {
     let _ = child.wait();
 }
 
+/// How a child whose output has ended ended itself; one that is still there after `timeout` is killed.
+pub(super) fn ended(child: &mut Child, timeout: Duration) -> String {
+    let in_time = matches!(wait(child, timeout), Ok(Some(_)));
+    if !in_time {
+        let _ = child.kill();
+    }
+    match child.wait() {
+        Ok(status) if in_time => status.to_string(),
+        Ok(_) => "killed after its output had ended".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
 /// The command as a person would type it.
 pub(super) fn describe(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];

@@ -38,7 +38,9 @@ pub enum JvmError {
     Ended {
         /// What was being waited for.
         waiting_for: String,
-        /// What the program wrote to standard error.
+        /// How it ended, such as `exit status: 1`.
+        status: String,
+        /// What the program wrote to standard error, and the last lines of its standard output.
         output: String,
     },
     /// A program took too long.
@@ -80,11 +82,12 @@ impl fmt::Display for JvmError {
             }
             JvmError::Ended {
                 waiting_for,
+                status,
                 output,
             } => {
                 write!(
                     out,
-                    "the program ended before {waiting_for}:\n{}",
+                    "the program ended before {waiting_for} ({status}):\n{}",
                     output.trim_end()
                 )
             }

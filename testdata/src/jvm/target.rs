@@ -4,6 +4,7 @@
 //! goes on. Between the two it holds still, so that a dump and a histogram describe the same heap.
 
 use super::{Histogram, Jdk, JvmError, command};
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -15,6 +16,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many of the lines that nobody waited for are shown when the program has ended: a crash report's head.
+const LINES_SHOWN: usize = 40;
+
+/// How long a program whose output has ended may take to end itself: a JVM that crashes writes its report first.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// How to start a Java program.
 #[derive(Debug, Clone)]
@@ -169,6 +176,7 @@ impl Launch {
             child,
             name,
             lines,
+            passed: VecDeque::new(),
             errors,
             error_reader,
             jdk: self.jdk.clone(),
@@ -203,6 +211,7 @@ pub struct Target {
     name: String,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
+    passed: VecDeque<String>,
     errors: Arc<Mutex<String>>,
     error_reader: Option<JoinHandle<()>>,
     jdk: Jdk,
@@ -245,18 +254,13 @@ impl Target {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.starts_with(prefix) => return Ok(line),
-                Ok(_) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    command::kill(&mut self.child);
-                    // What it said at last is the explanation. The thread only reads, it cannot panic.
-                    if let Some(reader) = self.error_reader.take() {
-                        let _ = reader.join();
+                Ok(line) => {
+                    if self.passed.len() == LINES_SHOWN {
+                        self.passed.pop_front();
                     }
-                    return Err(JvmError::Ended {
-                        waiting_for: format!("\"{prefix}\" of {}", self.name),
-                        output: self.errors(),
-                    });
+                    self.passed.push_back(line);
                 }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(prefix)),
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(JvmError::TimedOut {
                         waiting_for: format!("\"{prefix}\" of {}", self.name),
@@ -265,6 +269,25 @@ impl Target {
                     });
                 }
             }
+        }
+    }
+
+    /// Why nothing more comes: how the program ended and what it said at last, on both streams.
+    fn ended(&mut self, prefix: &str) -> JvmError {
+        let status = command::ended(&mut self.child, ENDING);
+        // The thread only reads, it cannot panic.
+        if let Some(reader) = self.error_reader.take() {
+            let _ = reader.join();
+        }
+        let mut output = self.errors();
+        for line in self.passed.drain(..) {
+            output.push_str(&line);
+            output.push('\n');
+        }
+        JvmError::Ended {
+            waiting_for: format!("\"{prefix}\" of {}", self.name),
+            status,
+            output,
         }
     }
 
@@ -469,12 +492,16 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_told_with_its_message() {
         with_program(
-            "class Program { public static void main(String[] a) { throw new Error(a[0]); } }",
+            "class Program { public static void main(String[] a) {
+                System.out.println(\"so far so good\"); throw new Error(a[0]); } }",
             |launch, _| {
                 let mut target = launch.arg("no disk").start().unwrap();
                 let error = target.wait_ready(1).unwrap_err().to_string();
                 assert!(
-                    error.contains("before \"READY 1\"") && error.contains("no disk"),
+                    error.contains("before \"READY 1\"")
+                        && error.contains("no disk (exit status: 1):")
+                        && error.contains("java.lang.Error: no disk")
+                        && error.contains("so far so good"),
                     "{error}"
                 );
             },

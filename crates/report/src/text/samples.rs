@@ -97,8 +97,9 @@ fn sample(
 #[cfg(test)]
 mod tests {
     use super::super::tests::text;
+    use super::super::trace::tests::{run_info, trace_file};
     use super::*;
-    use crate::model::{Report, RunInfo, SampleTotals, TraceFile};
+    use crate::model::{Report, RunInfo, SampleTotals};
 
     /// Two samples of `all`, of these and in this order.
     fn told(which: &'static str, by: &'static str, all: u64) -> String {
@@ -117,23 +118,10 @@ mod tests {
         };
         text(&Report::TraceSamples(TraceSamplesReport {
             schema: TraceSamplesReport::SCHEMA,
-            trace: TraceFile {
-                path: "t.db".to_owned(),
-                bytes: 1024,
-                warnings: Vec::new(),
-            },
+            trace: trace_file(),
             run: RunInfo {
-                number: 1,
-                uid: "1-2".to_owned(),
-                pid: 1,
-                host: String::new(),
-                service: None,
-                jvm: "OpenJDK 25".to_owned(),
-                command: String::new(),
-                interval_bytes: 1024,
-                strategy: "bytes".to_owned(),
                 started_ms: 1000,
-                ended_ms: None,
+                ..run_info("bytes", 1024)
             },
             which,
             by,

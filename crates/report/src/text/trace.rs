@@ -368,7 +368,7 @@ pub(super) fn line(label: &str, text: &str, style: Style, out: &mut dyn Write) -
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
@@ -383,7 +383,7 @@ mod tests {
         Collections, PathRow, PerWorkRow, SeriesRow, TraceFile, TraceTotals, WindowRow,
     };
 
-    pub(super) fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
+    pub(in crate::text) fn run_info(strategy: &str, interval_bytes: u64) -> RunInfo {
         RunInfo {
             number: 1,
             uid: "1-2".to_owned(),
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    pub(super) fn trace_file() -> TraceFile {
+    pub(in crate::text) fn trace_file() -> TraceFile {
         TraceFile {
             path: "t.db".to_owned(),
             bytes: 1024,
