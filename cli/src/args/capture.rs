@@ -76,7 +76,7 @@ struct WhatArgs {
     /// As is done without `--all`; who knows `jmap -dump:live` may say so
     #[arg(long, hide = true, conflicts_with = "all")]
     live: bool,
-    /// Have the JVM compress it, 1 (fast) to 9 (small); from JDK 16 on
+    /// Compress it, 1 (fast) to 9 (small); the JVM does it from JDK 16 on, before that heapdiff
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=9))]
     gz: Option<u8>,
 }
@@ -92,15 +92,17 @@ impl WhatArgs {
 
 const DUMP_HELP: &str = "\
 The JVM stands still while it writes. It writes beside the file where it can, else to its own /tmp,
-from where the dump is moved; the file has its name only once it is whole. Works for JVMs of other
-users and in containers when heapdiff runs as root.";
+from where the dump is moved; the file has its name only once it is whole. For standard output it
+writes to $TMPDIR, else to its own /tmp, and nothing is left there. Works for JVMs of other users
+and in containers when heapdiff runs as root.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DUMP_HELP)]
 pub(super) struct DumpJvmArgs {
     #[command(flatten)]
     jvm: JvmArgs,
-    /// The file to write, or the folder [default: java_pidPID.hprof, numbered where it exists]
+    /// The file to write, `-` for standard output, or the folder; a name with .gz means compressed
+    /// [default: java_pidPID.hprof, numbered where it exists]
     #[arg(short, long, value_name = "FILE", alias = "file")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! `heapdiff dump`: the JVM writes its heap beside the requested file, or where it can, and the file gets
-//! its name when it is whole.
+//! its name when it is whole. For standard output it writes a file that has lost its name before the first byte is
+//! handed on.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -7,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use hprof::Progress;
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -15,10 +18,11 @@ use rustix::process::geteuid;
 use super::folder::Folder;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
-use crate::failure::{Exit, Failure, Result, plain};
+use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Unfinished;
 use crate::job::{LONGEST_ARGUMENT, What};
 use crate::progress::{Meter, Wanted};
+use crate::write::failed as failed_to_write;
 
 /// Where a dump goes.
 #[derive(Clone, Debug)]
@@ -93,9 +97,8 @@ pub(crate) struct DumpResult {
     pub(super) target: PathBuf,
     /// When the JVM was asked for it, milliseconds since 1970.
     pub(super) asked_ms: i64,
+    /// Bytes that were written, compressed or not.
     pub(crate) bytes: u64,
-    /// Whether the JVM compressed it. JVMs before JDK 16 ignore the request.
-    pub(crate) gzipped: bool,
 }
 
 /// Takes a dump.
@@ -106,41 +109,178 @@ pub(super) fn take(
     wanted: Wanted,
 ) -> Result<DumpResult> {
     let meter = Meter::new(wanted, &place.file);
-    let mut part = PartialDump::beside(jvm, place).map_or_else(|| PartialDump::in_tmp(jvm), Ok)?;
-    meter.phase_of_unknown_length("dumping");
-    let mut asked_ms = now_ms();
-    let mut answer = ask(jvm, &part, what, &meter)?;
-    if part.folder.is_none() && answer.text.contains("Unable to create") {
-        // The folder is mounted read-only there, or a policy forbids writing to it.
-        part = PartialDump::in_tmp(jvm)?;
-        asked_ms = now_ms();
-        answer = ask(jvm, &part, what, &meter)?;
-    }
-    if answer.code != 0 || !answer.text.contains("Heap dump file created") {
-        return Err(failed(jvm, &part, place, &answer));
-    }
-    let broken = |e: io::Error| Failure {
-        exit: Exit::Usage,
-        message: format!("cannot write {}: {}", place.file.display(), plain(&e)),
-        hint: None,
-    };
-    let (mut file, bytes) = part.open(jvm).map_err(broken)?;
-    meter.reached(bytes);
-    let mut magic = [0; 2];
-    file.read_exact(&mut magic).map_err(broken)?;
-    file.seek(SeekFrom::Start(0)).map_err(broken)?;
-    part.deliver(file, bytes, place, &meter)
-        .map_err(|e| match e.kind() {
-            ErrorKind::AlreadyExists => exists(&place.file),
-            _ => broken(e),
-        })?;
+    let written = Written::by(jvm, &place.folder, &place.file, what, &meter)?;
+    let asked_ms = written.asked_ms;
+    let bytes = written.deliver(place, &meter).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => exists(&place.file),
+        _ => not_written(&place.file, &e),
+    })?;
     Ok(DumpResult {
         file: place.file.clone(),
         target: place.target(),
         asked_ms,
         bytes,
-        gzipped: magic == [0x1f, 0x8b],
     })
+}
+
+/// Takes a dump and writes it to `out`; returns how many bytes that were. No file is left, whatever happens to us
+/// from the first byte on.
+pub(super) fn stream(jvm: &Jvm<'_>, what: What, wanted: Wanted, out: impl Write) -> Result<u64> {
+    let meter = Meter::new(wanted, Path::new("dump"));
+    let folder = std::env::temp_dir();
+    let written = Written::by(jvm, &folder, &folder, what, &meter)?;
+    written
+        .hand_on(out, &meter)
+        .map_err(|e| failed_to_write("standard output", &e))
+}
+
+fn not_written(shown: &Path, error: &io::Error) -> Failure {
+    failed_to_write(&shown.display().to_string(), error)
+}
+
+/// A dump as the JVM wrote it.
+#[derive(Debug)]
+struct Written {
+    part: PartialDump,
+    file: File,
+    bytes: u64,
+    /// The level at which it is still to be compressed: JVMs before JDK 16 ignore the request.
+    to_compress: Option<u8>,
+    asked_ms: i64,
+}
+
+impl Written {
+    /// Has the JVM write its heap to `folder`, or to its own `/tmp` where it cannot; messages call the folder `shown`.
+    fn by(jvm: &Jvm<'_>, folder: &Path, shown: &Path, what: What, meter: &Meter) -> Result<Self> {
+        let mut part =
+            PartialDump::beside(jvm, folder).map_or_else(|| PartialDump::in_tmp(jvm), Ok)?;
+        meter.phase_of_unknown_length("dumping");
+        let mut asked_ms = now_ms();
+        let mut answer = ask(jvm, &part, what, meter)?;
+        if part.folder.is_none() && answer.text.contains("Unable to create") {
+            // The folder is mounted read-only there, or a policy forbids writing to it.
+            part = PartialDump::in_tmp(jvm)?;
+            asked_ms = now_ms();
+            answer = ask(jvm, &part, what, meter)?;
+        }
+        if answer.code != 0 || !answer.text.contains("Heap dump file created") {
+            return Err(failed(jvm, &part, shown, &answer));
+        }
+        let broken = |e| not_written(shown, &e);
+        let (mut file, bytes) = part.open(jvm).map_err(broken)?;
+        meter.reached(bytes);
+        let mut magic = [0; 2];
+        file.read_exact(&mut magic).map_err(broken)?;
+        file.seek(SeekFrom::Start(0)).map_err(broken)?;
+        Ok(Self {
+            part,
+            file,
+            bytes,
+            to_compress: what.gzip.filter(|_| magic != [0x1f, 0x8b]),
+            asked_ms,
+        })
+    }
+
+    /// Gives the dump its name, and makes the user who asked for it the owner. Returns its size.
+    fn deliver(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
+        let target = place.target();
+        own(&self.file)?;
+        if self.to_compress.is_none() {
+            if self.part.folder.is_none() {
+                let rename = |path: &Path| rename(path, &target, place.replace);
+                return self.part.unfinished.finish(rename).map(|()| self.bytes);
+            }
+            // The folder is mostly on another file system, where a rename fails and a copy is needed.
+            match rename(&self.part.file, &target, place.replace) {
+                Err(e) if e.kind() == ErrorKind::CrossesDevices => {}
+                done => return done.map(|()| self.bytes),
+            }
+        }
+        let (copy, to) = Unfinished::new(|| {
+            let path = place.folder.join(unused_name());
+            let mut new = OpenOptions::new();
+            let to = new.write(true).create_new(true).mode(0o600).open(&path)?;
+            Ok((path, to))
+        })?;
+        let bytes = copied(self.file, self.bytes, self.to_compress, to, meter)?;
+        copy.finish(|path| rename(path, &target, place.replace))?;
+        Ok(bytes)
+    }
+
+    /// Writes the dump to `out`, when no name leads to it any more.
+    fn hand_on(self, out: impl Write, meter: &Meter) -> io::Result<u64> {
+        drop(self.part);
+        copied(self.file, self.bytes, self.to_compress, out, meter)
+    }
+}
+
+/// Copies a file of `bytes` bytes, compressed if there is a level for it. Returns how many bytes were written.
+fn copied(
+    from: impl Read,
+    bytes: u64,
+    level: Option<u8>,
+    to: impl Write,
+    meter: &Meter,
+) -> io::Result<u64> {
+    let mut to = Counted { to, bytes: 0 };
+    match level {
+        None => {
+            meter.phase("copying", bytes);
+            copy_whole(from, bytes, &mut to, meter)?;
+        }
+        Some(level) => {
+            meter.phase("compressing", bytes);
+            let mut packed = GzEncoder::new(&mut to, Compression::new(level.into()));
+            copy_whole(from, bytes, &mut packed, meter)?;
+            packed.finish()?;
+        }
+    }
+    to.flush()?;
+    Ok(to.bytes)
+}
+
+fn copy_whole(
+    mut from: impl Read,
+    bytes: u64,
+    to: &mut impl Write,
+    meter: &Meter,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut left = bytes;
+    while left > 0 {
+        let wanted = buffer
+            .len()
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = from.read(&mut buffer[..wanted])?;
+        if read == 0 {
+            return Err(io::Error::other(
+                "the JVM's file was cut while it was copied",
+            ));
+        }
+        to.write_all(&buffer[..read])?;
+        left -= read as u64;
+        meter.reached(bytes - left);
+    }
+    Ok(())
+}
+
+/// Counts what is written.
+#[derive(Debug)]
+struct Counted<W> {
+    to: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(buffer)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// Has the JVM write, and waits until it is done.
@@ -157,7 +297,7 @@ fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<A
     })
 }
 
-fn failed(jvm: &Jvm<'_>, part: &PartialDump, place: &DumpPlace, answer: &Answer) -> Failure {
+fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> Failure {
     let said: String = answer
         .text
         .lines()
@@ -170,7 +310,7 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, place: &DumpPlace, answer: &Answer)
         || said.contains("File too large")
     {
         let shown = match part.folder {
-            None => place.file.display().to_string(),
+            None => shown.display().to_string(),
             Some(_) => "/tmp of the JVM".to_owned(),
         };
         return refused(format!(
@@ -200,14 +340,14 @@ struct PartialDump {
 impl PartialDump {
     /// A file in the requested folder, if the JVM sees the same folder under that name and its
     /// user may write there.
-    fn beside(jvm: &Jvm<'_>, place: &DumpPlace) -> Option<Self> {
-        let theirs = jvm.root.below(&place.folder).ok()?;
-        let ours = Folder::open(&place.folder).ok()?;
+    fn beside(jvm: &Jvm<'_>, folder: &Path) -> Option<Self> {
+        let theirs = jvm.root.below(folder).ok()?;
+        let ours = Folder::open(folder).ok()?;
         if theirs.identity().ok()? != ours.identity().ok()? {
             return None;
         }
         jvm.process.user.act(|| ours.is_writable()).ok()?.ok()?;
-        let file = place.folder.join(unused_name());
+        let file = folder.join(unused_name());
         let name_for_jvm = bytes_of(&file);
         if name_for_jvm.len() >= LONGEST_ARGUMENT {
             return None;
@@ -276,54 +416,6 @@ impl PartialDump {
         }
         Ok((file, meta.len()))
     }
-
-    /// Gives the dump its name, and makes the user who asked for it the owner.
-    fn deliver(
-        self,
-        mut file: File,
-        bytes: u64,
-        place: &DumpPlace,
-        meter: &Meter,
-    ) -> io::Result<()> {
-        let target = place.target();
-        if self.folder.is_none() {
-            own(&file)?;
-            return self
-                .unfinished
-                .finish(|path| rename(path, &target, place.replace));
-        }
-        // The folder is mostly on another file system, where a rename fails and a copy is needed.
-        own(&file)?;
-        match rename(&self.file, &target, place.replace) {
-            Err(e) if e.kind() == ErrorKind::CrossesDevices => {}
-            done => return done,
-        }
-        let (copy, mut to) = Unfinished::new(|| {
-            let path = place.folder.join(unused_name());
-            let mut new = OpenOptions::new();
-            let to = new.write(true).create_new(true).mode(0o600).open(&path)?;
-            Ok((path, to))
-        })?;
-        meter.phase("copying", bytes);
-        let mut buffer = vec![0; 1 << 20];
-        let mut left = bytes;
-        while left > 0 {
-            let wanted = buffer
-                .len()
-                .min(usize::try_from(left).unwrap_or(usize::MAX));
-            let read = file.read(&mut buffer[..wanted])?;
-            if read == 0 {
-                return Err(io::Error::other(
-                    "the JVM's file was cut while it was copied",
-                ));
-            }
-            to.write_all(&buffer[..read])?;
-            left -= read as u64;
-            meter.reached(bytes - left);
-        }
-        to.flush()?;
-        copy.finish(|path| rename(path, &target, place.replace))
-    }
 }
 
 /// The user who takes a dump owns it, like any other file that they write.
@@ -370,6 +462,34 @@ pub(super) fn default_name(folder: &Path, pid: u32, gzip: bool) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::When;
+
+    fn quiet() -> Meter {
+        let wanted = Wanted {
+            when: When::Never,
+            quiet: true,
+            verbose: false,
+        };
+        Meter::new(wanted, Path::new("dump"))
+    }
+
+    #[test]
+    fn what_the_jvm_did_not_compress_is_compressed() {
+        let dump = vec![7; 3 << 20];
+        let mut packed = Vec::new();
+        let bytes = copied(&dump[..], dump.len() as u64, Some(1), &mut packed, &quiet()).unwrap();
+        assert_eq!(bytes, packed.len() as u64);
+        assert!(bytes < 100_000);
+        let mut again = Vec::new();
+        let mut reader = flate2::read::GzDecoder::new(&packed[..]);
+        reader.read_to_end(&mut again).unwrap();
+        assert_eq!(again, dump);
+        let mut plain = Vec::new();
+        let bytes = copied(&dump[..], dump.len() as u64, None, &mut plain, &quiet()).unwrap();
+        assert_eq!((bytes, plain), (dump.len() as u64, dump.clone()));
+        // A file that is cut meanwhile is no dump.
+        assert!(copied(&dump[1..], dump.len() as u64, None, io::sink(), &quiet()).is_err());
+    }
 
     #[test]
     fn nothing_is_replaced_unasked() {

@@ -1,5 +1,6 @@
 //! Attaching and dumping on Linux.
 
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use heapdiff_units::Size;
@@ -10,10 +11,10 @@ use super::library::{copy_to, library};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
 use super::trace_notes::TraceNotes;
-use crate::failure::{Exit, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::interrupt;
 use crate::job::{Agent, AgentCopy, Capture, Request, What};
-use crate::write;
+use crate::{messages, write};
 
 /// Runs the request and says what was done.
 pub(crate) fn run(capture: &Capture) -> Result<Exit> {
@@ -26,7 +27,7 @@ pub(crate) fn run(capture: &Capture) -> Result<Exit> {
             replace,
         } => dump(capture, output.as_deref(), *what, *replace)?,
     };
-    if !capture.wanted.quiet {
+    if !capture.wanted.quiet && !said.is_empty() {
         write::print(&format!("{said}\n"))?;
     }
     Ok(Exit::Done)
@@ -55,11 +56,21 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
     }
 }
 
+/// How a name is written that means standard output.
+const STANDARD_OUTPUT: &str = "-";
+
 fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> Result<String> {
+    if output == Some(Path::new(STANDARD_OUTPUT)) {
+        return stream(capture, what);
+    }
     // Mistakes in the file's name are reported before anything is asked of the process.
     let given = match output {
         Some(path) if !path.is_dir() => Some(DumpPlace::new(path, replace)?),
         _ => None,
+    };
+    let what = match output {
+        Some(path) if given.is_some() => what.packed_as(path),
+        _ => what,
     };
     let process = Process::find(&capture.target)?;
     let place = match given {
@@ -75,18 +86,32 @@ fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> 
     let jvm = Jvm::attach(&process, capture.timeout)?;
     let taken = dump::take(&jvm, &place, what, capture.wanted)?;
     TraceNotes::new(&jvm).dump(&taken);
-    let not_gzipped = match what.gzip.is_some() && !taken.gzipped {
-        true => " (not compressed: this JVM cannot)",
-        false => "",
+    let file = taken.file.display().to_string();
+    Ok(taken_of(&process, &file, taken.bytes, what))
+}
+
+/// A dump to standard output. What is said of it goes to standard error.
+fn stream(capture: &Capture, what: What) -> Result<String> {
+    let out = io::stdout();
+    if out.is_terminal() {
+        let message = "a dump is not text, and standard output is a terminal";
+        return Err(Failure::usage(message)
+            .with_hint("name a file with -o FILE, or pass it on: `heapdiff dump PID -o - | ...`"));
+    }
+    let process = Process::find(&capture.target)?;
+    let jvm = Jvm::attach(&process, capture.timeout)?;
+    let bytes = dump::stream(&jvm, what, capture.wanted, out.lock())?;
+    if !capture.wanted.quiet {
+        messages::said(&taken_of(&process, "standard output", bytes, what));
+    }
+    Ok(String::new())
+}
+
+/// What was written, and of what.
+fn taken_of(process: &Process, file: &str, bytes: u64, what: What) -> String {
+    let objects = match what.all {
+        true => "all objects",
+        false => "live objects",
     };
-    Ok(format!(
-        "{}: {}, {} of {process}{not_gzipped}",
-        taken.file.display(),
-        Size(taken.bytes),
-        if what.all {
-            "all objects"
-        } else {
-            "live objects"
-        },
-    ))
+    format!("{file}: {}, {objects} of {process}", Size(bytes))
 }

@@ -1,6 +1,6 @@
 //! What is asked of running JVMs, as the command line gives it. The same on every system.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -78,8 +78,24 @@ pub(crate) struct AgentCopy {
 pub(crate) struct What {
     /// Whether garbage is in it, too; without it the JVM collects first.
     pub(crate) all: bool,
-    /// The level of compression.
+    /// The level of compression, if it is to be compressed.
     pub(crate) gzip: Option<u8>,
+}
+
+impl What {
+    /// The level for files whose names alone say that they are compressed: as large heaps are dumped, fast.
+    const FAST: u8 = 1;
+
+    /// Compressed, too, if the file's name says so.
+    pub(crate) fn packed_as(self, file: &Path) -> Self {
+        let is_packed = file
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+        Self {
+            gzip: self.gzip.or_else(|| is_packed.then_some(Self::FAST)),
+            ..self
+        }
+    }
 }
 
 /// What to hunt in.
@@ -141,6 +157,17 @@ mod tests {
         ] {
             assert!(bad.parse::<Target>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_name_says_that_a_file_is_compressed() {
+        let level = |gzip, name: &str| What { all: true, gzip }.packed_as(Path::new(name)).gzip;
+        assert_eq!(level(None, "a.hprof.gz"), Some(1));
+        assert_eq!(level(None, "a.HPROF.GZ"), Some(1));
+        assert_eq!(level(Some(9), "a.hprof.gz"), Some(9));
+        assert_eq!(level(Some(9), "a.hprof"), Some(9));
+        assert_eq!(level(None, "a.hprof"), None);
+        assert_eq!(level(None, "gz"), None);
     }
 
     #[test]

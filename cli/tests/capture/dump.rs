@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use testdata::jvm::Selection;
 
 use crate::support::{
-    BOX, Done, chmod, files, folder, heapdiff, instances, jdks, ready, run, shelf, signal, start,
-    until,
+    BOX, Done, chmod, ended, files, folder, heapdiff, instances, jdks, ready, run, shelf, signal,
+    start, until,
 };
 
 #[test]
@@ -55,13 +56,88 @@ fn a_dump_holds_what_the_jvm_counts() {
 }
 
 #[test]
+fn standard_output_takes_a_dump_and_no_file_stays() {
+    for jdk in jdks() {
+        let target = ready(&shelf(&jdk));
+        let pid = target.pid().to_string();
+        let home = folder();
+        let temporary = home.path().join("temporary");
+        fs::create_dir(&temporary).expect("a folder");
+        for (name, more) in [("plain", &[][..]), ("packed", &["--gz", "1"])] {
+            let to = home.path().join(name);
+            let mut command = heapdiff(home.path(), &[&["dump", &pid, "-o", "-"], more].concat());
+            let output = command
+                .env("TMPDIR", &temporary)
+                .stdout(fs::File::create(&to).expect("a file"))
+                .output();
+            let done = Done::from(output.expect("a run")).well();
+            let size = format!("live objects of process {pid}");
+            assert!(
+                done.stderr.starts_with("heapdiff: standard output: "),
+                "{done:?}"
+            );
+            assert!(done.stderr.contains(&size), "{done:?}");
+            let is_packed = fs::read(&to).expect("it")[..2] == [0x1f, 0x8b];
+            assert_eq!(is_packed, name == "packed");
+            assert_eq!(instances(&to, &[BOX]), [10_000]);
+        }
+        // A pipe that nobody reads is told, and leaves nothing either.
+        let mut command = heapdiff(home.path(), &["dump", &pid, "-o", "-", "-q"]);
+        let mut child = command
+            .env("TMPDIR", &temporary)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a run");
+        drop(child.stdout.take());
+        let done = ended(child).failed(2, "cannot write standard output: Broken pipe");
+        assert_eq!(done.stdout, "");
+        assert_eq!(files(&temporary), [] as [&str; 0]);
+        assert_eq!(files(home.path()), ["packed", "plain", "temporary"]);
+    }
+}
+
+#[test]
+fn a_terminal_gets_no_dump() {
+    let target = ready(&shelf(&jdks()[0]));
+    let home = folder();
+    // `script` runs it on a terminal of its own.
+    let program = env!("CARGO_BIN_EXE_heapdiff");
+    let command = format!("{program} dump {} -o -", target.pid());
+    let output = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(home.path())
+        .stdin(Stdio::null())
+        .output();
+    let output = output.expect("`script` of util-linux");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("standard output is a terminal"), "{said}");
+    assert_eq!(files(home.path()), [] as [&str; 0]);
+}
+
+#[test]
+fn a_name_with_gz_means_compressed() {
+    for jdk in jdks() {
+        let target = ready(&shelf(&jdk));
+        let pid = target.pid().to_string();
+        let home = folder();
+        run(home.path(), &["dump", &pid, "-o", "a.hprof.gz"]).well();
+        assert_eq!(files(home.path()), ["a.hprof.gz"]);
+        let dump = home.path().join("a.hprof.gz");
+        assert_eq!(fs::read(&dump).expect("it")[..2], [0x1f, 0x8b]);
+        assert_eq!(instances(&dump, &[BOX]), [10_000]);
+    }
+}
+
+#[test]
 fn a_name_is_as_good_as_an_id() {
     let jdk = jdks().remove(0);
     let home = folder();
     let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
     // A name that no other test uses.
     let jar = home.path().join("OddlyNamedShelf.jar");
-    let packed = std::process::Command::new(jdk.home().join("bin/jar"))
+    let packed = Command::new(jdk.home().join("bin/jar"))
         .args(["--create", "--main-class=Shelf", "--file"])
         .arg(&jar)
         .arg("-C")
