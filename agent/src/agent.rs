@@ -14,6 +14,7 @@ use jni::objects::{JClass, JLongArray, JObject};
 use jni::strings::JNIString;
 use jni::{Env, JValue, jni_sig, jni_str};
 
+use crate::bindings;
 use crate::collected::{CollectedRefs, CollectedSamples};
 use crate::counters::Counters;
 use crate::heap::{Blobs, LONGS, held};
@@ -204,12 +205,26 @@ fn prepare(environment: Environment, options: &str) -> i32 {
     attach::DONE
 }
 
+/// Loads and starts the agent in a JVM that is up. Returns one of [`attach`]'s codes.
+///
+/// In a heap that is full nothing is loaded, so that it can be tried again.
+pub(crate) fn attach(env: &mut Env<'_>, environment: Environment, options: &str) -> i32 {
+    if let Err(why) = bindings::prepare(env) {
+        say(format_args!("cannot start ({why}); nothing is sampled"));
+        return attach::FAILED;
+    }
+    match load(Some(environment), options) {
+        attach::DONE => start(env, false),
+        failed => failed,
+    }
+}
+
 /// Starts sampling, or the delay before it, in a JVM that is up. Returns one of [`attach`]'s codes.
 pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
     let Some(agent) = AGENT.get() else {
         return attach::FAILED;
     };
-    match agent.start(env, at_startup) {
+    match bindings::prepare(env).and_then(|()| agent.start(env, at_startup)) {
         Ok(()) => attach::DONE,
         Err(why) => {
             OFF.store(true, Relaxed);

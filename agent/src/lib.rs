@@ -8,6 +8,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `jvmti` | raw bindings, the functions the JVM calls; all `unsafe` is there |
+//! | `bindings` | classes that the JNI bindings need when a call fails, looked up ahead |
 //! | `agent` | loading, starting, stopping; the one global |
 //! | `options` | the option string |
 //! | `sampler` | what happens at a sample and at a class definition |
@@ -49,11 +50,13 @@
 //! # Rules
 //!
 //! It lives in production JVMs. No panic leaves it, no lock is held across a call into the JVM, every
-//! table has a limit, and what does not fit is counted.
+//! table has a limit, and what does not fit is counted. No call into the JVM is the first that could need a class looked up
+//! (`bindings`): in a full heap the lookup itself would fail.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
+mod bindings;
 mod classfile;
 mod collected;
 mod counters;

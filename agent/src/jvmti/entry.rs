@@ -294,18 +294,17 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
+        let Some(environment) = environment else {
+            result = agent::load(None, &options);
+            return;
+        };
         let mut env: *mut c_void = null_mut();
-        if environment.is_some() {
-            // SAFETY: the JVM that called has a full table; it is not null, for the environment came from it.
-            let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
-            if got != JNI_OK {
-                return;
-            }
-        }
-        result = agent::load(environment, &options);
-        if result == heapdiff_sites::attach::DONE {
+        // SAFETY: the JVM that called has a full table; it is not null, for the environment came from it.
+        let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
+        if got == JNI_OK {
+            let attach = |env: &mut Env<'_>| result = agent::attach(env, environment, &options);
             // SAFETY: the environment is this thread's.
-            unsafe { with_env(env.cast(), |env| result = agent::start(env, false)) };
+            unsafe { with_env(env.cast(), attach) };
         }
     });
     result

@@ -162,6 +162,23 @@ fn fits(env: &mut Env<'_>, object: &JObject<'_>, signature: &str) -> Result<bool
     fits
 }
 
+/// Whether the heap has room for an array of so many bytes. It looks nothing up, whatever the answer.
+pub(crate) fn has_room(env: &mut Env<'_>, bytes: usize) -> bool {
+    let raw = env.get_raw();
+    let len = jni::sys::jsize::try_from(bytes).unwrap_or(jni::sys::jsize::MAX);
+    // SAFETY: the environment is the current thread's, no exception is pending (the caller is the JVM's first call into the
+    // agent on this thread), the length is not negative, and the reference is this function's alone.
+    unsafe {
+        let array = ((**raw).v1_1.NewByteArray)(raw, len);
+        if array.is_null() {
+            ((**raw).v1_1.ExceptionClear)(raw);
+            return false;
+        }
+        ((**raw).v1_1.DeleteLocalRef)(raw, array);
+    }
+    true
+}
+
 /// Whether the thread is a virtual one. JDK 21 and later know.
 pub(crate) struct VirtualThreads {
     known: bool,

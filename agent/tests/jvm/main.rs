@@ -5,6 +5,7 @@
 mod crowd;
 mod dumped;
 mod estimates;
+mod full_heap;
 mod header;
 mod kinds;
 mod lifecycle;

@@ -1,0 +1,67 @@
+//! Classes that the JNI bindings look up when a call fails, looked up while there is room.
+//!
+//! The `jni` crate compares a failed call's exception with classes that it looks up when it first needs them, and
+//! the lookup makes Java strings. In a full heap it fails too, its exception is compared in turn, and so on until the
+//! stack is used up: the JVM dies of a segmentation fault without a word. Once found, a class stays found.
+
+use jni::Env;
+use jni::errors::Result;
+use jni::exceptions::{
+    JArrayIndexOutOfBoundsException, JArrayStoreException, JClassCircularityError,
+    JClassFormatError, JClassNotFoundException, JExceptionInInitializerError,
+    JIllegalArgumentException, JIllegalMonitorStateException, JInstantiationException,
+    JLinkageError, JNoClassDefFoundError, JNoSuchFieldError, JNoSuchMethodError,
+    JNumberFormatException, JOutOfMemoryError, JRuntimeException, JSecurityException,
+    JStringIndexOutOfBoundsException,
+};
+use jni::objects::{
+    JByteBuffer, JClass, JClassLoader, JObject, JObjectArray, JString, JThread, JThrowable,
+};
+use jni::refs::{LoaderContext, Reference};
+
+use crate::jvmti::java::has_room;
+
+/// Bytes that the heap must have left: many times what the lookups take.
+const ROOM: usize = 256 << 10;
+
+/// Looks all of them up. Does nothing but say so if the heap has no room for it.
+pub(crate) fn prepare(env: &mut Env<'_>) -> std::result::Result<(), String> {
+    if !has_room(env, ROOM) {
+        return Err("the heap is full".to_owned());
+    }
+    look_up(env).map_err(|error| error.to_string())
+}
+
+fn look_up(env: &Env<'_>) -> Result<()> {
+    // First those that the lookups of the others may meet.
+    class_of::<JOutOfMemoryError>(env)?;
+    class_of::<JSecurityException>(env)?;
+    class_of::<JThread>(env)?;
+    class_of::<JClassLoader>(env)?;
+    class_of::<JClass>(env)?;
+    class_of::<JString>(env)?;
+    class_of::<JThrowable>(env)?;
+    class_of::<JLinkageError>(env)?;
+    class_of::<JClassNotFoundException>(env)?;
+    class_of::<JNoClassDefFoundError>(env)?;
+    class_of::<JExceptionInInitializerError>(env)?;
+    class_of::<JClassCircularityError>(env)?;
+    class_of::<JClassFormatError>(env)?;
+    class_of::<JArrayIndexOutOfBoundsException>(env)?;
+    class_of::<JArrayStoreException>(env)?;
+    class_of::<JIllegalArgumentException>(env)?;
+    class_of::<JIllegalMonitorStateException>(env)?;
+    class_of::<JInstantiationException>(env)?;
+    class_of::<JNoSuchFieldError>(env)?;
+    class_of::<JNoSuchMethodError>(env)?;
+    class_of::<JNumberFormatException>(env)?;
+    class_of::<JRuntimeException>(env)?;
+    class_of::<JStringIndexOutOfBoundsException>(env)?;
+    class_of::<JObject>(env)?;
+    class_of::<JObjectArray<'static, JObject<'static>>>(env)?;
+    class_of::<JByteBuffer>(env)
+}
+
+fn class_of<T: Reference>(env: &Env<'_>) -> Result<()> {
+    T::lookup_class(env, &LoaderContext::None).map(drop)
+}
