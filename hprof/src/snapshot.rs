@@ -198,8 +198,8 @@ impl Snapshot {
         Self::of(Source::open_nth(path, options.dump)?, options, progress)
     }
 
-    /// As [`Snapshot::open`], in place of a snapshot that is no longer needed: its memory is used
-    /// again, which spares the system clearing it. The limit on memory is the first one's.
+    /// As [`Snapshot::open`], in place of a snapshot that is no longer needed, whose memory goes back to the system
+    /// first. The limit on memory is the first one's.
     ///
     /// # Errors
     /// As [`Snapshot::open`].
@@ -210,8 +210,9 @@ impl Snapshot {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let store = previous.store.clone();
-        store.keep_again();
+        // Kept, it would lie beside what is read, of which much is in parts too small to take its place.
         drop(previous);
+        store.keep_again();
         Self::within(
             store,
             Source::open_nth(path, options.dump)?,

@@ -82,7 +82,7 @@ impl Store {
         }
     }
 
-    /// From now on keeps what is dropped, for another analysis.
+    /// From now on keeps what is dropped, as another analysis begins.
     pub(crate) fn keep_again(&self) {
         self.kept().get_or_insert_default();
     }

@@ -1,0 +1,65 @@
+//! Of two dumps read one after the other, as a comparison does, only one is in memory.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hprof::{Node, Options, Progress, Silent, Snapshot};
+use testdata::writer::{self, Elements, FieldType, HeapBuilder, Value};
+
+/// The anonymous memory of this process when objects begin to be read, in bytes; 0 where the system does not tell.
+#[derive(Default)]
+struct Before(AtomicU64);
+
+impl Progress for Before {
+    fn phase(&self, name: &'static str, _: u64) {
+        if name == "reading objects" {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+            let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
+            let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
+            self.0
+                .store(kilobytes.unwrap_or(0) * 1024, Ordering::Relaxed);
+        }
+    }
+    fn advance(&self, _: u64) {}
+}
+
+/// A static field with an array of so many empty arrays.
+fn heap(arrays: usize) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let table = heap.add_class(
+        "com.acme.Table",
+        Some(boot.object),
+        &[],
+        &[("all", Value::NULL)],
+    );
+    heap.primitive_array_class(FieldType::Byte);
+    let all: Vec<_> = (0..arrays)
+        .map(|_| heap.add_primitive_array(Elements::Byte(Vec::new())))
+        .collect();
+    let all = heap.add_object_array(boot.object, all);
+    heap.set_static(table, "all", all);
+    heap.build()
+}
+
+#[test]
+fn a_dump_goes_before_the_next_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump.hprof");
+    std::fs::write(&path, heap(1_300_000)).unwrap();
+    let options = Options::default();
+    // Gives back what writing the dump has left in the allocator.
+    drop(Snapshot::open(&path, &options, &Silent).unwrap());
+    let (one, two) = (Before::default(), Before::default());
+    let first = Snapshot::open(&path, &options, &one).unwrap();
+    let count = first.tree().retained_objects(Node::ROOT);
+    assert!(count > 1_300_000);
+    let second = Snapshot::open_after(first, &path, &options, &two).unwrap();
+    assert_eq!(second.tree().retained_objects(Node::ROOT), count);
+    // Shapes, dominators and lists of so many leaves would have some 20 MB.
+    let (one, two) = (one.0.into_inner(), two.0.into_inner());
+    assert!(
+        two < one + (12 << 20),
+        "{two} bytes, {one} before the first"
+    );
+}
