@@ -396,6 +396,7 @@ impl Agent {
             counters: &COUNTERS,
             wakeup: &self.wakeup,
             dropped: AtomicU64::new(0),
+            collecting: AtomicU64::new(0),
         }
     }
 

@@ -1,9 +1,12 @@
-//! The agent's thread: finds collected samples, thins when the table is full, and brings the
+//! The agent's thread: finds collected samples, makes room when the table is full, and brings the
 //! figures in the heap up to date.
+//!
+//! At small intervals the table fills with samples of garbage long before the collector runs by itself. So the
+//! JVM is had to collect first, and samples are thinned only if it is the living that fill the table.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heapdiff_sites::{CHUNK, Counter, Sampling, Strategy, statics};
 use jni::errors::Result;
@@ -26,6 +29,13 @@ const BATCH: usize = 256;
 /// After a look it rests, however often the collector runs.
 const REST: Duration = Duration::from_millis(20);
 
+/// The JVM is had to collect only where a full table's samples stand for less than this: there its own collections
+/// come too late. Elsewhere so much was allocated that it has collected many times.
+const MOST_BEFORE_A_COLLECTION: u64 = 1 << 30;
+/// One part in so many of the time may go to such collections, after a second that is free.
+const PART_FOR_COLLECTING: u32 = 4;
+const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
+
 /// What the thread works on.
 pub(crate) struct Work<'a> {
     pub(crate) jvmti: Jvmti,
@@ -35,6 +45,8 @@ pub(crate) struct Work<'a> {
     pub(crate) wakeup: &'a Wakeup,
     /// Samples that had found no place when the thread looked last.
     pub(crate) dropped: AtomicU64,
+    /// Nanoseconds that collections took which the agent asked for.
+    pub(crate) collecting: AtomicU64,
 }
 
 struct Found<'local> {
@@ -66,23 +78,55 @@ impl Work<'_> {
     }
 
     fn look(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<()> {
-        self.counters.count(Counter::Sweeps);
-        match self.sampler.refs.reaper() {
-            Reaper::Scan => {
-                self.scan(env, found, &self.sampler.samples)?;
-                self.scan(env, found, &self.sampler.classes)?;
-            }
-            Reaper::Queue => self.drain(env, found)?,
-        }
+        self.find_collected(env, found)?;
         // Samples that find no place would make estimates too low. Which ones they are is not chance:
         // even when the dead have made room again the table is too small for this interval.
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
-        if dropped > before || self.sampler.samples.is_crowded() {
+        let is_short = dropped > before || self.sampler.samples.is_crowded();
+        if is_short && (dropped > before || !self.room_is_made(env, found)?) {
             self.thin(env)?;
         }
         self.flush(env);
         Ok(())
+    }
+
+    fn find_collected(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<()> {
+        self.counters.count(Counter::Sweeps);
+        match self.sampler.refs.reaper() {
+            Reaper::Scan => {
+                self.scan(env, found, &self.sampler.samples)?;
+                self.scan(env, found, &self.sampler.classes)
+            }
+            Reaper::Queue => self.drain(env, found),
+        }
+    }
+
+    /// Has the JVM collect, if that may be asked of it. Whether half of the table is free then.
+    fn room_is_made(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<bool> {
+        let sampling = self.sampler.strategy.sampling();
+        let samples = &self.sampler.samples;
+        let stand_for = sampling.interval.saturating_mul(samples.capacity().into());
+        let spent = Duration::from_nanos(self.collecting.load(Relaxed));
+        let allowed = self.sampler.started.elapsed() / PART_FOR_COLLECTING + FREE_FOR_COLLECTING;
+        if sampling.strategy != Strategy::Bytes
+            || stand_for > MOST_BEFORE_A_COLLECTION
+            || spent > allowed
+        {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        if self.jvmti.collect_garbage().is_err() {
+            return Ok(false);
+        }
+        if self.sampler.refs.reaper() == Reaper::Queue {
+            // Another thread of the JVM fills the queue.
+            self.wakeup.rest(REST);
+        }
+        let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.collecting.fetch_add(taken, Relaxed);
+        self.find_collected(env, found)?;
+        Ok(samples.is_half_free())
     }
 
     /// Brings the figures in the heap up to date.

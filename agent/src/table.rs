@@ -142,6 +142,16 @@ impl Table {
         self.live.load(Relaxed) >= self.capacity - self.capacity / 8
     }
 
+    /// Whether half of the places are free.
+    pub(crate) fn is_half_free(&self) -> bool {
+        self.live.load(Relaxed) <= self.capacity / 2
+    }
+
+    /// All its places.
+    pub(crate) const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
     const fn split(slot: u32) -> (usize, usize) {
         (slot as usize / CHUNK, slot as usize % CHUNK)
     }

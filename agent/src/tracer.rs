@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, Strategy};
 use heapdiff_trace::{
-    Collected, NewCollection, NewRun, NewTick, Sample, Samples, TraceError, Writer, Written,
+    Collected, NewCollection, NewRun, NewTick, Sample, Samples, THINNED, TraceError, Writer,
+    Written,
 };
 use jni::Env;
 
@@ -250,11 +251,11 @@ impl Tracing<'_> {
             let sampling = self.sampler.strategy.sampling();
             notes.push(match sampling.strategy {
                 Strategy::Bytes => format!(
-                    "max_samples reached: the interval is {} bytes from here on, and live samples were thinned to it",
+                    "{THINNED}: the interval is {} bytes from here on, and live samples were thinned to it",
                     sampling.interval
                 ),
                 _ => format!(
-                    "max_samples reached: the rate is {} from here on, and live samples were thinned to it",
+                    "{THINNED}: the rate is {} from here on, and live samples were thinned to it",
                     sampling.rate
                 ),
             });

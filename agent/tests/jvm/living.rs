@@ -132,6 +132,32 @@ fn a_full_table_is_thinned_and_estimates_stay() {
     }
 }
 
+/// 60,000 objects in a table for 20,000, without a collection of the JVM's own: the tenth of them that lives is not thinned.
+#[test]
+fn garbage_makes_room_before_samples_are_thinned() {
+    for jdk in jdks() {
+        for reaper in ["scan", "queue"] {
+            let options = format!("interval=0,max_samples=20000,reaper={reaper},classes=off");
+            let mut target = launch(&jdk, "Litter", &options)
+                .flags(["-Xmx512m", "-Xmn400m", "-XX:+UseSerialGC"])
+                .arg("60000")
+                .timeout(Duration::from_secs(120))
+                .start()
+                .unwrap();
+            target.wait_ready(1).unwrap();
+            let dumped = Dumped::of(&target);
+            let context = format!("JDK {} {reaper}", jdk.version());
+            assert_eq!(dumped.counter(Counter::Thinnings), 0, "{context}");
+            assert_eq!(dumped.counter(Counter::DroppedFull), 0, "{context}");
+            assert_eq!(dumped.sampling.interval, 0, "{context}");
+            assert!(dumped.counter(Counter::Recorded) >= 60_000, "{context}");
+            let kept = dumped.of_kind("Litter.keep", "Litter$Kept").len();
+            assert_eq!(kept, 6000, "{context}");
+            assert!(target.finish().unwrap());
+        }
+    }
+}
+
 #[test]
 fn strategies_by_count_and_by_class() {
     for jdk in jdks() {

@@ -18,8 +18,8 @@ use heapdiff_report::{
 };
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
-    AliveAt, Basis, Candidate, Points, Stacks, Steps, Timeline, Trace, Trending, Verdict, Window,
-    rank_groups,
+    AliveAt, Basis, Candidate, Points, Stacks, Steps, THINNED, Timeline, Trace, Trending, Verdict,
+    Window, rank_groups,
 };
 use heapdiff_units::counted;
 use regex::Regex;
@@ -178,6 +178,7 @@ fn info(trace: &Trace) -> Result<TraceInfoReport> {
                     path: d.path,
                 })
                 .collect(),
+            thinned: trace.last_note(run.id, THINNED).map_err(failed)?.is_some(),
             notes: notes(trace, &run)?,
             flags: run.flags.clone(),
             options: run.options.clone(),

@@ -41,6 +41,9 @@ mod write_samples;
 /// The `strategy` of runs that were imported from a recording.
 pub const RECORDING: &str = "recording";
 
+/// How the agent's notes begin that tell of a full table: samples are drawn more rarely from there on.
+pub const THINNED: &str = "max_samples reached";
+
 pub use amount::Live;
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};

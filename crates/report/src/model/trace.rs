@@ -96,6 +96,8 @@ pub struct RunRow {
     pub lost_bytes: u64,
     /// Heap dumps that were taken of it.
     pub dumps: Vec<DumpRow>,
+    /// Whether the table of live samples was full once: samples were drawn more rarely from there on.
+    pub thinned: bool,
     /// What was noted, oldest first.
     pub notes: Vec<NoteRow>,
 }

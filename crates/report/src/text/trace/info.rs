@@ -35,6 +35,10 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             out,
         )?;
         let sampled = match (&*row.run.strategy, row.run.interval_bytes) {
+            ("bytes", 0) if row.thinned => "at first every allocation".to_owned(),
+            ("bytes", bytes) if row.thinned => {
+                format!("at first one sample every {} allocated", Size(bytes))
+            }
             ("bytes", 0) => "every allocation is counted".to_owned(),
             ("bytes", bytes) => format!("one sample every {} allocated", Size(bytes)),
             ("recording", _) => "samples of a flight recording".to_owned(),
@@ -48,6 +52,10 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             style,
             out,
         )?;
+        if row.thinned {
+            let text = "samples are fewer since max_samples was reached";
+            line("thinned", text, style, out)?;
+        }
         if row.lost_samples > 0 {
             let text = format!(
                 "{} of {}",
@@ -98,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_run_is_told() {
-        let of = |run: RunInfo, lost_samples: u64, path: Option<&str>| {
+        let of = |run: RunInfo, lost_samples: u64, path: Option<&str>, thinned: bool| {
             let row = RunRow {
                 run,
                 flags: String::new(),
@@ -113,6 +121,7 @@ mod tests {
                     time_ms: 1000,
                     path: path.map(str::to_owned),
                 }],
+                thinned,
                 notes: Vec::new(),
             };
             let report = TraceInfoReport {
@@ -132,6 +141,9 @@ mod tests {
             "samples of a flight recording",
             "(path not known)",
             "2 samples of 1.0 KiB",
+            "at first every allocation",
+            "at first one sample every 1.0 KiB allocated",
+            "samples are fewer since max_samples was reached",
         ];
         let told = |text: &str| parts.map(|part| text.contains(part));
         let ended = |strategy, interval| RunInfo {
@@ -139,12 +151,34 @@ mod tests {
             ..run_info(strategy, interval)
         };
         let [yes, no] = [true, false];
-        let text = of(run_info("bytes", 1024), 0, Some("a.hprof"));
-        assert_eq!(told(&text), [yes, no, yes, no, no, no], "{text}");
-        let text = of(ended("bytes", 0), 2, None);
-        assert_eq!(told(&text), [no, yes, no, no, yes, yes], "{text}");
-        let text = of(ended("recording", 0), 0, Some("a.hprof"));
-        assert_eq!(told(&text), [no, no, no, yes, no, no], "{text}");
+        let dump = Some("a.hprof");
+        let text = of(run_info("bytes", 1024), 0, dump, false);
+        assert_eq!(
+            told(&text),
+            [yes, no, yes, no, no, no, no, no, no],
+            "{text}"
+        );
+        let text = of(ended("bytes", 0), 2, None, false);
+        assert_eq!(
+            told(&text),
+            [no, yes, no, no, yes, yes, no, no, no],
+            "{text}"
+        );
+        let text = of(ended("recording", 0), 0, dump, false);
+        assert_eq!(told(&text), [no, no, no, yes, no, no, no, no, no], "{text}");
+        // What was counted at first is not said of what came when the table was full.
+        let text = of(ended("bytes", 0), 0, dump, true);
+        assert_eq!(
+            told(&text),
+            [no, no, no, no, no, no, yes, no, yes],
+            "{text}"
+        );
+        let text = of(ended("bytes", 1024), 0, dump, true);
+        assert_eq!(
+            told(&text),
+            [no, no, yes, no, no, no, no, yes, yes],
+            "{text}"
+        );
         assert!(text.contains("4 collections, 1 of them major"), "{text}");
         assert!(!text.contains(" alive in "), "{text}");
     }
