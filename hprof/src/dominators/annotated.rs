@@ -95,6 +95,16 @@ impl AnnotatedGraph {
             .for_each(|cells| cells.iter_mut().skip(1).step_by(2).for_each(|n| *n = NONE));
     }
 
+    /// Replaces the notes that are not [`NONE`].
+    pub(crate) fn renumber(&mut self, new: impl Fn(u32) -> u32 + Sync) {
+        self.cells.par_chunks_mut(CHUNK * 2).for_each(|cells| {
+            let notes = cells.iter_mut().skip(1).step_by(2);
+            notes
+                .filter(|note| **note != NONE)
+                .for_each(|note| *note = new(*note));
+        });
+    }
+
     /// The notes alone.
     pub(crate) fn into_notes(self) -> Result<Array<u32>> {
         let mut cells = self.cells;
@@ -199,6 +209,20 @@ impl MappedBits {
     /// The words, to be written by several threads.
     pub(crate) fn shared(&mut self) -> &[AtomicU64] {
         mem::as_atomic_u64(&mut self.0)
+    }
+
+    /// The objects whose bit is set, ascending.
+    pub(crate) fn list(&self, store: &Store) -> Result<Array<u32>> {
+        let mut list: Array<u32> = store.zeroed(self.count() as usize)?;
+        let mut places = list.iter_mut();
+        for (at, &word) in self.0.iter().enumerate() {
+            each_bit(at, word, |object| {
+                if let Some(place) = places.next() {
+                    *place = object;
+                }
+            });
+        }
+        Ok(list)
     }
 
     pub(crate) fn count(&self) -> u64 {

@@ -5,6 +5,10 @@
 //! the objects that refer to joins, and all that lie above these by single referrers. Every
 //! dominator of a core object is in the core, so the core's dominators are those of the whole graph.
 //!
+//! A join from which no other is reached, and no class object by a field, changes nobody else's dominator: a string that
+//! many share, say. Such sinks are left out, and with them all that is in the core for their sake only. What
+//! dominates them is found when the rest is laid out (see `sinks.rs`).
+//!
 //! Every object also refers to its class (which no row says: the class is known without), and that
 //! would put all objects into the core. But it
 //! takes few of these references to find a class object's dominator: those of some witnesses. The
@@ -20,7 +24,7 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use super::annotated::{AnnotatedGraph, CHUNK, Cells, MappedBits, each_bit};
-use crate::bytes::array::Store;
+use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
@@ -65,6 +69,8 @@ pub(crate) struct Core {
     pub(crate) count: u32,
     /// Members with long rows.
     pub(crate) long: Vec<u32>,
+    /// Joins that are not members. The note of the first is [`SEVERAL`], that of the next one less, and so on.
+    pub(crate) sinks: Array<u32>,
 }
 
 impl Core {
@@ -85,6 +91,7 @@ impl Core {
             witnesses: all()?,
             count: inner,
             long: Vec::new(),
+            sinks: store.zeroed(0)?,
         };
         let (cells, _) = graph.shared();
         (0..inner)
@@ -116,7 +123,8 @@ impl Core {
             .into_iter()
             .chain(weaker.iter().flatten().map(|e| e.1))
             .filter(|&o| (o as usize) < inner);
-        held.chain(0..classes)
+        let held = held.chain(0..classes);
+        held.clone()
             .for_each(|o| cells.note(o).store(SEVERAL, Ordering::Relaxed));
         let mut joins = MappedBits::new(inner, store)?;
         joins
@@ -130,36 +138,114 @@ impl Core {
                     *word |= u64::from(several) << (object % 64);
                 }
             });
-        let mut members = MappedBits::new(inner, store)?;
         let choice = Choice {
             class_of,
             class_referrers: &class_referrers,
             sampling,
         };
-        let long = mark(
-            cells,
-            targets,
-            &choice,
-            &joins,
-            &mut members,
-            &mut witnesses,
-        );
+        let mut marks = Marks::new(inner, witnesses, store)?;
+        let long = mark(cells, targets, &choice, &joins, &mut marks);
+        let Marks {
+            mut members,
+            witnesses,
+            to_joins,
+            to_classes,
+        } = marks;
         for &(from, _) in weaker.iter().flatten() {
             members.insert(from);
         }
+        held.for_each(|object| members.insert(object));
+        let sinks = find_sinks(cells, &joins, [&members, &to_joins, &to_classes], store)?;
+        drop(to_classes);
+        let sinks = match worthwhile(&sinks, &joins, classes) {
+            true => sinks,
+            false => MappedBits::new(inner, store)?,
+        };
+        let listed = sinks.list(store)?;
+        joins
+            .words_mut()
+            .par_iter_mut()
+            .zip(sinks.words())
+            .for_each(|(join, sink)| *join &= !sink);
+        drop(sinks);
+        let is_near = |object: u32| {
+            let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
+            let in_rows = |&target: &u32| (classes..inner as u32).contains(&target);
+            targets[row]
+                .iter()
+                .filter(|t| in_rows(t))
+                .any(|&target| joins.contains(target))
+        };
+        members
+            .words_mut()
+            .par_iter_mut()
+            .zip(joins.words())
+            .zip(to_joins.words())
+            .enumerate()
+            .for_each(|(at, ((member, join), to_join))| {
+                *member |= join;
+                match listed.is_empty() {
+                    true => *member |= to_join,
+                    false => each_bit(at, to_join & !*member, |o| {
+                        *member |= u64::from(is_near(o)) << (o % 64)
+                    }),
+                }
+            });
+        drop(to_joins);
         close_upwards(cells, &joins, &mut members);
         let count = members.count() as u32;
         members.words().par_iter().enumerate().for_each(|(at, &w)| {
             each_bit(at, w, |o| cells.note(o).store(0, Ordering::Relaxed));
         });
+        listed
+            .par_iter()
+            .zip(0..listed.len() as u32)
+            .for_each(|(&sink, at)| {
+                cells.note(sink).store(SEVERAL - at, Ordering::Relaxed);
+            });
         Ok(Self {
             members,
             joins,
             witnesses,
             count,
             long,
+            sinks: listed,
         })
     }
+}
+
+/// The joins from which no other is reached. `reaching` are members for their own sake, and what refers to joins and to
+/// class objects.
+fn find_sinks(
+    cells: Cells<'_>,
+    joins: &MappedBits,
+    reaching: [&MappedBits; 3],
+    store: &Store,
+) -> Result<MappedBits> {
+    let mut above = MappedBits::new(cells.rows(), store)?;
+    let [members, to_joins, to_classes] = reaching.map(MappedBits::words);
+    above
+        .words_mut()
+        .par_iter_mut()
+        .enumerate()
+        .for_each(|(at, word)| {
+            *word = members[at] | to_joins[at] | to_classes[at];
+        });
+    close_upwards(cells, joins, &mut above);
+    above
+        .words_mut()
+        .par_iter_mut()
+        .zip(joins.words())
+        .for_each(|(above, join)| *above = join & !*above);
+    Ok(above)
+}
+
+/// Whether so many joins are sinks that it pays to lay them out by themselves.
+fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
+    let joins = joins.count().saturating_sub(u64::from(classes));
+    // Notes tell sinks from other objects by their number.
+    let fits = sinks.words().len() < 1 << 25;
+    fits && sinks.count() * 8 >= joins
 }
 
 /// Notes for each object its only referrer, or [`SEVERAL`]. Returns how many references lead to each
@@ -258,15 +344,35 @@ struct Choice<'a, F> {
     sampling: Sampling,
 }
 
-/// Marks what is in the core for its own sake, and chooses witnesses. Returns members with long
-/// rows.
+/// What one pass over the rows tells of objects.
+struct Marks {
+    /// Those in the core for their own sake: witnesses, and those with long rows.
+    members: MappedBits,
+    witnesses: MappedBits,
+    /// Those that refer to joins.
+    to_joins: MappedBits,
+    /// Those whose row has class objects.
+    to_classes: MappedBits,
+}
+
+impl Marks {
+    fn new(objects: usize, witnesses: MappedBits, store: &Store) -> Result<Self> {
+        Ok(Self {
+            members: MappedBits::new(objects, store)?,
+            witnesses,
+            to_joins: MappedBits::new(objects, store)?,
+            to_classes: MappedBits::new(objects, store)?,
+        })
+    }
+}
+
+/// Marks what rows tell, and chooses witnesses. Returns members with long rows.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],
     choice: &Choice<'_, impl Fn(u32) -> u32 + Sync>,
     joins: &MappedBits,
-    members: &mut MappedBits,
-    witnesses: &mut MappedBits,
+    marks: &mut Marks,
 ) -> Vec<u32> {
     let rows = cells.rows();
     let Choice {
@@ -276,21 +382,29 @@ fn mark(
     } = choice;
     let (inner, classes) = (rows as u32, class_referrers.len() as u32);
     let words = sampling.every.div_ceil(64);
-    let mut long: Vec<u32> = members
+    let mut long: Vec<u32> = marks
+        .members
         .words_mut()
         .par_chunks_mut(words)
-        .zip(witnesses.words_mut().par_chunks_mut(words))
+        .zip(marks.witnesses.words_mut().par_chunks_mut(words))
+        .zip(
+            marks
+                .to_joins
+                .words_mut()
+                .par_chunks_mut(words)
+                .zip(marks.to_classes.words_mut().par_chunks_mut(words)),
+        )
         .enumerate()
         .map_init(
             || vec![usize::MAX; classes as usize],
-            |sampled, (chunk, (members, witnesses))| {
+            |sampled, (chunk, ((members, witnesses), (to_joins, to_classes)))| {
                 let mut long = Vec::new();
                 let first = chunk * words * 64;
                 let last = (first + words * 64).min(rows);
                 let mut begin = cells.begin(first.min(rows) as u32) as usize;
                 for object in first..last {
                     let end = cells.begin(object as u32 + 1) as usize;
-                    let mut to_join = false;
+                    let (mut to_join, mut has_class) = (false, false);
                     let mut is_chosen = |class: u32| {
                         let seen = std::mem::replace(&mut sampled[class as usize], chunk);
                         seen != chunk || class_referrers[class as usize] <= sampling.rare
@@ -299,13 +413,14 @@ fn mark(
                     let mut to_class = object < classes as usize || own != NONE && is_chosen(own);
                     for &target in &targets[begin..end] {
                         if target < classes {
+                            has_class = true;
                             to_class |= is_chosen(target);
                         } else if target < inner {
                             to_join |= joins.contains(target);
                         }
                     }
                     let at = (object - first) / 64;
-                    let bit = 1 << (object % 64);
+                    let bit: u64 = 1 << (object % 64);
                     if to_class {
                         witnesses[at] |= bit;
                     }
@@ -313,13 +428,11 @@ fn mark(
                     if is_long {
                         long.push(object as u32);
                     }
-                    if to_join
-                        || is_long
-                        || witnesses[at] & bit != 0
-                        || joins.contains(object as u32)
-                    {
+                    if is_long || witnesses[at] & bit != 0 {
                         members[at] |= bit;
                     }
+                    to_joins[at] |= u64::from(to_join) << (object % 64);
+                    to_classes[at] |= u64::from(has_class) << (object % 64);
                     begin = end;
                 }
                 long

@@ -42,6 +42,8 @@ fn joins_and_what_lies_above_them_are_the_core() {
         (15, 11),
         (11, 10),
         (10, 3),
+        // Back to a root, so that the join is no sink.
+        (3, 0),
         (3, 4),
         (4, 5),
         // Twice from one object, and from itself.
@@ -75,6 +77,70 @@ fn joins_and_what_lies_above_them_are_the_core() {
         assert_eq!(graph.note(object * STEP), referrer * STEP, "{object}");
     }
     assert_eq!(graph.note(12 * STEP), NONE);
+}
+
+/// Two objects that a root holds, the joins 3 and 8 below both, and what hangs on the first of these.
+const SHARED: [(u32, u32); 9] = [
+    (2, 4),
+    (2, 5),
+    (4, 3),
+    (5, 3),
+    (3, 6),
+    (6, 7),
+    (6, 10),
+    (4, 8),
+    (5, 8),
+];
+
+fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (Vec<u32>, Vec<u32>) {
+    let rows: Vec<(u32, u32)> = SHARED.iter().chain(more).copied().collect();
+    let mut graph = graph(10, 2, &rows, &[2]);
+    graph.weaker[0].extend(held_softly.map(|object| (4, object)));
+    let store = Store::new(None);
+    let core = Core::find(&mut graph, &|_| NONE, also, NONE_CHOSEN, &store).unwrap();
+    for (&sink, at) in core.sinks.iter().zip(0..) {
+        assert!(!core.members.contains(sink) && !core.joins.contains(sink));
+        assert_eq!(graph.note(sink), SEVERAL - at);
+    }
+    (core.sinks.to_vec(), members_of(&core.members))
+}
+
+#[test]
+fn joins_that_lead_to_no_other_are_no_members() {
+    // What refers to sinks is none for their sake either.
+    assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
+    // By way of what hangs on it, a join may lead to another, to itself, or to a class object.
+    let above = vec![0, 1, 2, 3, 4, 5];
+    assert_eq!(sinks_with(&[(6, 8)], &[], None), (vec![8], above));
+    let circle = vec![0, 1, 2, 3, 4, 5, 6];
+    assert_eq!(sinks_with(&[(6, 3)], &[], None), (vec![8], circle));
+    let to_class = sinks_with(&[(7, 1), (9, 1)], &[], None);
+    assert_eq!(to_class, (vec![8], vec![0, 1, 2, 3, 4, 5, 6, 7]));
+    // Witnesses are members, and so is what a weaker reference holds.
+    assert_eq!(sinks_with(&[], &[7], None).0, [8]);
+    assert_eq!(sinks_with(&[], &[], Some(6)).0, [8]);
+}
+
+#[test]
+fn few_sinks_among_many_joins_stay_members() {
+    // Pairs of objects that refer to each other and lie below the root: all of them are joins.
+    let first = |pair: u32| 10 + 2 * pair;
+    let pairs = |count: u32| -> Vec<(u32, u32)> {
+        let of_pair = |at: u32| [(2, at), (2, at + 1), (at, at + 1), (at + 1, at)];
+        (0..count).map(first).flat_map(of_pair).collect()
+    };
+    for (count, sinks) in [(6, 2), (7, 0)] {
+        let rows: Vec<(u32, u32)> = SHARED
+            .into_iter()
+            .filter(|row| row.1 != 10)
+            .chain(pairs(count))
+            .collect();
+        let mut graph = graph(first(count), 2, &rows, &[2]);
+        let store = Store::new(None);
+        let core = Core::find(&mut graph, &|_| NONE, &[], NONE_CHOSEN, &store).unwrap();
+        assert_eq!(core.sinks.len(), sinks, "{count} pairs");
+        assert_eq!(core.members.contains(3), sinks == 0);
+    }
 }
 
 #[test]

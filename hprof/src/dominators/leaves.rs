@@ -19,7 +19,8 @@ use crate::ids::NONE;
 const SEVERAL: u32 = NONE - 1;
 /// Leaves handled by one task.
 const CHUNK: usize = 1 << 14;
-const UNSEEN: u64 = (NONE as u64) << 32;
+/// The span of nothing.
+pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
 /// The node that each leaf hangs on, by its strongest referrers; [`NONE`] for those that are unreachable.
 ///
@@ -198,7 +199,7 @@ fn weakly(graph: &AnnotatedGraph, weak: &WeaklyReached, minima: &Minima<'_>, hun
 
 /// Widens a span of nodes to one more.
 #[inline(always)]
-fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
+pub(super) fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
     let mut old = span.load(Ordering::Relaxed);
     loop {
         let new = widened(old, node);
@@ -212,8 +213,9 @@ fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
     }
 }
 
+/// As [`widen`].
 #[inline(always)]
-fn widened(span: u64, node: u32) -> u64 {
+pub(super) fn widened(span: u64, node: u32) -> u64 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     u64::from(low.min(node)) << 32 | u64::from(high.max(node))
 }
@@ -222,7 +224,7 @@ fn widened(span: u64, node: u32) -> u64 {
 ///
 /// In preorder, the nearest common ancestor of two nodes is the smallest parent of those after the
 /// first up to the second.
-fn common(minima: &Minima<'_>, span: u64) -> u32 {
+pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     match low == high {
         true => low,

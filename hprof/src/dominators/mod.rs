@@ -33,6 +33,7 @@ pub(crate) mod lengauer_tarjan;
 pub(crate) mod preorder;
 pub(crate) mod ranges;
 pub(crate) mod search;
+mod sinks;
 pub(crate) mod tree;
 
 pub use holders::{Dominated, Hold, Holders};

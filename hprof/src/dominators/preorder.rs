@@ -2,7 +2,8 @@
 //!
 //! The core's part of the tree is known. Every other object hangs on its only referrer, and so on a
 //! member of the core, behind which it comes in the order, before the next member. So each task
-//! follows the rows of some members, and the tasks' results stand one after the other.
+//! follows the rows of some members, and the tasks' results stand one after the other. Sinks and what hangs on them come
+//! last, and are put in between when their dominators are known.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +15,10 @@ use crate::bytes::mem;
 use crate::dominators::annotated::{
     AnnotatedGraph, CHUNK, Cells, MappedBits, PrefetchQueue, each_bit,
 };
-use crate::dominators::core::{Core, LONG_ROW};
+use crate::dominators::core::{Core, LONG_ROW, SEVERAL};
 use crate::dominators::lengauer_tarjan::Dominators;
 use crate::dominators::search::AHEAD;
+use crate::dominators::sinks::{Insertion, Referrers, Sink};
 use crate::error::Result;
 use crate::ids::NONE;
 
@@ -82,8 +84,10 @@ pub(super) fn lay_out(
     // From here on those that have a place in the order, or are sure to get one.
     let Core {
         members: mut placed,
+        sinks,
         ..
     } = core;
+    let mut referrers = Referrers::new(sinks.len(), store)?;
     let total = graph.split.inner as usize + 1;
     let mut parent: Array<u32> = store.zeroed(total)?;
     place[0] = 0;
@@ -101,6 +105,7 @@ pub(super) fn lay_out(
                 targets,
                 inner,
                 classes,
+                sinks: sinks.len() as u32,
                 placed: placed.shared(),
                 object_at: &place,
                 checks: &checks,
@@ -125,15 +130,21 @@ pub(super) fn lay_out(
                 let count = part.object.len();
                 let own;
                 (own, parents) = parents.split_at_mut(count);
+                for &(level, sink, at) in &part.weak_to_sinks {
+                    referrers.add_weak(level, sink, placed_at(at, base, above));
+                }
                 jobs.push((part, task.nodes(), base, above, own));
                 len += count;
             }
+            let spans = referrers.spans();
             jobs.into_par_iter()
                 .for_each(|(part, nodes, base, above, parent)| {
                     note(cells, &part.object, base);
                     for (to, &from) in parent.iter_mut().zip(&part.parent) {
-                        *to = if from == NONE { above } else { base + from };
+                        *to = placed_at(from, base, above);
                     }
+                    let to_sinks = part.to_sinks.iter();
+                    spans.widen(to_sinks.map(|&(sink, at)| (sink, placed_at(at, base, above))));
                     for (q, &at) in nodes.zip(&part.members) {
                         parent[at as usize] = place[members.above(q) as usize];
                     }
@@ -147,19 +158,34 @@ pub(super) fn lay_out(
     if !missing.is_empty() {
         return Ok(Outcome::Missing(missing));
     }
-    parent.cut(len)?;
-    let place_of = |q: usize| place.get(q).map_or(len as u32, |&place| place);
+    let nodes = len;
+    let hung = referrers.hang(&sinks, &parent[..nodes], store)?;
+    drop(sinks);
+    let (starts, hung_parent) =
+        hang_sinks(graph, &hung, nodes as u32, &checks, &mut placed, store)?;
+    let insertion = Insertion::new(&hung, &starts, nodes as u32);
+    let place_of = |q: usize| place.get(q).map_or(nodes as u32, |&place| place);
+    let moved = |q: u32| insertion.moved(place_of(q as usize));
     let dominated: Vec<(usize, Range<u32>)> = checks
         .of_class
         .iter()
-        .map(|(level, q)| (*level, place_of(q.start as usize)..place_of(q.end as usize)))
+        .map(|(level, q)| (*level, moved(q.start)..moved(q.end)))
         .collect();
     forget_unplaced(graph, &placed);
+    let len = nodes + hung_parent.len();
     let weak = [1, 2].map(|wanted| {
         let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
-        let places: Vec<Range<u32>> = of_level.map(|q| place_of(q)..place_of(q + 1)).collect();
+        let places = of_level.map(|q| place_of(q)..place_of(q + 1));
+        let places: Vec<Range<u32>> = places.chain(insertion.of_level(wanted)).collect();
         objects_at(graph, &places, len)
     });
+    if !hung.is_empty() {
+        insertion.insert(&mut parent, &hung_parent);
+        graph.renumber(|place| insertion.place(place));
+    }
+    parent.cut(len)?;
+    drop(insertion);
+    drop((hung, starts, hung_parent));
     drop((members, place, placed));
     // The tasks' results took memory that the tree's arrays need.
     mem::trim_heap();
@@ -170,6 +196,68 @@ pub(super) fn lay_out(
     } else {
         Ok(Outcome::Missing(missing))
     }
+}
+
+/// A place that counts from a task's beginning, or is that of the member the task is about.
+#[inline(always)]
+fn placed_at(at: u32, base: u32, above: u32) -> u32 {
+    match at {
+        NONE => above,
+        at => base + at,
+    }
+}
+
+/// Follows the rows of sinks, whose nodes come after all others so far. Returns for each sink how many of these nodes come
+/// before it, with one more for all, and what is above each: places so far.
+fn hang_sinks(
+    graph: &mut AnnotatedGraph,
+    sinks: &[Sink],
+    nodes: u32,
+    checks: &Checks,
+    placed: &mut MappedBits,
+    store: &Store,
+) -> Result<(Vec<u32>, Array<u32>)> {
+    let mut starts: Vec<u32> = Vec::with_capacity(sinks.len() + 1);
+    let mut parent: Array<u32> = store.zeroed(0)?;
+    let (inner, classes) = (graph.split.inner, graph.split.classes);
+    let (cells, targets) = graph.shared();
+    let count = (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH);
+    let mut parts: Vec<TaskOutput> = (0..count).map(|_| TaskOutput::default()).collect();
+    let share = (sinks.len() / (count * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE);
+    for batch in sinks.chunks(share * count) {
+        let walk = Walk {
+            cells,
+            targets,
+            inner,
+            classes,
+            sinks: 0,
+            placed: placed.shared(),
+            object_at: &[],
+            checks,
+            level: &[],
+        };
+        let tasks = batch.par_chunks(share);
+        parts
+            .par_iter_mut()
+            .zip(tasks)
+            .for_each(|(part, sinks)| walk.fill_sinks(part, sinks));
+        for (part, sinks) in parts.iter().zip(batch.chunks(share)) {
+            let base = nodes + parent.len() as u32;
+            let first = parent.len();
+            parent.extend(&part.parent)?;
+            let parent = &mut parent[first..];
+            parent
+                .iter_mut()
+                .for_each(|above| *above = placed_at(*above, base, NONE));
+            for (sink, &at) in sinks.iter().zip(&part.members) {
+                parent[at as usize] = sink.above;
+                starts.push(first as u32 + at);
+            }
+            note(cells, &part.object, base);
+        }
+    }
+    starts.push(parent.len() as u32);
+    Ok((starts, parent))
 }
 
 /// Notes the places of objects that have them one after the other.
@@ -498,6 +586,10 @@ struct TaskOutput {
     /// Places of the members.
     members: Vec<u32>,
     missing: Vec<u32>,
+    /// References to sinks: sink, place of the referrer, [`NONE`] for the member that the task is about.
+    to_sinks: Vec<(u32, u32)>,
+    /// The same by what is not strongly reached, with its level.
+    weak_to_sinks: Vec<(u8, u32, u32)>,
 }
 
 impl TaskOutput {
@@ -506,6 +598,8 @@ impl TaskOutput {
         self.parent.clear();
         self.members.clear();
         self.missing.clear();
+        self.to_sinks.clear();
+        self.weak_to_sinks.clear();
     }
 }
 
@@ -514,6 +608,8 @@ struct Walk<'a> {
     targets: &'a [u32],
     inner: u32,
     classes: u32,
+    /// Number of sinks that are to be told.
+    sinks: u32,
     /// A bit for each object of the core, and for each other once a task has it.
     placed: &'a [AtomicU64],
     object_at: &'a [u32],
@@ -552,6 +648,24 @@ impl Walk<'_> {
                 object,
                 part: row,
             } => self.follow(*member, *object, NONE, row.clone(), &mut stack, part),
+        }
+    }
+
+    /// Adds sinks and what hangs on them.
+    fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) {
+        part.clear();
+        let mut stack = Vec::new();
+        for (i, sink) in sinks.iter().enumerate() {
+            if let Some(later) = sinks.get(i + AHEAD) {
+                self.cells.fetch(later.object);
+            }
+            let (object, at) = (sink.object, part.object.len() as u32);
+            self.placed[object as usize / 64].fetch_or(1 << (object % 64), Ordering::Relaxed);
+            part.members.push(at);
+            part.object.push(object);
+            part.parent.push(NONE);
+            let row = self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
+            self.follow(0, object, at, row, &mut stack, part);
         }
     }
 
@@ -608,7 +722,18 @@ impl Walk<'_> {
                 if is_missing(target) && part.missing.last() != Some(&object) {
                     part.missing.push(object);
                 }
-            } else if hangs(target) && self.cells.number(target) == object {
+            } else if hangs(target) {
+                let number = self.cells.number(target);
+                if number != object {
+                    let sink = SEVERAL.wrapping_sub(number);
+                    if sink < self.sinks {
+                        match level {
+                            0 => part.to_sinks.push((sink, above)),
+                            _ => part.weak_to_sinks.push((level, sink, above)),
+                        }
+                    }
+                    continue;
+                }
                 // A second reference from the same object is not followed. In a long row it can be
                 // another task's.
                 let bit = 1 << (target % 64);

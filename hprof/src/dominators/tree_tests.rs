@@ -49,8 +49,13 @@ impl Case {
     /// Class objects first, then objects that each refer to their class and a few others, mostly
     /// to objects nearby; leaves last.
     fn random(random: &mut Random) -> Self {
+        Self::of_size(random, 120)
+    }
+
+    /// As [`Case::random`], with up to so many objects that may refer to others.
+    fn of_size(random: &mut Random, size: u32) -> Self {
         let classes = random.below(6);
-        let inner = classes + 1 + random.below(120);
+        let inner = classes + 1 + random.below(size);
         let objects = inner + random.below(30);
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
@@ -196,6 +201,15 @@ impl Case {
             .collect()
     }
 
+    /// How many joins the core is without.
+    fn sinks(&self) -> usize {
+        let store = Store::new(None);
+        let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
+        let class_of = |object: u32| self.class_of[object as usize];
+        let core = Core::find(&mut graph, &class_of, &[], FEW, &store).unwrap();
+        core.sinks.len()
+    }
+
     /// Whether the first witnesses are not enough.
     fn needs_more(&self, sampling: Sampling) -> bool {
         let _deadline = Deadline::after(LIMIT);
@@ -215,14 +229,16 @@ impl Case {
 #[test]
 fn witnesses_give_the_dominators_of_the_whole_graph() {
     let mut random = Random(7);
-    let mut wanting = 0;
+    let (mut wanting, mut sinks) = (0, 0);
     for round in 0..4000 {
         let case = Case::random(&mut random);
         let expected = case.expected();
         assert_eq!(case.found(FEW), expected, "round {round}, few witnesses");
         assert_eq!(case.found(Sampling::default()), expected, "round {round}");
         wanting += usize::from(case.needs_more(FEW));
+        sinks += case.sinks();
     }
+    assert!(sinks > 10_000, "{sinks} sinks in all");
     // This test is about the cases that need more.
     assert!(wanting > 100, "{wanting} of 4000 cases needed more");
 }
@@ -245,6 +261,53 @@ fn weaker_references_count_where_no_stronger_one_leads() {
         reached.iter().all(|&of_level| of_level > 2000),
         "{reached:?}"
     );
+}
+
+#[test]
+fn sinks_are_put_between_nodes_of_large_trees() {
+    // Objects with two leaves each, and as many that are shared, at random places.
+    const OBJECTS: u32 = 30_000;
+    let mut random = Random(13);
+    for classes in [0, 3] {
+        let n = |object: u32| classes + object;
+        let inner = n(3 * OBJECTS);
+        let mut rows = Vec::new();
+        let mut class_of = vec![NONE; inner as usize];
+        for object in 1..OBJECTS {
+            // A tree, deeper and deeper.
+            let above = random.below(object).max(object.saturating_sub(50));
+            rows.push((n(above), n(object)));
+            if random.below(20) == 0 {
+                rows.push((n(random.below(OBJECTS)), n(object)));
+            }
+            let far = random.below(2 * OBJECTS);
+            let near = (object + random.below(9)) % OBJECTS;
+            rows.extend([n(OBJECTS + far), n(OBJECTS + near)].map(|shared| (n(object), shared)));
+        }
+        for shared in OBJECTS..3 * OBJECTS {
+            // What hangs on some of them.
+            if shared % 4 == 0 && shared + 1 < 3 * OBJECTS {
+                rows.push((n(shared), n(shared + 1)));
+            }
+            if classes > 0 {
+                class_of[n(shared) as usize] = random.below(classes);
+            }
+        }
+        rows.sort_unstable();
+        let case = Case {
+            classes,
+            inner,
+            objects: inner,
+            class_of,
+            rows,
+            roots: vec![n(0)],
+            weaker: Default::default(),
+        };
+        assert!(case.sinks() > 10_000, "{} sinks", case.sinks());
+        let (found, expected) = (case.found(FEW), case.expected());
+        let wrong = (0..inner).find(|&o| found[o as usize] != expected[o as usize]);
+        assert_eq!(wrong, None, "{classes} classes");
+    }
 }
 
 #[test]
