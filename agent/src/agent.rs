@@ -211,7 +211,7 @@ fn prepare(environment: Environment, options: &str) -> i32 {
 pub(crate) fn attach(env: &mut Env<'_>, environment: Environment, options: &str) -> i32 {
     if let Err(why) = bindings::prepare(env) {
         say(format_args!("cannot start ({why}); nothing is sampled"));
-        return attach::FAILED;
+        return why.code();
     }
     match load(Some(environment), options) {
         attach::DONE => start(env, false),
@@ -224,7 +224,8 @@ pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
     let Some(agent) = AGENT.get() else {
         return attach::FAILED;
     };
-    match bindings::prepare(env).and_then(|()| agent.start(env, at_startup)) {
+    let ready = bindings::prepare(env).map_err(|why| why.to_string());
+    match ready.and_then(|()| agent.start(env, at_startup)) {
         Ok(()) => attach::DONE,
         Err(why) => {
             OFF.store(true, Relaxed);

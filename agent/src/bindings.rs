@@ -4,8 +4,11 @@
 //! the lookup makes Java strings. In a full heap it fails too, its exception is compared in turn, and so on until the
 //! stack is used up: the JVM dies of a segmentation fault without a word. Once found, a class stays found.
 
+use std::fmt::{self, Display, Formatter};
+
+use heapdiff_sites::attach;
 use jni::Env;
-use jni::errors::Result;
+use jni::errors::{Error, Result};
 use jni::exceptions::{
     JArrayIndexOutOfBoundsException, JArrayStoreException, JClassCircularityError,
     JClassFormatError, JClassNotFoundException, JExceptionInInitializerError,
@@ -24,12 +27,39 @@ use crate::jvmti::java::has_room;
 /// Bytes that the heap must have left: many times what the lookups take.
 const ROOM: usize = 256 << 10;
 
-/// Looks all of them up. Does nothing but say so if the heap has no room for it.
-pub(crate) fn prepare(env: &mut Env<'_>) -> std::result::Result<(), String> {
-    if !has_room(env, ROOM) {
-        return Err("the heap is full".to_owned());
+/// Why the agent cannot be loaded here.
+pub(crate) enum Unready {
+    /// The heap has no room for the lookups, so there were none.
+    HeapFull,
+    /// A lookup failed.
+    Missing(Error),
+}
+
+impl Unready {
+    /// What [`attach`] has for it.
+    pub(crate) fn code(&self) -> i32 {
+        match self {
+            Unready::HeapFull => attach::HEAP_FULL,
+            Unready::Missing(_) => attach::FAILED,
+        }
     }
-    look_up(env).map_err(|error| error.to_string())
+}
+
+impl Display for Unready {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Unready::HeapFull => out.write_str("the heap is full"),
+            Unready::Missing(error) => write!(out, "{error}"),
+        }
+    }
+}
+
+/// Looks all of them up.
+pub(crate) fn prepare(env: &mut Env<'_>) -> std::result::Result<(), Unready> {
+    if !has_room(env, ROOM) {
+        return Err(Unready::HeapFull);
+    }
+    look_up(env).map_err(Unready::Missing)
 }
 
 fn look_up(env: &Env<'_>) -> Result<()> {

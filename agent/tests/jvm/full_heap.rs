@@ -48,7 +48,7 @@ fn attached_to_a_full_heap() {
         target.jcmd(["VM.version"]).unwrap();
         target.advance(2).unwrap();
         let answer = target.load_agent(&library(), "interval=1k").unwrap();
-        let failed = format!("return code: {}", heapdiff_sites::attach::FAILED);
+        let failed = format!("return code: {}", heapdiff_sites::attach::HEAP_FULL);
         let refused = answer.contains(&failed);
         assert!(
             !refused

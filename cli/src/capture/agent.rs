@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result, plain};
 use crate::job::LONGEST_ARGUMENT;
 
 /// What it returns else, and what that means.
-const CODES: [(i32, &str, Option<&str>); 5] = [
+const CODES: [(i32, &str, Option<&str>); 6] = [
     (
         attach::BAD_OPTIONS,
         "wrong options for the agent",
@@ -24,6 +24,11 @@ const CODES: [(i32, &str, Option<&str>); 5] = [
     ),
     (attach::OTHER_SAMPLER, OTHER_SAMPLER, None),
     (attach::FAILED, "the agent could not start", Some(SAYS)),
+    (
+        attach::HEAP_FULL,
+        "the heap is full, so the agent was not loaded",
+        Some("`heapdiff dump` shows what fills it; try again when there is room"),
+    ),
     // What JVMTI says, as other agents hand it on.
     (98, OTHER_SAMPLER, None),
     (

@@ -11,6 +11,8 @@ pub const BAD_OPTIONS: i32 = 202;
 pub const OTHER_SAMPLER: i32 = 203;
 /// The JVM lacks what the agent needs, or setting up failed; its standard error says why.
 pub const FAILED: i32 = 204;
+/// The heap has no room for what the agent needs; nothing was loaded, and it can be tried again.
+pub const HEAP_FULL: i32 = 205;
 
 /// Every key of the agent's options, with what it means and its default.
 pub const KEYS: &[(&str, &str)] = &[
