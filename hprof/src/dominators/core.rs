@@ -5,6 +5,8 @@
 //! the objects that refer to joins, and all that lie above these by single referrers. Every
 //! dominator of a core object is in the core, so the core's dominators are those of the whole graph.
 //!
+//! References that lead back to an object's only referrer do not count (see `ways_back.rs`).
+//!
 //! A join from which no other is reached, and no class object by a field, changes nobody else's dominator: a string that
 //! many share, say. Such sinks are left out, and with them all that is in the core for their sake only. What
 //! dominates them is found when the rest is laid out (see `sinks.rs`).
@@ -26,6 +28,7 @@ use rayon::prelude::*;
 use super::annotated::{AnnotatedGraph, CHUNK, Cells, MappedBits, each_bit};
 use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
+use crate::dominators::ways_back;
 use crate::error::Result;
 use crate::ids::NONE;
 
@@ -126,6 +129,7 @@ impl Core {
         let held = held.chain(0..classes);
         held.clone()
             .for_each(|o| cells.note(o).store(SEVERAL, Ordering::Relaxed));
+        ways_back::settle(cells, targets, held.clone(), store)?;
         let mut joins = MappedBits::new(inner, store)?;
         joins
             .words_mut()

@@ -122,6 +122,47 @@ fn joins_that_lead_to_no_other_are_no_members() {
 }
 
 #[test]
+fn references_that_lead_back_make_no_joins() {
+    // Below 1 a tree whose nodes know their parents, the first of them its first child twice; below 2 a list, its end held
+    // by 9 as well.
+    let tree = [
+        (1, 3),
+        (3, 4),
+        (3, 4),
+        (3, 5),
+        (5, 6),
+        (4, 3),
+        (5, 3),
+        (6, 5),
+        (3, 1),
+    ];
+    let list = [(2, 7), (7, 8), (8, 7), (7, 2), (0, 9), (9, 8)];
+    let found = |more: &[(u32, u32)], held_softly: Option<u32>| {
+        let rows: Vec<(u32, u32)> = [(0, 1), (0, 2)]
+            .iter()
+            .chain(&tree)
+            .chain(&list)
+            .chain(more)
+            .copied()
+            .collect();
+        let mut graph = graph(10, 0, &rows, &[0]);
+        graph.weaker[0].extend(held_softly.map(|object| (0, object)));
+        let store = Store::new(None);
+        let core = Core::find(&mut graph, &|_| NONE, &[], NONE_CHOSEN, &store).unwrap();
+        (
+            members_of(&core.joins),
+            (0..10).map(|object| graph.note(object)).collect::<Vec<_>>(),
+        )
+    };
+    let (joins, notes) = found(&[], None);
+    assert_eq!(joins, [0, 2, 7, 8]);
+    assert_eq!(notes[1..7], [0, 0, 1, 3, 3, 5]);
+    // A referrer more, or a weaker reference, and what lies above is a join again.
+    assert_eq!(found(&[(9, 5)], None).0, [0, 1, 2, 3, 5, 7, 8]);
+    assert_eq!(found(&[], Some(5)).0, [0, 1, 2, 3, 5, 7, 8]);
+}
+
+#[test]
 fn few_sinks_among_many_joins_stay_members() {
     // Pairs of objects that refer to each other and lie below the root: all of them are joins.
     let first = |pair: u32| 10 + 2 * pair;

@@ -157,20 +157,26 @@ fn for_each_edge<T: Sync>(
                     }
                     let with_classes = core.witnesses.contains(object);
                     let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
-                    let class = if with_classes { class_of(object) } else { NONE };
-                    for target in targets[row].iter().copied().chain([class]) {
+                    let mut add = |target: u32| {
+                        cells.fetch(target);
+                        let (from, object) = std::mem::replace(&mut objects[at], (from, target));
+                        at = (at + 1) % AHEAD;
+                        number(from, object);
+                    };
+                    for &target in &targets[row] {
                         let counts = if target < classes {
                             with_classes
                         } else {
                             target < inner && core.joins.contains(target)
                         };
                         if counts {
-                            cells.fetch(target);
-                            let (from, object) =
-                                std::mem::replace(&mut objects[at], (from, target));
-                            at = (at + 1) % AHEAD;
-                            number(from, object);
+                            add(target);
                         }
+                    }
+                    if with_classes
+                        && let Some(class) = Some(class_of(object)).filter(|&c| c != NONE)
+                    {
+                        add(class);
                     }
                 });
             }

@@ -35,6 +35,7 @@ pub(crate) mod ranges;
 pub(crate) mod search;
 mod sinks;
 pub(crate) mod tree;
+mod ways_back;
 
 pub use holders::{Dominated, Hold, Holders};
 pub use tree::{DominatorTree, Node};

@@ -669,6 +669,15 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether an object has no place yet.
+    #[inline(always)]
+    fn hangs(&self, target: u32) -> bool {
+        let placed = |target: u32| {
+            self.placed[target as usize / 64].load(Ordering::Relaxed) & 1 << (target % 64)
+        };
+        target >= self.classes && target < self.inner && placed(target) == 0
+    }
+
     /// Adds what hangs on an object, which is at `above`, by a part of its row.
     fn follow(
         &self,
@@ -682,12 +691,6 @@ impl Walk<'_> {
         let level = self.level.get(q as usize).copied().unwrap_or(0);
         let checks = &self.checks.of_level[usize::from(level)];
         let mut queue = PrefetchQueue::new(self.cells, self.targets);
-        let hangs = |target: u32| {
-            target >= self.classes
-                && target < self.inner
-                && self.placed[target as usize / 64].load(Ordering::Relaxed) & 1 << (target % 64)
-                    == 0
-        };
         let is_missing = |class: u32| {
             let (low, len) = checks[class as usize];
             q.wrapping_sub(low) >= len
@@ -696,7 +699,7 @@ impl Walk<'_> {
         let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<usize>| {
             if row.len() > 2 {
                 for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {
-                    if hangs(next) {
+                    if self.hangs(next) {
                         queue.fetch(next);
                     }
                 }
@@ -714,7 +717,7 @@ impl Walk<'_> {
             let target = self.targets[at];
             if row.len() >= AHEAD {
                 let next = self.targets[at + AHEAD];
-                if hangs(next) {
+                if self.hangs(next) {
                     queue.fetch(next);
                 }
             }
@@ -722,7 +725,7 @@ impl Walk<'_> {
                 if is_missing(target) && part.missing.last() != Some(&object) {
                     part.missing.push(object);
                 }
-            } else if hangs(target) {
+            } else if self.hangs(target) {
                 let number = self.cells.number(target);
                 if number != object {
                     let sink = SEVERAL.wrapping_sub(number);

@@ -33,7 +33,7 @@ pub(crate) fn search(
     let inner = graph.split.inner;
     let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
     let (cells, targets) = graph.shared();
-    let is_member = |object: u32| object < inner && core.members.contains(object);
+    let is_member = Membership(inner, core);
     let mut parent: Array<u32> = store.zeroed(core.count as usize + 1)?;
     let mut reached = 0_u32;
     {
@@ -42,7 +42,7 @@ pub(crate) fn search(
         let mut stack: Vec<(u32, u32)> = Vec::new();
         let mut queue = PrefetchQueue::new(cells, targets);
         for root in roots {
-            if !is_member(root) || cells.number(root) != 0 {
+            if !is_member.of(root) || cells.number(root) != 0 {
                 continue;
             }
             // As if the roots were in a row of their own, and this the last of them.
@@ -62,7 +62,7 @@ pub(crate) fn search(
                         .map(class_of)
                         .filter(|&class| class != NONE && cells.number(class) == 0);
                     for &next in targets[cursor as usize..end as usize].iter().take(AHEAD) {
-                        if is_member(next) {
+                        if is_member.of(next) {
                             queue.fetch(next);
                         }
                     }
@@ -77,11 +77,11 @@ pub(crate) fn search(
                     continue;
                 }
                 let target = targets[cursor as usize];
-                if is_member(target) && cells.number(target) == 0 {
+                if is_member.of(target) && cells.number(target) == 0 {
                     entered = Some(target);
                 } else if end - cursor > AHEAD as u32 {
                     let next = targets[cursor as usize + AHEAD];
-                    if is_member(next) {
+                    if is_member.of(next) {
                         queue.fetch(next);
                     }
                 }
@@ -91,4 +91,16 @@ pub(crate) fn search(
     }
     parent.cut(reached as usize + 1)?;
     Ok(SpanningTree { parent, reached })
+}
+
+/// Tells members of the core.
+#[derive(Clone, Copy)]
+struct Membership<'a>(u32, &'a Core);
+
+impl Membership<'_> {
+    // A closure would be called at each of the places where it is needed.
+    #[inline(always)]
+    fn of(self, object: u32) -> bool {
+        object < self.0 && self.1.members.contains(object)
+    }
 }

@@ -161,6 +161,7 @@ impl DominatorTree {
     }
 
     /// The object at a node; `None` at the root.
+    #[inline]
     #[must_use]
     pub fn object(&self, node: Node) -> Option<ObjectIndex> {
         Some(self.object[node.index()])
@@ -169,6 +170,7 @@ impl DominatorTree {
     }
 
     /// The node of an object that holds references and is reachable.
+    #[inline]
     #[must_use]
     pub fn node(&self, object: ObjectIndex) -> Option<Node> {
         self.node_of
@@ -179,6 +181,7 @@ impl DominatorTree {
     }
 
     /// Whether a GC root reaches the object, by references that retain.
+    #[inline]
     #[must_use]
     pub fn is_reachable(&self, object: ObjectIndex) -> bool {
         if object.0 < self.inner {
@@ -189,6 +192,7 @@ impl DominatorTree {
     }
 
     /// The node that immediately dominates an object; `None` when it is unreachable.
+    #[inline]
     #[must_use]
     pub fn dominator(&self, object: ObjectIndex) -> Option<Node> {
         if object.0 < self.inner {

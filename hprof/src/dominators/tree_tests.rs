@@ -59,6 +59,8 @@ impl Case {
         let objects = inner + random.below(30);
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
+        // In every other case many references lead back.
+        let back = if random.below(2) == 0 { 2 } else { 0 };
         for from in 0..inner {
             if from >= classes && classes > 0 {
                 class_of[from as usize] = random.below(classes);
@@ -71,6 +73,9 @@ impl Case {
                     near
                 };
                 rows.push((from, target));
+                if target < inner && random.below(3) < back {
+                    rows.push((target, from));
+                }
             }
         }
         rows.sort_unstable();
@@ -238,7 +243,7 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         wanting += usize::from(case.needs_more(FEW));
         sinks += case.sinks();
     }
-    assert!(sinks > 10_000, "{sinks} sinks in all");
+    assert!(sinks > 5_000, "{sinks} sinks in all");
     // This test is about the cases that need more.
     assert!(wanting > 100, "{wanting} of 4000 cases needed more");
 }
