@@ -74,6 +74,7 @@ mod reaper;
 mod sample_ref;
 mod sampler;
 mod slots;
+mod snapshot;
 mod stacks;
 mod strategy;
 mod table;

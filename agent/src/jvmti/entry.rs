@@ -15,7 +15,7 @@ use jvmti_sys::{
 
 use super::sys::{Callbacks, VERSION_11, event};
 use super::{Environment, Jvmti};
-use crate::agent;
+use crate::{agent, snapshot};
 
 thread_local! {
     /// Set while the agent is at work on this thread: what it allocates itself is not sampled.
@@ -302,7 +302,13 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
         // SAFETY: the JVM that called has a full table; it is not null, for the environment came from it.
         let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
         if got == JNI_OK {
-            let attach = |env: &mut Env<'_>| result = agent::attach(env, environment, &options);
+            let file = options.strip_prefix(heapdiff_sites::attach::SNAPSHOT);
+            let attach = |env: &mut Env<'_>| {
+                result = match file {
+                    Some(file) => snapshot::take(&environment, env, file),
+                    None => agent::attach(env, environment, &options),
+                }
+            };
             // SAFETY: the environment is this thread's.
             unsafe { with_env(env.cast(), attach) };
         }

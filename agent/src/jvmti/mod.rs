@@ -167,7 +167,7 @@ unsafe impl Sync for Monitor {}
 /// Casts an entry of the function table to a type with integers in place of enums and calls it.
 macro_rules! call {
     ($jvmti:expr, $name:ident $(, $argument:expr)*) => {{
-        let jvmti: &Jvmti = &$jvmti;
+        let jvmti: &$crate::jvmti::Jvmti = &$jvmti;
         match jvmti.table().base.$name {
             // SAFETY: the two types differ in C enums against `int`, which are the same to the
             // C ABI, and in the constness of pointers. The arguments are what the
@@ -177,13 +177,18 @@ macro_rules! call {
                     clippy::missing_transmute_annotations,
                     reason = "the source is the type of the field that is named"
                 )]
-                let function = std::mem::transmute::<_, as_int::$name>(function);
-                check(function(jvmti.0.as_ptr() $(, $argument)*))
+                let function = std::mem::transmute::<_, $crate::jvmti::sys::as_int::$name>(function);
+                $crate::jvmti::check(function(jvmti.0.as_ptr() $(, $argument)*))
             }
-            None => Err(JvmtiError(error::NULL_POINTER)),
+            None => Err($crate::jvmti::JvmtiError(
+                $crate::jvmti::sys::error::NULL_POINTER,
+            )),
         }
     }};
 }
+
+mod gather;
+pub(crate) mod walk;
 
 impl Environment {
     /// Keeps the environment for as long as the process lives.

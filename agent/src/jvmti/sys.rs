@@ -5,10 +5,10 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use jni::sys::{JNIEnv, jclass, jint, jlong, jobject};
+use jni::sys::{JNIEnv, jclass, jfieldID, jint, jlong, jobject};
 use jvmti_sys::{
     jrawMonitorID, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo,
-    jvmtiInterface_1, jvmtiLineNumberEntry, jvmtiThreadInfo,
+    jvmtiInterface_1, jvmtiLineNumberEntry, jvmtiStackInfo, jvmtiThreadInfo,
 };
 
 /// JVMTI of JDK 11.
@@ -77,6 +77,39 @@ pub(crate) mod as_int {
     pub(crate) type GetThreadInfo =
         unsafe extern "C" fn(*mut jvmtiEnv, jobject, *mut jvmtiThreadInfo) -> c_int;
     pub(crate) type Deallocate = unsafe extern "C" fn(*mut jvmtiEnv, *mut u8) -> c_int;
+    pub(crate) type GetLoadedClasses =
+        unsafe extern "C" fn(*mut jvmtiEnv, *mut jint, *mut *mut jclass) -> c_int;
+    pub(crate) type GetClassStatus =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut jint) -> c_int;
+    pub(crate) type GetImplementedInterfaces =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut jint, *mut *mut jclass) -> c_int;
+    pub(crate) type GetClassFields =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut jint, *mut *mut jfieldID) -> c_int;
+    pub(crate) type GetFieldName = unsafe extern "C" fn(
+        *mut jvmtiEnv,
+        jclass,
+        jfieldID,
+        *mut *mut c_char,
+        *mut *mut c_char,
+        *mut *mut c_char,
+    ) -> c_int;
+    pub(crate) type GetFieldModifiers =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, jfieldID, *mut jint) -> c_int;
+    pub(crate) type GetCurrentThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut jobject) -> c_int;
+    pub(crate) type GetAllStackTraces =
+        unsafe extern "C" fn(*mut jvmtiEnv, jint, *mut *mut jvmtiStackInfo, *mut jint) -> c_int;
+    pub(crate) type GetObjectSize =
+        unsafe extern "C" fn(*mut jvmtiEnv, jobject, *mut jlong) -> c_int;
+    pub(crate) type GetTag = GetObjectSize;
+    pub(crate) type SetTag = unsafe extern "C" fn(*mut jvmtiEnv, jobject, jlong) -> c_int;
+    pub(crate) type FollowReferences = unsafe extern "C" fn(
+        *mut jvmtiEnv,
+        jint,
+        jclass,
+        jobject,
+        *const c_void,
+        *mut c_void,
+    ) -> c_int;
     pub(crate) type DisposeEnvironment = unsafe extern "C" fn(*mut jvmtiEnv) -> c_int;
     pub(crate) type ForceGarbageCollection = DisposeEnvironment;
     pub(crate) type CreateRawMonitor =
@@ -120,6 +153,8 @@ pub(crate) mod error {
 pub mod capability {
     /// `can_generate_garbage_collection_events`
     pub const GARBAGE_COLLECTION_EVENTS: u32 = 31;
+    /// `can_tag_objects`
+    pub const TAG_OBJECTS: u32 = 0;
     /// `can_get_source_file_name`
     pub const SOURCE_FILE_NAME: u32 = 11;
     /// `can_get_line_numbers`

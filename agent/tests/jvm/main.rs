@@ -5,6 +5,7 @@
 mod crowd;
 mod dumped;
 mod estimates;
+mod forked;
 mod full_heap;
 mod header;
 mod kinds;

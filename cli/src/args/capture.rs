@@ -9,7 +9,7 @@ use heapdiff_units::{Size, Span};
 use super::common::{ProgressArgs, ReportArgs};
 use super::diff::GrowthArgs;
 use crate::failure::Result;
-use crate::job::{Agent, Capture, Hunt, Job, Request, Target, Task, What, agent_options};
+use crate::job::{Agent, Capture, Fork, Hunt, Job, Request, Target, Task, What, agent_options};
 
 /// Which JVM.
 #[derive(Debug, Args)]
@@ -91,10 +91,10 @@ impl WhatArgs {
 }
 
 const DUMP_HELP: &str = "\
-The JVM stands still while it writes. It writes beside the file where it can, else to its own /tmp,
-from where the dump is moved; the file has its name only once it is whole. For standard output it
-writes to $TMPDIR, else to its own /tmp, and nothing is left there. Works for JVMs of other users
-and in containers when heapdiff runs as root.";
+The JVM stands still while it writes, unless a child of it does (--fork). It writes beside the file
+where it can, else to its own /tmp, from where the dump is moved; the file has its name only once it
+is whole. For standard output it writes to $TMPDIR, else to its own /tmp, and nothing is left there.
+Works for JVMs of other users and in containers when heapdiff runs as root.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DUMP_HELP)]
@@ -107,6 +107,13 @@ pub(super) struct DumpJvmArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     what: WhatArgs,
+    /// Have a forked child of the JVM write, while the JVM goes on after some milliseconds: all that is
+    /// reachable, without a collection before
+    #[arg(long, conflicts_with_all = ["all", "live"])]
+    fork: bool,
+    /// The agent's library, which --fork loads
+    #[arg(long, value_name = "FILE", requires = "fork")]
+    agent: Option<PathBuf>,
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
@@ -124,6 +131,9 @@ impl DumpJvmArgs {
                 output: self.output,
                 what: self.what.what(),
                 replace: self.force,
+                fork: self.fork.then_some(Fork {
+                    library: self.agent,
+                }),
             },
         }
     }

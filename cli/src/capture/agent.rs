@@ -39,7 +39,7 @@ const CODES: [(i32, &str, Option<&str>); 6] = [
 ];
 const OTHER_SAMPLER: &str =
     "another sampling agent is at work there, and only one can be (JVMTI error 98)";
-const SAYS: &str = "the JVM's standard error says more";
+pub(super) const SAYS: &str = "the JVM's standard error says more";
 
 /// How an attach went well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +81,7 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loade
 }
 
 /// What the agent returned, or why the JVM did not call it.
-fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
+pub(super) fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
     // JDK 8 says the number alone.
     let last = answer.text.lines().next_back().unwrap_or_default().trim();
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
@@ -97,7 +97,7 @@ fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
 ///
 /// If it has one already, from wherever, that is asked: a second would not know of the first and
 /// take it for another's.
-fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Vec<u8>> {
+pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Vec<u8>> {
     if let Some(loaded) = jvm.process.library(MARK)
         && loaded.len() < LONGEST_ARGUMENT
     {

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::folder::Folder;
+use super::fork;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
@@ -23,6 +24,9 @@ use crate::interrupt::Unfinished;
 use crate::job::{LONGEST_ARGUMENT, What};
 use crate::progress::{Meter, Wanted};
 use crate::write::failed as failed_to_write;
+
+/// What a JVM says when it has written a dump.
+const CREATED: &str = "Heap dump file created";
 
 /// Where a dump goes.
 #[derive(Clone, Debug)]
@@ -101,15 +105,30 @@ pub(crate) struct DumpResult {
     pub(crate) bytes: u64,
 }
 
+/// What is written, and who writes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How<'a> {
+    pub(super) what: What,
+    /// The agent's library, if a child of the JVM writes, which the agent forks; else the JVM does.
+    pub(super) forker: Option<&'a Path>,
+}
+
+impl How<'_> {
+    /// The JVM writes.
+    pub(super) fn ordinary(what: What) -> Self {
+        Self { what, forker: None }
+    }
+}
+
 /// Takes a dump.
 pub(super) fn take(
     jvm: &Jvm<'_>,
     place: &DumpPlace,
-    what: What,
+    how: How<'_>,
     wanted: Wanted,
 ) -> Result<DumpResult> {
     let meter = Meter::new(wanted, &place.file);
-    let written = Written::by(jvm, &place.folder, &place.file, what, &meter)?;
+    let written = Written::by(jvm, &place.folder, &place.file, how, &meter)?;
     let asked_ms = written.asked_ms;
     let bytes = written.deliver(place, &meter).map_err(|e| match e.kind() {
         ErrorKind::AlreadyExists => exists(&place.file),
@@ -125,10 +144,10 @@ pub(super) fn take(
 
 /// Takes a dump and writes it to `out`; returns how many bytes that were. No file is left, whatever happens to us
 /// from the first byte on.
-pub(super) fn stream(jvm: &Jvm<'_>, what: What, wanted: Wanted, out: impl Write) -> Result<u64> {
+pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Write) -> Result<u64> {
     let meter = Meter::new(wanted, Path::new("dump"));
     let folder = std::env::temp_dir();
-    let written = Written::by(jvm, &folder, &folder, what, &meter)?;
+    let written = Written::by(jvm, &folder, &folder, how, &meter)?;
     written
         .hand_on(out, &meter)
         .map_err(|e| failed_to_write("standard output", &e))
@@ -151,19 +170,19 @@ struct Written {
 
 impl Written {
     /// Has the JVM write its heap to `folder`, or to its own `/tmp` where it cannot; messages call the folder `shown`.
-    fn by(jvm: &Jvm<'_>, folder: &Path, shown: &Path, what: What, meter: &Meter) -> Result<Self> {
+    fn by(jvm: &Jvm<'_>, folder: &Path, shown: &Path, how: How<'_>, meter: &Meter) -> Result<Self> {
         let mut part =
             PartialDump::beside(jvm, folder).map_or_else(|| PartialDump::in_tmp(jvm), Ok)?;
         meter.phase_of_unknown_length("dumping");
         let mut asked_ms = now_ms();
-        let mut answer = ask(jvm, &part, what, meter)?;
+        let mut answer = ask(jvm, &part, how, meter)?;
         if part.folder.is_none() && answer.text.contains("Unable to create") {
             // The folder is mounted read-only there, or a policy forbids writing to it.
             part = PartialDump::in_tmp(jvm)?;
             asked_ms = now_ms();
-            answer = ask(jvm, &part, what, meter)?;
+            answer = ask(jvm, &part, how, meter)?;
         }
-        if answer.code != 0 || !answer.text.contains("Heap dump file created") {
+        if answer.code != 0 || !answer.text.contains(CREATED) {
             return Err(failed(jvm, &part, shown, &answer));
         }
         let broken = |e| not_written(shown, &e);
@@ -176,7 +195,7 @@ impl Written {
             part,
             file,
             bytes,
-            to_compress: what.gzip.filter(|_| magic != [0x1f, 0x8b]),
+            to_compress: how.what.gzip.filter(|_| magic != [0x1f, 0x8b]),
             asked_ms,
         })
     }
@@ -284,17 +303,26 @@ impl<W: Write> Write for Counted<W> {
 }
 
 /// Has the JVM write, and waits until it is done.
-fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<Answer> {
+fn ask(jvm: &Jvm<'_>, part: &PartialDump, how: How<'_>, meter: &Meter) -> Result<Answer> {
+    let tick = || {
+        meter.reached(part.size());
+        jvm.process.check_alive()
+    };
+    if let Some(library) = how.forker {
+        fork::ask(jvm, library, &part.name_for_jvm, tick)?;
+        return Ok(Answer {
+            code: 0,
+            text: CREATED.to_owned(),
+        });
+    }
+    let what = how.what;
     let level = what.gzip.map(|level| level.to_string()).unwrap_or_default();
     let arguments = [
         &*part.name_for_jvm,
         if what.all { b"-all" } else { b"-live" },
         level.as_bytes(),
     ];
-    jvm.execute("dumpheap", arguments, || {
-        meter.reached(part.size());
-        jvm.process.check_alive()
-    })
+    jvm.execute("dumpheap", arguments, tick)
 }
 
 fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> Failure {

@@ -8,7 +8,7 @@ use heapdiff_trace::Trace;
 use heapdiff_units::{Size, Span};
 
 use super::agent::{self, Loaded};
-use super::dump::{self, DumpPlace};
+use super::dump::{self, DumpPlace, How};
 use super::library::library;
 use super::process::Process;
 use super::protocol::Jvm;
@@ -104,7 +104,7 @@ fn both(
     notes.dump(&dump::take(
         jvm,
         &DumpPlace::new(before, false)?,
-        hunt.what,
+        How::ordinary(hunt.what),
         wanted,
     )?);
     made.keep();
@@ -123,7 +123,7 @@ fn both(
     notes.dump(&dump::take(
         jvm,
         &DumpPlace::new(after, false)?,
-        hunt.what,
+        How::ordinary(hunt.what),
         wanted,
     )?);
     notes.hunt("both dumps are taken");

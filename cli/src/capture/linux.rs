@@ -6,14 +6,14 @@ use std::path::Path;
 use heapdiff_units::Size;
 
 use super::agent::{self, Loaded};
-use super::dump::{self, DumpPlace};
+use super::dump::{self, DumpPlace, How};
 use super::library::{copy_to, library};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
 use super::trace_notes::TraceNotes;
 use crate::failure::{Exit, Failure, Result};
 use crate::interrupt;
-use crate::job::{Agent, AgentCopy, Capture, Request, What};
+use crate::job::{Agent, AgentCopy, Capture, Fork, Request, What};
 use crate::{messages, write};
 
 /// Runs the request and says what was done.
@@ -25,7 +25,8 @@ pub(crate) fn run(capture: &Capture) -> Result<Exit> {
             output,
             what,
             replace,
-        } => dump(capture, output.as_deref(), *what, *replace)?,
+            fork,
+        } => dump(capture, output.as_deref(), (*what, fork.as_ref()), *replace)?,
     };
     if !capture.wanted.quiet && !said.is_empty() {
         write::print(&format!("{said}\n"))?;
@@ -59,9 +60,18 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
 /// How a name is written that means standard output.
 const STANDARD_OUTPUT: &str = "-";
 
-fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> Result<String> {
+fn dump(
+    capture: &Capture,
+    output: Option<&Path>,
+    (what, fork): (What, Option<&Fork>),
+    replace: bool,
+) -> Result<String> {
+    let forker = fork
+        .map(|fork| library(fork.library.as_deref()))
+        .transpose()?;
+    let forker = forker.as_deref();
     if output == Some(Path::new(STANDARD_OUTPUT)) {
-        return stream(capture, what);
+        return stream(capture, How { what, forker });
     }
     // Mistakes in the file's name are reported before anything is asked of the process.
     let given = match output {
@@ -84,14 +94,15 @@ fn dump(capture: &Capture, output: Option<&Path>, what: What, replace: bool) -> 
         }
     };
     let jvm = Jvm::attach(&process, capture.timeout)?;
-    let taken = dump::take(&jvm, &place, what, capture.wanted)?;
+    let how = How { what, forker };
+    let taken = dump::take(&jvm, &place, how, capture.wanted)?;
     TraceNotes::new(&jvm).dump(&taken);
     let file = taken.file.display().to_string();
-    Ok(taken_of(&process, &file, taken.bytes, what))
+    Ok(taken_of(&process, &file, taken.bytes, how))
 }
 
 /// A dump to standard output. What is said of it goes to standard error.
-fn stream(capture: &Capture, what: What) -> Result<String> {
+fn stream(capture: &Capture, how: How<'_>) -> Result<String> {
     let out = io::stdout();
     if out.is_terminal() {
         let message = "a dump is not text, and standard output is a terminal";
@@ -100,18 +111,19 @@ fn stream(capture: &Capture, what: What) -> Result<String> {
     }
     let process = Process::find(&capture.target)?;
     let jvm = Jvm::attach(&process, capture.timeout)?;
-    let bytes = dump::stream(&jvm, what, capture.wanted, out.lock())?;
+    let bytes = dump::stream(&jvm, how, capture.wanted, out.lock())?;
     if !capture.wanted.quiet {
-        messages::said(&taken_of(&process, "standard output", bytes, what));
+        messages::said(&taken_of(&process, "standard output", bytes, how));
     }
     Ok(String::new())
 }
 
 /// What was written, and of what.
-fn taken_of(process: &Process, file: &str, bytes: u64, what: What) -> String {
-    let objects = match what.all {
-        true => "all objects",
-        false => "live objects",
+fn taken_of(process: &Process, file: &str, bytes: u64, how: How<'_>) -> String {
+    let objects = match (how.forker, how.what.all) {
+        (Some(_), _) => "reachable objects",
+        (None, true) => "all objects",
+        (None, false) => "live objects",
     };
     format!("{file}: {}, {objects} of {process}", Size(bytes))
 }

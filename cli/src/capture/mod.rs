@@ -15,6 +15,8 @@ mod dump;
 #[cfg(target_os = "linux")]
 mod folder;
 #[cfg(target_os = "linux")]
+mod fork;
+#[cfg(target_os = "linux")]
 mod hunt;
 #[cfg(target_os = "linux")]
 mod library;

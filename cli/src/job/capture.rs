@@ -55,6 +55,7 @@ pub(crate) enum Request {
         output: Option<PathBuf>,
         what: What,
         replace: bool,
+        fork: Option<Fork>,
     },
 }
 
@@ -63,6 +64,13 @@ pub(crate) enum Request {
 pub(crate) struct Agent {
     pub(crate) library: Option<PathBuf>,
     pub(crate) options: String,
+}
+
+/// A dump that a forked child writes.
+#[derive(Debug)]
+pub(crate) struct Fork {
+    /// The agent's library.
+    pub(crate) library: Option<PathBuf>,
 }
 
 /// The agent's library as a file, for a JVM that is started with it.

@@ -4,6 +4,7 @@
 mod attach;
 mod dump;
 mod elsewhere;
+mod fork;
 mod hunt;
 mod jhsdb;
 mod refusals;

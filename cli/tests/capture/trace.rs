@@ -11,7 +11,7 @@ use testdata::jvm::Jdk;
 use crate::support::{ended, files, folder, jdks, run, start, until};
 
 /// The agent's library, next to this test's program.
-fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     let here = std::env::current_exe().expect("this program");
     let library = here.with_file_name("libheapdiff_agent.so");
     assert!(library.is_file(), "{} is missing", library.display());

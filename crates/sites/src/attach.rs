@@ -13,6 +13,15 @@ pub const OTHER_SAMPLER: i32 = 203;
 pub const FAILED: i32 = 204;
 /// The heap has no room for what the agent needs; nothing was loaded, and it can be tried again.
 pub const HEAP_FULL: i32 = 205;
+/// The heap is shared memory, of which a forked child has no copy.
+pub const SHARED_HEAP: i32 = 206;
+/// There is not enough memory for a forked child.
+pub const NO_ROOM: i32 = 207;
+/// There is no space for the snapshot's file.
+pub const NO_SPACE: i32 = 208;
+
+/// How options begin that ask for a snapshot by a forked child; the rest is the file.
+pub const SNAPSHOT: &str = "snapshot=";
 
 /// Every key of the agent's options, with what it means and its default.
 pub const KEYS: &[(&str, &str)] = &[

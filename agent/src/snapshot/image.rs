@@ -1,0 +1,444 @@
+//! What of a snapshot is known before the fork: names, classes, threads, and where each value has its place.
+//!
+//! The parent writes it all. The child fills in what the walk tells of classes: the values of static fields, loaders,
+//! signers. Their places in the class section are known beforehand, so that all classes come before all objects.
+
+use std::collections::HashMap;
+
+/// Tags of HPROF records.
+pub(super) mod tag {
+    pub(crate) const UTF8: u8 = 0x01;
+    pub(crate) const LOAD_CLASS: u8 = 0x02;
+    pub(crate) const FRAME: u8 = 0x04;
+    pub(crate) const TRACE: u8 = 0x05;
+    pub(crate) const SEGMENT: u8 = 0x1c;
+    pub(crate) const END: u8 = 0x2c;
+    pub(crate) const CLASS: u8 = 0x20;
+    pub(crate) const INSTANCE: u8 = 0x21;
+    pub(crate) const OBJECT_ARRAY: u8 = 0x22;
+    pub(crate) const PRIMITIVE_ARRAY: u8 = 0x23;
+}
+
+/// HPROF's number of the type of a reference.
+pub(super) const REFERENCE: u8 = 2;
+/// The trace without frames, which every object record names.
+pub(super) const NO_TRACE: u32 = 1;
+/// The name of HotSpot's own pseudo field for the string constants of a class.
+const RESOLVED: &str = "<resolved_references>";
+
+/// A field as JVMTI tells it.
+#[derive(Debug, Clone)]
+pub(crate) struct FieldInfo {
+    pub(crate) name: String,
+    pub(crate) kind: u8,
+    pub(crate) is_static: bool,
+}
+
+/// A loaded class.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClassInfo {
+    /// The id of the class object in the dump.
+    pub(crate) address: u64,
+    pub(crate) signature: String,
+    /// Whether the walk tells anything of the class object: it is of an instance class or interface, and linked.
+    pub(crate) linked: bool,
+    pub(crate) superclass: Option<usize>,
+    pub(crate) interfaces: Vec<usize>,
+    /// The loader's id; 0 is the boot loader.
+    pub(crate) loader: u64,
+    pub(crate) fields: Vec<FieldInfo>,
+}
+
+/// A frame of a thread's stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FrameInfo {
+    pub(crate) class: usize,
+    pub(crate) method: String,
+    pub(crate) signature: String,
+    pub(crate) file: Option<String>,
+    pub(crate) line: i32,
+}
+
+/// A thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ThreadInfo {
+    pub(crate) address: u64,
+    pub(crate) frames: Vec<FrameInfo>,
+    /// Whether it is the thread that takes the snapshot: what it holds is ours.
+    pub(crate) own: bool,
+}
+
+/// All that is asked of the JVM before the fork.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gathered {
+    pub(crate) classes: Vec<ClassInfo>,
+    pub(crate) threads: Vec<ThreadInfo>,
+    /// Objects that are neither classes nor threads, and have ids already: loaders.
+    pub(crate) others: Vec<u64>,
+    /// The first id.
+    pub(crate) base: u64,
+    /// The next free id.
+    pub(crate) next: u64,
+    pub(crate) taken_ms: u64,
+}
+
+/// What objects of a class look like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Form {
+    Instance,
+    ObjectArray,
+    PrimitiveArray,
+}
+
+/// Where a class's values have their places.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) form: Form,
+    pub(super) linked: bool,
+    /// Bytes of an instance's values.
+    pub(super) bytes: u32,
+    /// By JVMTI's number of a field, the place of its value in an instance, where it has one.
+    pub(super) places: Box<[u32]>,
+    /// By JVMTI's number of a field, the place of a static field's value in the class section.
+    pub(super) statics: Box<[(u32, u32)]>,
+    /// Where the class's record begins in the class section.
+    pub(super) record: usize,
+    /// Where the reference to its string constants stands.
+    pub(super) resolved: Option<usize>,
+    /// HPROF's number of the type of an array's elements.
+    pub(super) elements: u8,
+}
+
+/// A field that has no place in an instance.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// What a slot of the ids given before the fork is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Free,
+    Class(u32),
+    Object,
+}
+
+/// Everything that is known before the fork.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// The file up to and including the class section.
+    pub(crate) start: Vec<u8>,
+    /// Where in it the class section begins.
+    pub(super) section: usize,
+    pub(super) layouts: Vec<Layout>,
+    pub(super) slots: Vec<Slot>,
+    /// Serial numbers of threads by their ids; 0 for our own.
+    pub(super) threads: HashMap<u64, u32>,
+    pub(super) base: u64,
+    pub(super) next: u64,
+    /// The class objects of `java.lang.Class` and of `Object[]`.
+    pub(super) class_class: u64,
+    pub(super) object_array: u64,
+    pub(super) object: u64,
+}
+
+/// HPROF's number of a type.
+pub(crate) fn kind_of(signature: &str) -> u8 {
+    match signature.as_bytes().first() {
+        Some(b'Z') => 4,
+        Some(b'C') => 5,
+        Some(b'F') => 6,
+        Some(b'D') => 7,
+        Some(b'B') => 8,
+        Some(b'S') => 9,
+        Some(b'I') => 10,
+        Some(b'J') => 11,
+        _ => REFERENCE,
+    }
+}
+
+/// The bytes of a value of a type.
+pub(super) fn width(kind: u8) -> u32 {
+    match kind {
+        4 | 8 => 1,
+        5 | 9 => 2,
+        6 | 10 => 4,
+        _ => 8,
+    }
+}
+
+/// The name as dumps have it: `java/lang/String`, `[Ljava/lang/String;`, and `a/B$$Lambda+0x12` for a hidden class.
+fn name_of(signature: &str) -> String {
+    let inner = signature
+        .strip_prefix('L')
+        .and_then(|rest| rest.strip_suffix(';'));
+    inner.unwrap_or(signature).replace('.', "+")
+}
+
+/// Texts with their numbers.
+#[derive(Default)]
+struct Texts {
+    known: HashMap<String, u64>,
+    records: Vec<u8>,
+}
+
+impl Texts {
+    fn id(&mut self, text: &str) -> u64 {
+        if let Some(&id) = self.known.get(text) {
+            return id;
+        }
+        let id = self.known.len() as u64 + 1;
+        self.known.insert(text.to_owned(), id);
+        record(
+            &mut self.records,
+            tag::UTF8,
+            &[&id.to_be_bytes(), text.as_bytes()],
+        );
+        id
+    }
+}
+
+/// Appends a top-level record.
+fn record(to: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    to.push(tag);
+    to.extend_from_slice(&[0; 4]);
+    to.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+    for part in parts {
+        to.extend_from_slice(part);
+    }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl Image {
+    pub(crate) fn new(gathered: &Gathered) -> Self {
+        let mut texts = Texts::default();
+        let mut records = Vec::new();
+        let classes = &gathered.classes;
+        for (index, class) in classes.iter().enumerate() {
+            let name = texts.id(&name_of(&class.signature));
+            let serial = number(index + 1).to_be_bytes();
+            let parts: [&[u8]; 4] = [
+                &serial,
+                &class.address.to_be_bytes(),
+                &NO_TRACE.to_be_bytes(),
+                &name.to_be_bytes(),
+            ];
+            record(&mut records, tag::LOAD_CLASS, &parts);
+        }
+        let threads = stacks(gathered, &mut texts, &mut records);
+        let mut section = Vec::new();
+        let layouts: Vec<Layout> = layouts(classes, &mut texts, &mut section);
+        let mut start = b"JAVA PROFILE 1.0.2\0\0\0\0\x08".to_vec();
+        start.extend_from_slice(&gathered.taken_ms.to_be_bytes());
+        start.append(&mut texts.records);
+        start.append(&mut records);
+        record(&mut start, tag::SEGMENT, &[]);
+        let length = number(section.len()).to_be_bytes();
+        let end = start.len();
+        start[end - 4..].copy_from_slice(&length);
+        start.append(&mut section);
+        let slot_count = usize::try_from((gathered.next - gathered.base) >> 3).unwrap_or(0);
+        let mut slots = vec![Slot::Free; slot_count];
+        let mut fill = |address: u64, with: Slot| {
+            let at = usize::try_from(address.wrapping_sub(gathered.base) >> 3);
+            if let Some(slot) = at.ok().and_then(|at| slots.get_mut(at)) {
+                *slot = with;
+            }
+        };
+        for thread in &gathered.threads {
+            fill(thread.address, Slot::Object);
+        }
+        for &other in &gathered.others {
+            fill(other, Slot::Object);
+        }
+        for (index, class) in classes.iter().enumerate() {
+            fill(class.address, Slot::Class(number(index)));
+        }
+        let named = |signature: &str| {
+            let found = classes.iter().find(|class| class.signature == signature);
+            found.map_or(0, |class| class.address)
+        };
+        Self {
+            start,
+            section: end,
+            layouts,
+            slots,
+            threads,
+            base: gathered.base,
+            next: gathered.next,
+            class_class: named("Ljava/lang/Class;"),
+            object_array: named("[Ljava/lang/Object;"),
+            object: named("Ljava/lang/Object;"),
+        }
+    }
+}
+
+/// Writes frames and traces; returns the threads' serial numbers.
+fn stacks(gathered: &Gathered, texts: &mut Texts, records: &mut Vec<u8>) -> HashMap<u64, u32> {
+    let mut frames: HashMap<&FrameInfo, u64> = HashMap::new();
+    for frame in gathered.threads.iter().flat_map(|thread| &thread.frames) {
+        let id = frames.len() as u64 + 1;
+        if frames.contains_key(frame) {
+            continue;
+        }
+        frames.insert(frame, id);
+        let file = frame.file.as_deref().map_or(0, |file| texts.id(file));
+        let parts: [&[u8]; 6] = [
+            &id.to_be_bytes(),
+            &texts.id(&frame.method).to_be_bytes(),
+            &texts.id(&frame.signature).to_be_bytes(),
+            &file.to_be_bytes(),
+            &number(frame.class + 1).to_be_bytes(),
+            &frame.line.to_be_bytes(),
+        ];
+        record(records, tag::FRAME, &parts);
+    }
+    let trace = |records: &mut Vec<u8>, serial: u32, thread: u32, ids: &[u64]| {
+        let mut body = Vec::with_capacity(12 + 8 * ids.len());
+        for number in [serial, thread, number(ids.len())] {
+            body.extend_from_slice(&number.to_be_bytes());
+        }
+        for id in ids {
+            body.extend_from_slice(&id.to_be_bytes());
+        }
+        record(records, tag::TRACE, &[&body]);
+    };
+    trace(records, NO_TRACE, 0, &[]);
+    let mut serials = HashMap::new();
+    for (index, thread) in gathered.threads.iter().enumerate() {
+        let serial = number(index + 1);
+        let ids: Vec<u64> = thread
+            .frames
+            .iter()
+            .filter_map(|frame| frames.get(frame).copied())
+            .collect();
+        trace(records, serial + NO_TRACE, serial, &ids);
+        serials.insert(thread.address, if thread.own { 0 } else { serial });
+    }
+    serials
+}
+
+/// Writes the class records, and tells where their values have their places.
+fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> Vec<Layout> {
+    classes
+        .iter()
+        .map(|class| {
+            let chain = chain(classes, class);
+            let (places, bytes) = places(classes, class, &chain);
+            let record = section.len();
+            let address = |of: Option<usize>| {
+                of.and_then(|of| classes.get(of))
+                    .map_or(0, |class| class.address)
+            };
+            section.push(tag::CLASS);
+            section.extend_from_slice(&class.address.to_be_bytes());
+            section.extend_from_slice(&NO_TRACE.to_be_bytes());
+            section.extend_from_slice(&address(class.superclass).to_be_bytes());
+            section.extend_from_slice(&class.loader.to_be_bytes());
+            section.extend_from_slice(&[0; 32]);
+            section.extend_from_slice(&bytes.to_be_bytes());
+            section.extend_from_slice(&[0; 2]);
+            // String constants of the boot loader's classes hang on arrays that are roots.
+            let has_resolved = class.linked && class.loader != 0;
+            let statics = class.fields.iter().filter(|field| field.is_static).count();
+            let count = u16::try_from(statics + usize::from(has_resolved)).unwrap_or(u16::MAX);
+            section.extend_from_slice(&count.to_be_bytes());
+            let resolved = has_resolved.then(|| {
+                section.extend_from_slice(&texts.id(RESOLVED).to_be_bytes());
+                section.push(REFERENCE);
+                section.extend_from_slice(&[0; 8]);
+                section.len() - 8
+            });
+            let first = places.len() - class.fields.len();
+            let mut own = Vec::with_capacity(statics);
+            for (index, field) in class.fields.iter().enumerate() {
+                if field.is_static {
+                    section.extend_from_slice(&texts.id(&field.name).to_be_bytes());
+                    section.push(field.kind);
+                    own.push((number(first + index), number(section.len())));
+                    section.resize(section.len() + width(field.kind) as usize, 0);
+                }
+            }
+            let instance: Vec<&FieldInfo> = class
+                .fields
+                .iter()
+                .filter(|field| !field.is_static)
+                .collect();
+            let count = u16::try_from(instance.len()).unwrap_or(u16::MAX);
+            section.extend_from_slice(&count.to_be_bytes());
+            for field in instance {
+                section.extend_from_slice(&texts.id(&field.name).to_be_bytes());
+                section.push(field.kind);
+            }
+            Layout {
+                form: match class.signature.as_bytes() {
+                    [b'[', b'L' | b'[', ..] => Form::ObjectArray,
+                    [b'[', ..] => Form::PrimitiveArray,
+                    _ => Form::Instance,
+                },
+                linked: class.linked,
+                bytes,
+                places: places.into(),
+                statics: own.into(),
+                record,
+                resolved,
+                elements: kind_of(class.signature.get(1..).unwrap_or_default()),
+            }
+        })
+        .collect()
+}
+
+/// The class and its superclasses, itself first.
+fn chain(classes: &[ClassInfo], class: &ClassInfo) -> Vec<usize> {
+    let mut chain = Vec::new();
+    let mut at = class.superclass;
+    while let Some((index, above)) = at.and_then(|index| Some((index, classes.get(index)?))) {
+        // A class is never its own superclass; what is told wrongly ends all the same.
+        if chain.len() > classes.len() {
+            break;
+        }
+        chain.push(index);
+        at = above.superclass;
+    }
+    chain
+}
+
+/// By JVMTI's number, where a field has its place in an instance's values, and how many bytes these are.
+///
+/// JVMTI counts the fields of all interfaces first, then those of the superclasses from the topmost on, then the
+/// class's own, static ones among them. HPROF has the class's own values first.
+fn places(classes: &[ClassInfo], class: &ClassInfo, chain: &[usize]) -> (Vec<u32>, u32) {
+    let above = || chain.iter().filter_map(|&index| classes.get(index));
+    let mut interfaces: Vec<usize> = Vec::new();
+    let mut open: Vec<usize> = class.interfaces.clone();
+    open.extend(above().flat_map(|class| &class.interfaces));
+    while let Some(next) = open.pop() {
+        if !interfaces.contains(&next) {
+            interfaces.push(next);
+            open.extend(classes.get(next).map_or(&[][..], |class| &class.interfaces));
+        }
+    }
+    let of_interfaces: usize = interfaces
+        .iter()
+        .filter_map(|&index| classes.get(index))
+        .map(|class| class.fields.len())
+        .sum();
+    let mut end = 0;
+    let by_class: Vec<Vec<u32>> = std::iter::once(class)
+        .chain(above())
+        .map(|class| {
+            let place = |field: &FieldInfo| match field.is_static {
+                true => NOWHERE,
+                false => {
+                    end += width(field.kind);
+                    end - width(field.kind)
+                }
+            };
+            class.fields.iter().map(place).collect()
+        })
+        .collect();
+    let mut places = vec![NOWHERE; of_interfaces];
+    places.extend(by_class.into_iter().rev().flatten());
+    (places, end)
+}

@@ -1,0 +1,161 @@
+//! Where a fork is no snapshot, or may cost the JVM its memory.
+
+use std::fs;
+
+use heapdiff_units::Size;
+
+/// What has to be available before the fork, and while the child runs.
+const LEAST: u64 = 64 << 20;
+
+/// Whether the heap's memory is copied when it is written to after a fork, told by the mappings that objects lie in.
+pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), String> {
+    let maps =
+        fs::read_to_string("/proc/self/maps").map_err(|e| format!("/proc/self/maps: {e}"))?;
+    private_in(&maps, addresses)
+}
+
+fn private_in(maps: &str, addresses: &[u64]) -> Result<(), String> {
+    if addresses.is_empty() {
+        return Err("it cannot be told where objects lie".to_owned());
+    }
+    for address in addresses {
+        match mapping_of(maps, *address) {
+            Some((_, false)) => {}
+            Some((name, true)) => {
+                return Err(format!(
+                    "the heap is shared memory ({name}), which a child would see change"
+                ));
+            }
+            None => return Err("it cannot be told which memory objects lie in".to_owned()),
+        }
+    }
+    Ok(())
+}
+
+/// The name of the mapping that an address lies in, and whether it is shared.
+fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
+    maps.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (from, to) = words.next()?.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        if !(number(from)?..number(to)?).contains(&address) {
+            return None;
+        }
+        let is_shared = words.next()?.contains('s');
+        Some((words.nth(3).unwrap_or("no name"), is_shared))
+    })
+}
+
+/// Whether there is room for the copies that a fork leads to.
+///
+/// The child's tags and the pages that the JVM writes to meanwhile are copies. How much that will be is not known: a
+/// twentieth of what the JVM has is asked for, and the watch ends the child when memory runs short all the same.
+pub(super) fn enough() -> Result<(), String> {
+    let resident = fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| kilobytes(&status, "VmRSS:"))
+        .unwrap_or(0);
+    require(LEAST.max(resident / 20))
+}
+
+/// Whether there is room still.
+pub(super) fn still_enough() -> Result<(), String> {
+    require(LEAST / 2)
+}
+
+fn require(wanted: u64) -> Result<(), String> {
+    let machine = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|info| kilobytes(&info, "MemAvailable:"));
+    for (available, place) in [(machine, "the machine"), (of_group(), "the container")] {
+        if let Some(available) = available
+            && available < wanted
+        {
+            return Err(format!(
+                "{place} has {} of memory left, and {} are needed",
+                Size(available),
+                Size(wanted)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn kilobytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let number: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    number.checked_mul(1024)
+}
+
+/// What the process's control group and those above it have left, by the second version of their files or the first.
+fn of_group() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mut least = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let (root, limit, used) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
+            c if c.split(',').any(|c| c == "memory") => (
+                "/sys/fs/cgroup/memory",
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+            ),
+            _ => continue,
+        };
+        let mut folder = Some(path);
+        while let Some(path) = folder {
+            let read = |name: &str| -> Option<u64> {
+                let file = format!("{root}{}/{name}", path.trim_end_matches('/'));
+                fs::read_to_string(file).ok()?.trim().parse().ok()
+            };
+            if let (Some(limit), Some(used)) = (read(limit), read(used)) {
+                // File pages count as used and are given up first.
+                let stat = format!("{root}{}/memory.stat", path.trim_end_matches('/'));
+                let files = fs::read_to_string(stat).ok().and_then(|stat| {
+                    stat.lines()
+                        .find_map(|line| line.strip_prefix("inactive_file "))
+                        .and_then(|number| number.parse::<u64>().ok())
+                });
+                let left = limit.saturating_sub(used.saturating_sub(files.unwrap_or(0)));
+                least = Some(least.map_or(left, |least: u64| least.min(left)));
+            }
+            folder = match path {
+                "" | "/" => None,
+                path => path.rsplit_once('/').map(|(above, _)| above),
+            };
+        }
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_heaps_are_told_by_their_mappings() {
+        let maps = "\
+700000000-740000000 rw-p 00000000 00:00 0 
+4000000000-4010000000 rw-s 00000000 00:01 77 /memfd:java_heap (deleted)
+7f0000000000-7f0000001000 r--p 00000000 08:01 9 /lib/libjvm.so
+";
+        assert_eq!(private_in(maps, &[0x7_0000_0000, 0x7_3fff_fff8]), Ok(()));
+        let shared = private_in(maps, &[0x7_0000_0000, 0x40_0000_0010]).unwrap_err();
+        assert!(
+            shared.contains("shared memory (/memfd:java_heap"),
+            "{shared}"
+        );
+        assert!(private_in(maps, &[0x7_4000_0000]).is_err(), "in no mapping");
+        assert!(private_in(maps, &[]).is_err());
+    }
+
+    #[test]
+    fn figures_of_memory_are_read() {
+        let info = "MemTotal:  100 kB\nMemAvailable:   12 kB\n";
+        assert_eq!(kilobytes(info, "MemAvailable:"), Some(12 * 1024));
+        assert_eq!(kilobytes(info, "VmRSS:"), None);
+        assert!(require(0).is_ok());
+        assert!(require(u64::MAX).unwrap_err().contains("of memory left"));
+    }
+}

@@ -1,0 +1,663 @@
+//! The child's side of a snapshot: from what the walk tells to HPROF records.
+//!
+//! The walk tells of one object after another: the reference to its class first, then what it refers to and its primitive
+//! values. So an object is complete when the next begins. An object gets its id when it is first seen: the running sum of
+//! the sizes that the JVM tells, so that the distance to the next id is its size to the byte.
+//!
+//! Ids of what the walk has seen are its tags, which the JVM keeps. [`Tally`] tells whether all that was seen has been
+//! visited: one of the two signs that the walk is over.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::image::{Form, Image, NO_TRACE, NOWHERE, REFERENCE, Slot, tag, width};
+
+/// About so many bytes make a segment.
+const SEGMENT: u64 = 1 << 20;
+/// A segment's header: tag, time, length.
+const HEADER: usize = 9;
+/// The name of a class that was loaded after the classes were asked for.
+const LATE: &str = "loaded/while/the/snapshot/began";
+
+/// Where the dump goes.
+pub(crate) trait Output {
+    /// Writes at the end.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Writes over what is there.
+    fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
+}
+
+impl Output for std::fs::File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        io::Write::write_all(self, bytes)
+    }
+
+    fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, at)
+    }
+}
+
+/// How an object is referred to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Class,
+    Field,
+    Element,
+    Loader,
+    Signers,
+    ProtectionDomain,
+    Static,
+    Constant,
+    /// A superclass or an interface: known before.
+    Known,
+    JniGlobal,
+    SystemClass,
+    Monitor,
+    StackLocal,
+    JniLocal,
+    Thread,
+    /// A root of the JVM's own.
+    Other,
+}
+
+/// A reference as the walk tells it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reference {
+    pub(crate) kind: Kind,
+    /// The field's number, or the element's.
+    pub(crate) index: u32,
+    /// For what a stack holds: the thread's id, and the frame's depth.
+    pub(crate) thread: u64,
+    pub(crate) depth: u32,
+    /// The class object of the class of the object that is referred to; 0 if not known.
+    pub(crate) class: u64,
+    pub(crate) size: u64,
+    /// If the object that is referred to is an array.
+    pub(crate) length: Option<u32>,
+    /// The object that refers to it; 0 for roots.
+    pub(crate) from: u64,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Objects that were seen and will be visited with a callback.
+    pub(crate) seen: u64,
+    pub(crate) visited: u64,
+    /// Objects of classes that were loaded after the classes were asked for; their fields are not in the dump.
+    pub(crate) late: u64,
+    /// Arrays that were cut, since no HPROF record is so long.
+    pub(crate) cut: u64,
+}
+
+/// The object that is being told of.
+enum Current {
+    Nothing,
+    Instance {
+        object: u64,
+        class: u64,
+        layout: Option<usize>,
+    },
+    Elements {
+        next: u32,
+        length: u32,
+    },
+    Primitive {
+        object: u64,
+        layout: usize,
+    },
+    Class {
+        object: u64,
+        layout: Option<usize>,
+    },
+}
+
+struct Root {
+    tag: u8,
+    object: u64,
+    numbers: [u32; 2],
+    count: u8,
+}
+
+/// Writes what the walk tells.
+pub(crate) struct Writer<O> {
+    image: Image,
+    output: O,
+    next: u64,
+    /// Of the slots in the image, those that the walk has seen, and those of classes that it has visited.
+    seen: Vec<bool>,
+    visited: Vec<bool>,
+    /// Lengths of arrays of references that were seen and not visited.
+    lengths: HashMap<u64, u32>,
+    /// Class objects that were not known before, and whether they stand for a class that has instances or was visited.
+    strangers: HashMap<u64, bool>,
+    current: Current,
+    /// The values of the instance that is being told of.
+    values: Vec<u8>,
+    /// String constants of the class that is being told of.
+    constants: Vec<u64>,
+    roots: Vec<Root>,
+    buffer: Vec<u8>,
+    /// Within a record that is a segment of its own.
+    streaming: bool,
+    tally: Tally,
+}
+
+impl<O: Output> Writer<O> {
+    /// The start of the file is written already.
+    pub(crate) fn new(image: Image, output: O) -> Self {
+        let slots = image.slots.len();
+        let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);
+        buffer.resize(HEADER, 0);
+        Self {
+            next: image.next,
+            image,
+            output,
+            seen: vec![false; slots],
+            visited: vec![false; slots],
+            lengths: HashMap::new(),
+            strangers: HashMap::new(),
+            current: Current::Nothing,
+            values: Vec::new(),
+            constants: Vec::new(),
+            roots: Vec::new(),
+            buffer,
+            streaming: false,
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The walk tells of a reference. `id` is the tag of the object that is referred to.
+    pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
+        self.see(reference, id);
+        let (id, from, index) = (*id, reference.from, reference.index);
+        match reference.kind {
+            Kind::Class => self.begin(from, id),
+            Kind::Field => {
+                self.field(index, REFERENCE, &id.to_be_bytes());
+                Ok(())
+            }
+            Kind::Element => self.element(index, id),
+            Kind::Loader => self.of_class(from, 21, id),
+            Kind::Signers => self.of_class(from, 29, id),
+            Kind::ProtectionDomain => self.of_class(from, 37, id),
+            Kind::Static => self.static_field(from, index, &id.to_be_bytes()),
+            Kind::Constant => {
+                self.class(from)?;
+                if self.slot(id).is_none_or(|slot| slot == Slot::Object)
+                    && !self.strangers.contains_key(&id)
+                {
+                    self.constants.push(id);
+                }
+                Ok(())
+            }
+            Kind::Known => self.class(from).map(drop),
+            _ => {
+                self.root(reference, id);
+                Ok(())
+            }
+        }
+    }
+
+    /// The walk tells of a primitive field; `value` is big-endian.
+    pub(crate) fn primitive(
+        &mut self,
+        is_static: bool,
+        object: u64,
+        index: u32,
+        kind: u8,
+        value: &[u8],
+    ) -> io::Result<()> {
+        if is_static {
+            return self.static_field(object, index, value);
+        }
+        self.field(index, kind, value);
+        Ok(())
+    }
+
+    /// The walk tells of the contents of a primitive array.
+    pub(crate) fn array(&mut self, object: u64, kind: u8, elements: &[u8]) -> io::Result<()> {
+        if !matches!(self.current, Current::Primitive { object: now, .. } if now == object) {
+            return Ok(());
+        }
+        self.current = Current::Nothing;
+        let width = width(kind) as usize;
+        let length = self.longest(elements.len() / width, width);
+        let bytes = length as usize * width;
+        self.start_record(18 + bytes as u64)?;
+        self.array_start(tag::PRIMITIVE_ARRAY, object, length);
+        self.buffer.push(kind);
+        let elements = elements.get(..bytes).unwrap_or(elements);
+        // In pieces, so that a large array is not in memory twice.
+        for piece in elements.chunks(1 << 16) {
+            if width == 1 {
+                self.buffer.extend_from_slice(piece);
+            } else {
+                let reversed = piece.chunks_exact(width).flat_map(|e| e.iter().rev());
+                self.buffer.extend(reversed);
+            }
+            self.drain()?;
+        }
+        self.end_record()
+    }
+
+    /// Writes what is left. The walk is over.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.close()?;
+        let roots = std::mem::take(&mut self.roots);
+        for root in &roots {
+            self.start_record(17)?;
+            self.buffer.push(root.tag);
+            self.buffer.extend_from_slice(&root.object.to_be_bytes());
+            if root.tag == JNI_GLOBAL {
+                self.buffer.extend_from_slice(&[0; 8]);
+            }
+            for number in &root.numbers[..usize::from(root.count)] {
+                self.buffer.extend_from_slice(&number.to_be_bytes());
+            }
+            self.end_record()?;
+        }
+        self.strangers()?;
+        self.end_segment()?;
+        self.output.append(&[tag::END, 0, 0, 0, 0, 0, 0, 0, 0])?;
+        let section = self.image.start.get(self.image.section..).unwrap_or(&[]);
+        self.output.overwrite(self.image.section as u64, section)
+    }
+
+    /// Class objects that were not known before the fork.
+    fn strangers(&mut self) -> io::Result<()> {
+        let mut strangers: Vec<(u64, bool)> = self.strangers.drain().collect();
+        strangers.sort_unstable();
+        let (class_class, object) = (self.image.class_class, self.image.object);
+        let bytes = self
+            .layout_of(class_class)
+            .map_or(0, |layout| self.image.layouts[layout].bytes);
+        for &(id, _) in strangers.iter().filter(|(_, is_class)| !is_class) {
+            // Class objects of the primitive types, as HotSpot's own dumps have them.
+            self.start_record(25 + u64::from(bytes))?;
+            self.buffer.push(tag::INSTANCE);
+            self.buffer.extend_from_slice(&id.to_be_bytes());
+            self.buffer.extend_from_slice(&NO_TRACE.to_be_bytes());
+            self.buffer.extend_from_slice(&class_class.to_be_bytes());
+            self.buffer.extend_from_slice(&bytes.to_be_bytes());
+            let end = self.buffer.len() + bytes as usize;
+            self.buffer.resize(end, 0);
+            self.end_record()?;
+        }
+        strangers.retain(|&(_, is_class)| is_class);
+        if strangers.is_empty() {
+            return Ok(());
+        }
+        self.end_segment()?;
+        let name = u64::MAX >> 1;
+        let mut records = vec![tag::UTF8, 0, 0, 0, 0];
+        records.extend_from_slice(&(8 + LATE.len() as u32).to_be_bytes());
+        records.extend_from_slice(&name.to_be_bytes());
+        records.extend_from_slice(LATE.as_bytes());
+        let first = self.image.layouts.len() + 1;
+        for (at, (id, _)) in strangers.iter().enumerate() {
+            let serial = u32::try_from(first + at).unwrap_or(u32::MAX);
+            records.extend_from_slice(&[tag::LOAD_CLASS, 0, 0, 0, 0, 0, 0, 0, 24]);
+            records.extend_from_slice(&serial.to_be_bytes());
+            records.extend_from_slice(&id.to_be_bytes());
+            records.extend_from_slice(&NO_TRACE.to_be_bytes());
+            records.extend_from_slice(&name.to_be_bytes());
+        }
+        self.output.append(&records)?;
+        for (id, _) in strangers {
+            self.start_record(71)?;
+            self.buffer.push(tag::CLASS);
+            self.buffer.extend_from_slice(&id.to_be_bytes());
+            self.buffer.extend_from_slice(&NO_TRACE.to_be_bytes());
+            self.buffer.extend_from_slice(&object.to_be_bytes());
+            let end = self.buffer.len() + 40 + 4 + 6;
+            self.buffer.resize(end, 0);
+            self.end_record()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the object an id if it has none.
+    fn see(&mut self, reference: &Reference, id: &mut u64) {
+        if *id == 0 {
+            *id = self.next;
+            self.next += reference.size.next_multiple_of(8).max(8);
+            if reference.class == self.image.class_class {
+                self.strangers.insert(*id, false);
+                return;
+            }
+            self.tally.seen += 1;
+            if let Some(length) = reference.length
+                && self
+                    .layout_of(reference.class)
+                    .is_none_or(|layout| self.image.layouts[layout].form != Form::PrimitiveArray)
+            {
+                self.lengths.insert(*id, length);
+            }
+            return;
+        }
+        let Some(at) = self.place_of(*id) else {
+            return;
+        };
+        if std::mem::replace(&mut self.seen[at], true) {
+            return;
+        }
+        match self.image.slots[at] {
+            Slot::Object => self.tally.seen += 1,
+            Slot::Class(class) if self.image.layouts[class as usize].linked => self.tally.seen += 1,
+            _ => {}
+        }
+    }
+
+    fn place_of(&self, id: u64) -> Option<usize> {
+        let at = usize::try_from(id.checked_sub(self.image.base)? >> 3).ok()?;
+        (at < self.image.slots.len()).then_some(at)
+    }
+
+    fn slot(&self, id: u64) -> Option<Slot> {
+        self.place_of(id).map(|at| self.image.slots[at])
+    }
+
+    fn layout_of(&self, class: u64) -> Option<usize> {
+        match self.slot(class) {
+            Some(Slot::Class(layout)) => Some(layout as usize),
+            _ => None,
+        }
+    }
+
+    /// An object is being visited.
+    fn begin(&mut self, object: u64, class: u64) -> io::Result<()> {
+        self.close()?;
+        self.tally.visited += 1;
+        let layout = self.layout_of(class);
+        let length = self.lengths.remove(&object);
+        let form = layout.map(|layout| self.image.layouts[layout].form.clone());
+        self.current = match (form, layout, length) {
+            (Some(Form::PrimitiveArray), Some(layout), _) => Current::Primitive { object, layout },
+            (Some(Form::ObjectArray) | None, _, Some(length)) => {
+                let length = self.longest(length as usize, 8);
+                self.start_record(25 + 8 * u64::from(length))?;
+                self.array_start(tag::OBJECT_ARRAY, object, length);
+                self.buffer.extend_from_slice(&class.to_be_bytes());
+                Current::Elements { next: 0, length }
+            }
+            _ => {
+                let bytes = layout.map_or(0, |layout| self.image.layouts[layout].bytes);
+                self.values.clear();
+                self.values.resize(bytes as usize, 0);
+                Current::Instance {
+                    object,
+                    class,
+                    layout,
+                }
+            }
+        };
+        if layout.is_none() {
+            self.tally.late += 1;
+            self.strangers.insert(class, true);
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, index: u32, kind: u8, value: &[u8]) {
+        let Current::Instance {
+            layout: Some(layout),
+            ..
+        } = self.current
+        else {
+            return;
+        };
+        let places = &self.image.layouts[layout].places;
+        let place = places.get(index as usize).copied().unwrap_or(NOWHERE) as usize;
+        let end = place.saturating_add(width(kind) as usize);
+        if let Some(at) = self.values.get_mut(place..end)
+            && at.len() == value.len()
+        {
+            at.copy_from_slice(value);
+        }
+    }
+
+    fn element(&mut self, index: u32, id: u64) -> io::Result<()> {
+        let Current::Elements { next, length } = self.current else {
+            return Ok(());
+        };
+        if index < next || index >= length {
+            return Ok(());
+        }
+        self.nulls(index - next)?;
+        self.buffer.extend_from_slice(&id.to_be_bytes());
+        self.current = Current::Elements {
+            next: index + 1,
+            length,
+        };
+        self.drain()
+    }
+
+    fn nulls(&mut self, count: u32) -> io::Result<()> {
+        let mut left = 8 * count as usize;
+        while left > 0 {
+            let part = left.min(1 << 16);
+            let end = self.buffer.len() + part;
+            self.buffer.resize(end, 0);
+            left -= part;
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    /// A class object is being visited. Its place in the class section, if the class is known.
+    fn class(&mut self, object: u64) -> io::Result<Option<usize>> {
+        if let Current::Class {
+            object: now,
+            layout,
+        } = self.current
+            && now == object
+        {
+            return Ok(layout);
+        }
+        self.close()?;
+        let layout = self.layout_of(object);
+        match (layout, self.place_of(object)) {
+            (Some(layout), Some(at)) => {
+                if !std::mem::replace(&mut self.visited[at], true)
+                    && self.image.layouts[layout].linked
+                {
+                    self.tally.visited += 1;
+                }
+            }
+            _ => _ = self.strangers.insert(object, true),
+        }
+        self.current = Current::Class { object, layout };
+        Ok(layout)
+    }
+
+    fn of_class(&mut self, class: u64, offset: usize, id: u64) -> io::Result<()> {
+        if let Some(layout) = self.class(class)? {
+            self.patch(
+                self.image.layouts[layout].record + offset,
+                &id.to_be_bytes(),
+            );
+        }
+        Ok(())
+    }
+
+    fn static_field(&mut self, class: u64, index: u32, value: &[u8]) -> io::Result<()> {
+        if let Some(layout) = self.class(class)? {
+            let statics = &self.image.layouts[layout].statics;
+            if let Ok(at) = statics.binary_search_by_key(&index, |&(index, _)| index) {
+                self.patch(statics[at].1 as usize, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes into the class section.
+    fn patch(&mut self, at: usize, bytes: &[u8]) {
+        let at = self.image.section + at;
+        if let Some(place) = self.image.start.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    fn root(&mut self, reference: &Reference, object: u64) {
+        let serial = |thread: u64| self.image.threads.get(&thread).copied();
+        let is_class = matches!(self.slot(object), Some(Slot::Class(_)));
+        let (thread, depth) = (serial(reference.thread), reference.depth);
+        let (tag, numbers, count) = match reference.kind {
+            Kind::Monitor => (0x07, [0, 0], 0),
+            // What we hold while we take the snapshot is no root of the program's.
+            Kind::JniLocal | Kind::StackLocal if thread == Some(0) => return,
+            Kind::JniLocal => (0x02, [thread.unwrap_or(0), depth], 2),
+            Kind::StackLocal => (0x03, [thread.unwrap_or(0), depth], 2),
+            Kind::Thread => {
+                let serial = serial(object).unwrap_or(0);
+                (0x08, [serial, serial + NO_TRACE], 2)
+            }
+            Kind::SystemClass if is_class => (0x05, [0, 0], 0),
+            _ => (JNI_GLOBAL, [0, 0], 0),
+        };
+        self.roots.push(Root {
+            tag,
+            object,
+            numbers,
+            count,
+        });
+    }
+
+    /// The object that was being told of is complete.
+    fn close(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.current, Current::Nothing) {
+            Current::Nothing => Ok(()),
+            Current::Instance { object, class, .. } => {
+                let values = std::mem::take(&mut self.values);
+                self.start_record(25 + values.len() as u64)?;
+                self.buffer.push(tag::INSTANCE);
+                self.buffer.extend_from_slice(&object.to_be_bytes());
+                self.buffer.extend_from_slice(&NO_TRACE.to_be_bytes());
+                self.buffer.extend_from_slice(&class.to_be_bytes());
+                let length = u32::try_from(values.len()).unwrap_or(u32::MAX);
+                self.buffer.extend_from_slice(&length.to_be_bytes());
+                self.buffer.extend_from_slice(&values);
+                self.values = values;
+                self.end_record()
+            }
+            Current::Elements { next, length } => {
+                self.nulls(length - next)?;
+                self.end_record()
+            }
+            // Of an array without elements the walk may tell nothing.
+            Current::Primitive { object, layout } => {
+                let kind = self.image.layouts[layout].elements;
+                self.start_record(18)?;
+                self.array_start(tag::PRIMITIVE_ARRAY, object, 0);
+                self.buffer.push(kind);
+                self.end_record()
+            }
+            Current::Class { layout, .. } => self.close_class(layout),
+        }
+    }
+
+    /// The string constants of a class hang on an array, as they do in the JVM, which the walk does not tell of.
+    fn close_class(&mut self, layout: Option<usize>) -> io::Result<()> {
+        let constants = std::mem::take(&mut self.constants);
+        let resolved = layout.and_then(|layout| self.image.layouts[layout].resolved);
+        if let Some(resolved) = resolved
+            && !constants.is_empty()
+        {
+            let length = self.longest(constants.len(), 8);
+            let id = self.next;
+            self.next += (16 + 4 * u64::from(length)).next_multiple_of(8);
+            self.start_record(25 + 8 * u64::from(length))?;
+            self.array_start(tag::OBJECT_ARRAY, id, length);
+            let class = self.image.object_array;
+            self.buffer.extend_from_slice(&class.to_be_bytes());
+            for constant in &constants[..length as usize] {
+                self.buffer.extend_from_slice(&constant.to_be_bytes());
+            }
+            self.end_record()?;
+            self.patch(resolved, &id.to_be_bytes());
+        }
+        self.constants = constants;
+        self.constants.clear();
+        Ok(())
+    }
+
+    fn array_start(&mut self, tag: u8, object: u64, length: u32) {
+        self.buffer.push(tag);
+        self.buffer.extend_from_slice(&object.to_be_bytes());
+        self.buffer.extend_from_slice(&NO_TRACE.to_be_bytes());
+        self.buffer.extend_from_slice(&length.to_be_bytes());
+    }
+
+    /// The most elements that a record can have.
+    fn longest(&mut self, length: usize, width: usize) -> u32 {
+        let most = (u32::MAX as usize - 64) / width;
+        self.tally.cut += u64::from(length > most);
+        u32::try_from(length.min(most)).unwrap_or(0)
+    }
+
+    /// A record of so many bytes follows.
+    fn start_record(&mut self, length: u64) -> io::Result<()> {
+        if self.buffer.len() as u64 + length > SEGMENT {
+            self.end_segment()?;
+        }
+        if length > SEGMENT {
+            self.streaming = true;
+            self.header(length);
+        }
+        Ok(())
+    }
+
+    fn end_record(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.streaming, false) {
+            self.output.append(&self.buffer)?;
+            self.buffer.clear();
+            self.buffer.resize(HEADER, 0);
+        }
+        Ok(())
+    }
+
+    /// Within a record that is a segment of its own: writes what there is.
+    fn drain(&mut self) -> io::Result<()> {
+        if self.streaming && self.buffer.len() as u64 >= SEGMENT {
+            self.output.append(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, length: u64) {
+        let length = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
+        if let Some(header) = self.buffer.get_mut(..HEADER) {
+            header.copy_from_slice(&[
+                tag::SEGMENT,
+                0,
+                0,
+                0,
+                0,
+                length[0],
+                length[1],
+                length[2],
+                length[3],
+            ]);
+        }
+    }
+
+    fn end_segment(&mut self) -> io::Result<()> {
+        let length = self.buffer.len() - HEADER;
+        if length == 0 {
+            return Ok(());
+        }
+        self.header(length as u64);
+        self.output.append(&self.buffer)?;
+        self.buffer.clear();
+        self.buffer.resize(HEADER, 0);
+        Ok(())
+    }
+}
+
+const JNI_GLOBAL: u8 = 0x01;

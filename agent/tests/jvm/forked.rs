@@ -1,0 +1,437 @@
+//! Snapshots that a forked child writes, beside what the same JVM says and dumps itself, while its program stands still.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use heapdiff_sites::attach;
+use hprof::{ClassIndex, Content, ObjectIndex, Options, Silent, Snapshot, Value};
+use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
+use testdata::programs;
+
+use crate::{collectors, jdks, library};
+
+const PROGRAM: &str = "Forked";
+/// Flags of collectors whose heap a child has no copy of.
+const SHARED: [&str; 1] = ["-XX:+UseZGC"];
+
+fn launch(jdk: &Jdk, count: u32) -> Launch {
+    let classes = jdk.compile(&programs::agent("Forked.java")).unwrap();
+    Launch::class(jdk, classes, PROGRAM)
+        .flags(["-Xmx512m", "-XX:+EnableDynamicAgentLoading"])
+        .arg(count.to_string())
+}
+
+fn private_collectors(jdk: &Jdk) -> Vec<&'static str> {
+    let mut flags = collectors(jdk);
+    flags.retain(|flag| !SHARED.contains(flag));
+    flags
+}
+
+fn started(launch: &Launch) -> Target {
+    let mut target = launch.start().unwrap();
+    target.wait_ready(1).unwrap();
+    target
+}
+
+/// Asks for a snapshot; the agent's answer.
+fn ask(target: &Target, file: &Path) -> i32 {
+    let options = format!("{}{}", attach::SNAPSHOT, file.display());
+    let answer = target.load_agent(&library(), &options).unwrap();
+    let code = answer.lines().find_map(|l| l.strip_prefix("return code:"));
+    code.unwrap_or_else(|| panic!("{answer}"))
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+fn take(target: &Target, folder: &Path) -> PathBuf {
+    let file = folder.join("forked.hprof");
+    let _ = fs::remove_file(&file);
+    assert_eq!(ask(target, &file), attach::DONE, "{}", target.errors());
+    file
+}
+
+fn open(file: &Path) -> Snapshot {
+    let snapshot = Snapshot::open(file, &Options::default(), &Silent).unwrap();
+    assert!(!snapshot.is_partial(), "{:?}", snapshot.warnings());
+    snapshot
+}
+
+/// Objects and bytes of each class, by name.
+fn histogram(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
+    let mut by_name = BTreeMap::new();
+    for (index, class) in snapshot.classes().iter() {
+        let total = snapshot.totals()[index.index()].all;
+        let sum: &mut (u64, u64) = by_name.entry(class.name.to_string()).or_default();
+        sum.0 += total.objects;
+        sum.1 += total.bytes;
+    }
+    by_name.retain(|_, sum| sum.0 > 0);
+    by_name
+}
+
+/// Processes whose parent is this one.
+fn children(pid: u32) -> Vec<u32> {
+    let of_thread = |thread: std::io::Result<fs::DirEntry>| {
+        let children = thread.ok()?.path().join("children");
+        fs::read_to_string(children).ok()
+    };
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let texts: Vec<String> = threads.filter_map(of_thread).collect();
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    words.map(|word| word.parse().unwrap()).collect()
+}
+
+fn open_files(target: &Target) -> usize {
+    let pid = target.jvm_pid().unwrap();
+    fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// Classes of which the JVM counts objects that no walk of JVMTI comes to, and why:
+/// - threads that JVMTI hides, and their parts;
+/// - call sites of application classes, and what only they hold;
+/// - class objects: the archive's, of classes that were never loaded, are in the snapshot as instances of one size;
+/// - what collectors fill gaps with;
+/// - what commands make between the snapshot and the histogram.
+const EXCEPT: [&str; 9] = [
+    "java.lang.Thread",
+    "java.lang.invoke.",
+    "java.lang.Class",
+    "java.security.AccessControlContext",
+    "jdk.internal.ref.CleanerImpl$PhantomCleanableRef",
+    "jdk.internal.vm.FillerElement[]",
+    "java.util.concurrent.ConcurrentHashMap$Node",
+    "java.lang.StringConcatHelper",
+    "int[]",
+];
+/// Classes of which a few objects hang on the above.
+const NEARLY: [(&str, u64); 7] = [
+    ("byte[]", 20),
+    ("java.lang.String", 20),
+    ("java.lang.Object[]", 20),
+    ("java.lang.String[]", 4),
+    ("java.lang.Object", 8),
+    ("java.lang.Class[]", 4),
+    ("java.util.ImmutableCollections$", 20),
+];
+
+#[test]
+fn the_histogram_is_the_jvms() {
+    for jdk in jdks() {
+        for collector in private_collectors(&jdk) {
+            let folder = tempfile::tempdir().unwrap();
+            let target = started(&launch(&jdk, 20_000).flag(collector));
+            // Loading the agent makes some objects the first time.
+            take(&target, folder.path());
+            let own = target.histogram(Selection::Live).unwrap();
+            let found = histogram(&open(&take(&target, folder.path())));
+            let mut expected: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+            for class in &own.classes {
+                let sum = expected.entry(class.class.clone()).or_default();
+                sum.0 += class.instances;
+                sum.1 += class.bytes;
+            }
+            assert_eq!(found["Forked$Leaf"].0, 20_000);
+            let mut differ = Vec::new();
+            for name in found.keys().chain(expected.keys()) {
+                let (ours, theirs) = (found.get(name), expected.get(name));
+                let is_exception = EXCEPT.iter().any(|except| name.starts_with(except));
+                let (ours, theirs) = (
+                    ours.copied().unwrap_or_default(),
+                    theirs.copied().unwrap_or_default(),
+                );
+                // Shenandoah counts some strings that nothing reaches any more.
+                let most_of_all = if collector.contains("Shenandoah") {
+                    400
+                } else {
+                    0
+                };
+                let nearly = NEARLY.iter().find(|(start, _)| name.starts_with(start));
+                let is_near = nearly
+                    .is_some_and(|&(_, most)| ours.0.abs_diff(theirs.0) <= most.max(most_of_all));
+                if ours != theirs && !is_exception && !is_near {
+                    differ.push(format!("{name}: {ours:?}, the JVM {theirs:?}"));
+                }
+            }
+            differ.dedup();
+            println!(
+                "JDK {} {collector}: {} classes",
+                jdk.version(),
+                expected.len()
+            );
+            assert!(
+                differ.is_empty(),
+                "JDK {} {collector}: {differ:#?}",
+                jdk.version()
+            );
+            assert!(target.finish().unwrap());
+        }
+    }
+}
+
+/// Two dumps of one heap, compared object by object.
+struct Pair<'a> {
+    ours: &'a Snapshot,
+    theirs: &'a Snapshot,
+    known: HashMap<ObjectIndex, ObjectIndex>,
+    open: VecDeque<(ObjectIndex, ObjectIndex)>,
+}
+
+impl Pair<'_> {
+    fn value(&mut self, what: &str, ours: Value, theirs: Value) {
+        let (Value::Object(_, ours), Value::Object(_, theirs)) = (ours, theirs) else {
+            assert_eq!(format!("{ours:?}"), format!("{theirs:?}"), "{what}");
+            return;
+        };
+        let (Some(ours), Some(theirs)) = (ours, theirs) else {
+            assert_eq!(ours.is_none(), theirs.is_none(), "{what}");
+            return;
+        };
+        match self.known.insert(ours, theirs) {
+            None => self.open.push_back((ours, theirs)),
+            Some(before) => assert_eq!(before, theirs, "{what}"),
+        }
+    }
+
+    fn statics(&mut self, ours: ClassIndex, theirs: ClassIndex) {
+        let fields: Vec<String> = self.theirs.classes()[theirs]
+            .statics
+            .iter()
+            .map(|field| field.name.to_string())
+            .filter(|name| !name.starts_with('<'))
+            .collect();
+        for name in fields {
+            let theirs = self.theirs.static_value(theirs, &name).unwrap();
+            let ours = self.ours.static_value(ours, &name);
+            self.value(&name, ours.unwrap_or_else(|| panic!("{name}")), theirs);
+        }
+    }
+
+    fn objects(&mut self) {
+        while let Some((ours, theirs)) = self.open.pop_front() {
+            let name = self.theirs.name(theirs);
+            if let Some(class) = self.theirs.represents(theirs) {
+                let of = self.ours.represents(ours).unwrap();
+                assert_eq!(
+                    self.ours.classes()[of].name,
+                    self.theirs.classes()[class].name
+                );
+                continue;
+            }
+            let class =
+                |snapshot: &Snapshot, object| snapshot.class(object).unwrap().name.to_string();
+            assert_eq!(class(self.ours, ours), class(self.theirs, theirs), "{name}");
+            let (a, b) = (
+                self.ours.shallow_bytes(ours),
+                self.theirs.shallow_bytes(theirs),
+            );
+            assert_eq!(a, b, "{name}");
+            let (a, b) = (
+                self.ours.retained_bytes(ours),
+                self.theirs.retained_bytes(theirs),
+            );
+            assert_eq!(a, b, "retained by {name}");
+            let (one, other) = (self.ours, self.theirs);
+            let (a, b) = (one.read(ours).unwrap(), other.read(theirs).unwrap());
+            match (a.content, b.content) {
+                (Content::Instance(mut a), Content::Instance(mut b)) => {
+                    // HotSpot declares them from the last to the first, JVMTI the other way round.
+                    a.sort_by_key(|field| field.name);
+                    b.sort_by_key(|field| field.name);
+                    assert_eq!(a.len(), b.len(), "{name}");
+                    for (a, b) in a.iter().zip(&b) {
+                        assert_eq!(a.name, b.name, "{name}");
+                        let what = format!("{name}.{}", a.name);
+                        self.value(&what, a.value.unwrap(), b.value.unwrap());
+                    }
+                }
+                (Content::Array(a), Content::Array(b)) => {
+                    assert_eq!(a.len, b.len, "{name}");
+                    for (a, b) in a.elements(0..a.len).zip(b.elements(0..b.len)) {
+                        self.value(&name, a, b);
+                    }
+                }
+                (a, b) => panic!("{name}: {a:?} {b:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_object_is_as_in_the_jvms_own_dump() {
+    for jdk in jdks() {
+        for collector in private_collectors(&jdk) {
+            let folder = tempfile::tempdir().unwrap();
+            let target = started(&launch(&jdk, 3000).flag(collector));
+            let ours = open(&take(&target, folder.path()));
+            let file = folder.path().join("own.hprof");
+            target.dump(&file, DumpOptions::default()).unwrap();
+            let theirs = open(&file);
+            let mut pair = Pair {
+                ours: &ours,
+                theirs: &theirs,
+                known: HashMap::new(),
+                open: VecDeque::new(),
+            };
+            for (index, class) in theirs.classes().iter() {
+                if class.name.starts_with(PROGRAM) && !class.name.contains('/') {
+                    let same = ours.classes().by_name(&class.name);
+                    assert_eq!(same.len(), 1, "{}", class.name);
+                    let fields = |class: &hprof::Class| format!("{:?}", class.fields.len());
+                    assert_eq!(fields(&ours.classes()[same[0]]), fields(class));
+                    pair.statics(same[0], index);
+                }
+            }
+            pair.objects();
+            println!(
+                "JDK {} {collector}: {} objects alike",
+                jdk.version(),
+                pair.known.len()
+            );
+            assert!(pair.known.len() > 3000 * 4);
+            // A local variable hangs below its thread and frame.
+            let holder = |snapshot: &Snapshot| {
+                let threads = snapshot.threads();
+                let thread = threads.iter().find(|t| t.name.as_deref() == Some("holder"));
+                thread.unwrap_or_else(|| panic!("{threads:?}")).clone()
+            };
+            let (a, b) = (holder(&ours), holder(&theirs));
+            assert_eq!(frames(&ours, &a), frames(&theirs, &b));
+            let held = frames(&ours, &a).join(" ");
+            assert!(
+                held.contains("hold") && held.contains("Forked$Held"),
+                "{held}"
+            );
+            assert!(target.finish().unwrap());
+        }
+    }
+}
+
+/// Frames of a thread, with the classes of what their variables hold.
+fn frames(snapshot: &Snapshot, thread: &hprof::Thread) -> Vec<String> {
+    let class = |local: &hprof::Local| {
+        let class = snapshot.class(local.object).unwrap();
+        format!("{:?} {}", local.kind, class.name)
+    };
+    let frame = |frame: &hprof::StackFrame| {
+        let locals: Vec<String> = frame.locals.iter().map(class).collect();
+        format!("{} {locals:?}", frame.frame)
+    };
+    thread.frames.iter().map(frame).collect()
+}
+
+/// Milliseconds that the program stood still, by the JVM's log of safepoints, for operations of a name.
+fn pauses(log: &Path, operation: &str) -> Vec<f64> {
+    let text = fs::read_to_string(log).unwrap();
+    let lines = text
+        .lines()
+        .filter(|l| l.contains(&format!("\"{operation}\"")));
+    let nanos = |line: &str| -> f64 {
+        let total = line.split("Total: ").nth(1).unwrap();
+        total.split(' ').next().unwrap().parse().unwrap()
+    };
+    lines.map(|line| nanos(line) / 1e6).collect()
+}
+
+#[test]
+fn the_program_stands_still_for_a_fraction() {
+    for jdk in jdks() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("safepoints.log");
+        let flag = format!("-Xlog:safepoint:file={}", log.display());
+        let target = started(&launch(&jdk, 300_000).flags(["-XX:+UseG1GC", &flag]));
+        take(&target, folder.path());
+        let file = folder.path().join("own.hprof");
+        target.dump(&file, DumpOptions::default()).unwrap();
+        let (ours, theirs) = (
+            pauses(&log, "HeapWalkOperation"),
+            pauses(&log, "HeapDumper"),
+        );
+        println!(
+            "JDK {}: {ours:?} ms with a fork, {theirs:?} ms for the JVM's own dump",
+            jdk.version()
+        );
+        assert_eq!((ours.len(), theirs.len()), (1, 1));
+        assert!(ours[0] * 5.0 < theirs[0], "{ours:?} {theirs:?}");
+        assert!(target.finish().unwrap());
+    }
+}
+
+#[test]
+fn a_shared_heap_is_refused() {
+    for jdk in jdks() {
+        for collector in collectors(&jdk) {
+            if SHARED.contains(&collector) {
+                let folder = tempfile::tempdir().unwrap();
+                let target = started(&launch(&jdk, 100).flag(collector));
+                let file = folder.path().join("forked.hprof");
+                assert_eq!(ask(&target, &file), attach::SHARED_HEAP);
+                assert!(!file.exists());
+                assert!(target.errors().contains("the heap is shared memory"));
+                assert!(target.finish().unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_many_snapshots_stays() {
+    for jdk in jdks() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = started(&launch(&jdk, 2000).flag("-Xcheck:jni"));
+        take(&target, folder.path());
+        let files = open_files(&target);
+        for _ in 0..20 {
+            take(&target, folder.path());
+            assert_eq!(
+                children(target.jvm_pid().unwrap()),
+                [],
+                "a child, or what is left of one"
+            );
+        }
+        assert_eq!(open_files(&target), files);
+        open(&folder.path().join("forked.hprof"));
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well);
+        assert_eq!(errors, "", "JDK {}", jdk.version());
+    }
+}
+
+#[test]
+fn a_child_that_is_killed_harms_nobody() {
+    for jdk in jdks() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = started(&launch(&jdk, 200_000));
+        let file = folder.path().join("killed.hprof");
+        let pid = target.jvm_pid().unwrap();
+        let killer = std::thread::spawn(move || {
+            let until = Instant::now() + Duration::from_secs(60);
+            loop {
+                let found = children(pid);
+                if let Some(child) = found.first() {
+                    let kill = Command::new("kill")
+                        .args(["-9", &child.to_string()])
+                        .status();
+                    return kill.unwrap().success();
+                }
+                assert!(Instant::now() < until, "no child");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let code = ask(&target, &file);
+        assert!(killer.join().unwrap());
+        assert_eq!(code, attach::FAILED);
+        assert!(
+            target.errors().contains("ended with -9"),
+            "{}",
+            target.errors()
+        );
+        assert_eq!(children(target.jvm_pid().unwrap()), []);
+        let next = open(&take(&target, folder.path()));
+        assert_eq!(histogram(&next)["Forked$Leaf"].0, 200_000);
+        assert!(target.finish().unwrap());
+    }
+}

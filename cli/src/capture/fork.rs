@@ -1,0 +1,105 @@
+//! `heapdiff dump --fork`: the agent forks the JVM, and the child writes.
+
+use std::path::Path;
+
+use heapdiff_sites::attach;
+
+use super::agent::{SAYS, outcome, visible};
+use super::process::refused;
+use super::protocol::Jvm;
+use crate::failure::{Failure, Result};
+use crate::job::LONGEST_ARGUMENT;
+
+/// What helps where a fork does not.
+const ORDINARY: &str = "without --fork the JVM writes the dump itself, and stands still meanwhile";
+
+/// Has a child of the JVM write to a file, and waits until it is done.
+pub(super) fn ask(
+    jvm: &Jvm<'_>,
+    library: &Path,
+    file: &[u8],
+    tick: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    let process = jvm.process;
+    let options = [attach::SNAPSHOT.as_bytes(), file].concat();
+    if options.len() >= LONGEST_ARGUMENT {
+        return Err(Failure::usage("-o: the folder's name is too long"));
+    }
+    let library = visible(jvm, library)?;
+    let answer = jvm.execute("load", [&library, b"true", &options], tick)?;
+    let code = outcome(&answer)
+        .map_err(|why| refused(format!("{process} did not load the agent: {why}")))?;
+    match reason(code) {
+        None => Ok(()),
+        Some((why, hint)) => Err(refused(format!("{process}: {why}")).with_hint(hint)),
+    }
+}
+
+/// Why there is no snapshot, by what the agent returned, and what helps.
+fn reason(code: i32) -> Option<(String, &'static str)> {
+    let (why, hint) = match code {
+        attach::DONE => return None,
+        attach::SHARED_HEAP => (
+            "its heap is shared memory, which a child would see change (ZGC, or large pages)",
+            ORDINARY,
+        ),
+        attach::NO_ROOM => (
+            "there is not enough memory for a child beside it, or it may not fork",
+            ORDINARY,
+        ),
+        attach::NO_SPACE => ("no space for the dump", "nothing was left behind"),
+        // An agent of an earlier version is loaded there, which takes it for an option.
+        attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
+            "the agent that is loaded there is of a version that cannot fork",
+            ORDINARY,
+        ),
+        attach::FAILED => ("the agent took no snapshot", SAYS),
+        code => return Some((format!("the agent refused with code {code}"), SAYS)),
+    };
+    Some((why.to_owned(), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_is_told_with_what_helps() {
+        assert_eq!(reason(attach::DONE), None);
+        for (code, says, helps) in [
+            (
+                attach::SHARED_HEAP,
+                "its heap is shared memory, which a child would see change",
+                "without --fork the JVM writes the dump itself",
+            ),
+            (
+                attach::NO_ROOM,
+                "there is not enough memory for a child",
+                "without --fork",
+            ),
+            (
+                attach::NO_SPACE,
+                "no space for the dump",
+                "nothing was left behind",
+            ),
+            (
+                attach::ALREADY_LOADED,
+                "is of a version that cannot fork",
+                "without --fork",
+            ),
+            (
+                attach::FAILED,
+                "the agent took no snapshot",
+                "standard error says more",
+            ),
+            (
+                98,
+                "the agent refused with code 98",
+                "standard error says more",
+            ),
+        ] {
+            let (why, hint) = reason(code).unwrap();
+            assert!(why.contains(says) && hint.contains(helps), "{why}: {hint}");
+        }
+    }
+}
