@@ -111,7 +111,16 @@ impl Default for Options {
     }
 }
 
-/// Which classes are sampled, by their name as in Java source.
+/// What a filter says of a class, by its name as in Java source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// It is among what is included.
+    pub included: bool,
+    /// It is excluded.
+    pub excluded: bool,
+}
+
+/// Which objects are sampled, by their class and by the class whose code allocates them.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     include: Option<Regex>,
@@ -125,11 +134,26 @@ impl Filter {
         self.include.is_none() && self.exclude.is_none()
     }
 
-    /// Whether a class is sampled.
+    /// What is said of a class; `None` for one whose name is not known.
     #[must_use]
-    pub fn passes(&self, class: &str) -> bool {
-        self.include.as_ref().is_none_or(|re| re.is_match(class))
-            && self.exclude.as_ref().is_none_or(|re| !re.is_match(class))
+    pub fn named(&self, class: Option<&str>) -> Named {
+        let finds = |re: &Regex| class.is_some_and(|class| re.is_match(class));
+        Named {
+            included: self.include.as_ref().is_none_or(finds),
+            excluded: self.exclude.as_ref().is_some_and(finds),
+        }
+    }
+
+    /// Whether an object is sampled. Which code allocates it is asked for only if its class does not decide.
+    pub fn passes(&self, class: Named, allocating: impl FnOnce() -> Named) -> bool {
+        if class.excluded {
+            return false;
+        }
+        if class.included && self.exclude.is_none() {
+            return true;
+        }
+        let by = allocating();
+        !by.excluded && (class.included || by.included)
     }
 }
 
@@ -470,8 +494,21 @@ mod tests {
         )
         .unwrap();
         assert_eq!((options.sampling.interval, options.depth), (65_536, 12));
-        assert!(options.filter.passes("com.acme.Bar") && !options.filter.passes("com.acme.Foo"));
-        assert!(!options.filter.passes("org.acme.Bar"));
+        let passes = |class, by| {
+            let filter = &options.filter;
+            filter.passes(filter.named(Some(class)), || filter.named(Some(by)))
+        };
+        assert!(passes("com.acme.Bar", "org.X") && !passes("com.acme.Foo", "org.X"));
+        assert!(!passes("org.acme.Bar", "org.X"));
+        // By the class whose code allocates.
+        assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
+        assert!(!passes("com.acme.Bar", "com.acme.Foo"));
+        // It is asked for only where it decides.
+        let open = Filter::default();
+        assert!(open.passes(open.named(None), || unreachable!()));
+        let one = Options::parse("include=^com").unwrap().filter;
+        assert!(one.passes(one.named(Some("com.A")), || unreachable!()));
+        assert!(!one.passes(one.named(None), || one.named(None)));
         assert_eq!((options.delay, options.garbage), (3, 0));
         assert_eq!(options.verbosity, Verbosity::Method);
         assert!(!options.embed && !options.classes);

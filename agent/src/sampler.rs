@@ -77,7 +77,7 @@ impl Sampler {
         // The class's name costs a call into the JVM: it is asked for first only where it decides.
         let counts_classes = self.strategy.counts_classes();
         let known = (self.filtered || counts_classes).then(|| self.stacks.class(class, counters));
-        if known.is_some_and(|known| !known.passes) {
+        if self.filtered && known.is_some_and(|known| !self.stacks.passes(env, known)) {
             counters.count(Counter::Filtered);
             return true;
         }

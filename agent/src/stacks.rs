@@ -13,7 +13,7 @@ use crate::heap::Blobs;
 use crate::intern::{Interner, Pending};
 use crate::jvmti::java::VirtualThreads;
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
-use crate::options::Filter;
+use crate::options::{Filter, Named};
 
 /// Frames kept on the thread's own stack; deeper walks take memory from the C heap. A thread that is
 /// about to overflow its stack has the JVM's 80 KB of reserve left.
@@ -26,9 +26,17 @@ const MOST_SIGNATURES: usize = 16_384;
 /// Names of threads; what is beyond has the id 0.
 const MOST_THREADS: u64 = 16_384;
 
+/// Frames that are looked at first for the class whose code allocates.
+const FEW: usize = 8;
+/// How names of the runtime's classes begin: what they allocate they allocate for who calls them.
+const RUNTIME: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+
 struct Method {
     id: u32,
     lines: Box<[(i64, i32)]>,
+    /// What the filter says of its class.
+    named: Named,
+    is_runtime: bool,
 }
 
 impl Method {
@@ -41,11 +49,11 @@ impl Method {
     }
 }
 
-/// A type and whether the filter lets it pass.
+/// A type and what the filter says of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Type {
     pub(crate) id: u32,
-    pub(crate) passes: bool,
+    named: Named,
     pub(crate) hidden: bool,
 }
 
@@ -197,7 +205,12 @@ impl Stacks {
             Verbosity::Line => found.lines,
             _ => Box::default(),
         };
-        let method = Arc::new(Method { id, lines });
+        let method = Arc::new(Method {
+            id,
+            lines,
+            named: self.filter.named(Some(&class)),
+            is_runtime: RUNTIME.iter().any(|start| class.starts_with(start)),
+        });
         let mut methods = lock(&self.methods);
         if methods.len() >= MOST_METHODS {
             methods.clear();
@@ -212,7 +225,7 @@ impl Stacks {
             counters.count(Counter::NamesFull);
             return Type {
                 id: 0,
-                passes: self.filter.is_open(),
+                named: self.filter.named(None),
                 hidden: false,
             };
         };
@@ -226,7 +239,7 @@ impl Stacks {
         }
         let found = Type {
             id,
-            passes: self.filter.passes(&name),
+            named: self.filter.named(Some(&name)),
             hidden: types::is_hidden(&signature),
         };
         let mut types = lock(&self.types);
@@ -235,6 +248,36 @@ impl Stacks {
         }
         types.insert(signature, found);
         found
+    }
+
+    /// Whether the filter lets an object of this type pass that the current thread allocates.
+    pub(crate) fn passes(&self, env: &Env<'_>, class: Type) -> bool {
+        self.filter.passes(class.named, || self.allocating(env))
+    }
+
+    /// What the filter says of the class whose code allocates: that of the first frame outside of the runtime, or
+    /// of the first frame where all are the runtime's. Mostly a few frames tell.
+    fn allocating(&self, env: &Env<'_>) -> Named {
+        let mut buffer = [RawFrame::EMPTY; SHALLOW];
+        let mut first = None;
+        for (seen, most) in [(0, FEW), (FEW, SHALLOW)] {
+            let Ok(stack) = self.jvmti.stack(env, &mut buffer[..most]) else {
+                break;
+            };
+            for frame in stack.frames().skip(seen) {
+                let Some(method) = self.method(env, frame) else {
+                    continue;
+                };
+                if !method.is_runtime {
+                    return method.named;
+                }
+                first.get_or_insert(method.named);
+            }
+            if stack.raw().len() < most {
+                break;
+            }
+        }
+        first.unwrap_or_else(|| self.filter.named(None))
     }
 
     /// Whether the boot loader defined a class.
@@ -361,16 +404,16 @@ mod tests {
 
     #[test]
     fn lines_of_bytecodes() {
-        let method = Method {
+        let of = |lines: Box<[(i64, i32)]>| Method {
             id: 1,
-            lines: Box::new([(0, 10), (5, 11), (9, 10)]),
+            lines,
+            named: Filter::default().named(None),
+            is_runtime: false,
         };
+        let method = of(Box::new([(0, 10), (5, 11), (9, 10)]));
         let lines: Vec<i32> = [-1, 0, 4, 5, 8, 9, 100].map(|l| method.line(l)).into();
         assert_eq!(lines, [-1, 10, 10, 11, 11, 10, 10]);
-        let bare = Method {
-            id: 1,
-            lines: Box::default(),
-        };
+        let bare = of(Box::default());
         assert_eq!((bare.line(7), bare.line(-1)), (0, -1));
     }
 }

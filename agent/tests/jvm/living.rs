@@ -228,6 +228,43 @@ fn filters() {
     }
 }
 
+/// What a class's code allocates goes by that class, by itself and by a collection of the JDK's.
+#[test]
+fn filters_by_the_class_whose_code_allocates() {
+    for jdk in jdks() {
+        let counts = |filter: &str| {
+            let options = format!("interval=0,classes=off,{filter}");
+            let mut target = launch(&jdk, "Pets", &options).arg("300").start().unwrap();
+            target.wait_ready(1).unwrap();
+            let dumped = Dumped::of(&target);
+            dumped.assert_complete();
+            assert!(target.finish().unwrap());
+            let kinds = ["byte[]", "java.util.ArrayList", "java.lang.Object[]"];
+            ["Owner", "Other"].map(|class| {
+                let by = |sample: &&Sample| {
+                    let frames = dumped.frames(sample.site);
+                    let is_of = |frame: &String| frame.contains(&format!("Pets${class}."));
+                    frames.iter().any(is_of)
+                };
+                kinds.map(|kind| {
+                    // The JVM makes small ones of its own there.
+                    let is_ours =
+                        |s: &&Sample| s.kind == kind && (kind != "byte[]" || s.size > 999);
+                    let samples = dumped.samples.iter().filter(is_ours);
+                    samples.filter(by).count()
+                })
+            })
+        };
+        let (all, none) = ([300; 3], [0; 3]);
+        assert_eq!(counts("include=^Pets\\$Owner$"), [all, none]);
+        assert_eq!(counts("exclude=^Pets\\$Owner$"), [none, all]);
+        let bytes = [300, 0, 0];
+        assert_eq!(counts("include=^byte"), [bytes, bytes]);
+        let both = "include=^byte,exclude=Owner";
+        assert_eq!(counts(both), [none, bytes]);
+    }
+}
+
 #[test]
 fn what_frames_tell() {
     for jdk in jdks() {

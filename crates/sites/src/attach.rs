@@ -32,9 +32,12 @@ pub const KEYS: &[(&str, &str)] = &[
     ("depth", "the most frames of a stack, 1 to 1024 (64)"),
     (
         "include",
-        "regular expression: only classes that it finds; a comma is written \\,",
+        "regular expression: only objects of, or allocated by, classes it finds; comma: \\,",
     ),
-    ("exclude", "regular expression: no classes that it finds"),
+    (
+        "exclude",
+        "regular expression: no objects of, or allocated by, classes that it finds",
+    ),
     ("strategy", "bytes, count, time or class (bytes)"),
     (
         "rate",
