@@ -1,11 +1,14 @@
-//! Loading, starting and stopping. The one global of the agent is here.
+//! Loading, starting and stopping. The globals of the agent are here.
+//!
+//! Each time it is attached anew, with other options perhaps, there is a new [`Agent`]. What those before hold outside of the
+//! heap stays, since callbacks of theirs may still be under way; what they kept in it is given up.
 
 use std::process;
-use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, FORMAT, attach, statics};
@@ -21,7 +24,7 @@ use crate::heap::{Blobs, LONGS, held};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvmti::java::RefClass;
 use crate::jvmti::sys::{capability, error};
-use crate::jvmti::{Environment, Jvmti, Thread, arm};
+use crate::jvmti::{Environment, Jvmti, Monitor, Thread, arm};
 use crate::ledger::Ledger;
 use crate::log::{say, say_panics};
 use crate::options::{Options, ReaperChoice};
@@ -41,12 +44,17 @@ const LAST_TICK: Duration = Duration::from_secs(2);
 /// Faults after which the agent gives up.
 pub(crate) const MAX_FAULTS: u64 = 3;
 
+/// So often it can be attached to one JVM.
+const MOST_ATTACHED: usize = 100;
+
 struct Agent {
     jvmti: Jvmti,
     options: Options,
     wakeup: Wakeup,
     trace: Option<Trace>,
     running: OnceLock<Running>,
+    /// Its thread has come to its end.
+    ended: AtomicBool,
 }
 
 /// What the trace's thread shares with others.
@@ -63,11 +71,32 @@ struct Running {
     at_startup: bool,
 }
 
-static AGENT: OnceLock<Agent> = OnceLock::new();
+/// The agent, each time that it was attached; the last one counts.
+static AGENTS: [OnceLock<Agent>; MOST_ATTACHED] = [const { OnceLock::new() }; MOST_ATTACHED];
+static ATTACHED: AtomicUsize = AtomicUsize::new(0);
+/// The one class of all of them.
+static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
 /// Nothing is sampled any more.
 static OFF: AtomicBool = AtomicBool::new(false);
 static GIVING_UP: GivingUp = GivingUp::new();
+
+fn agent() -> Option<&'static Agent> {
+    let last = ATTACHED.load(Acquire).checked_sub(1)?;
+    AGENTS.get(last)?.get()
+}
+
+/// Makes it the agent that counts; `false` if there is no place for another.
+fn put(agent: Agent) -> bool {
+    let place = ATTACHED.load(Acquire);
+    let is_put = AGENTS
+        .get(place)
+        .is_some_and(|free| free.set(agent).is_ok());
+    if is_put {
+        ATTACHED.store(place + 1, Release);
+    }
+    is_put
+}
 
 /// Whether the agent has given up, and whether the JVM's events are still to be turned off for that.
 ///
@@ -113,7 +142,7 @@ pub(crate) fn fault() {
     if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
         OFF.store(true, Relaxed);
         say("stops sampling after repeated faults of its own; please report this");
-        if let Some(agent) = AGENT.get() {
+        if let Some(agent) = agent() {
             agent.wakeup.stop();
             if let Some(trace) = &agent.trace {
                 trace.wakeup.stop();
@@ -129,26 +158,30 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
         return attach::FAILED;
     };
     say_panics();
-    if AGENT.get().is_some() {
+    if agent().is_some() {
         say("already loaded in this JVM, with other options perhaps; nothing is changed");
         return attach::ALREADY_LOADED;
     }
     prepare(environment, options)
 }
 
+/// The options, if they can be meant; else says why not.
+fn checked(options: &str) -> Option<Options> {
+    match Options::parse(options) {
+        Ok(options) if !options.embed && options.trace.is_none() => say(
+            "with embed=off and no trace=FILE samples would be kept nowhere; nothing is sampled",
+        ),
+        Ok(options) => return Some(options),
+        Err(error) => say(format_args!("{error}; nothing is sampled")),
+    }
+    None
+}
+
 /// Wherever this ends before the environment is kept, that is given back to the JVM.
 fn prepare(environment: Environment, options: &str) -> i32 {
-    let options = match Options::parse(options) {
-        Ok(options) => options,
-        Err(error) => {
-            say(format_args!("{error}; nothing is sampled"));
-            return attach::BAD_OPTIONS;
-        }
-    };
-    if !options.embed && options.trace.is_none() {
-        say("with embed=off and no trace=FILE samples would be kept nowhere; nothing is sampled");
+    let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
-    }
+    };
     let wanted = [
         capability::SAMPLED_OBJECT_ALLOC_EVENTS,
         capability::GARBAGE_COLLECTION_EVENTS,
@@ -188,30 +221,32 @@ fn prepare(environment: Environment, options: &str) -> i32 {
         }
     };
     let jvmti = environment.keep();
-    let agent = Agent {
-        jvmti,
-        wakeup: Wakeup::new(jvmti, own),
-        trace: options
-            .trace
-            .is_some()
-            .then(|| Trace::new(Wakeup::new(jvmti, of_trace))),
-        options,
-        running: OnceLock::new(),
-    };
     // Two at once do not get here: the JVM gives the capability to sample to one environment alone.
-    if AGENT.set(agent).is_err() {
-        return attach::ALREADY_LOADED;
+    match put(Agent::new(jvmti, options, [own, of_trace])) {
+        true => attach::DONE,
+        false => attach::ALREADY_LOADED,
     }
-    attach::DONE
 }
 
 /// Loads and starts the agent in a JVM that is up. Returns one of [`attach`]'s codes.
 ///
 /// In a heap that is full nothing is loaded, so that it can be tried again.
 pub(crate) fn attach(env: &mut Env<'_>, environment: Environment, options: &str) -> i32 {
+    if options == attach::DETACH {
+        return detach(env);
+    }
     if let Err(why) = bindings::prepare(env) {
         say(format_args!("cannot start ({why}); nothing is sampled"));
         return why.code();
+    }
+    let (is_change, options) = match options.strip_prefix(attach::CHANGE) {
+        Some(options) => (true, options),
+        None => (false, options),
+    };
+    if let Some(before) = agent()
+        && (is_change || OFF.load(Relaxed))
+    {
+        return again(env, &environment, before, options);
     }
     match load(Some(environment), options) {
         attach::DONE => start(env, false),
@@ -219,9 +254,58 @@ pub(crate) fn attach(env: &mut Env<'_>, environment: Environment, options: &str)
     }
 }
 
+/// Stops sampling. A dump from then on is as without the agent.
+fn detach(env: &mut Env<'_>) -> i32 {
+    match agent() {
+        None => attach::DETACHED_BEFORE,
+        Some(_) if OFF.load(Relaxed) => attach::DETACHED_BEFORE,
+        Some(agent) => {
+            agent.detach(env);
+            attach::DETACHED
+        }
+    }
+}
+
+/// Starts anew in place of the agent before, whether that samples or not. The JVM gives what is needed for sampling to
+/// one environment alone: that of the first agent is used, and the new one only makes monitors, which last.
+fn again(env: &mut Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
+    let Some(options) = checked(options) else {
+        return attach::BAD_OPTIONS;
+    };
+    if GIVING_UP.is_asked() {
+        say("has given up in this JVM after faults of its own; nothing is sampled");
+        return attach::FAILED;
+    }
+    let monitors = environment
+        .monitor(NAME)
+        .and_then(|own| Ok([own, environment.monitor(NAME)?]));
+    let (Ok(monitors), true) = (monitors, ATTACHED.load(Acquire) < MOST_ATTACHED) else {
+        say("cannot be attached to this JVM once more; nothing is changed");
+        return attach::FAILED;
+    };
+    let was_off = OFF.load(Relaxed);
+    before.detach(env);
+    COUNTERS.reset();
+    let jvmti = before.jvmti;
+    if let Err(failed) = jvmti.set_interval(options.sampling.interval) {
+        say(format_args!(
+            "cannot be set up ({failed}); nothing is sampled"
+        ));
+        return attach::FAILED;
+    }
+    if !put(Agent::new(jvmti, options, monitors)) {
+        return attach::FAILED;
+    }
+    OFF.store(false, Relaxed);
+    match start(env, false) {
+        attach::DONE if !was_off => attach::CHANGED,
+        other => other,
+    }
+}
+
 /// Starts sampling, or the delay before it, in a JVM that is up. Returns one of [`attach`]'s codes.
 pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
-    let Some(agent) = AGENT.get() else {
+    let Some(agent) = agent() else {
         return attach::FAILED;
     };
     let ready = bindings::prepare(env).map_err(|why| why.to_string());
@@ -240,7 +324,7 @@ pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
 /// The JVM is about to end.
 pub(crate) fn stop(env: &mut Env<'_>) {
     OFF.store(true, Relaxed);
-    if let Some(agent) = AGENT.get() {
+    if let Some(agent) = agent() {
         agent.jvmti.disable();
         agent.wakeup.stop();
         if let Some(running) = agent.running.get() {
@@ -264,7 +348,7 @@ pub(crate) fn sampled(
     class: &JClass<'_>,
     size: i64,
 ) {
-    let Some(agent) = AGENT.get() else {
+    let Some(agent) = agent() else {
         return;
     };
     if let Some(sampler) = sampler()
@@ -285,7 +369,7 @@ fn sampler() -> Option<&'static Sampler> {
     if OFF.load(Relaxed) {
         return None;
     }
-    Some(&AGENT.get()?.running.get()?.sampler)
+    Some(&agent()?.running.get()?.sampler)
 }
 
 /// The collector begins.
@@ -293,7 +377,7 @@ pub(crate) fn collecting() {
     if GIVING_UP.is_asked() {
         return;
     }
-    if let Some(trace) = AGENT.get().and_then(|agent| agent.trace.as_ref()) {
+    if let Some(trace) = agent().and_then(|agent| agent.trace.as_ref()) {
         trace.pauses.begin();
     }
 }
@@ -304,7 +388,7 @@ pub(crate) fn collected() {
         return;
     }
     COUNTERS.count(Counter::Collections);
-    if let Some(agent) = AGENT.get() {
+    if let Some(agent) = agent() {
         agent.wakeup.wake();
         if let Some(trace) = &agent.trace {
             trace.pauses.end();
@@ -316,35 +400,42 @@ pub(crate) fn collected() {
 /// The agent's thread, until the JVM ends or the agent gives up. After a panic in it the JVM's caller may run
 /// it again.
 pub(crate) fn run(env: &mut Env<'_>) {
-    let Some((agent, running)) = AGENT.get().and_then(|a| Some((a, a.running.get()?))) else {
-        return;
-    };
-    let delay = Duration::from_secs(agent.options.delay);
-    if !delay.is_zero() {
-        let left = delay.saturating_sub(running.sampler.started.elapsed());
-        if !agent.wakeup.rest(left) {
-            return;
-        }
-        if let Err(failed) = agent.enable() {
-            say(format_args!(
-                "cannot start after the delay ({failed}); nothing is sampled"
-            ));
-            return;
-        }
+    if let Some((agent, running)) = agent().and_then(|a| Some((a, a.running.get()?))) {
+        agent.run(env, running);
+        agent.ended.store(true, Release);
+        agent.wakeup.notify();
     }
-    let work = agent.work(running);
-    while work.run(env).is_err() {
-        env.exception_clear();
-        fault();
-        if agent.wakeup.is_stopping() {
-            return;
+}
+
+impl Agent {
+    fn run(&self, env: &mut Env<'_>, running: &Running) {
+        let delay = Duration::from_secs(self.options.delay);
+        if !delay.is_zero() {
+            let left = delay.saturating_sub(running.sampler.started.elapsed());
+            if !self.wakeup.rest(left) {
+                return;
+            }
+            if let Err(failed) = self.enable() {
+                say(format_args!(
+                    "cannot start after the delay ({failed}); nothing is sampled"
+                ));
+                return;
+            }
+        }
+        let work = self.work(running);
+        while work.run(env).is_err() {
+            env.exception_clear();
+            fault();
+            if self.wakeup.is_stopping() {
+                return;
+            }
         }
     }
 }
 
 /// The agent's thread has come to its end: it turns the JVM's events off if the agent has given up.
 pub(crate) fn ran() {
-    if let Some(agent) = AGENT.get()
+    if let Some(agent) = agent()
         && GIVING_UP.take_events()
     {
         agent.jvmti.disable();
@@ -353,7 +444,7 @@ pub(crate) fn ran() {
 
 /// The trace's thread.
 pub(crate) fn trace(env: &mut Env<'_>) {
-    let Some(agent) = AGENT.get() else {
+    let Some(agent) = agent() else {
         return;
     };
     if let Some(tracing) = agent.tracing() {
@@ -372,6 +463,56 @@ impl Trace {
 }
 
 impl Agent {
+    fn new(jvmti: Jvmti, options: Options, [own, of_trace]: [Monitor; 2]) -> Self {
+        Self {
+            jvmti,
+            wakeup: Wakeup::new(jvmti, own),
+            trace: options
+                .trace
+                .is_some()
+                .then(|| Trace::new(Wakeup::new(jvmti, of_trace))),
+            options,
+            running: OnceLock::new(),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Stops sampling for good, has the trace end, and lets go of all samples.
+    fn detach(&self, env: &mut Env<'_>) {
+        OFF.store(true, Relaxed);
+        self.jvmti.disable();
+        self.wakeup.stop();
+        let Some(running) = self.running.get() else {
+            return;
+        };
+        let sampler = &running.sampler;
+        // Without a format a dump says nothing of what follows.
+        if sampler
+            .refs
+            .set_static(env, statics::FORMAT, "I", JValue::Int(0))
+            .is_err()
+        {
+            env.exception_clear();
+        }
+        if let Some(trace) = &self.trace {
+            trace.wakeup.stop();
+            trace.wakeup.until(|| trace.done.load(Relaxed), LAST_TICK);
+        }
+        self.wakeup.until(|| self.ended.load(Acquire), LAST_TICK);
+        sampler.samples.clear_all(env);
+        sampler.classes.clear_all(env);
+    }
+
+    /// The class of the references, defined if this is the first agent.
+    fn refs(&self, env: &mut Env<'_>) -> Result<Arc<RefClass>> {
+        if let Some(refs) = REFS.get() {
+            return Ok(Arc::clone(refs));
+        }
+        let reaper = self.reaper(env);
+        let refs = Arc::new(RefClass::define(env, reaper)?);
+        Ok(Arc::clone(REFS.get_or_init(|| refs)))
+    }
+
     fn tracing(&self) -> Option<Tracing<'_>> {
         let running = self.running.get()?;
         let trace = self.trace.as_ref()?;
@@ -446,8 +587,7 @@ impl Agent {
     /// Makes everything in the heap.
     fn build(&self, env: &mut Env<'_>, at_startup: bool) -> Result<Running> {
         let options = &self.options;
-        let reaper = self.reaper(env);
-        let refs = RefClass::define(env, reaper)?;
+        let refs = self.refs(env)?;
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -507,6 +647,7 @@ impl Agent {
             uids: AtomicU64::new(0),
             started: Instant::now(),
             shown,
+            number: ATTACHED.load(Acquire),
             refs,
         };
         let collected = CollectedRefs::create(env, &sampler.refs, options.garbage, seed)?;

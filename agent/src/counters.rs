@@ -15,6 +15,13 @@ impl Counters {
         Self([const { AtomicU64::new(0) }; COUNT])
     }
 
+    /// Counts from nothing again.
+    pub(crate) fn reset(&self) {
+        for counter in &self.0 {
+            counter.store(0, Relaxed);
+        }
+    }
+
     pub(crate) fn add(&self, counter: Counter, amount: u64) {
         self.0[counter.index()].fetch_add(amount, Relaxed);
     }

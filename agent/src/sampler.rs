@@ -1,6 +1,7 @@
 //! What happens at a sample and at a class definition, on the thread that allocates or defines.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -24,14 +25,16 @@ pub(crate) const MAX_CLASSES: usize = 1 << 17;
 const NAME_USES: u32 = 32;
 
 thread_local! {
-    /// The id of this thread's name and how many more samples it is good for. A virtual thread runs on
-    /// other threads, and is asked every time.
-    static NAME: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+    /// The id of this thread's name, how many more samples it is good for, and the sampler that gave it. A virtual
+    /// thread runs on other threads, and is asked every time.
+    static NAME: Cell<(u32, u32, usize)> = const { Cell::new((0, 0, 0)) };
 }
 
 /// All that a sample needs.
 pub(crate) struct Sampler {
-    pub(crate) refs: RefClass,
+    pub(crate) refs: Arc<RefClass>,
+    /// Which sampler of this JVM it is, from 1 on.
+    pub(crate) number: usize,
     pub(crate) stacks: Stacks,
     pub(crate) samples: Table,
     pub(crate) classes: Table,
@@ -240,14 +243,15 @@ impl Sampler {
         if self.stacks.is_virtual(env, thread) {
             return self.stacks.thread(env, thread, true, counters);
         }
-        if let Ok((id, uses)) = NAME.try_with(Cell::get)
+        if let Ok((id, uses, number)) = NAME.try_with(Cell::get)
             && uses > 0
+            && number == self.number
         {
-            let _ = NAME.try_with(|name| name.set((id, uses - 1)));
+            let _ = NAME.try_with(|name| name.set((id, uses - 1, number)));
             return id;
         }
         let id = self.stacks.thread(env, thread, false, counters);
-        let _ = NAME.try_with(|name| name.set((id, NAME_USES)));
+        let _ = NAME.try_with(|name| name.set((id, NAME_USES, self.number)));
         id
     }
 

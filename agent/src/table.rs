@@ -122,6 +122,13 @@ impl Table {
             .is_some_and(|(chunk, place)| chunk.set_element(env, place, JObject::null()).is_ok())
     }
 
+    /// Empties all places, of a table that nothing is put into any more.
+    pub(crate) fn clear_all(&self, env: &Env<'_>) {
+        for record in self.records() {
+            self.clear(env, record.slot);
+        }
+    }
+
     /// The chunk that a place is in, and where.
     pub(crate) fn place(&self, slot: u32) -> Option<(&Global<JObjectArray<'static>>, usize)> {
         let (chunk, place) = Self::split(slot);

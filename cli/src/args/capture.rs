@@ -34,9 +34,9 @@ fn agent_help() -> String {
 const AGENT_HELP: &str = "\
 The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, from beside this
 program, or out of it (`heapdiff help agent` says where it is put then), and is copied to the JVM's
-/tmp where the JVM cannot read it in its place. Agents stay loaded until the JVM ends. From JDK 21
-on the JVM warns of it on its standard error unless it was started with
--XX:+EnableDynamicAgentLoading.";
+/tmp where the JVM cannot read it in its place. Agents stay loaded until the JVM ends: `attach`
+again changes the options, `detach` has the agent stop. From JDK 21 on the JVM warns of agents on
+its standard error unless it was started with -XX:+EnableDynamicAgentLoading.";
 
 #[derive(Debug, Args)]
 #[command(after_help = agent_help())]
@@ -63,6 +63,30 @@ impl AttachArgs {
                 library: self.agent,
                 options: self.options,
             }),
+        }
+    }
+}
+
+const DETACH_HELP: &str = "\
+Sampling costs nothing from then on, a trace ends, and dumps are as without the agent. Its library
+stays loaded, as the JVM has it; `heapdiff attach PID` begins anew, with other options if wanted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DETACH_HELP)]
+pub(super) struct DetachArgs {
+    #[command(flatten)]
+    jvm: JvmArgs,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+impl DetachArgs {
+    pub(super) fn capture(self) -> Capture {
+        Capture {
+            target: self.jvm.pid,
+            timeout: self.jvm.timeout.0,
+            wanted: self.progress.wanted(),
+            request: Request::Detach,
         }
     }
 }

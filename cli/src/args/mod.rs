@@ -25,7 +25,7 @@ use regex::Regex;
 use crate::failure::Result;
 use crate::job::{Action, Job, Task};
 use agent::AgentArgs;
-use capture::{AttachArgs, DumpJvmArgs, HuntArgs};
+use capture::{AttachArgs, DetachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
 use fleet::FleetArgs;
@@ -102,6 +102,8 @@ enum Command {
     Export(ExportArgs),
     /// Load the agent into a running JVM: dumps taken from then on name allocation sites
     Attach(AttachArgs),
+    /// Have the agent in a running JVM stop sampling
+    Detach(DetachArgs),
     /// Where the agent's library is, for a JVM that is started with it
     Agent(AgentArgs),
     /// Take a heap dump of a running JVM
@@ -262,6 +264,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         ),
         Some(Command::Attach(attach)) => {
             return Ok(Action::Capture(Box::new(attach.capture())));
+        }
+        Some(Command::Detach(detach)) => {
+            return Ok(Action::Capture(Box::new(detach.capture())));
         }
         Some(Command::Agent(agent)) => return Ok(Action::Agent(agent.copy())),
         Some(Command::Dump(dump)) => return Ok(Action::Capture(Box::new(dump.capture()))),

@@ -45,18 +45,52 @@ pub(super) const SAYS: &str = "the JVM's standard error says more";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Loaded {
     Now,
+    /// It is at work already, and was told nothing new.
     Before,
+    /// It was at work already, and goes by the new options now.
+    Changed,
+    /// It has stopped, or had stopped before.
+    Detached,
+    DetachedBefore,
 }
 
-/// Loads the agent. That it is there already is for the caller to judge.
+/// Loads the agent. One that is at work already goes on as it does.
 pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loaded> {
-    let path = visible(jvm, library)?;
-    let answer = jvm.execute("load", [&path, b"true", options.as_bytes()], || {
+    told(jvm, &visible(jvm, library)?, options)
+}
+
+/// Loads the agent, or has the one that is there begin anew with these options.
+pub(super) fn load_or_change(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loaded> {
+    let options = match jvm.process.library(MARK) {
+        None => options.to_owned(),
+        Some(_) => attach::CHANGE.to_owned() + options,
+    };
+    if options.len() >= LONGEST_ARGUMENT {
+        let message = format!("the options are longer than {} bytes", LONGEST_ARGUMENT - 1);
+        return Err(Failure::usage(message));
+    }
+    load(jvm, library, &options)
+}
+
+/// Has the agent stop; `None` if there is none in the JVM.
+pub(super) fn detach(jvm: &Jvm<'_>) -> Result<Option<Loaded>> {
+    match jvm.process.library(MARK) {
+        None => Ok(None),
+        Some(path) => told(jvm, path.as_bytes(), attach::DETACH).map(Some),
+    }
+}
+
+/// Has the JVM hand the options to the agent in this library, which it loads if need be.
+fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
+    let answer = jvm.execute("load", [library, b"true", options.as_bytes()], || {
         jvm.process.check_alive()
     })?;
     match outcome(&answer) {
         Ok(attach::DONE) => Ok(Loaded::Now),
         Ok(attach::ALREADY_LOADED) => Ok(Loaded::Before),
+        Ok(attach::CHANGED) => Ok(Loaded::Changed),
+        Ok(attach::DETACHED) => Ok(Loaded::Detached),
+        Ok(attach::DETACHED_BEFORE) => Ok(Loaded::DetachedBefore),
         Ok(code) => {
             let process = jvm.process;
             let known = CODES.iter().find(|(known, ..)| *known == code);

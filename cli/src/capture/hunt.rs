@@ -60,7 +60,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
             .map_err(|e| or_without(e, "--no-attach goes without"))?;
         let trace = match loaded {
             Loaded::Now => trace,
-            Loaded::Before => Err("the agent was loaded before and keeps its options".to_owned()),
+            _ => Err("the agent was loaded before and keeps its options".to_owned()),
         };
         watch = match (trace, hunt.enough) {
             (Ok(trace), Some(enough)) => Some(Watch::new(trace, enough)),

@@ -21,6 +21,7 @@ pub(crate) fn run(capture: &Capture) -> Result<Exit> {
     interrupt::handle();
     let said = match &capture.request {
         Request::Attach(agent) => attach(capture, agent)?,
+        Request::Detach => detach(capture)?,
         Request::Dump {
             output,
             what,
@@ -48,12 +49,29 @@ fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
     let library = library(agent.library.as_deref())?;
     let process = Process::find(&capture.target)?;
     let jvm = Jvm::attach(&process, capture.timeout)?;
-    match agent::load(&jvm, &library, &agent.options)? {
+    match agent::load_or_change(&jvm, &library, &agent.options)? {
         Loaded::Now => Ok(format!(
             "{process}: the agent is loaded; dumps from now on name allocation sites"
         )),
-        Loaded::Before => Err(refused(format!("{process}: the agent is loaded already"))
-            .with_hint("its options stay as they were given first")),
+        Loaded::Changed => Ok(format!(
+            "{process}: the agent goes by these options from now on, and has let go of what it sampled before"
+        )),
+        _ => Err(refused(format!("{process}: the agent is loaded already"))
+            .with_hint("it is of a version whose options stay as they were given first")),
+    }
+}
+
+fn detach(capture: &Capture) -> Result<String> {
+    let process = Process::find(&capture.target)?;
+    let jvm = Jvm::attach(&process, capture.timeout)?;
+    match agent::detach(&jvm)? {
+        None => Err(refused(format!("{process}: no agent is loaded"))),
+        Some(Loaded::Detached) => Ok(format!(
+            "{process}: the agent has stopped sampling, and has let go of what it sampled"
+        )),
+        Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent had stopped before")),
+        Some(_) => Err(refused(format!("{process}: the agent does not stop"))
+            .with_hint("it is of a version that samples until the JVM ends")),
     }
 }
 

@@ -50,6 +50,7 @@ pub(crate) struct Capture {
 #[derive(Debug)]
 pub(crate) enum Request {
     Attach(Agent),
+    Detach,
     Dump {
         /// A file, or a folder for one with the default name.
         output: Option<PathBuf>,

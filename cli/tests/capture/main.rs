@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod attach;
+mod detach;
 mod dump;
 mod elsewhere;
 mod fork;

@@ -1,6 +1,11 @@
 //! The agent's options, and what `Agent_OnAttach` returns, which the JVM hands on to the process that asked it to load
 //! the agent.
 
+/// In place of options: the agent is to stop sampling.
+pub const DETACH: &str = "detach:";
+/// Before options: an agent that samples already is to sample by these from now on.
+pub const CHANGE: &str = "change:";
+
 /// Sampling, or about to.
 pub const DONE: i32 = 0;
 /// The agent is already at work in this JVM; nothing was changed.
@@ -22,6 +27,13 @@ pub const NO_SPACE: i32 = 208;
 
 /// How options begin that ask for a snapshot by a forked child; the rest is the file.
 pub const SNAPSHOT: &str = "snapshot=";
+
+/// The agent sampled already, and samples by the new options now.
+pub const CHANGED: i32 = 206;
+/// The agent has stopped sampling.
+pub const DETACHED: i32 = 207;
+/// The agent had stopped sampling before.
+pub const DETACHED_BEFORE: i32 = 208;
 
 /// Every key of the agent's options, with what it means and its default.
 pub const KEYS: &[(&str, &str)] = &[

@@ -1,0 +1,92 @@
+//! The real agent is told to stop, and to begin anew with other options.
+
+use std::path::Path;
+
+use heapdiff_trace::Trace;
+use serde_json::Value;
+use testdata::jvm::Launch;
+
+use crate::support::{folder, jdks, ready, run};
+use crate::trace::library;
+
+/// What `sites` says of a new dump; null for a dump without an agent.
+fn sites_of(home: &Path, pid: &str) -> Value {
+    run(home, &["dump", pid, "-o", "a.hprof", "--force"]).well();
+    let done = run(home, &["sites", "a.hprof", "--format", "json"]);
+    match done.stderr.contains("it was taken without the agent") {
+        true => Value::Null,
+        false => serde_json::from_str(&done.well().stdout).expect("JSON"),
+    }
+}
+
+fn agent_of(home: &Path, pid: &str) -> Value {
+    sites_of(home, pid)["snapshot"]["agent"].clone()
+}
+
+#[test]
+fn an_agent_stops_and_begins_anew_with_other_options() {
+    let library = library();
+    let library = library.to_str().expect("a name");
+    for jdk in jdks() {
+        let home = folder();
+        let home = home.path();
+        let classes = jdk.compile(&testdata::programs::agent("Steady.java"));
+        let steady = Launch::class(&jdk, classes.expect("classes"), "Steady").arg("20000");
+        let mut target = ready(&steady.flag("-Xmx256m"));
+        let pid = target.pid().to_string();
+        let attach = |options: &str| run(home, &["attach", &pid, options, "--agent", library]);
+        run(home, &["detach", &pid]).failed(3, "no agent is loaded");
+        let done = attach("interval=1k").well();
+        assert!(done.stdout.contains("the agent is loaded;"), "{done:?}");
+        target.advance(2).expect("more");
+        let agent = agent_of(home, &pid);
+        assert_eq!(agent["interval_bytes"], 1024);
+        assert!(agent["live_samples"].as_u64() >= Some(100), "{agent}");
+
+        // Another interval, a trace and a filter, while it samples.
+        let trace = home.join("t.db");
+        let options = format!(
+            "interval=0,tick=100ms,include=Kept,trace={}",
+            trace.display()
+        );
+        let done = attach(&options).well();
+        assert!(
+            done.stdout.contains("goes by these options from now on"),
+            "{done:?}"
+        );
+        // A thread goes by a new interval from its next sample on.
+        target.advance(3).expect("more");
+        let sites = sites_of(home, &pid);
+        let agent = &sites["snapshot"]["agent"];
+        assert_eq!(agent["interval_bytes"], 0);
+        let samples = agent["live_samples"].as_u64().expect("samples");
+        assert!((19_000..=20_000).contains(&samples), "{agent}");
+        let stacks = sites["stacks"].as_array().expect("stacks").iter();
+        let classes: Vec<String> = stacks.map(|stack| stack["class"].to_string()).collect();
+        assert!(
+            classes.iter().all(|class| class.contains("Kept")),
+            "{classes:?}"
+        );
+        // Options that cannot be meant change nothing.
+        attach("interval=soon").failed(3, "wrong options for the agent");
+        assert_eq!(agent_of(home, &pid)["interval_bytes"], 0);
+
+        let done = run(home, &["detach", &pid]).well();
+        assert!(done.stdout.contains("has stopped sampling"), "{done:?}");
+        let runs = Trace::open(&trace).and_then(|trace| trace.runs());
+        let runs = runs.expect("a trace");
+        assert_eq!(runs.len(), 1);
+        assert!(runs[0].ended_ms.is_some(), "the trace has ended");
+        assert_eq!(agent_of(home, &pid), Value::Null);
+        let done = run(home, &["detach", &pid]).well();
+        assert!(done.stdout.contains("had stopped before"), "{done:?}");
+
+        let done = attach("interval=0").well();
+        assert!(done.stdout.contains("the agent is loaded;"), "{done:?}");
+        target.advance(4).expect("more");
+        let agent = agent_of(home, &pid);
+        let samples = agent["live_samples"].as_u64().expect("samples");
+        assert!(samples >= 19_000, "{agent}");
+        assert!(target.finish().expect("an end"));
+    }
+}
