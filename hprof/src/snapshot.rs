@@ -172,15 +172,16 @@ impl ShapesView<'_> {
         }
     }
 
+    /// The shape of a leaf.
+    #[inline(always)]
+    pub(crate) fn of_leaf(self, leaf: u32) -> u32 {
+        self.leaves[(leaf - self.split.inner) as usize]
+    }
+
     /// As [`Snapshot::class_and_size`].
     #[inline(always)]
     pub(crate) fn class_and_size(self, object: u32) -> (Option<ClassIndex>, u64) {
-        let shape = self.of(object);
-        let class = match self.snapshot.shapes.decode(shape) {
-            Shape::Instance(class) | Shape::Array(class, _) => Some(class),
-            Shape::ClassObject(_) => None,
-        };
-        (class, self.snapshot.size_of_shape(shape))
+        self.snapshot.class_and_size_of_shape(self.of(object))
     }
 }
 
@@ -446,6 +447,12 @@ impl Snapshot {
         self.shape_sizes.of(&self.shapes, &self.dump.sizes, shape)
     }
 
+    #[inline(always)]
+    fn class_and_size_of_shape(&self, shape: u32) -> (Option<ClassIndex>, u64) {
+        self.shape_sizes
+            .class_and_size(&self.shapes, &self.dump.sizes, shape)
+    }
+
     /// Bytes of all objects that no GC root reaches, by references that retain.
     ///
     /// Cost: one parallel pass over the objects, the first time.
@@ -485,12 +492,7 @@ impl Snapshot {
     #[inline]
     #[must_use]
     pub fn class_and_size(&self, object: ObjectIndex) -> (Option<ClassIndex>, u64) {
-        let shape = self.shape(object);
-        let class = match self.shapes.decode(shape) {
-            Shape::Instance(class) | Shape::Array(class, _) => Some(class),
-            Shape::ClassObject(_) => None,
-        };
-        (class, self.size_of_shape(shape))
+        self.class_and_size_of_shape(self.shape(object))
     }
 
     /// The class that a class object stands for.

@@ -116,7 +116,7 @@ impl Trie {
             .intern("<GC roots>", LabelKind::Structure);
         builder.add(StepId::ROOT, root, root);
         builder.trie.steps[0].retained_bytes = reachable;
-        builder.pending[0].fresh.push(Node::ROOT);
+        builder.pending[0].fresh.add(Node::ROOT);
         builder.queue.push_back(StepId::ROOT);
         while let Some(step) = builder.queue.pop_front() {
             builder.expand(step);
@@ -205,12 +205,40 @@ impl Trie {
     }
 }
 
+/// Nodes in parts of one task each: none is copied as lists are put together, and each part goes as soon as its task
+/// is done.
+#[derive(Debug, Default)]
+struct Nodes(Vec<Vec<Node>>);
+
+impl Nodes {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[inline]
+    fn add(&mut self, node: Node) {
+        match self.0.last_mut() {
+            Some(part) if part.len() < CHUNK => part.push(node),
+            _ => self.0.push(vec![node]),
+        }
+    }
+
+    fn append(&mut self, other: Self) {
+        for part in other.0 {
+            match self.0.last_mut() {
+                Some(last) if last.len() + part.len() <= CHUNK => last.extend_from_slice(&part),
+                _ => self.0.push(part),
+            }
+        }
+    }
+}
+
 /// Nodes of a step whose children have not been visited yet.
 #[derive(Debug, Default)]
 struct Pending {
-    fresh: Vec<Node>,
+    fresh: Nodes,
     /// Nodes inside a subtree that the step already counts: a chain folded back to it.
-    nested: Vec<Node>,
+    nested: Nodes,
 }
 
 /// The objects that retain most, and how much; ties go to the lowest numbers.
@@ -220,15 +248,14 @@ struct Largest(Vec<(u64, ObjectIndex)>);
 impl Largest {
     #[inline]
     fn add(&mut self, retained: u64, object: ObjectIndex) {
-        let key = |&(retained, object): &(u64, ObjectIndex)| (std::cmp::Reverse(retained), object);
-        let new = (retained, object);
-        if let (Some(last), SAMPLES) = (self.0.last(), self.0.len())
-            && key(last) < key(&new)
-        {
+        let is_before = |known: &(u64, ObjectIndex)| {
+            known.0 > retained || known.0 == retained && known.1 < object
+        };
+        if self.0.len() == SAMPLES && self.0.last().is_some_and(is_before) {
             return;
         }
-        let at = self.0.partition_point(|known| key(known) < key(&new));
-        self.0.insert(at, new);
+        let at = self.0.partition_point(is_before);
+        self.0.insert(at, (retained, object));
         self.0.truncate(SAMPLES);
     }
 }
@@ -239,17 +266,17 @@ struct Group {
     objects: u64,
     shallow: u64,
     retained: u64,
-    nodes: Vec<Node>,
+    nodes: Nodes,
     samples: Largest,
     sizes: SizeClasses,
 }
 
 impl Group {
-    fn merge(&mut self, mut other: Self) {
+    fn merge(&mut self, other: Self) {
         self.objects += other.objects;
         self.shallow += other.shallow;
         self.retained += other.retained;
-        self.nodes.append(&mut other.nodes);
+        self.nodes.append(other.nodes);
         self.sizes.merge(&other.sizes);
         for &(retained, object) in &other.samples.0 {
             self.samples.add(retained, object);
@@ -260,12 +287,12 @@ impl Group {
 /// How an object is held, and its class; each class object has a number of its own in place of its class.
 type GroupKey = (u32, u32);
 
-/// Groups by key. Neighbours mostly have the same few keys, so the last ones are tried first.
+/// Groups by key. Neighbours mostly have the same few keys, so the last one of each remainder is tried first.
 #[derive(Debug, Default)]
 struct Groups {
     list: Vec<(GroupKey, Group)>,
     index: FxHashMap<GroupKey, u32>,
-    recent: [u32; 2],
+    recent: [u32; 32],
     /// Objects that belong to the step itself, as links of a chain.
     folded: Group,
 }
@@ -273,18 +300,30 @@ struct Groups {
 impl Groups {
     #[inline]
     fn of(&mut self, key: GroupKey) -> &mut Group {
-        for at in self.recent {
-            if self.list.get(at as usize).is_some_and(|g| g.0 == key) {
-                return &mut self.list[at as usize].1;
-            }
+        let recent = (key.0.wrapping_mul(7) ^ key.1) as usize % self.recent.len();
+        let mut at = self.recent[recent] as usize;
+        if self.list.get(at).is_none_or(|g| g.0 != key) {
+            at = self.find(key);
+            self.recent[recent] = at as u32;
         }
+        &mut self.list[at].1
+    }
+
+    fn find(&mut self, key: GroupKey) -> usize {
         let list = &mut self.list;
         let at = *self.index.entry(key).or_insert_with(|| {
             list.push((key, Group::default()));
             list.len() as u32 - 1
         });
-        self.recent = [at, self.recent[0]];
-        &mut self.list[at as usize].1
+        at as usize
+    }
+
+    fn merge(mut self, other: Self) -> Self {
+        self.folded.merge(other.folded);
+        for (key, group) in other.list {
+            self.of(key).merge(group);
+        }
+        self
     }
 }
 
@@ -336,8 +375,7 @@ impl Builder<'_> {
             if nodes.is_empty() {
                 continue;
             }
-            let Groups { list, folded, .. } = self.groups(&nodes, self.trie[step].of);
-            drop(nodes);
+            let Groups { list, folded, .. } = self.groups(nodes, self.trie[step].of);
             let own = &mut self.trie.steps[step.0 as usize];
             own.objects += folded.objects;
             own.shallow_bytes += folded.shallow;
@@ -350,49 +388,46 @@ impl Builder<'_> {
 
     /// Groups what the nodes dominate immediately by label, in a fixed order. Objects of the class
     /// `chained` count as further nodes: a chain of millions is followed here, in one go.
-    fn groups(&self, nodes: &[Node], chained: Option<ClassIndex>) -> Groups {
+    fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
+        let parts = nodes.0.into_par_iter();
+        let groups = parts.fold(Groups::default, |mut groups, part| {
+            self.group(&part, chained, &mut groups);
+            groups
+        });
+        let mut all = groups.reduce(Groups::default, Groups::merge);
+        all.list.sort_unstable_by_key(|g| g.0);
+        all
+    }
+
+    fn group(&self, nodes: &[Node], chained: Option<ClassIndex>, groups: &mut Groups) {
         let agent_objects = self.agent_objects;
         // Only samples are set against sizes.
         let is_sampled = !agent_objects.is_empty();
-        let parts: Vec<Groups> = nodes
-            .par_chunks(CHUNK)
-            .map(|nodes| {
-                let mut groups = Groups::default();
-                self.snapshot.dominated(self.holders, nodes, |child| {
-                    if agent_objects.contains(child.object) {
-                        return false;
-                    }
-                    if chained.is_some() && child.class == chained {
-                        groups.folded.objects += 1;
-                        groups.folded.shallow += child.shallow_bytes;
-                        if is_sampled && self.is_array(&child) {
-                            groups.folded.sizes.add(child.shallow_bytes);
-                        }
-                        return true;
-                    }
-                    let group = groups.of(self.key(&child));
-                    group.objects += 1;
-                    group.shallow += child.shallow_bytes;
-                    group.retained += child.retained_bytes;
-                    group.samples.add(child.retained_bytes, child.object);
-                    if is_sampled && self.is_array(&child) {
-                        group.sizes.add(child.shallow_bytes);
-                    }
-                    group.nodes.extend(child.node);
-                    false
-                });
-                groups
-            })
-            .collect();
-        let mut all = Groups::default();
-        for part in parts {
-            all.folded.merge(part.folded);
-            for (key, group) in part.list {
-                all.of(key).merge(group);
+        self.snapshot.dominated(self.holders, nodes, |child| {
+            if is_sampled && agent_objects.contains(child.object) {
+                return false;
             }
-        }
-        all.list.sort_unstable_by_key(|g| g.0);
-        all
+            if chained.is_some() && child.class == chained {
+                groups.folded.objects += 1;
+                groups.folded.shallow += child.shallow_bytes;
+                if is_sampled && self.is_array(&child) {
+                    groups.folded.sizes.add(child.shallow_bytes);
+                }
+                return true;
+            }
+            let group = groups.of(self.key(&child));
+            group.objects += 1;
+            group.shallow += child.shallow_bytes;
+            group.retained += child.retained_bytes;
+            group.samples.add(child.retained_bytes, child.object);
+            if is_sampled && self.is_array(&child) {
+                group.sizes.add(child.shallow_bytes);
+            }
+            if let Some(node) = child.node {
+                group.nodes.add(node);
+            }
+            false
+        });
     }
 
     #[inline]
@@ -482,7 +517,7 @@ impl Builder<'_> {
         }
     }
 
-    fn pend(&mut self, step: StepId, mut nodes: Vec<Node>, nested: bool) {
+    fn pend(&mut self, step: StepId, nodes: Nodes, nested: bool) {
         if nodes.is_empty() {
             return;
         }
@@ -491,9 +526,9 @@ impl Builder<'_> {
             self.queue.push_back(step);
         }
         if nested {
-            pending.nested.append(&mut nodes)
+            pending.nested.append(nodes)
         } else {
-            pending.fresh.append(&mut nodes)
+            pending.fresh.append(nodes)
         }
     }
 

@@ -46,7 +46,7 @@ fn groups_add_up() {
             objects,
             shallow: 10 * objects,
             retained: 100 * objects,
-            nodes: vec![Node(node)],
+            nodes: Nodes(vec![vec![Node(node)]]),
             samples,
             sizes: SizeClasses::default(),
         }
@@ -54,7 +54,7 @@ fn groups_add_up() {
     let mut sum = group(3, 1);
     sum.merge(group(4, 2));
     assert_eq!((sum.objects, sum.shallow, sum.retained), (7, 70, 700));
-    assert_eq!(sum.nodes, [Node(1), Node(2)]);
+    assert_eq!(sum.nodes.0, [[Node(1), Node(2)]]);
     assert_eq!(sum.samples.0, [(4, ObjectIndex(2)), (3, ObjectIndex(1))]);
 }
 

@@ -175,6 +175,13 @@ impl Snapshot {
 
     /// Sums reachable and retained sizes by a grouping of shapes.
     fn retained_by(&self, totals: &mut [ClassTotal], group_of: impl Fn(&Self, u32) -> u32 + Sync) {
+        let short: Vec<u32> = (0..self.shapes.first_long())
+            .map(|shape| group_of(self, shape))
+            .collect();
+        let group_of = |shape: u32| match short.get(shape as usize) {
+            Some(&group) => group,
+            None => group_of(self, shape),
+        };
         let nodes = self.tree().node_count();
         let piece = nodes
             .div_ceil(rayon::current_num_threads() * 4)
@@ -199,9 +206,9 @@ impl Snapshot {
         &self,
         range: std::ops::Range<usize>,
         groups: usize,
-        group_of: &impl Fn(&Self, u32) -> u32,
+        group_of: &impl Fn(u32) -> u32,
     ) -> Vec<ClassTotal> {
-        const AHEAD: u32 = 24;
+        const AHEAD: usize = 24;
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); groups];
@@ -211,39 +218,48 @@ impl Snapshot {
         while above != Node::ROOT {
             above = tree.parent(above);
             if let Some(object) = tree.object(above)
-                && let Some(open) = open.get_mut(group_of(self, self.shape(object)) as usize)
+                && let Some(open) = open.get_mut(group_of(self.shape(object)) as usize)
             {
                 *open = (*open).max(tree.end(above).0);
             }
         }
-        let mut add = |shape: u32, node: u32, subtree: Option<(u32, u64)>| {
-            let group = group_of(self, shape) as usize;
-            let Some(total) = totals.get_mut(group) else {
-                return;
-            };
-            let bytes = self.size_of_shape(shape);
-            total.reachable += Total { objects: 1, bytes };
-            if node >= open[group] {
-                // A leaf has no subtree and retains itself.
-                let (end, retained) = subtree.unwrap_or((0, bytes));
-                total.retained_bytes += retained;
-                open[group] = end;
+        let objects = &view.object[range];
+        // The leaves of the nodes lie one after the other, too.
+        let (base, held) = view.leaves_of(first..end);
+        let mut next = 0;
+        for (node, (at, &object)) in (first..end).zip(objects.iter().enumerate()) {
+            if let Some(&soon) = objects.get(at + AHEAD) {
+                shapes.fetch_inner(soon);
             }
-        };
-        for node in first..end {
-            if node + AHEAD < end {
-                shapes.fetch_inner(view.object[(node + AHEAD) as usize]);
-                for &leaf in view.leaves(node + AHEAD) {
-                    shapes.fetch_leaf(leaf);
+            if object != NONE {
+                let shape = shapes.of(object);
+                let group = group_of(shape) as usize;
+                if let (Some(total), Some(open)) = (totals.get_mut(group), open.get_mut(group)) {
+                    let bytes = self.size_of_shape(shape);
+                    total.reachable += Total { objects: 1, bytes };
+                    if node >= *open {
+                        total.retained_bytes += view.retained_bytes(node);
+                        *open = view.end[node as usize];
+                    }
                 }
             }
-            let object = view.object[node as usize];
-            if object != NONE {
-                let subtree = (view.end[node as usize], view.retained_bytes(node));
-                add(shapes.of(object), node, Some(subtree));
-            }
-            for &leaf in view.leaves(node) {
-                add(shapes.of(leaf), node, None);
+            let own = next..view.leaves_before(node + 1) - base;
+            next = own.end;
+            for at in own {
+                if let Some(&soon) = held.get(at + AHEAD) {
+                    shapes.fetch_leaf(soon);
+                }
+                let leaf = held[at];
+                let shape = shapes.of_leaf(leaf);
+                let group = group_of(shape) as usize;
+                if let (Some(total), Some(&open)) = (totals.get_mut(group), open.get(group)) {
+                    let bytes = self.size_of_shape(shape);
+                    total.reachable += Total { objects: 1, bytes };
+                    // A leaf has no subtree and retains itself.
+                    if node >= open {
+                        total.retained_bytes += bytes;
+                    }
+                }
             }
         }
         totals

@@ -402,19 +402,19 @@ impl Snapshot {
         let (tree, shapes) = (self.tree().view(), self.shapes_view());
         let slots: &[u16] = &holders.slots;
         let mut followed: Vec<Node> = Vec::new();
-        // The node above, the object's own or none, the object.
-        let mut batch: Vec<(u32, u32, u32)> = Vec::with_capacity(2 * BATCH);
-        let mut flush = |batch: &mut Vec<(u32, u32, u32)>, followed: &mut Vec<Node>| {
-            for (above, node, object) in batch.drain(..) {
+        let mut batch: Vec<Visited> = Vec::with_capacity(2 * BATCH);
+        let mut flush = |batch: &mut Vec<Visited>, followed: &mut Vec<Node>| {
+            for visited in batch.drain(..) {
+                let object = visited.object;
                 let (class, shallow_bytes) = shapes.class_and_size(object);
-                let node = (node != NONE).then_some(Node(node));
+                let node = (visited.node != NONE).then_some(Node(visited.node));
                 let child = Dominated {
-                    above: Node(above),
+                    above: Node(visited.above),
                     node,
                     object: ObjectIndex(object),
                     class,
                     shallow_bytes,
-                    retained_bytes: node.map_or(shallow_bytes, |n| tree.retained_bytes(n.0)),
+                    retained_bytes: node.map_or(shallow_bytes, |_| visited.retained),
                     key: slots[object as usize],
                 };
                 if visit(child) {
@@ -441,24 +441,53 @@ impl Snapshot {
             };
             let end = tree.end[above as usize];
             let mut node = above + 1;
+            // Where a child's subtree ends the next one's begins.
+            let mut before = if node < end {
+                tree.bytes_before(node)
+            } else {
+                0
+            };
             while node < end {
                 let object = tree.object[node as usize];
                 shapes.fetch_inner(object);
                 mem::prefetch(slots, object as usize);
-                batch.push((above, node, object));
+                let after = tree.end[node as usize];
+                let through = tree.bytes_before(after);
+                batch.push(Visited {
+                    above,
+                    node,
+                    object,
+                    retained: through - before,
+                });
                 if batch.len() == 2 * BATCH {
                     flush(&mut batch, &mut followed);
                 }
-                node = tree.end[node as usize];
+                (node, before) = (after, through);
             }
             for &leaf in tree.leaves(above) {
                 shapes.fetch_leaf(leaf);
                 mem::prefetch(slots, leaf as usize);
-                batch.push((above, NONE, leaf));
+                batch.push(Visited {
+                    above,
+                    node: NONE,
+                    object: leaf,
+                    retained: 0,
+                });
                 if batch.len() == 2 * BATCH {
                     flush(&mut batch, &mut followed);
                 }
             }
         }
     }
+}
+
+/// An object on its way to the visitor.
+#[derive(Clone, Copy)]
+struct Visited {
+    above: u32,
+    /// Its own node; [`NONE`] for a leaf.
+    node: u32,
+    object: u32,
+    /// What it retains, unless it is a leaf.
+    retained: u64,
 }

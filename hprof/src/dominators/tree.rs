@@ -5,6 +5,7 @@
 #[path = "tree_tests.rs"]
 mod tests;
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
@@ -324,6 +325,24 @@ impl<'a> TreeView<'a> {
     pub(crate) fn leaves(self, node: u32) -> &'a [u32] {
         let begin = self.leaf_start.before(node) as usize;
         &self.leaves[begin..self.leaf_start.before(node + 1) as usize]
+    }
+
+    /// How many leaves hang on the nodes before this one.
+    #[inline(always)]
+    pub(crate) fn leaves_before(self, node: u32) -> usize {
+        self.leaf_start.before(node) as usize
+    }
+
+    /// The leaves of neighbours in the preorder, and how many hang on the nodes before.
+    pub(crate) fn leaves_of(self, nodes: Range<u32>) -> (usize, &'a [u32]) {
+        let begin = self.leaves_before(nodes.start);
+        (begin, &self.leaves[begin..self.leaves_before(nodes.end)])
+    }
+
+    /// Bytes of the nodes before this one and of the leaves on them.
+    #[inline(always)]
+    pub(crate) fn bytes_before(self, node: u32) -> u64 {
+        self.bytes.before(node)
     }
 
     /// As [`DominatorTree::retained_bytes`].

@@ -174,28 +174,57 @@ impl Shapes {
     }
 }
 
-/// Shallow sizes by shape, since most shapes stand for thousands of objects.
+/// Classes and shallow sizes by shape, since most shapes stand for thousands of objects.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
-    /// Of all but long arrays; [`u32::MAX`] where that is not enough.
-    sizes: Vec<u32>,
+    /// Of all but long arrays: the class, [`NONE`] for class objects, and the size, [`u32::MAX`] where that is not
+    /// enough.
+    short: Vec<(u32, u32)>,
 }
 
 impl ShapeSizes {
     pub(crate) fn new(shapes: &Shapes, sizes: &Sizes) -> Self {
-        let size = |shape| u32::try_from(of_shape(shapes, sizes, shape)).unwrap_or(u32::MAX);
+        let known = |shape| {
+            let class = class_of(shapes, shape).map_or(NONE, |class| class.0);
+            let size = u32::try_from(of_shape(shapes, sizes, shape)).unwrap_or(u32::MAX);
+            (class, size)
+        };
         Self {
-            sizes: (0..shapes.first_long()).map(size).collect(),
+            short: (0..shapes.first_long()).map(known).collect(),
         }
     }
 
     /// An object's shallow size in bytes.
     #[inline(always)]
     pub(crate) fn of(&self, shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
-        match self.sizes.get(shape as usize) {
-            Some(&size) if size != u32::MAX => u64::from(size),
+        match self.short.get(shape as usize) {
+            Some(&(_, size)) if size != u32::MAX => u64::from(size),
             _ => of_shape(shapes, sizes, shape),
         }
+    }
+
+    /// The class that an object is an instance of, none for class objects, and its shallow size in bytes.
+    #[inline(always)]
+    pub(crate) fn class_and_size(
+        &self,
+        shapes: &Shapes,
+        sizes: &Sizes,
+        shape: u32,
+    ) -> (Option<ClassIndex>, u64) {
+        match self.short.get(shape as usize) {
+            Some(&(class, size)) if size != u32::MAX => {
+                let class = (class != NONE).then_some(ClassIndex(class));
+                (class, u64::from(size))
+            }
+            _ => (class_of(shapes, shape), of_shape(shapes, sizes, shape)),
+        }
+    }
+}
+
+fn class_of(shapes: &Shapes, shape: u32) -> Option<ClassIndex> {
+    match shapes.decode(shape) {
+        Shape::Instance(class) | Shape::Array(class, _) => Some(class),
+        Shape::ClassObject(_) => None,
     }
 }
 

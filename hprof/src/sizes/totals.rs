@@ -16,6 +16,7 @@ pub struct Total {
 
 impl std::ops::AddAssign for Total {
     /// Sizes from a damaged index may be of any kind: their sum stays at what fits.
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         self.objects = self.objects.saturating_add(other.objects);
         self.bytes = self.bytes.saturating_add(other.bytes);
