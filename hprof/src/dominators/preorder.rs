@@ -564,12 +564,14 @@ fn tasks(graph: &AnnotatedGraph, nodes: u32, long: &[u32], object_at: &[u32]) ->
         first = last + 1;
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= LONG_ROW {
-            let end = graph.begin(object + 1);
-            for begin in (graph.begin(object)..end).step_by(LARGEST_SHARE) {
+            let (first, end) = (graph.begin(object), graph.begin(object + 1));
+            // Nearly all of the heap may hang on one row.
+            let share = ((end - first) / (LEAST_BATCH * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE);
+            for begin in (first..end).step_by(share) {
                 tasks.push(Task::Row {
                     member: last,
                     object,
-                    part: begin..(begin + LARGEST_SHARE).min(end),
+                    part: begin..(begin + share).min(end),
                 });
             }
         }

@@ -100,7 +100,7 @@ fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
         (back.count(), joins.count())
     });
     let (back, joins) = counts.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    back > 0 && back * 4 >= joins
+    back > 0 && back * 8 >= joins
 }
 
 fn count(cells: Cells<'_>, targets: &[u32], referrers: &mut [u32]) {
