@@ -83,8 +83,13 @@ impl TraceOptions {
     /// The file; `%p` in its name is the process.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        let pid = std::process::id().to_string();
-        PathBuf::from(self.file.replace("%p", &pid))
+        self.path_in(std::process::id())
+    }
+
+    /// The file of a process that has this id for itself.
+    #[must_use]
+    pub fn path_in(&self, pid: u32) -> PathBuf {
+        PathBuf::from(self.file.replace("%p", &pid.to_string()))
     }
 }
 

@@ -8,6 +8,7 @@ use heapdiff_trace::Trace;
 use heapdiff_units::{Size, Span};
 
 use super::agent::{self, Loaded};
+use super::checked;
 use super::dump::{self, DumpPlace, How};
 use super::library::library;
 use super::process::Process;
@@ -25,6 +26,7 @@ use crate::progress::{Meter, Wanted};
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
     let agent = match &hunt.agent {
         Some(agent) => {
+            checked::options(agent)?;
             let library = library(agent.library.as_deref())
                 .map_err(|e| or_without(e, "--no-attach hunts without allocation sites"))?;
             Some((library, &agent.options))

@@ -6,6 +6,7 @@ use std::path::Path;
 use heapdiff_units::Size;
 
 use super::agent::{self, Loaded};
+use super::checked;
 use super::dump::{self, DumpPlace, How};
 use super::library::{copy_to, library};
 use super::process::{Process, refused};
@@ -46,9 +47,13 @@ pub(crate) fn agent(copy: &AgentCopy) -> Result<Exit> {
 }
 
 fn attach(capture: &Capture, agent: &Agent) -> Result<String> {
+    let options = checked::options(agent)?;
     let library = library(agent.library.as_deref())?;
     let process = Process::find(&capture.target)?;
     let jvm = Jvm::attach(&process, capture.timeout)?;
+    if let Some(options) = options {
+        checked::trace(&jvm, &options)?;
+    }
     match agent::load_or_change(&jvm, &library, &agent.options)? {
         Loaded::Now => Ok(format!(
             "{process}: the agent is loaded; dumps from now on name allocation sites"

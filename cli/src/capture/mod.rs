@@ -11,6 +11,8 @@
 #[cfg(target_os = "linux")]
 mod agent;
 #[cfg(target_os = "linux")]
+mod checked;
+#[cfg(target_os = "linux")]
 mod dump;
 #[cfg(target_os = "linux")]
 mod folder;

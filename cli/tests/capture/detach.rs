@@ -67,7 +67,10 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
             classes.iter().all(|class| class.contains("Kept")),
             "{classes:?}"
         );
-        // Options that cannot be meant change nothing.
+        // A trace that cannot be written changes nothing, nor do options that cannot be meant.
+        let nowhere = attach("trace=/no/such/folder/t.db");
+        nowhere.failed(3, "cannot write it there: No such file or directory");
+        attach("trace=/tmp").failed(3, "trace=/tmp: the user ");
         attach("interval=soon").failed(3, "wrong options for the agent");
         assert_eq!(agent_of(home, &pid)["interval_bytes"], 0);
 

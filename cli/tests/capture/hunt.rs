@@ -152,7 +152,7 @@ fn a_hunt_says_why_it_keeps_no_trace() {
             Some("the agent was loaded before and keeps its options"),
         ),
         (
-            "trace=own.db",
+            "trace=/tmp/own-%p.db",
             "own",
             Some("the trace that the options name is not found by that name from here"),
         ),

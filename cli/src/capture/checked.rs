@@ -1,0 +1,66 @@
+//! The agent's options, checked before anything is loaded: what cannot be meant, and a trace that cannot be written.
+
+use std::io;
+use std::path::Path;
+
+use heapdiff_agent::options::Options;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use super::process::refused;
+use super::protocol::Jvm;
+use crate::failure::{Failure, Result, plain};
+use crate::job::Agent;
+
+/// The options; `None` where they are for the library alone to judge: one that is named may be of another version.
+pub(super) fn options(agent: &Agent) -> Result<Option<Options>> {
+    let options = match Options::parse(&agent.options) {
+        Ok(options) => options,
+        Err(_) if agent.library.is_some() => return Ok(None),
+        Err(error) => return Err(Failure::usage(format!("{error}"))),
+    };
+    if let Some(trace) = &options.trace {
+        let path = trace.path_in(0);
+        if !path.is_absolute() {
+            let message = format!(
+                "trace={}: the JVM writes it, and has another folder to work in",
+                path.display()
+            );
+            return Err(Failure::usage(message).with_hint("name it by its whole path, from / on"));
+        }
+    }
+    Ok(Some(options))
+}
+
+/// Whether the JVM can write the trace that the options name.
+pub(super) fn trace(jvm: &Jvm<'_>, options: &Options) -> Result<()> {
+    let Some(trace) = &options.trace else {
+        return Ok(());
+    };
+    let process = jvm.process;
+    let path = trace.path_in(process.inner_pid);
+    writable(jvm, &path).map_err(|e| {
+        let (path, user) = (path.display(), process.user.name());
+        refused(format!(
+            "{process}: trace={path}: the user {user} cannot write it there: {}",
+            plain(&e)
+        ))
+    })
+}
+
+fn writable(jvm: &Jvm<'_>, path: &Path) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::IsADirectory.into());
+    };
+    let folder = jvm.root.below(folder)?;
+    if jvm.root.below(path).is_ok() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    jvm.process.user.act(|| {
+        // The database has files beside it while it is written.
+        folder.is_writable()?;
+        match accessat(CWD, folder.path(name), Access::WRITE_OK, AtFlags::EACCESS) {
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            done => Ok(done?),
+        }
+    })?
+}
