@@ -9,6 +9,9 @@ mod room;
 mod watch;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

@@ -103,14 +103,18 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
                 ..refused(format!("{process}: {why}"))
             })
         }
-        Err(why) => {
-            let failure = refused(format!("{} did not load the agent: {why}", jvm.process));
-            Err(match why.contains("EnableDynamicAgentLoading") {
-                true => failure
-                    .with_hint("start it with -XX:+EnableDynamicAgentLoading, or with -agentpath"),
-                false => failure,
-            })
+        Err(why) => Err(not_loaded(jvm, &why)),
+    }
+}
+
+/// The JVM did not call the agent.
+pub(super) fn not_loaded(jvm: &Jvm<'_>, why: &str) -> Failure {
+    let failure = refused(format!("{} did not load the agent: {why}", jvm.process));
+    match why.contains("EnableDynamicAgentLoading") {
+        true => {
+            failure.with_hint("start it with -XX:+EnableDynamicAgentLoading, or with -agentpath")
         }
+        false => failure,
     }
 }
 

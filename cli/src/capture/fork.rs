@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heapdiff_sites::attach;
 
-use super::agent::{SAYS, outcome, visible};
+use super::agent::{SAYS, not_loaded, outcome, visible};
 use super::process::refused;
 use super::protocol::Jvm;
 use crate::failure::{Failure, Result};
@@ -27,8 +27,7 @@ pub(super) fn ask(
     }
     let library = visible(jvm, library)?;
     let answer = jvm.execute("load", [&library, b"true", &options], tick)?;
-    let code = outcome(&answer)
-        .map_err(|why| refused(format!("{process} did not load the agent: {why}")))?;
+    let code = outcome(&answer).map_err(|why| not_loaded(jvm, &why))?;
     match reason(code) {
         None => Ok(()),
         Some((why, hint)) => Err(refused(format!("{process}: {why}")).with_hint(hint)),

@@ -1,0 +1,307 @@
+//! What a walk tells, made up, and what the dump reader makes of the file.
+
+use std::io;
+
+use hprof::{Content, ObjectId, Options, Silent, Snapshot, Source, Value};
+
+use super::image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
+use super::writer::{Kind, Output, Reference, Writer};
+
+const BASE: u64 = 0x1000;
+
+/// A file in memory.
+#[derive(Default, Clone)]
+struct Bytes(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+impl Output for Bytes {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = usize::try_from(at).unwrap();
+        self.0.borrow_mut()[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+fn field(name: &str, signature: &str, is_static: bool) -> FieldInfo {
+    FieldInfo {
+        name: name.to_owned(),
+        kind: kind_of(signature),
+        is_static,
+    }
+}
+
+/// Classes, in this order, 64 bytes each; and a thread after them.
+fn gathered() -> Gathered {
+    let class = |number: u64, signature: &str, superclass: Option<usize>| ClassInfo {
+        address: BASE + 64 * number,
+        signature: signature.to_owned(),
+        linked: !signature.starts_with('['),
+        superclass,
+        ..ClassInfo::default()
+    };
+    let mut classes = vec![
+        class(0, "Ljava/lang/Object;", None),
+        class(1, "Ljava/lang/Class;", Some(0)),
+        class(2, "[Ljava/lang/Object;", Some(0)),
+        class(3, "[I", Some(0)),
+        class(4, "La/Named;", None),
+        class(5, "La/Base;", Some(0)),
+        class(6, "La/Leaf;", Some(5)),
+        class(7, "Ljava/lang/Thread;", Some(0)),
+    ];
+    classes[4].fields = vec![field("LOCK", "Ljava/lang/Object;", true)];
+    classes[5].fields = vec![
+        field("count", "J", true),
+        field("name", "Ljava/lang/Object;", false),
+        field("small", "B", false),
+    ];
+    classes[6].interfaces = vec![4];
+    classes[6].loader = BASE + 600;
+    classes[6].fields = vec![
+        field("next", "La/Leaf;", false),
+        field("first", "La/Leaf;", true),
+        field("number", "I", false),
+    ];
+    let frame = FrameInfo {
+        class: 6,
+        method: "run".to_owned(),
+        signature: "()V".to_owned(),
+        file: Some("Leaf.java".to_owned()),
+        line: 7,
+    };
+    Gathered {
+        threads: vec![ThreadInfo {
+            address: BASE + 512,
+            frames: vec![frame],
+            own: false,
+        }],
+        others: vec![BASE + 600],
+        base: BASE,
+        next: BASE + 640,
+        taken_ms: 1_700_000_000_000,
+        classes,
+    }
+}
+
+/// A walk over made-up objects.
+struct Walk {
+    writer: Writer<Bytes>,
+    file: Bytes,
+}
+
+impl Walk {
+    fn new() -> Self {
+        let image = Image::new(&gathered());
+        let file = Bytes::default();
+        file.0.borrow_mut().extend_from_slice(&image.start);
+        Self {
+            writer: Writer::new(image, file.clone()),
+            file,
+        }
+    }
+
+    /// Tells a reference to an object of a class; its id.
+    fn tell(&mut self, kind: Kind, from: u64, index: u32, to: &To) -> u64 {
+        let mut id = to.id;
+        let reference = Reference {
+            kind,
+            index,
+            thread: 0,
+            depth: 0,
+            class: BASE + 64 * to.class,
+            size: to.size,
+            length: to.length,
+            from,
+        };
+        self.writer.reference(&reference, &mut id).unwrap();
+        id
+    }
+
+    /// The object is visited.
+    fn visit(&mut self, object: u64, class: u64) {
+        self.tell(Kind::Class, object, 0, &To::class(class));
+    }
+}
+
+/// What is referred to.
+struct To {
+    id: u64,
+    class: u64,
+    size: u64,
+    length: Option<u32>,
+}
+
+impl To {
+    fn class(number: u64) -> Self {
+        Self::known(BASE + 64 * number, 1)
+    }
+
+    fn known(id: u64, class: u64) -> Self {
+        Self {
+            id,
+            class,
+            size: 64,
+            length: None,
+        }
+    }
+
+    fn new(class: u64, size: u64, length: Option<u32>) -> Self {
+        Self {
+            id: 0,
+            class,
+            size,
+            length,
+        }
+    }
+}
+
+#[test]
+fn what_is_told_is_what_is_read() {
+    let mut walk = Walk::new();
+    let thread = To::known(BASE + 512, 7);
+    walk.tell(Kind::Thread, 0, 0, &thread);
+    let leaf = walk.tell(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
+    walk.tell(Kind::SystemClass, 0, 0, &To::class(0));
+    walk.visit(leaf, 6);
+    // Fields of the interface count first, then those of the superclass, then its own: 0, 1 to 3, 4 to 6.
+    let array = walk.tell(Kind::Field, leaf, 2, &To::new(2, 40, Some(5)));
+    walk.tell(Kind::Field, leaf, 4, &To::known(leaf, 6));
+    let mut primitive = |index, kind, value: &[u8]| {
+        let told = walk.writer.primitive(false, leaf, index, kind, value);
+        told.unwrap();
+    };
+    primitive(3, kind_of("B"), &[0xf9]);
+    primitive(6, kind_of("I"), &70_000_i32.to_be_bytes());
+    walk.visit(array, 2);
+    let ints = walk.tell(Kind::Element, array, 3, &To::new(3, 24, Some(2)));
+    walk.visit(ints, 3);
+    let elements: Vec<u8> = [1_i32, -2].into_iter().flat_map(i32::to_le_bytes).collect();
+    walk.writer.array(ints, kind_of("I"), &elements).unwrap();
+    walk.visit(BASE + 512, 7);
+    let class = BASE + 64 * 6;
+    walk.tell(Kind::Static, class, 5, &To::known(leaf, 6));
+    let text = walk.tell(Kind::Constant, class, 9, &To::new(0, 16, None));
+    walk.visit(text, 0);
+    let count = 9_i64.to_be_bytes();
+    let told = walk
+        .writer
+        .primitive(true, BASE + 64 * 5, 0, kind_of("J"), &count);
+    told.unwrap();
+    walk.writer.finish().unwrap();
+    let bytes = walk.file.0.borrow().clone();
+    let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
+    assert!(!snapshot.is_partial(), "{:?}", snapshot.warnings());
+    let object = |id| snapshot.find(ObjectId(id)).unwrap();
+    let Content::Instance(values) = snapshot.read(object(leaf)).unwrap().content else {
+        panic!("no instance");
+    };
+    let value = |name: &str| {
+        values
+            .iter()
+            .find(|v| v.name == name)
+            .unwrap()
+            .value
+            .unwrap()
+    };
+    assert_eq!(value("number"), Value::Int(70_000));
+    assert_eq!(value("small"), Value::Byte(-7));
+    assert_eq!(value("next").object(), Some(object(leaf)));
+    assert_eq!(value("name").object(), Some(object(array)));
+    let Content::Array(parts) = snapshot.read(object(array)).unwrap().content else {
+        panic!("no array");
+    };
+    let parts: Vec<_> = parts.elements(0..parts.len).map(Value::object).collect();
+    assert_eq!(parts, [None, None, None, Some(object(ints)), None]);
+    let Content::Array(numbers) = snapshot.read(object(ints)).unwrap().content else {
+        panic!("no array");
+    };
+    let numbers: Vec<_> = numbers.elements(0..2).collect();
+    assert_eq!(numbers, [Value::Int(1), Value::Int(-2)]);
+    let by_name = |name: &str| snapshot.classes().by_name(name)[0];
+    let first = snapshot.static_value(by_name("a.Leaf"), "first");
+    assert_eq!(first.unwrap().object(), Some(object(leaf)));
+    let count = snapshot.static_value(by_name("a.Base"), "count");
+    assert_eq!(count, Some(Value::Long(9)));
+    let constants = snapshot.static_value(by_name("a.Leaf"), "<resolved_references>");
+    assert!(constants.unwrap().object().is_some());
+    // The distance to the next id is the size.
+    assert_eq!((array - leaf, ints - array), (32, 40));
+    let threads = snapshot.threads();
+    assert_eq!(threads.len(), 1);
+    assert!(threads[0].frames[0].frame.to_string().contains("run"));
+}
+
+#[test]
+fn the_walk_is_over_when_all_that_was_seen_was_visited() {
+    let mut walk = Walk::new();
+    let is_over = |walk: &Walk| walk.writer.tally().seen == walk.writer.tally().visited;
+    let leaf = walk.tell(Kind::JniGlobal, 0, 0, &To::new(6, 32, None));
+    assert!(!is_over(&walk));
+    walk.visit(leaf, 6);
+    assert!(!is_over(&walk), "its class was seen");
+    walk.tell(Kind::Known, BASE + 64 * 6, 0, &To::class(5));
+    assert!(!is_over(&walk), "and the class above it");
+    walk.tell(Kind::Constant, BASE + 64 * 5, 1, &To::class(5));
+    assert!(is_over(&walk));
+    // Class objects of arrays are seen, and nothing is told of them.
+    walk.tell(Kind::SystemClass, 0, 0, &To::class(3));
+    assert!(is_over(&walk));
+    assert_eq!(walk.writer.tally().late, 0);
+}
+
+#[test]
+fn a_class_that_came_late_is_counted_and_the_file_is_whole() {
+    let mut walk = Walk::new();
+    let mut object = 0;
+    let unknown = To::new(1, 100, None);
+    let new = Reference {
+        kind: Kind::JniGlobal,
+        index: 0,
+        thread: 0,
+        depth: 0,
+        class: 0,
+        size: 24,
+        length: None,
+        from: 0,
+    };
+    walk.writer.reference(&new, &mut object).unwrap();
+    walk.tell(Kind::Class, object, 0, &unknown);
+    walk.tell(Kind::SystemClass, 0, 0, &To::new(1, 100, None));
+    walk.writer.finish().unwrap();
+    assert_eq!(walk.writer.tally().late, 1);
+    let bytes = walk.file.0.borrow().clone();
+    let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
+    assert!(!snapshot.is_partial(), "{:?}", snapshot.warnings());
+    let object = snapshot.find(ObjectId(object)).unwrap();
+    let class = snapshot.class(object).unwrap();
+    assert_eq!(&*class.name, "loaded.while.the.snapshot.began");
+}
+
+#[test]
+fn large_arrays_are_segments_of_their_own() {
+    let mut walk = Walk::new();
+    let length = 3 << 20;
+    let array = walk.tell(
+        Kind::JniGlobal,
+        0,
+        0,
+        &To::new(2, 8 * u64::from(length), Some(length)),
+    );
+    walk.visit(array, 2);
+    walk.tell(Kind::Element, array, length - 1, &To::known(array, 2));
+    let ints = walk.tell(Kind::JniGlobal, 0, 0, &To::new(3, 4 << 20, Some(1 << 20)));
+    walk.visit(ints, 3);
+    let elements = vec![1; 4 << 20];
+    walk.writer.array(ints, kind_of("I"), &elements).unwrap();
+    walk.writer.finish().unwrap();
+    let bytes = walk.file.0.borrow().clone();
+    let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
+    assert!(!snapshot.is_partial(), "{:?}", snapshot.warnings());
+    let find = |id| snapshot.find(ObjectId(id)).unwrap();
+    assert_eq!(snapshot.array_length(find(array)), Some(length));
+    assert_eq!(snapshot.array_length(find(ints)), Some(1 << 20));
+}
