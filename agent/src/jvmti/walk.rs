@@ -90,6 +90,8 @@ struct Walk {
     writer: Writer<File>,
     page: Page,
     file: c_int,
+    /// Mappings of files that the JVM writes to.
+    shared: Vec<(usize, usize)>,
     in_child: bool,
     /// The child, or the error of the fork.
     forked: Option<std::result::Result<c_int, c_int>>,
@@ -159,12 +161,20 @@ type OnArray =
 
 impl Environment {
     /// Forks at a safepoint. The start of the file is written; the child writes the rest.
-    pub(crate) fn fork(&self, image: Image, file: File) -> std::result::Result<Child, NoChild> {
+    ///
+    /// `shared` are mappings of files of which the child is to have copies of its own.
+    pub(crate) fn fork(
+        &self,
+        image: Image,
+        file: File,
+        shared: Vec<(usize, usize)>,
+    ) -> std::result::Result<Child, NoChild> {
         let page = Page::new().ok_or(NoChild::Fork(libc::ENOMEM))?;
         let mut walk = Box::new(Walk {
             file: file.as_raw_fd(),
             writer: Writer::new(image, file),
             page,
+            shared,
             in_child: false,
             forked: None,
         });
@@ -254,6 +264,9 @@ impl Walk {
                 libc::close(adjust);
             }
             close_all_but(self.file);
+            for &(start, length) in &self.shared {
+                own_copy(start, length);
+            }
         }
     }
 
@@ -286,6 +299,32 @@ fn code_of(error: &std::io::Error) -> c_int {
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => end::NO_SPACE,
         _ => end::FAILED,
+    }
+}
+
+/// Puts a copy in place of a mapping that others see.
+///
+/// # Safety
+/// The mapping was there at the fork, and only this thread may use it.
+// SAFETY: what is unsafe in it says so where it stands.
+unsafe fn own_copy(start: usize, length: usize) {
+    let place: *mut u8 = std::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: by the caller's promise. A file that was cut meanwhile ends the child, and harms nobody.
+    let content = unsafe { std::slice::from_raw_parts(place, length) }.to_vec();
+    // SAFETY: the new mapping takes the place of the old one, of the same length.
+    unsafe {
+        let made = libc::mmap(
+            place.cast(),
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            -1,
+            0,
+        );
+        if made == libc::MAP_FAILED {
+            libc::_exit(end::FAILED);
+        }
+        std::ptr::copy_nonoverlapping(content.as_ptr(), place, length);
     }
 }
 

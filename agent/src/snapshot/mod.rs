@@ -89,16 +89,18 @@ fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tall
         }
         _ => failed(&format_args!("{path}: {e}")),
     })?;
-    let mut child = environment.fork(image, file).map_err(|why| match why {
-        NoChild::Fork(code) => (
-            attach::NO_ROOM,
-            format!(
-                "the system does not let the JVM fork: {}",
-                std::io::Error::from_raw_os_error(code)
+    let mut child = environment
+        .fork(image, file, room::shared_files())
+        .map_err(|why| match why {
+            NoChild::Fork(code) => (
+                attach::NO_ROOM,
+                format!(
+                    "the system does not let the JVM fork: {}",
+                    std::io::Error::from_raw_os_error(code)
+                ),
             ),
-        ),
-        NoChild::Jvm(e) => failed(&e),
-    })?;
+            NoChild::Jvm(e) => failed(&e),
+        })?;
     drop(held);
     match watch::watch(&mut child, Path::new(path)) {
         watch::Ended::Code(end::DONE) => Ok(child.progress().tally),

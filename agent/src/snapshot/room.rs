@@ -32,6 +32,26 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
+/// Where files are mapped that others see change: the JVM keeps its counters for `jstat` in one, and the child's thread
+/// would count there. Larger ones are the program's, which does not run in the child.
+pub(super) fn shared_files() -> Vec<(usize, usize)> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    shared_in(&maps)
+}
+
+fn shared_in(maps: &str) -> Vec<(usize, usize)> {
+    const LARGEST: usize = 1 << 20;
+    let range = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (from, to) = words.next()?.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        let (from, length) = (number(from)?, number(to)?.checked_sub(number(from)?)?);
+        let is_writable = words.next()?.starts_with("rw-s");
+        (is_writable && length <= LARGEST).then_some((from, length))
+    };
+    maps.lines().filter_map(range).collect()
+}
+
 /// The name of the mapping that an address lies in, and whether it is shared.
 fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
     maps.lines().find_map(|line| {
@@ -148,6 +168,9 @@ mod tests {
         );
         assert!(private_in(maps, &[0x7_4000_0000]).is_err(), "in no mapping");
         assert!(private_in(maps, &[]).is_err());
+        assert!(shared_in(maps).is_empty(), "it is large");
+        let counters = "7f0000000000-7f0000008000 rw-s 00000000 08:01 9 /tmp/hsperfdata_a/1\n";
+        assert_eq!(shared_in(counters), [(0x7f00_0000_0000, 0x8000)]);
     }
 
     #[test]
