@@ -13,6 +13,7 @@ use super::library::{MARK, name_of};
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
+use crate::interrupt::Unfinished;
 use crate::job::LONGEST_ARGUMENT;
 
 /// What it returns else, and what that means.
@@ -56,7 +57,9 @@ pub(super) enum Loaded {
 
 /// Loads the agent. One that is at work already goes on as it does.
 pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Loaded> {
-    told(jvm, &visible(jvm, library)?, options)
+    let visible = visible(jvm, library)?;
+    // What is loaded needs its file no more: a copy goes when this ends.
+    told(jvm, &visible.path, options)
 }
 
 /// Loads the agent, or has the one that is there begin anew with these options.
@@ -109,12 +112,25 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
 
 /// The JVM did not call the agent.
 pub(super) fn not_loaded(jvm: &Jvm<'_>, why: &str) -> Failure {
-    let failure = refused(format!("{} did not load the agent: {why}", jvm.process));
-    match why.contains("EnableDynamicAgentLoading") {
-        true => {
-            failure.with_hint("start it with -XX:+EnableDynamicAgentLoading, or with -agentpath")
-        }
-        false => failure,
+    let is_musl = jvm.process.library(MUSL).is_some();
+    not_loaded_by(&jvm.process.to_string(), why, is_musl)
+}
+
+/// In the name of musl's library, which each program on Alpine Linux has mapped.
+const MUSL: &str = "ld-musl-";
+
+fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
+    if why.contains("EnableDynamicAgentLoading") {
+        return refused(format!("{process} did not load the agent: {why}"))
+            .with_hint("start it with -XX:+EnableDynamicAgentLoading, or with -agentpath");
+    }
+    match is_musl {
+        // What the loader says is a list of symbols.
+        true => refused(format!(
+            "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
+        ))
+        .with_hint("`heapdiff dump` and `heapdiff hunt --no-attach` do without the agent"),
+        false => refused(format!("{process} did not load the agent: {why}")),
     }
 }
 
@@ -131,19 +147,33 @@ pub(super) fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
     }
 }
 
+/// The library as the JVM sees it.
+pub(super) struct Visible {
+    pub(super) path: Vec<u8>,
+    /// A copy in the JVM's `/tmp`, which is removed with this.
+    _copy: Option<Unfinished>,
+}
+
+impl Visible {
+    /// The library in its place.
+    const fn at(path: Vec<u8>) -> Self {
+        Self { path, _copy: None }
+    }
+}
+
 /// The library's path as the JVM sees it: the same, or that of a copy in its `/tmp`.
 ///
 /// If it has one already, from wherever, that is asked: a second would not know of the first and
 /// take it for another's.
-pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Vec<u8>> {
+pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     if let Some(loaded) = jvm.process.library(MARK)
         && loaded.len() < LONGEST_ARGUMENT
     {
-        return Ok(loaded.into_bytes());
+        return Ok(Visible::at(loaded.into_bytes()));
     }
     let path = bytes_of(library);
     if path.len() < LONGEST_ARGUMENT && is_seen(jvm, library) {
-        return Ok(path);
+        return Ok(Visible::at(path));
     }
     copy(jvm, library).map_err(|e| {
         refused(format!(
@@ -163,7 +193,7 @@ fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
 }
 
 /// Copies the library to the JVM's `/tmp`, named by its content.
-fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Vec<u8>> {
+fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Visible> {
     let content = fs::read(library)?;
     let name = name_of(&content);
     let path = jvm.tmp.path(&name);
@@ -200,12 +230,27 @@ fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Vec<u8>> {
         }
         Err(e) => return Err(e),
     }
-    Ok(bytes_of(&Path::new("/tmp").join(name)))
+    let (copy, ()) = Unfinished::new(|| Ok((path, ())))?;
+    Ok(Visible {
+        path: bytes_of(&Path::new("/tmp").join(name)),
+        _copy: Some(copy),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jvm_with_musl_gets_one_clear_line() {
+        let why = "/a.so was not loaded. Error relocating /a.so: __res_init: symbol not found";
+        let said = |why, is_musl| not_loaded_by("process 7 (A)", why, is_musl).message;
+        let musl = "process 7 (A) did not load the agent: its C library is musl, and the agent was built for glibc";
+        assert_eq!(said(why, true), musl);
+        assert!(said(why, false).ends_with("symbol not found"));
+        let off = "Dynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading";
+        assert!(said(off, true).ends_with(off));
+    }
 
     #[test]
     fn outcomes_of_every_version() {

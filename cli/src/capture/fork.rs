@@ -26,7 +26,7 @@ pub(super) fn ask(
         return Err(Failure::usage("-o: the folder's name is too long"));
     }
     let library = visible(jvm, library)?;
-    let answer = jvm.execute("load", [&library, b"true", &options], tick)?;
+    let answer = jvm.execute("load", [&library.path, b"true", &options], tick)?;
     let code = outcome(&answer).map_err(|why| not_loaded(jvm, &why))?;
     match reason(code) {
         None => Ok(()),

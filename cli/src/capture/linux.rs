@@ -74,7 +74,7 @@ fn detach(capture: &Capture) -> Result<String> {
         Some(Loaded::Detached) => Ok(format!(
             "{process}: the agent has stopped sampling, and has let go of what it sampled"
         )),
-        Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent had stopped before")),
+        Some(Loaded::DetachedBefore) => Ok(format!("{process}: the agent does not sample")),
         Some(_) => Err(refused(format!("{process}: the agent does not stop"))
             .with_hint("it is of a version that samples until the JVM ends")),
     }

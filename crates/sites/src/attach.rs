@@ -29,11 +29,11 @@ pub const NO_SPACE: i32 = 208;
 pub const SNAPSHOT: &str = "snapshot=";
 
 /// The agent sampled already, and samples by the new options now.
-pub const CHANGED: i32 = 206;
+pub const CHANGED: i32 = 209;
 /// The agent has stopped sampling.
-pub const DETACHED: i32 = 207;
-/// The agent had stopped sampling before.
-pub const DETACHED_BEFORE: i32 = 208;
+pub const DETACHED: i32 = 210;
+/// The agent was not sampling.
+pub const DETACHED_BEFORE: i32 = 211;
 
 /// Every key of the agent's options, with what it means and its default.
 pub const KEYS: &[(&str, &str)] = &[
