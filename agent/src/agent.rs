@@ -231,7 +231,7 @@ fn prepare(environment: Environment, options: &str) -> i32 {
 /// Loads and starts the agent in a JVM that is up. Returns one of [`attach`]'s codes.
 ///
 /// In a heap that is full nothing is loaded, so that it can be tried again.
-pub(crate) fn attach(env: &mut Env<'_>, environment: Environment, options: &str) -> i32 {
+pub(crate) fn load_and_start(env: &mut Env<'_>, environment: Environment, options: &str) -> i32 {
     if options == attach::DETACH {
         return detach(env);
     }

@@ -306,7 +306,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             let attach = |env: &mut Env<'_>| {
                 result = match file {
                     Some(file) => snapshot::take(&environment, env, file),
-                    None => agent::attach(env, environment, &options),
+                    None => agent::load_and_start(env, environment, &options),
                 }
             };
             // SAFETY: the environment is this thread's.
