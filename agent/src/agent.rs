@@ -236,6 +236,7 @@ pub(crate) fn load_and_start(env: &mut Env<'_>, environment: Environment, option
         return detach(env);
     }
     if let Err(why) = bindings::prepare(env) {
+        env.exception_clear();
         say(format_args!("cannot start ({why}); nothing is sampled"));
         return why.code();
     }

@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Formatter};
 
 use heapdiff_sites::attach;
 use jni::Env;
-use jni::errors::{Error, Result};
+use jni::errors::{Error, JniError, Result};
 use jni::exceptions::{
     JArrayIndexOutOfBoundsException, JArrayStoreException, JClassCircularityError,
     JClassFormatError, JClassNotFoundException, JExceptionInInitializerError,
@@ -24,12 +24,13 @@ use jni::refs::{LoaderContext, Reference};
 
 use crate::jvmti::java::has_room;
 
-/// Bytes that the heap must have left: many times what the lookups take.
-const ROOM: usize = 256 << 10;
+/// Bytes that the heap must have left: more than the lookups take, and no more than a thread asks for when it allocates next,
+/// for to ask in vain is an `OutOfMemoryError` to the JVM (`-XX:+ExitOnOutOfMemoryError`, its one dump for it).
+const ROOM: usize = 16 << 10;
 
 /// Why the agent cannot be loaded here.
 pub(crate) enum Unready {
-    /// The heap has no room for the lookups, so there were none.
+    /// The heap has no room for the lookups.
     HeapFull,
     /// A lookup failed.
     Missing(Error),
@@ -59,7 +60,10 @@ pub(crate) fn prepare(env: &mut Env<'_>) -> std::result::Result<(), Unready> {
     if !has_room(env, ROOM) {
         return Err(Unready::HeapFull);
     }
-    look_up(env).map_err(Unready::Missing)
+    look_up(env).map_err(|error| match error {
+        Error::JniCall(JniError::NoMemory) => Unready::HeapFull,
+        other => Unready::Missing(other),
+    })
 }
 
 fn look_up(env: &Env<'_>) -> Result<()> {
