@@ -18,9 +18,11 @@ use crate::snapshot::{ClassInfo, FieldInfo, FrameInfo, Gathered, ThreadInfo, kin
 
 /// The first id. It looks as addresses of a heap usually do.
 const BASE: u64 = 0x7_0000_0000;
-/// Class status: linked.
+/// Class status: linked. It stays with a class whose initialiser failed.
 const PREPARED: c_int = 2;
-const ARRAY: c_int = 8;
+const ERROR: c_int = 8;
+const ARRAY: c_int = 16;
+const PRIMITIVE: c_int = 32;
 const STATIC: c_int = 8;
 /// The most frames of a thread that are in the dump.
 const DEEPEST: c_int = 1024;
@@ -101,28 +103,27 @@ impl Environment {
 }
 
 impl Environment {
-    /// Where some objects lie: one that was just made, and a class object.
-    pub(crate) fn heap_addresses(&self, env: &Env<'_>) -> Vec<u64> {
+    /// Where some objects lie: one that was just made, and a class object. `None` if the heap has no room for the first.
+    pub(crate) fn heap_addresses(&self, env: &Env<'_>) -> Option<[u64; 2]> {
         let raw = env.get_raw();
-        // SAFETY: the environment is this thread's; the texts end with a zero byte.
-        let references = unsafe {
-            [
-                ((**raw).v1_2.NewStringUTF)(raw, c"heapdiff".as_ptr()),
-                ((**raw).v1_2.FindClass)(raw, c"java/lang/Object".as_ptr()),
-            ]
+        let address = |reference: jobject| {
+            if reference.is_null() {
+                // SAFETY: the environment is this thread's.
+                unsafe { ((**raw).v1_2.ExceptionClear)(raw) };
+                return None;
+            }
+            // SAFETY: HotSpot's local references are pointers to a slot with the object's address. The address is
+            // told, not used: the object may have moved.
+            let address = unsafe { reference.cast::<u64>().read_volatile() };
+            delete(env, reference);
+            Some(address)
         };
-        let found = references
-            .into_iter()
-            .filter(|reference| !reference.is_null());
-        found
-            .map(|reference| {
-                // SAFETY: HotSpot's local references are pointers to a slot with the object's address. The address is
-                // told, not used: the object may have moved.
-                let address = unsafe { reference.cast::<u64>().read_volatile() };
-                delete(env, reference);
-                address
-            })
-            .collect()
+        // SAFETY: the environment is this thread's; the text ends with a zero byte.
+        let made = unsafe { ((**raw).v1_2.NewStringUTF)(raw, c"heapdiff".as_ptr()) };
+        let made = address(made)?;
+        // SAFETY: as above, and no exception is pending. The class is loaded, so only a full heap lets this fail.
+        let class = unsafe { ((**raw).v1_2.FindClass)(raw, c"java/lang/Object".as_ptr()) };
+        Some([made, address(class)?])
     }
 }
 
@@ -165,7 +166,8 @@ impl Jvmti {
     /// Links the boot loader's classes that are not.
     ///
     /// Of a class that is not linked JVMTI tells no fields, and no object can be made. But the JVM's archive has objects of
-    /// such classes. Linking changes nothing that a program sees; asking for the declared fields does it.
+    /// such classes. Linking changes nothing that a program sees; asking for the declared fields does it. Only public fields
+    /// are asked for: the JVM loads the types of those that it tells, and they stay loaded.
     ///
     /// # Safety
     /// The references are to classes.
@@ -176,7 +178,11 @@ impl Jvmti {
         // returns an object, and is called on class objects.
         unsafe {
             let of = ((**raw).v1_2.FindClass)(raw, c"java/lang/Class".as_ptr());
-            if !of.is_null() {
+            let full = match of.is_null() {
+                true => null_mut(),
+                false => ((**raw).v1_2.FindClass)(raw, c"java/lang/OutOfMemoryError".as_ptr()),
+            };
+            if !full.is_null() {
                 let (name, signature) = (c"getDeclaredFields0", c"(Z)[Ljava/lang/reflect/Field;");
                 let method = ((**raw).v1_2.GetMethodID)(raw, of, name.as_ptr(), signature.as_ptr());
                 for &class in classes.iter().filter(|_| !method.is_null()) {
@@ -185,19 +191,27 @@ impl Jvmti {
                         .and_then(|()| call!(self, GetClassLoader, class, &raw mut loader));
                     let is_boot = known.is_ok() && loader.is_null();
                     delete(env, loader);
-                    if is_boot && status & (PREPARED | ARRAY) == 0 {
-                        let public = jvalue { z: false };
+                    if is_boot && status & (PREPARED | ERROR | ARRAY | PRIMITIVE) == 0 {
+                        let public = jvalue { z: true };
                         let fields =
                             ((**raw).v1_2.CallObjectMethodA)(raw, class, method, &raw const public);
-                        let failed = ((**raw).v1_2.ExceptionCheck)(raw);
-                        ((**raw).v1_2.ExceptionClear)(raw);
-                        if !failed {
+                        let thrown = ((**raw).v1_2.ExceptionOccurred)(raw);
+                        if thrown.is_null() {
                             delete(env, fields);
+                            continue;
+                        }
+                        ((**raw).v1_2.ExceptionClear)(raw);
+                        let is_full = ((**raw).v1_2.IsInstanceOf)(raw, thrown, full);
+                        delete(env, thrown);
+                        // In a full heap the others would fail as well, and each failure is an error to the program's JVM.
+                        if is_full {
+                            break;
                         }
                     }
                 }
             }
             ((**raw).v1_2.ExceptionClear)(raw);
+            delete(env, full);
             delete(env, of);
         }
     }
@@ -256,7 +270,7 @@ impl Jvmti {
         let mut status = 0;
         // SAFETY: by the caller's promise; the pointer is to an int.
         unsafe { call!(self, GetClassStatus, class, &raw mut status)? };
-        info.linked = status & PREPARED != 0 && status & ARRAY == 0;
+        info.linked = status & PREPARED != 0 && status & (ARRAY | PRIMITIVE) == 0;
         let raw = env.get_raw();
         // SAFETY: the environment is this thread's, the reference is to a class.
         let above = unsafe { ((**raw).v1_2.GetSuperclass)(raw, class) };

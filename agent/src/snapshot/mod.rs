@@ -60,8 +60,10 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, path: &str) -> i32 
 
 fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tally, (i32, String)> {
     let failed = |why: &dyn std::fmt::Display| (attach::FAILED, why.to_string());
-    room::heap_is_private(&environment.heap_addresses(env))
-        .map_err(|why| (attach::SHARED_HEAP, why))?;
+    let addresses = environment
+        .heap_addresses(env)
+        .ok_or_else(|| (attach::HEAP_FULL, "the heap is full".to_owned()))?;
+    room::heap_is_private(&addresses)?;
     room::enough().map_err(|why| (attach::NO_ROOM, why))?;
     let wanted = [
         capability::TAG_OBJECTS,

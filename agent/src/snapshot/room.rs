@@ -2,31 +2,33 @@
 
 use std::fs;
 
+use heapdiff_sites::attach;
 use heapdiff_units::Size;
 
 /// What has to be available before the fork, and while the child runs.
 const LEAST: u64 = 64 << 20;
 
-/// Whether the heap's memory is copied when it is written to after a fork, told by the mappings that objects lie in.
-pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), String> {
-    let maps =
-        fs::read_to_string("/proc/self/maps").map_err(|e| format!("/proc/self/maps: {e}"))?;
+/// Whether the heap's memory is copied when it is written to after a fork, told by the mappings that objects lie in. If
+/// not, one of [`attach`]'s codes, and why.
+pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), (i32, String)> {
+    let maps = fs::read_to_string("/proc/self/maps")
+        .map_err(|e| (attach::FAILED, format!("/proc/self/maps: {e}")))?;
     private_in(&maps, addresses)
 }
 
-fn private_in(maps: &str, addresses: &[u64]) -> Result<(), String> {
-    if addresses.is_empty() {
-        return Err("it cannot be told where objects lie".to_owned());
-    }
+fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
     for address in addresses {
         match mapping_of(maps, *address) {
             Some((_, false)) => {}
             Some((name, true)) => {
-                return Err(format!(
-                    "the heap is shared memory ({name}), which a child would see change"
-                ));
+                let why =
+                    format!("the heap is shared memory ({name}), which a child would see change");
+                return Err((attach::SHARED_HEAP, why));
             }
-            None => return Err("it cannot be told which memory objects lie in".to_owned()),
+            None => {
+                let why = "it cannot be told which memory objects lie in";
+                return Err((attach::FAILED, why.to_owned()));
+            }
         }
     }
     Ok(())
@@ -161,13 +163,12 @@ mod tests {
 7f0000000000-7f0000001000 r--p 00000000 08:01 9 /lib/libjvm.so
 ";
         assert_eq!(private_in(maps, &[0x7_0000_0000, 0x7_3fff_fff8]), Ok(()));
-        let shared = private_in(maps, &[0x7_0000_0000, 0x40_0000_0010]).unwrap_err();
-        assert!(
-            shared.contains("shared memory (/memfd:java_heap"),
-            "{shared}"
-        );
-        assert!(private_in(maps, &[0x7_4000_0000]).is_err(), "in no mapping");
-        assert!(private_in(maps, &[]).is_err());
+        let (code, why) = private_in(maps, &[0x7_0000_0000, 0x40_0000_0010]).unwrap_err();
+        assert_eq!(code, attach::SHARED_HEAP);
+        assert!(why.contains("shared memory (/memfd:java_heap"), "{why}");
+        let (code, why) = private_in(maps, &[0x7_4000_0000]).unwrap_err();
+        assert_eq!(code, attach::FAILED, "in no mapping");
+        assert!(why.contains("cannot be told which memory"), "{why}");
         assert!(shared_in(maps).is_empty(), "it is large");
         let counters = "7f0000000000-7f0000008000 rw-s 00000000 08:01 9 /tmp/hsperfdata_a/1\n";
         assert_eq!(shared_in(counters), [(0x7f00_0000_0000, 0x8000)]);

@@ -46,6 +46,7 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
             "there is not enough memory for a child beside it, or it may not fork",
             ORDINARY,
         ),
+        attach::HEAP_FULL => ("the heap is full, so no snapshot was taken", ORDINARY),
         attach::NO_SPACE => ("no space for the dump", "nothing was left behind"),
         // An agent of an earlier version is loaded there, which takes it for an option.
         attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
@@ -76,6 +77,7 @@ mod tests {
                 "there is not enough memory for a child",
                 "without --fork",
             ),
+            (attach::HEAP_FULL, "the heap is full", "without --fork"),
             (
                 attach::NO_SPACE,
                 "no space for the dump",
