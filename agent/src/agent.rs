@@ -53,14 +53,20 @@ struct Agent {
     wakeup: Wakeup,
     trace: Option<Trace>,
     running: OnceLock<Running>,
+    /// Its thread was started.
+    begun: AtomicBool,
     /// Its thread has come to its end.
     ended: AtomicBool,
+    /// Where it is among all of them.
+    place: usize,
 }
 
 /// What the trace's thread shares with others.
 struct Trace {
     wakeup: Wakeup,
     pauses: Pauses,
+    /// Its thread was started.
+    begun: AtomicBool,
     done: AtomicBool,
 }
 
@@ -77,6 +83,8 @@ static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 /// The one class of all of them.
 static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
+/// A collection that the agent asked for took too long: it asks for none any more, attached anew or not.
+static COLLECTS_SLOWLY: AtomicBool = AtomicBool::new(false);
 /// Nothing is sampled any more.
 static OFF: AtomicBool = AtomicBool::new(false);
 static GIVING_UP: GivingUp = GivingUp::new();
@@ -86,9 +94,15 @@ fn agent() -> Option<&'static Agent> {
     AGENTS.get(last)?.get()
 }
 
+/// The agent that a thread was started for. It may not be the last one.
+fn agent_at(place: usize) -> Option<&'static Agent> {
+    AGENTS.get(place)?.get()
+}
+
 /// Makes it the agent that counts; `false` if there is no place for another.
-fn put(agent: Agent) -> bool {
+fn put(mut agent: Agent) -> bool {
     let place = ATTACHED.load(Acquire);
+    agent.place = place;
     let is_put = AGENTS
         .get(place)
         .is_some_and(|free| free.set(agent).is_ok());
@@ -286,6 +300,11 @@ fn again(env: &mut Env<'_>, environment: &Environment, before: &Agent, options: 
     };
     let was_off = OFF.load(Relaxed);
     before.detach(env);
+    // It sets what both have in common: the JVM's interval, what a dump finds.
+    if !before.has_ended() {
+        say("has stopped sampling, but its thread has not ended yet; try again");
+        return attach::FAILED;
+    }
     COUNTERS.reset();
     let jvmti = before.jvmti;
     if let Err(failed) = jvmti.set_interval(options.sampling.interval) {
@@ -313,9 +332,8 @@ pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
     match ready.and_then(|()| agent.start(env, at_startup)) {
         Ok(()) => attach::DONE,
         Err(why) => {
-            OFF.store(true, Relaxed);
-            agent.jvmti.disable();
             env.exception_clear();
+            agent.detach(env);
             say(format_args!("cannot start ({why}); nothing is sampled"));
             attach::FAILED
         }
@@ -398,13 +416,11 @@ pub(crate) fn collected() {
     }
 }
 
-/// The agent's thread, until the JVM ends or the agent gives up. After a panic in it the JVM's caller may run
-/// it again.
-pub(crate) fn run(env: &mut Env<'_>) {
-    if let Some((agent, running)) = agent().and_then(|a| Some((a, a.running.get()?))) {
+/// The thread of the agent at this place, until the JVM ends, the agent is to stop or gives up. After a panic in it
+/// the JVM's caller may run it again.
+pub(crate) fn run(env: &mut Env<'_>, place: usize) {
+    if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.get()?))) {
         agent.run(env, running);
-        agent.ended.store(true, Release);
-        agent.wakeup.notify();
     }
 }
 
@@ -422,6 +438,11 @@ impl Agent {
                 ));
                 return;
             }
+            // Whoever had it stop meanwhile may have turned the events off before they were on.
+            if self.wakeup.is_stopping() {
+                self.jvmti.disable();
+                return;
+            }
         }
         let work = self.work(running);
         while work.run(env).is_err() {
@@ -434,18 +455,20 @@ impl Agent {
     }
 }
 
-/// The agent's thread has come to its end: it turns the JVM's events off if the agent has given up.
-pub(crate) fn ran() {
-    if let Some(agent) = agent()
-        && GIVING_UP.take_events()
-    {
-        agent.jvmti.disable();
+/// The thread of the agent at this place has come to its end: it turns the JVM's events off if the agent has given up.
+pub(crate) fn ran(place: usize) {
+    if let Some(agent) = agent_at(place) {
+        if GIVING_UP.take_events() {
+            agent.jvmti.disable();
+        }
+        agent.ended.store(true, Release);
+        agent.wakeup.notify();
     }
 }
 
-/// The trace's thread.
-pub(crate) fn trace(env: &mut Env<'_>) {
-    let Some(agent) = agent() else {
+/// The thread of the trace of the agent at this place.
+pub(crate) fn trace(env: &mut Env<'_>, place: usize) {
+    let Some(agent) = agent_at(place) else {
         return;
     };
     if let Some(tracing) = agent.tracing() {
@@ -458,6 +481,7 @@ impl Trace {
         Self {
             wakeup,
             pauses: Pauses::new(),
+            begun: AtomicBool::new(false),
             done: AtomicBool::new(false),
         }
     }
@@ -474,15 +498,23 @@ impl Agent {
                 .then(|| Trace::new(Wakeup::new(jvmti, of_trace))),
             options,
             running: OnceLock::new(),
+            begun: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            place: 0,
         }
+    }
+
+    /// Whether its thread is at work no more, or never was.
+    fn has_ended(&self) -> bool {
+        !self.begun.load(Acquire) || self.ended.load(Acquire)
     }
 
     /// Stops sampling for good, has the trace end, and lets go of all samples.
     fn detach(&self, env: &mut Env<'_>) {
         OFF.store(true, Relaxed);
-        self.jvmti.disable();
+        // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
         self.wakeup.stop();
+        self.jvmti.disable();
         let Some(running) = self.running.get() else {
             return;
         };
@@ -497,9 +529,10 @@ impl Agent {
         }
         if let Some(trace) = &self.trace {
             trace.wakeup.stop();
-            trace.wakeup.until(|| trace.done.load(Relaxed), LAST_TICK);
+            let done = || !trace.begun.load(Acquire) || trace.done.load(Relaxed);
+            trace.wakeup.until(done, LAST_TICK);
         }
-        self.wakeup.until(|| self.ended.load(Acquire), LAST_TICK);
+        self.wakeup.until(|| self.has_ended(), LAST_TICK);
         sampler.samples.clear_all(env);
         sampler.classes.clear_all(env);
     }
@@ -540,6 +573,7 @@ impl Agent {
             wakeup: &self.wakeup,
             dropped: AtomicU64::new(0),
             collecting: AtomicU64::new(0),
+            collects_slowly: &COLLECTS_SLOWLY,
         }
     }
 
@@ -554,8 +588,10 @@ impl Agent {
             return Err("it has been started before".to_owned());
         }
         self.start_thread(env, "heapdiff agent", Thread::Agent)?;
-        if self.trace.is_some() {
+        self.begun.store(true, Release);
+        if let Some(trace) = &self.trace {
             self.start_thread(env, "heapdiff trace", Thread::Trace)?;
+            trace.begun.store(true, Release);
         }
         let text = |error: crate::jvmti::JvmtiError| error.to_string();
         if self.options.delay == 0 {
@@ -580,7 +616,7 @@ impl Agent {
         which: Thread,
     ) -> std::result::Result<(), String> {
         let thread = new_thread(env, name).map_err(|error| error.to_string())?;
-        let started = self.jvmti.run_thread(&thread, which);
+        let started = self.jvmti.run_thread(&thread, which, self.place);
         env.delete_local_ref(thread);
         started.map_err(|error| error.to_string())
     }

@@ -135,6 +135,13 @@ fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
+/// Bytes of the heap used and committed, by `java.lang.Runtime`.
+pub(crate) fn heap_of(env: &mut Env<'_>, runtime: &JObject<'_>) -> Result<(u64, u64)> {
+    let committed = long(env, runtime, "totalMemory")?;
+    let free = long(env, runtime, "freeMemory")?;
+    Ok((unsigned(committed - free), unsigned(committed)))
+}
+
 impl JvmStats {
     /// `young`: the JVM has just come up, and what its beans have counted is counted here too.
     pub(crate) fn new(env: &mut Env<'_>, pauses: &Pauses, young: bool) -> Result<Self> {
@@ -232,9 +239,7 @@ impl JvmStats {
 
     /// Bytes used and committed.
     fn heap(&self, env: &mut Env<'_>) -> Result<(u64, u64)> {
-        let committed = long(env, &self.runtime, "totalMemory")?;
-        let free = long(env, &self.runtime, "freeMemory")?;
-        Ok((unsigned(committed - free), unsigned(committed)))
+        heap_of(env, &self.runtime)
     }
 
     /// Collections since the last look.

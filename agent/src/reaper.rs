@@ -4,18 +4,19 @@
 //! At small intervals the table fills with samples of garbage long before the collector runs by itself. So the
 //! JVM is had to collect first, and samples are thinned only if it is the living that fill the table.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use heapdiff_sites::{CHUNK, Counter, Sampling, Strategy, statics};
 use jni::errors::Result;
 use jni::objects::{JIntArray, JObject, JObjectArray};
-use jni::{Env, JValue};
+use jni::{Env, JValue, jni_sig, jni_str};
 
 use crate::collected::CollectedRefs;
 use crate::counters::Counters;
 use crate::heap::{INTS, OBJECTS, objects};
+use crate::jvm_stats::heap_of;
 use crate::jvmti::Jvmti;
 use crate::sample_ref::Reaper;
 use crate::sampler::Sampler;
@@ -35,6 +36,10 @@ const MOST_BEFORE_A_COLLECTION: u64 = 1 << 30;
 /// One part in so many of the time may go to such collections, after a second that is free.
 const PART_FOR_COLLECTING: u32 = 4;
 const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
+/// In a heap with more in use than this none is asked for, and none any more after one that took longer than this: the
+/// program stands still meanwhile.
+const MOST_IN_USE: u64 = 1 << 30;
+const LONGEST_COLLECTION: Duration = Duration::from_millis(500);
 
 /// What the thread works on.
 pub(crate) struct Work<'a> {
@@ -47,6 +52,8 @@ pub(crate) struct Work<'a> {
     pub(crate) dropped: AtomicU64,
     /// Nanoseconds that collections took which the agent asked for.
     pub(crate) collecting: AtomicU64,
+    /// One of them took too long.
+    pub(crate) collects_slowly: &'a AtomicBool,
 }
 
 struct Found<'local> {
@@ -55,7 +62,7 @@ struct Found<'local> {
 }
 
 impl Work<'_> {
-    /// Goes on until the JVM ends.
+    /// Goes on until it is to stop.
     pub(crate) fn run(&self, env: &mut Env<'_>) -> Result<()> {
         let found = Found {
             dead: objects(env, CHUNK)?,
@@ -84,7 +91,10 @@ impl Work<'_> {
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
         let is_short = dropped > before || self.sampler.samples.is_crowded();
-        if is_short && (dropped > before || !self.room_is_made(env, found)?) {
+        if is_short
+            && (dropped > before || !self.room_is_made(env, found)?)
+            && !self.wakeup.is_stopping()
+        {
             self.thin(env)?;
         }
         self.flush(env);
@@ -108,15 +118,30 @@ impl Work<'_> {
         let samples = &self.sampler.samples;
         let stand_for = sampling.interval.saturating_mul(samples.capacity().into());
         let spent = Duration::from_nanos(self.collecting.load(Relaxed));
-        let allowed = self.sampler.started.elapsed() / PART_FOR_COLLECTING + FREE_FOR_COLLECTING;
         if sampling.strategy != Strategy::Bytes
             || stand_for > MOST_BEFORE_A_COLLECTION
-            || spent > allowed
+            || !is_within_budget(spent, self.sampler.started.elapsed())
+            || self.collects_slowly.load(Relaxed)
+            || self.wakeup.is_stopping()
         {
             return Ok(false);
         }
+        match in_use(env) {
+            Ok(bytes) if bytes <= MOST_IN_USE => {}
+            Ok(_) => return Ok(false),
+            Err(_) => {
+                env.exception_clear();
+                return Ok(false);
+            }
+        }
         let start = Instant::now();
         if self.jvmti.collect_garbage().is_err() {
+            return Ok(false);
+        }
+        if start.elapsed() > LONGEST_COLLECTION {
+            self.collects_slowly.store(true, Relaxed);
+        }
+        if self.wakeup.is_stopping() {
             return Ok(false);
         }
         if self.sampler.refs.reaper() == Reaper::Queue {
@@ -284,6 +309,24 @@ impl Work<'_> {
     }
 }
 
+/// Whether another collection may be asked for when those before took so long altogether.
+fn is_within_budget(spent: Duration, running: Duration) -> bool {
+    spent <= running / PART_FOR_COLLECTING + FREE_FOR_COLLECTING
+}
+
+/// Bytes of the heap that are in use, garbage among them.
+fn in_use(env: &mut Env<'_>) -> Result<u64> {
+    let class = env.find_class(jni_str!("java/lang/Runtime"))?;
+    let name = jni_str!("getRuntime");
+    let runtime = env
+        .call_static_method(&class, name, jni_sig!("()Ljava/lang/Runtime;"), &[])?
+        .l()?;
+    let used = heap_of(env, &runtime).map(|(used, _)| used);
+    env.delete_local_ref(runtime);
+    env.delete_local_ref(class);
+    used
+}
+
 /// Writes interval and rate to the heap.
 fn show_sampling(env: &mut Env<'_>, sampler: &Sampler, sampling: Sampling) -> Result<()> {
     for (name, value) in [
@@ -294,4 +337,19 @@ fn show_sampling(env: &mut Env<'_>, sampler: &Sampler, sampling: Sampling) -> Re
         sampler.refs.set_static(env, name, "J", value)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_the_time_and_a_second_may_go_to_collections() {
+        let second = Duration::from_secs(1);
+        assert!(is_within_budget(Duration::ZERO, Duration::ZERO));
+        assert!(is_within_budget(second, Duration::ZERO));
+        assert!(!is_within_budget(second * 2, second));
+        assert!(is_within_budget(second * 2, second * 4));
+        assert!(!is_within_budget(second * 3, second * 4));
+    }
 }

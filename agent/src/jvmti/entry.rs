@@ -160,14 +160,18 @@ unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
-pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, _: *mut c_void) {
+pub(super) unsafe extern "C" fn agent_thread(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    place: *mut c_void,
+) {
     for _ in 0..agent::MAX_FAULTS {
         let mut ended = false;
         alone(|| {
             // SAFETY: the environment is the one that the JVM gave for this thread.
             unsafe {
                 with_env(env, |env| {
-                    agent::run(env);
+                    agent::run(env, place.addr());
                     ended = true;
                 });
             }
@@ -176,7 +180,7 @@ pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv,
             break;
         }
     }
-    alone(agent::ran);
+    alone(|| agent::ran(place.addr()));
 }
 
 /// The body of the trace's thread.
@@ -184,10 +188,14 @@ pub(super) unsafe extern "C" fn agent_thread(_: *mut jvmtiEnv, env: *mut JNIEnv,
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
-pub(super) unsafe extern "C" fn trace_thread(_: *mut jvmtiEnv, env: *mut JNIEnv, _: *mut c_void) {
+pub(super) unsafe extern "C" fn trace_thread(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    place: *mut c_void,
+) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
-        unsafe { with_env(env, agent::trace) };
+        unsafe { with_env(env, |env| agent::trace(env, place.addr())) };
     });
 }
 

@@ -14,7 +14,7 @@ pub(crate) mod sys;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{NonNull, null_mut, without_provenance};
 
 use jni::Env;
 use jni::objects::{JClass, JObject};
@@ -497,22 +497,27 @@ impl Jvmti {
         }
     }
 
-    /// Starts a thread of the agent on a `java.lang.Thread` that has not been started.
-    pub(crate) fn run_thread(&self, thread: &JObject<'_>, which: Thread) -> Result<()> {
+    /// Starts a thread of the agent at `place` on a `java.lang.Thread` that has not been started.
+    pub(crate) fn run_thread(
+        &self,
+        thread: &JObject<'_>,
+        which: Thread,
+        place: usize,
+    ) -> Result<()> {
         const NORMAL: c_int = 5;
         let body: as_int::AgentThread = match which {
             Thread::Agent => entry::agent_thread,
             Thread::Trace => entry::trace_thread,
         };
         // SAFETY: a new thread object; the function lives as long as the library, which the JVM
-        // does not unload; it takes no argument.
+        // does not unload; its argument is a number, which nobody reads through.
         unsafe {
             call!(
                 self,
                 RunAgentThread,
                 thread.as_raw(),
                 Some(body),
-                null(),
+                without_provenance(place),
                 NORMAL
             )
         }
