@@ -1,15 +1,15 @@
 //! `heapdiff attach`: the JVM loads the agent's library.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use heapdiff_sites::attach;
-use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
-use super::library::{MARK, name_of};
+use super::library::MARK;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
@@ -192,49 +192,33 @@ fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
     same && matches!(jvm.process.user.act(|| File::open(library)), Ok(Ok(_)))
 }
 
-/// Copies the library to the JVM's `/tmp`, named by its content.
+/// Copies the library to the JVM's `/tmp`, by a name of its own: another JVM may share the folder, and load its copy at
+/// the same time.
 fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Visible> {
     let content = fs::read(library)?;
-    let name = name_of(&content);
+    let name = unused_name();
     let path = jvm.tmp.path(&name);
     let user = &jvm.process.user;
-    let mut new = OpenOptions::new();
-    match new.write(true).create_new(true).mode(0o644).open(&path) {
-        Ok(mut file) => {
-            if geteuid() != user.uid {
-                let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
-                std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
-            }
-            if let Err(e) = file.write_all(&content) {
-                fs::remove_file(&path)?;
-                return Err(e);
-            }
-        }
-        // From an earlier attach, or somebody's who wants the JVM to run their code.
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-            let mut found = Vec::new();
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-            let file = OpenOptions::new()
-                .read(true)
-                .custom_flags(flags)
-                .open(&path)?;
-            let meta = file.metadata()?;
-            let theirs = meta.uid() == user.uid.as_raw() || meta.uid() == 0;
-            file.take(content.len() as u64 + 1)
-                .read_to_end(&mut found)?;
-            if !theirs || meta.mode() & 0o022 != 0 || found != content {
-                return Err(io::Error::other(format!(
-                    "/tmp/{name} is another file; remove it"
-                )));
-            }
-        }
-        Err(e) => return Err(e),
+    let (copy, mut file) = Unfinished::new(|| {
+        let mut new = OpenOptions::new();
+        let file = new.write(true).create_new(true).mode(0o644).open(&path)?;
+        Ok((path, file))
+    })?;
+    if geteuid() != user.uid {
+        let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+        std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
     }
-    let (copy, ()) = Unfinished::new(|| Ok((path, ())))?;
+    file.write_all(&content)?;
     Ok(Visible {
         path: bytes_of(&Path::new("/tmp").join(name)),
         _copy: Some(copy),
     })
+}
+
+/// A name that nobody can tell beforehand, with what the agent's library is known by.
+fn unused_name() -> String {
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("lib{MARK}-{random:016x}.so")
 }
 
 #[cfg(test)]
@@ -250,6 +234,13 @@ mod tests {
         assert!(said(why, false).ends_with("symbol not found"));
         let off = "Dynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading";
         assert!(said(off, true).ends_with(off));
+    }
+
+    #[test]
+    fn copies_have_names_of_their_own_by_which_they_are_found() {
+        let names = [unused_name(), unused_name()];
+        assert!(names.iter().all(|name| name.contains(MARK)), "{names:?}");
+        assert_ne!(names[0], names[1]);
     }
 
     #[test]

@@ -26,10 +26,10 @@ use crate::progress::{Meter, Wanted};
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
     let agent = match &hunt.agent {
         Some(agent) => {
-            checked::options(agent)?;
+            let checked = checked::options(agent)?;
             let library = library(agent.library.as_deref())
                 .map_err(|e| or_without(e, "--no-attach hunts without allocation sites"))?;
-            Some((library, &agent.options))
+            Some((library, &agent.options, checked))
         }
         None => None,
     };
@@ -53,7 +53,10 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     };
     let made = Made::folder(&folder)?;
     let mut watch = None;
-    if let Some((library, options)) = agent {
+    if let Some((library, options, checked)) = agent {
+        if let Some(checked) = checked {
+            checked::trace(&jvm, &checked)?;
+        }
         let (options, trace) = match hunt.enough {
             Some(_) => watch::traced(&jvm, &folder, options),
             None => (options.clone(), Err(String::new())),

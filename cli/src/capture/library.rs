@@ -130,7 +130,7 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
 
 /// The name of a copy: of its content, for a library that is loaded twice under one name is one, and knows that it
 /// is at work already.
-pub(super) fn name_of(content: &[u8]) -> String {
+fn name_of(content: &[u8]) -> String {
     format!("lib{MARK}-{:016x}.so", XxHash3_64::oneshot(content))
 }
 

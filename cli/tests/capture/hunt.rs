@@ -195,6 +195,9 @@ fn a_hunt_that_cannot_start_leaves_no_folder() {
     let library = agent(jdk, home.path());
     chmod(&library, 0o644);
     let library = library.to_str().expect("a name");
+    let trace = "trace=/no/such/folder/t.db";
+    let args = ["hunt", &pid, trace, "--agent", library, "--for", "1s"];
+    run(home.path(), &args).failed(3, "cannot write it there: No such file or directory");
     let args = ["hunt", &pid, "return=98", "--agent", library, "--for", "1s"];
     let done = run(home.path(), &args).failed(3, "another sampling agent is at work");
     assert!(done.stderr.contains("--no-attach"), "{done:?}");
