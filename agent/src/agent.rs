@@ -1,7 +1,7 @@
 //! Loading, starting and stopping. The globals of the agent are here.
 //!
-//! Each time it is attached anew, with other options perhaps, there is a new [`Agent`]. What those before hold outside of the
-//! heap stays, since callbacks of theirs may still be under way; what they kept in it is given up.
+//! Each time it is attached anew, with other options perhaps, there is a new [`Agent`]. What those before hold stays, outside
+//! of the heap and in it, since callbacks of theirs may still be under way; their live samples alone are given up.
 
 use std::process;
 use std::sync::atomic::{
@@ -269,7 +269,7 @@ pub(crate) fn load_and_start(env: &mut Env<'_>, environment: Environment, option
     }
 }
 
-/// Stops sampling. A dump from then on is as without the agent.
+/// Stops sampling. A dump from then on is read as one without the agent.
 fn detach(env: &mut Env<'_>) -> i32 {
     match agent() {
         None => attach::DETACHED_BEFORE,
@@ -509,7 +509,8 @@ impl Agent {
         !self.begun.load(Acquire) || self.ended.load(Acquire)
     }
 
-    /// Stops sampling for good, has the trace end, and lets go of all samples.
+    /// Stops sampling for good, has the trace end, and lets go of the samples of what lives. Tables, stacks and what it
+    /// remembers of the collected stay in the heap, where a dump has them without a format.
     fn detach(&self, env: &mut Env<'_>) {
         OFF.store(true, Relaxed);
         // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
@@ -540,6 +541,14 @@ impl Agent {
     /// The class of the references, defined if this is the first agent.
     fn refs(&self, env: &mut Env<'_>) -> Result<Arc<RefClass>> {
         if let Some(refs) = REFS.get() {
+            let asked = match self.options.reaper {
+                ReaperChoice::Auto => refs.reaper(),
+                ReaperChoice::Scan => Reaper::Scan,
+                ReaperChoice::Queue => Reaper::Queue,
+            };
+            if asked != refs.reaper() {
+                say("keeps to the reaper that it had first in this JVM");
+            }
             return Ok(Arc::clone(refs));
         }
         let reaper = self.reaper(env);
