@@ -13,6 +13,8 @@ use jvmti_sys::{
 
 /// JVMTI of JDK 11.
 pub(crate) const VERSION_11: jint = 0x300B_0000;
+/// JVMTI of JDK 17.
+pub(crate) const VERSION_17: jint = 0x3011_0000;
 
 /// The function table with the function that JDK 11 added at its end (slot 156, counted from 1).
 #[repr(C)]
@@ -101,6 +103,7 @@ pub(crate) mod as_int {
     pub(crate) type GetObjectSize =
         unsafe extern "C" fn(*mut jvmtiEnv, jobject, *mut jlong) -> c_int;
     pub(crate) type GetTag = GetObjectSize;
+    pub(crate) type GetVersionNumber = unsafe extern "C" fn(*mut jvmtiEnv, *mut jint) -> c_int;
     pub(crate) type SetTag = unsafe extern "C" fn(*mut jvmtiEnv, jobject, jlong) -> c_int;
     pub(crate) type FollowReferences = unsafe extern "C" fn(
         *mut jvmtiEnv,

@@ -21,9 +21,11 @@ use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
+use std::time::{Duration, Instant};
 
 use jni::sys::{jint, jlong, jvalue};
 
+use super::sys::VERSION_17;
 use super::{Environment, JvmtiError, Result, error};
 use crate::snapshot::{Image, Kind, Progress, Reference, Tally, Writer};
 
@@ -31,6 +33,8 @@ const VISIT_OBJECTS: jint = 0x100;
 const VISIT_ABORT: jint = 0x8000;
 /// The most seconds that a child may take.
 const LONGEST: u32 = 4 * 3600;
+/// How long a child that was killed is waited for.
+const DYING: Duration = Duration::from_secs(5);
 /// How the child ends.
 pub(crate) mod end {
     pub(crate) const DONE: i32 = 0;
@@ -48,6 +52,8 @@ struct Shared {
     late: AtomicU64,
     cut: AtomicU64,
     busy: AtomicBool,
+    /// Whether the file is whole.
+    done: AtomicBool,
 }
 
 /// The page with it.
@@ -160,6 +166,14 @@ type OnArray =
     unsafe extern "C" fn(jlong, jlong, *mut jlong, jint, jint, *const c_void, *mut c_void) -> jint;
 
 impl Environment {
+    /// Whether the walk marks in the headers of objects what it has visited. From JDK 17 on it has a table for that.
+    pub(crate) fn marks_objects(&self) -> bool {
+        let mut version = 0;
+        // SAFETY: the pointer is to an int. Where it fails the version stays 0.
+        let _ = unsafe { call!(self.0, GetVersionNumber, &raw mut version) };
+        version < VERSION_17
+    }
+
     /// Forks at a safepoint. The start of the file is written; the child writes the rest.
     ///
     /// `shared` are mappings of files of which the child is to have copies of its own.
@@ -302,14 +316,18 @@ fn code_of(error: &std::io::Error) -> c_int {
     }
 }
 
-/// Puts a copy in place of a mapping that others see.
+/// Puts a copy in place of a mapping that others see; does nothing where it was not inherited.
 ///
 /// # Safety
-/// The mapping was there at the fork, and only this thread may use it.
+/// The mapping was there before the fork, and only this thread may use it.
 // SAFETY: what is unsafe in it says so where it stands.
 unsafe fn own_copy(start: usize, length: usize) {
     let place: *mut u8 = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: by the caller's promise. A file that was cut meanwhile ends the child, and harms nobody.
+    // SAFETY: any address may be asked for; what is not mapped is an error, and nothing is changed.
+    if unsafe { libc::msync(place.cast(), length, libc::MS_ASYNC) } != 0 {
+        return;
+    }
+    // SAFETY: it is mapped, and by the caller's promise nothing else uses it. A file that was cut meanwhile ends the child, and harms nobody.
     let content = unsafe { std::slice::from_raw_parts(place, length) }.to_vec();
     // SAFETY: the new mapping takes the place of the old one, of the same length.
     unsafe {
@@ -373,7 +391,10 @@ extern "C" fn finish(_: c_int) {
     }
     let finished = catch_unwind(AssertUnwindSafe(|| walk.writer.finish()));
     let code = match finished {
-        Ok(Ok(())) => end::DONE,
+        Ok(Ok(())) => {
+            walk.page.shared().done.store(true, Release);
+            end::DONE
+        }
         Ok(Err(e)) => code_of(&e),
         Err(_) => end::PANICKED,
     };
@@ -413,9 +434,11 @@ impl Child {
                     Some(libc::WEXITSTATUS(status))
                 }
                 pid if pid == self.pid => Some(-libc::WTERMSIG(status)),
-                // Somebody else in the process waited for it, or an interruption.
+                // An interruption; or somebody else in the process waited for it, or nobody is to, since the program
+                // ignores SIGCHLD.
                 _ => match std::io::Error::last_os_error().raw_os_error() {
                     Some(libc::EINTR) => None,
+                    _ if self.page.shared().done.load(Acquire) => Some(end::DONE),
                     _ => Some(end::FAILED),
                 },
             };
@@ -432,12 +455,15 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.ended().is_none() {
-            // SAFETY: a child of ours that has not been waited for: the id is no other's.
-            unsafe {
-                libc::kill(self.pid, libc::SIGKILL);
-                libc::waitpid(self.pid, null_mut(), 0);
-            }
+        if self.ended().is_some() {
+            return;
+        }
+        // SAFETY: a child of ours that has not been waited for: the id is no other's.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        // One that hangs in the kernel, for a disk that does not answer, ends when it can.
+        let killed = Instant::now();
+        while self.ended().is_none() && killed.elapsed() < DYING {
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }

@@ -64,7 +64,7 @@ fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tall
         .heap_addresses(env)
         .ok_or_else(|| (attach::HEAP_FULL, "the heap is full".to_owned()))?;
     room::heap_is_private(&addresses)?;
-    room::enough().map_err(|why| (attach::NO_ROOM, why))?;
+    room::enough(environment.marks_objects()).map_err(|why| (attach::NO_ROOM, why))?;
     let wanted = [
         capability::TAG_OBJECTS,
         capability::SOURCE_FILE_NAME,

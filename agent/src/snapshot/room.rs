@@ -1,6 +1,7 @@
 //! Where a fork is no snapshot, or may cost the JVM its memory.
 
 use std::fs;
+use std::path::Path;
 
 use heapdiff_sites::attach;
 use heapdiff_units::Size;
@@ -34,22 +35,21 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
     Ok(())
 }
 
-/// Where files are mapped that others see change: the JVM keeps its counters for `jstat` in one, and the child's thread
-/// would count there. Larger ones are the program's, which does not run in the child.
+/// Where the JVM's counters for `jstat` are mapped, which others see change: the child's thread would count there. Other
+/// shared mappings are the program's, which does not run in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     shared_in(&maps)
 }
 
 fn shared_in(maps: &str) -> Vec<(usize, usize)> {
-    const LARGEST: usize = 1 << 20;
     let range = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (from, to) = words.next()?.split_once('-')?;
         let number = |text| usize::from_str_radix(text, 16).ok();
         let (from, length) = (number(from)?, number(to)?.checked_sub(number(from)?)?);
         let is_writable = words.next()?.starts_with("rw-s");
-        (is_writable && length <= LARGEST).then_some((from, length))
+        (is_writable && line.contains("/hsperfdata_")).then_some((from, length))
     };
     maps.lines().filter_map(range).collect()
 }
@@ -71,13 +71,40 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 /// Whether there is room for the copies that a fork leads to.
 ///
 /// The child's tags and the pages that the JVM writes to meanwhile are copies. How much that will be is not known: a
-/// twentieth of what the JVM has is asked for, and the watch ends the child when memory runs short all the same.
-pub(super) fn enough() -> Result<(), String> {
+/// share of what the JVM has is asked for, and the watch ends the child when memory runs short all the same.
+///
+/// `marks_objects`: the walk marks in the headers of objects, which copies the pages that they lie in.
+pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| kilobytes(&status, "VmRSS:"))
         .unwrap_or(0);
-    require(LEAST.max(resident / 20))
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let together = killed_together(Path::new("/sys/fs/cgroup"), &groups);
+    require(share(resident, marks_objects, together))
+}
+
+/// What to ask for beside a JVM that has so much.
+fn share(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
+    let share = match (marks_objects, killed_together) {
+        (true, _) => resident,
+        (false, true) => resident / 2,
+        (false, false) => resident / 20,
+    };
+    LEAST.max(share)
+}
+
+/// Whether the kernel, when it kills the child for memory, kills the JVM as well: the control group or one above it is to
+/// be killed as a whole. The first version of control groups has no such setting.
+fn killed_together(root: &Path, groups: &str) -> bool {
+    let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
+        return false;
+    };
+    let path = Path::new(path.trim_start_matches('/'));
+    path.ancestors().any(|group| {
+        fs::read_to_string(root.join(group).join("memory.oom.group"))
+            .is_ok_and(|text| text.trim() == "1")
+    })
 }
 
 /// Whether there is room still.
@@ -169,9 +196,34 @@ mod tests {
         let (code, why) = private_in(maps, &[0x7_4000_0000]).unwrap_err();
         assert_eq!(code, attach::FAILED, "in no mapping");
         assert!(why.contains("cannot be told which memory"), "{why}");
-        assert!(shared_in(maps).is_empty(), "it is large");
+        assert!(shared_in(maps).is_empty(), "not the JVM's counters");
         let counters = "7f0000000000-7f0000008000 rw-s 00000000 08:01 9 /tmp/hsperfdata_a/1\n";
         assert_eq!(shared_in(counters), [(0x7f00_0000_0000, 0x8000)]);
+    }
+
+    #[test]
+    fn more_is_asked_for_where_more_is_at_stake() {
+        let resident = 10 << 30;
+        assert_eq!(share(resident, false, false), resident / 20);
+        assert_eq!(share(resident, false, true), resident / 2);
+        assert_eq!(share(resident, true, true), resident);
+        assert_eq!(share(1 << 20, true, false), LEAST);
+    }
+
+    #[test]
+    fn a_group_that_is_killed_as_a_whole_is_found_from_below() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(inner.join("memory.oom.group"), "0\n").unwrap();
+        let groups = "1:memory:/other\n0::/a/b\n";
+        assert!(!killed_together(root.path(), groups));
+        fs::write(root.path().join("a/memory.oom.group"), "1\n").unwrap();
+        assert!(killed_together(root.path(), groups));
+        assert!(!killed_together(root.path(), "0::/\n"), "it is above");
+        assert!(!killed_together(root.path(), "4:memory:/a/b\n"));
+        fs::write(root.path().join("memory.oom.group"), "1\n").unwrap();
+        assert!(killed_together(root.path(), "0::/\n"), "a container's own");
     }
 
     #[test]

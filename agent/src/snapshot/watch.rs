@@ -13,7 +13,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long a child may do nothing.
 const STUCK: Duration = Duration::from_secs(60);
 /// How often memory is looked at.
-const MEMORY: Duration = Duration::from_millis(200);
+const MEMORY: Duration = Duration::from_millis(20);
 
 /// How a child ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub(super) fn watch(child: &mut Child, file: &Path) -> Ended {
     let mut moved = Instant::now();
     let mut looked = Instant::now();
     let mut last = child.progress();
+    let mut length = 0;
     loop {
         if let Some(code) = child.ended() {
             return Ended::Code(code);
@@ -51,8 +52,12 @@ pub(super) fn watch(child: &mut Child, file: &Path) -> Ended {
             if let Err(why) = room::still_enough() {
                 return Ended::Memory(why);
             }
-            if fs::symlink_metadata(file).is_err() {
+            let Ok(now) = fs::symlink_metadata(file).map(|file| file.len()) else {
                 return Ended::Unwanted;
+            };
+            // A large array is written within one callback.
+            if now != length {
+                (moved, length) = (Instant::now(), now);
             }
         }
         sleep(POLL);

@@ -77,7 +77,11 @@ mod tests {
                 "there is not enough memory for a child",
                 "without --fork",
             ),
-            (attach::HEAP_FULL, "the heap is full", "without --fork"),
+            (
+                attach::HEAP_FULL,
+                "the heap is full, so no snapshot",
+                "without --fork",
+            ),
             (
                 attach::NO_SPACE,
                 "no space for the dump",
