@@ -16,7 +16,7 @@ use crate::records::classes::Classes;
 use crate::records::outline::Outline;
 use crate::records::record::{self, Header};
 use crate::sizes::layout::{Layout, Sizes};
-use crate::sizes::shape::Shape;
+use crate::sizes::shape::{IN_TABLES, Shape};
 use crate::sizes::totals::{ClassTotal, Total, totals};
 use crate::snapshot::{Dump, Snapshot};
 
@@ -175,7 +175,7 @@ impl Snapshot {
 
     /// Sums reachable and retained sizes by a grouping of shapes.
     fn retained_by(&self, totals: &mut [ClassTotal], group_of: impl Fn(&Self, u32) -> u32 + Sync) {
-        let short: Vec<u32> = (0..self.shapes.first_long())
+        let short: Vec<u32> = (0..self.shapes.first_long().min(IN_TABLES))
             .map(|shape| group_of(self, shape))
             .collect();
         let group_of = |shape: u32| match short.get(shape as usize) {

@@ -565,8 +565,13 @@ fn tasks(graph: &AnnotatedGraph, nodes: u32, long: &[u32], object_at: &[u32]) ->
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= LONG_ROW {
             let (first, end) = (graph.begin(object), graph.begin(object + 1));
-            // Nearly all of the heap may hang on one row.
-            let share = ((end - first) / (LEAST_BATCH * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE);
+            // Much of the heap may hang on one row, which is then laid out in smaller parts. Many rows are many tasks as they are.
+            let share = match (end - first) * 8 < graph.targets.len() {
+                true => LARGEST_SHARE,
+                false => {
+                    ((end - first) / (LEAST_BATCH * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
+                }
+            };
             for begin in (first..end).step_by(share) {
                 tasks.push(Task::Row {
                     member: last,

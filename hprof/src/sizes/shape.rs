@@ -174,11 +174,15 @@ impl Shapes {
     }
 }
 
+/// So many shapes, the first, have their figures in tables. A file may name any number of array classes, with many
+/// shapes each; figures of others are worked out each time.
+pub(crate) const IN_TABLES: u32 = 1 << 20;
+
 /// Classes and shallow sizes by shape, since most shapes stand for thousands of objects.
 #[derive(Debug)]
 pub(crate) struct ShapeSizes {
-    /// Of all but long arrays: the class, [`NONE`] for class objects, and the size, [`u32::MAX`] where that is not
-    /// enough.
+    /// Of the first [`IN_TABLES`] but long arrays: the class, [`NONE`] for class objects, and the size, [`u32::MAX`] where
+    /// that is not enough.
     short: Vec<(u32, u32)>,
 }
 
@@ -190,7 +194,7 @@ impl ShapeSizes {
             (class, size)
         };
         Self {
-            short: (0..shapes.first_long()).map(known).collect(),
+            short: (0..shapes.first_long().min(IN_TABLES)).map(known).collect(),
         }
     }
 
