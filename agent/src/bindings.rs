@@ -24,9 +24,9 @@ use jni::refs::{LoaderContext, Reference};
 
 use crate::jvmti::java::has_room;
 
-/// Bytes that the heap must have left: more than the lookups take, and no more than a thread asks for when it allocates next,
-/// for to ask in vain is an `OutOfMemoryError` to the JVM (`-XX:+ExitOnOutOfMemoryError`, its one dump for it).
-const ROOM: usize = 16 << 10;
+/// Bytes that the heap must have left: many times what the lookups take, since a collector that is short of memory (Parallel, by
+/// its limit on time) may refuse a few bytes just after it gave more. To ask in vain is an `OutOfMemoryError` to the JVM.
+const ROOM: usize = 256 << 10;
 
 /// Why the agent cannot be loaded here.
 pub(crate) enum Unready {
