@@ -26,7 +26,7 @@ use crate::jvmti::java::has_room;
 
 /// Bytes that the heap must have left: many times what the lookups take, since a collector that is short of memory (Parallel, by
 /// its limit on time) may refuse a few bytes just after it gave more. To ask in vain is an `OutOfMemoryError` to the JVM.
-const ROOM: usize = 256 << 10;
+const ROOM: usize = 1 << 20;
 
 /// Why the agent cannot be loaded here.
 pub(crate) enum Unready {
