@@ -55,12 +55,12 @@ impl Dump {
         all.extend(more);
         if duplicates > 0 {
             all.push(Warning::note(format!(
-                "{duplicates} class records have the id of an earlier one and were ignored"
+                "class records with the id of an earlier one, ignored: {duplicates}"
             )));
         }
         if oversized > 0 {
             let text = format!(
-                "{oversized} classes inherit more fields than the file can hold: their objects' references are not followed"
+                "classes that inherit more fields than the file can hold, their objects' references not followed: {oversized}"
             );
             all.push(Warning {
                 partial: true,
@@ -88,7 +88,7 @@ impl Dump {
 /// The warning about references that lie beyond their records, which only a pass that reads references finds.
 fn short_bodies(short: u64) -> Option<Warning> {
     let text = format!(
-        "{short} reference fields lie beyond the end of their object's record and were taken for null"
+        "reference fields beyond the end of their object's record, taken for null: {short}"
     );
     (short > 0).then(|| Warning {
         partial: true,

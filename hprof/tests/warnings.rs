@@ -62,7 +62,7 @@ fn records_that_are_cut_off_or_unknown_are_told() {
     let header =
         "the file ends inside a record's header (3 of 9 bytes): what would follow is missing";
     followed(&[7, 0, 0], &[header]);
-    let unknown = "1 records of unknown kinds were passed over";
+    let unknown = "records of unknown kinds, passed over: 1";
     followed(&[0x77, 0, 0, 0, 0, 0, 0, 0, 0], &[unknown]);
     let later = "another heap, taken later, begins at byte";
     followed(&[0x1c, 0, 0, 0, 0, 0, 0, 0, 1, 0xff], &[later]);
@@ -153,7 +153,8 @@ fn ids_that_several_have_and_ids_that_are_no_addresses_are_told() {
     only(usual().heap.build(), &[]);
     let mut copied = usual();
     copied.heap.set_copies(copied.nodes[7], 3);
-    let objects = "2 objects have the id of another object: references lead to the first of each";
+    let objects =
+        "objects with the id of another object, where references lead to the first of each: 2";
     only(copied.heap.build(), &[objects]);
     let mut twice = usual();
     let [first, second] = ["com.acme.A", "com.acme.B"].map(|name| {
@@ -162,7 +163,7 @@ fn ids_that_several_have_and_ids_that_are_no_addresses_are_told() {
     });
     let id = twice.heap.address(second);
     twice.heap.set_class_address(first, id);
-    let classes = "1 class records have the id of an earlier one and were ignored";
+    let classes = "class records with the id of an earlier one, ignored: 1";
     only(twice.heap.build(), &[classes]);
     let mut numbered = usual();
     let all: Vec<Obj> = numbered.heap.objects().collect();
@@ -192,11 +193,10 @@ fn fields_that_records_or_the_file_have_no_room_for_are_told() {
         small.heap.add_sub_record(Place::End, &instance);
         only(small.heap.build(), parts);
     };
-    let short =
-        "1 reference fields lie beyond the end of their object's record and were taken for null";
+    let short = "reference fields beyond the end of their object's record, taken for null: 1";
     with(1, 0, 8, &[]);
     with(1, 0, 0, &[short]);
-    let oversized = "classes inherit more fields than the file can hold: their objects' references are not followed";
+    let oversized = "classes that inherit more fields than the file can hold, their objects' references not followed: ";
     with(3000, 2000, 3000 * 8, &[oversized]);
 }
 

@@ -586,7 +586,7 @@ fn finish(
     let (map, doubles) = address_map(context, &mut scanned, ranks, split)?;
     if doubles > 0 {
         let text = format!(
-            "{doubles} objects have the id of another object: references lead to the first of each"
+            "objects with the id of another object, where references lead to the first of each: {doubles}"
         );
         warnings.push(Warning::note(text));
     }

@@ -112,7 +112,7 @@ impl Outline {
         }
         if unknown > 0 {
             out.warnings.push(Warning::note(format!(
-                "{unknown} records of unknown kinds were passed over"
+                "records of unknown kinds, passed over: {unknown}"
             )));
         }
         if out.segments.is_empty() {
