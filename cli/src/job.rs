@@ -26,8 +26,8 @@ use crate::failure::{Failure, Result};
 use crate::ignore::IgnoreFile;
 use crate::progress::Wanted;
 pub(crate) use capture::{
-    Agent, AgentCopy, Capture, Fork, Hunt, Hunted, LONGEST_ARGUMENT, Request, Target, What,
-    agent_options,
+    Agent, AgentCopy, Capture, Fork, Forking, Hunt, Hunted, LONGEST_ARGUMENT, Request, Target,
+    What, agent_options,
 };
 pub(crate) use output::{Output, folder_of};
 pub(crate) use trace::{

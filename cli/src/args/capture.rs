@@ -9,7 +9,9 @@ use heapdiff_units::{Size, Span};
 use super::common::{ProgressArgs, ReportArgs};
 use super::diff::GrowthArgs;
 use crate::failure::Result;
-use crate::job::{Agent, Capture, Fork, Hunt, Job, Request, Target, Task, What, agent_options};
+use crate::job::{
+    Agent, Capture, Fork, Forking, Hunt, Job, Request, Target, Task, What, agent_options,
+};
 
 /// Which JVM.
 #[derive(Debug, Args)]
@@ -195,6 +197,12 @@ pub(super) struct HuntArgs {
     /// Do not load the agent: no allocation sites, unless one is loaded already
     #[arg(long)]
     no_attach: bool,
+    /// Have forked children of the JVM write the dumps, or fail; without it the JVM writes where they cannot
+    #[arg(long, conflicts_with_all = ["no_fork", "no_attach", "all", "live"])]
+    fork: bool,
+    /// Have the JVM write the dumps itself, after a collection; it stands still meanwhile
+    #[arg(long)]
+    no_fork: bool,
     #[command(flatten)]
     what: WhatArgs,
     #[command(flatten)]
@@ -218,6 +226,11 @@ impl HuntArgs {
                     timeout: self.jvm.timeout.0,
                     agent: (!self.no_attach).then_some(agent),
                     what: self.what.what(),
+                    fork: match (self.fork, self.no_fork || self.what.all || self.what.live) {
+                        (true, _) => Forking::Always,
+                        (false, false) => Forking::WherePossible,
+                        (false, true) => Forking::Never,
+                    },
                     wait: self.wait,
                     folder: self.output,
                     enough: (!self.no_trace).then_some(self.enough.0),

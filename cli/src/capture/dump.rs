@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::folder::Folder;
-use super::fork;
+use super::fork::{self, Refused};
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
@@ -103,21 +103,24 @@ pub(crate) struct DumpResult {
     pub(super) asked_ms: i64,
     /// Bytes that were written, compressed or not.
     pub(crate) bytes: u64,
+    /// Why the JVM wrote it itself, where a child was to.
+    pub(super) not_forked: Option<String>,
 }
 
 /// What is written, and who writes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) what: What,
-    /// The agent's library, if a child of the JVM writes, which the agent forks; else the JVM does.
-    pub(super) forker: Option<&'a Path>,
+    /// If a child of the JVM writes, which the agent forks; else the JVM does.
+    pub(super) forker: Option<Forker<'a>>,
 }
 
-impl How<'_> {
-    /// The JVM writes.
-    pub(super) fn ordinary(what: What) -> Self {
-        Self { what, forker: None }
-    }
+/// The agent that forks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forker<'a> {
+    pub(super) library: &'a Path,
+    /// Where it cannot, nothing else is done.
+    pub(super) only: bool,
 }
 
 /// Takes a dump.
@@ -128,8 +131,9 @@ pub(super) fn take(
     wanted: Wanted,
 ) -> Result<DumpResult> {
     let meter = Meter::new(wanted, &place.file);
-    let written = Written::by(jvm, &place.folder, &place.file, how, &meter)?;
+    let mut written = Written::by(jvm, &place.folder, &place.file, how, &meter)?;
     let asked_ms = written.asked_ms;
+    let not_forked = written.not_forked.take();
     let bytes = written.deliver(place, &meter).map_err(|e| match e.kind() {
         ErrorKind::AlreadyExists => exists(&place.file),
         _ => not_written(&place.file, &e),
@@ -139,6 +143,7 @@ pub(super) fn take(
         target: place.target(),
         asked_ms,
         bytes,
+        not_forked,
     })
 }
 
@@ -166,25 +171,70 @@ struct Written {
     /// The level at which it is still to be compressed: JVMs before JDK 16 ignore the request.
     to_compress: Option<u8>,
     asked_ms: i64,
+    not_forked: Option<String>,
 }
 
 impl Written {
-    /// Has the JVM write its heap to `folder`, or to its own `/tmp` where it cannot; messages call the folder `shown`.
+    /// Has the JVM or a child of it write its heap to `folder`, or to its own `/tmp` where it cannot; messages call the
+    /// folder `shown`.
     fn by(jvm: &Jvm<'_>, folder: &Path, shown: &Path, how: How<'_>, meter: &Meter) -> Result<Self> {
-        let mut part =
-            PartialDump::beside(jvm, folder).map_or_else(|| PartialDump::in_tmp(jvm), Ok)?;
         meter.phase_of_unknown_length("dumping");
+        let part = PartialDump::new(jvm, folder)?;
+        let Some(forker) = how.forker else {
+            return Self::by_jvm(jvm, part, shown, how.what, meter);
+        };
+        let asked_ms = now_ms();
+        let tick = || {
+            meter.reached(part.size());
+            jvm.process.check_alive()
+        };
+        let refused = match fork::ask(jvm, forker.library, &part.name_for_jvm, tick)? {
+            None if forker.only || part.file.exists() => {
+                return Self::read(jvm, (part, asked_ms), shown, how.what, meter);
+            }
+            refused => refused.unwrap_or_else(Refused::nothing_written),
+        };
+        if forker.only || !refused.ordinary {
+            return Err(refused.failure(jvm.process));
+        }
+        // What a child began is gone before the JVM begins.
+        drop(part);
+        let part = PartialDump::new(jvm, folder)?;
+        Ok(Self {
+            not_forked: Some(refused.why),
+            ..Self::by_jvm(jvm, part, shown, how.what, meter)?
+        })
+    }
+
+    fn by_jvm(
+        jvm: &Jvm<'_>,
+        mut part: PartialDump,
+        shown: &Path,
+        what: What,
+        meter: &Meter,
+    ) -> Result<Self> {
         let mut asked_ms = now_ms();
-        let mut answer = ask(jvm, &part, how, meter)?;
+        let mut answer = ask(jvm, &part, what, meter)?;
         if part.folder.is_none() && answer.text.contains("Unable to create") {
             // The folder is mounted read-only there, or a policy forbids writing to it.
             part = PartialDump::in_tmp(jvm)?;
             asked_ms = now_ms();
-            answer = ask(jvm, &part, how, meter)?;
+            answer = ask(jvm, &part, what, meter)?;
         }
         if answer.code != 0 || !answer.text.contains(CREATED) {
             return Err(failed(jvm, &part, shown, &answer));
         }
+        Self::read(jvm, (part, asked_ms), shown, what, meter)
+    }
+
+    /// What was written, and is whole.
+    fn read(
+        jvm: &Jvm<'_>,
+        (part, asked_ms): (PartialDump, i64),
+        shown: &Path,
+        what: What,
+        meter: &Meter,
+    ) -> Result<Self> {
         let broken = |e| not_written(shown, &e);
         let (mut file, bytes) = part.open(jvm).map_err(broken)?;
         meter.reached(bytes);
@@ -195,8 +245,9 @@ impl Written {
             part,
             file,
             bytes,
-            to_compress: how.what.gzip.filter(|_| magic != [0x1f, 0x8b]),
+            to_compress: what.gzip.filter(|_| magic != [0x1f, 0x8b]),
             asked_ms,
+            not_forked: None,
         })
     }
 
@@ -303,19 +354,11 @@ impl<W: Write> Write for Counted<W> {
 }
 
 /// Has the JVM write, and waits until it is done.
-fn ask(jvm: &Jvm<'_>, part: &PartialDump, how: How<'_>, meter: &Meter) -> Result<Answer> {
+fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<Answer> {
     let tick = || {
         meter.reached(part.size());
         jvm.process.check_alive()
     };
-    if let Some(library) = how.forker {
-        fork::ask(jvm, library, &part.name_for_jvm, tick)?;
-        return Ok(Answer {
-            code: 0,
-            text: CREATED.to_owned(),
-        });
-    }
-    let what = how.what;
     let level = what.gzip.map(|level| level.to_string()).unwrap_or_default();
     let arguments = [
         &*part.name_for_jvm,
@@ -366,6 +409,11 @@ struct PartialDump {
 }
 
 impl PartialDump {
+    /// A file in the folder, or in the JVM's `/tmp`.
+    fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
+        Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
+    }
+
     /// A file in the requested folder, if the JVM sees the same folder under that name and its
     /// user may write there.
     fn beside(jvm: &Jvm<'_>, folder: &Path) -> Option<Self> {

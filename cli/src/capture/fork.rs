@@ -5,7 +5,7 @@ use std::path::Path;
 use heapdiff_sites::attach;
 
 use super::agent::{SAYS, not_loaded, outcome, visible};
-use super::process::refused;
+use super::process::{Process, refused};
 use super::protocol::Jvm;
 use crate::failure::{Failure, Result};
 use crate::job::LONGEST_ARGUMENT;
@@ -13,14 +13,38 @@ use crate::job::LONGEST_ARGUMENT;
 /// What helps where a fork does not.
 const ORDINARY: &str = "without --fork the JVM writes the dump itself, and stands still meanwhile";
 
-/// Has a child of the JVM write to a file, and waits until it is done.
+/// Why the agent took no snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) why: String,
+    hint: &'static str,
+    /// Whether the JVM's own dump may do.
+    pub(super) ordinary: bool,
+}
+
+impl Refused {
+    /// The agent says that all went well, and there is no file.
+    pub(super) fn nothing_written() -> Self {
+        Self {
+            why: "the agent wrote nothing".to_owned(),
+            hint: ORDINARY,
+            ordinary: true,
+        }
+    }
+
+    /// As the end of a command.
+    pub(super) fn failure(self, process: &Process) -> Failure {
+        refused(format!("{process}: {}", self.why)).with_hint(self.hint)
+    }
+}
+
+/// Has a child of the JVM write to a file, and waits until it is done. Returns why there is none, if the agent says so.
 pub(super) fn ask(
     jvm: &Jvm<'_>,
     library: &Path,
     file: &[u8],
     tick: impl FnMut() -> Result<()>,
-) -> Result<()> {
-    let process = jvm.process;
+) -> Result<Option<Refused>> {
     let options = [attach::SNAPSHOT.as_bytes(), file].concat();
     if options.len() >= LONGEST_ARGUMENT {
         return Err(Failure::usage("-o: the folder's name is too long"));
@@ -28,14 +52,11 @@ pub(super) fn ask(
     let library = visible(jvm, library)?;
     let answer = jvm.execute("load", [&library.path, b"true", &options], tick)?;
     let code = outcome(&answer).map_err(|why| not_loaded(jvm, &why))?;
-    match reason(code) {
-        None => Ok(()),
-        Some((why, hint)) => Err(refused(format!("{process}: {why}")).with_hint(hint)),
-    }
+    Ok(reason(code))
 }
 
 /// Why there is no snapshot, by what the agent returned, and what helps.
-fn reason(code: i32) -> Option<(String, &'static str)> {
+fn reason(code: i32) -> Option<Refused> {
     let (why, hint) = match code {
         attach::DONE => return None,
         attach::SHARED_HEAP => (
@@ -54,9 +75,25 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
             ORDINARY,
         ),
         attach::FAILED => ("the agent took no snapshot", SAYS),
-        code => return Some((format!("the agent refused with code {code}"), SAYS)),
+        code => {
+            return Some(Refused {
+                why: format!("the agent refused with code {code}"),
+                hint: SAYS,
+                ordinary: true,
+            });
+        }
     };
-    Some((why.to_owned(), hint))
+    Some(Refused {
+        why: why.to_owned(),
+        hint,
+        // That takes as much.
+        ordinary: code != attach::NO_SPACE,
+    })
+}
+
+/// What is said of a dump that the JVM wrote itself, where a child was to.
+pub(super) fn stood_still(file: &impl std::fmt::Display, why: &str) -> String {
+    format!("{file}: the JVM stood still while it wrote this: {why}")
 }
 
 #[cfg(test)]
@@ -103,8 +140,13 @@ mod tests {
                 "standard error says more",
             ),
         ] {
-            let (why, hint) = reason(code).unwrap();
+            let Refused {
+                why,
+                hint,
+                ordinary,
+            } = reason(code).unwrap();
             assert!(why.contains(says) && hint.contains(helps), "{why}: {hint}");
+            assert_eq!(ordinary, code != attach::NO_SPACE, "{why}");
         }
     }
 }

@@ -9,7 +9,8 @@ use heapdiff_units::{Size, Span};
 
 use super::agent::{self, Loaded};
 use super::checked;
-use super::dump::{self, DumpPlace, How};
+use super::dump::{self, DumpPlace, DumpResult, Forker, How};
+use super::fork;
 use super::library::library;
 use super::process::Process;
 use super::protocol::Jvm;
@@ -18,7 +19,7 @@ use super::trace_notes::TraceNotes;
 use super::watch::{self, Watch};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Wait;
-use crate::job::{Hunt, Hunted};
+use crate::job::{Forking, Hunt, Hunted};
 use crate::messages;
 use crate::progress::{Meter, Wanted};
 
@@ -53,6 +54,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     };
     let made = Made::folder(&folder)?;
     let mut watch = None;
+    let forker = agent.as_ref().map(|(library, ..)| library.clone());
+    let forker = forker.filter(|_| hunt.fork != Forking::Never);
     if let Some((library, options, checked)) = agent {
         if let Some(checked) = checked {
             checked::trace(&jvm, &checked)?;
@@ -82,7 +85,14 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     }
     let dumps = names.map(|name| folder.join(name));
     let trace = watch.as_ref().map(|watch| watch.trace().to_owned());
-    let taken = both(hunt, &jvm, (&folder, &dumps), watch, made, wanted);
+    let how = How {
+        what: hunt.what,
+        forker: forker.as_deref().map(|library| Forker {
+            library,
+            only: hunt.fork == Forking::Always,
+        }),
+    };
+    let taken = both((hunt, how), &jvm, (&folder, &dumps), watch, made, wanted);
     let trace = trace.filter(|path| path.is_file());
     taken.map_err(|failure| match process.check_alive() {
         Ok(()) => failure,
@@ -97,7 +107,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
 
 /// Takes both dumps, and waits in between.
 fn both(
-    hunt: &Hunt,
+    (hunt, mut how): (&Hunt, How<'_>),
     jvm: &Jvm<'_>,
     (folder, [before, after]): (&Path, &[PathBuf; 2]),
     mut watch: Option<Watch>,
@@ -106,13 +116,12 @@ fn both(
 ) -> Result<()> {
     let mut notes = TraceNotes::new(jvm);
     notes.hunt("the first dump is being taken");
-    notes.dump(&dump::take(
-        jvm,
-        &DumpPlace::new(before, false)?,
-        How::ordinary(hunt.what),
-        wanted,
-    )?);
+    let first = dump::take(jvm, &DumpPlace::new(before, false)?, how, wanted)?;
     made.keep();
+    notes.dump(&first);
+    tell(&first, wanted);
+    // What hindered the first would hinder the second.
+    how.forker = how.forker.filter(|_| first.not_forked.is_none());
     let watching = match hunt.enough.filter(|_| watch.is_some()) {
         Some(enough) => format!(", or when something has grown by {}", Size(enough)),
         None => String::new(),
@@ -125,14 +134,19 @@ fn both(
     let mut watched = watch.map(|watch| (watch, Totals::new(before.clone(), hunt.what.all)));
     let why = wait(jvm, span, folder, (watched.as_mut(), &mut notes), wanted)?;
     notes.hunt(&format!("{why}; the second dump is being taken"));
-    notes.dump(&dump::take(
-        jvm,
-        &DumpPlace::new(after, false)?,
-        How::ordinary(hunt.what),
-        wanted,
-    )?);
+    let second = dump::take(jvm, &DumpPlace::new(after, false)?, how, wanted)?;
+    notes.dump(&second);
+    tell(&second, wanted);
     notes.hunt("both dumps are taken");
     Ok(())
+}
+
+/// Says why the JVM wrote a dump itself, where a child was to.
+fn tell(dump: &DumpResult, wanted: Wanted) {
+    if let (Some(why), false) = (&dump.not_forked, wanted.quiet) {
+        let file = dump.file.display();
+        messages::said(&fork::stood_still(&file, why));
+    }
 }
 
 /// Says what there is of a JVM that ended while it was hunted in.

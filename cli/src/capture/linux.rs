@@ -7,7 +7,7 @@ use heapdiff_units::Size;
 
 use super::agent::{self, Loaded};
 use super::checked;
-use super::dump::{self, DumpPlace, How};
+use super::dump::{self, DumpPlace, Forker, How};
 use super::library::{copy_to, library};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
@@ -92,7 +92,10 @@ fn dump(
     let forker = fork
         .map(|fork| library(fork.library.as_deref()))
         .transpose()?;
-    let forker = forker.as_deref();
+    let forker = forker.as_deref().map(|library| Forker {
+        library,
+        only: true,
+    });
     if output == Some(Path::new(STANDARD_OUTPUT)) {
         return stream(capture, How { what, forker });
     }

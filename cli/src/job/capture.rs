@@ -74,6 +74,15 @@ pub(crate) struct Fork {
     pub(crate) library: Option<PathBuf>,
 }
 
+/// Who writes a hunt's dumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forking {
+    /// A forked child where that is possible, else the JVM.
+    WherePossible,
+    Always,
+    Never,
+}
+
 /// The agent's library as a file, for a JVM that is started with it.
 #[derive(Debug)]
 pub(crate) struct AgentCopy {
@@ -115,6 +124,7 @@ pub(crate) struct Hunt {
     /// The agent to load. Without one the dumps name allocation sites only if an agent is loaded already.
     pub(crate) agent: Option<Agent>,
     pub(crate) what: What,
+    pub(crate) fork: Forking,
     /// The time between the dumps.
     pub(crate) wait: Span,
     pub(crate) folder: Option<PathBuf>,

@@ -1,8 +1,14 @@
-//! `dump --fork`: a child of the JVM writes; what is whole gets its name, and nothing else stays.
+//! `dump --fork` and `hunt`: a child of the JVM writes; what is whole gets its name, and nothing else stays.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
-use crate::support::{BOX, agent, files, folder, instances, jdks, ready, run, shelf};
+use serde_json::Value;
+
+use crate::support::{
+    BOX, agent, ended, files, folder, instances, jdks, ready, run, shelf, signal, start,
+};
 use crate::trace::library;
 
 #[test]
@@ -82,5 +88,130 @@ fn an_agent_that_cannot_is_told() {
     ];
     run(home.path(), &args).failed(2, "forked.hprof");
     assert_eq!(files(home.path()), before);
+    assert!(target.finish().expect("an end"));
+}
+
+/// How often the JVM stopped to fork, and to write a dump itself, by its own log.
+fn stops(log: &Path) -> (usize, usize) {
+    let text = fs::read_to_string(log).expect("the JVM's log");
+    let times = |name: &str| text.matches(&format!("\"{name}\"")).count();
+    (times("HeapWalkOperation"), times("HeapDumper"))
+}
+
+/// What a dump is said to be where the JVM wrote it itself.
+const STOOD_STILL: &str = "the JVM stood still while it wrote this";
+
+#[test]
+fn a_hunt_has_children_write_where_they_can() {
+    for jdk in jdks() {
+        for (flag, args, (forks, dumps)) in [
+            ("-XX:+UseG1GC", "", (2, 0)),
+            ("-XX:+UseG1GC", "--no-fork", (0, 2)),
+            ("-XX:+UseG1GC", "--all", (0, 2)),
+            ("-XX:+UseG1GC", "--no-attach", (0, 2)),
+            ("-XX:+UseZGC", "", (0, 2)),
+        ] {
+            let home = folder();
+            let log = home.path().join("log");
+            let logged = format!("-Xlog:safepoint:file={}", log.display());
+            let target = ready(&shelf(&jdk).flags([flag, &logged]));
+            let pid = target.pid().to_string();
+            let library = library();
+            let agent = ["--agent", library.to_str().expect("a path")];
+            let hunt = ["hunt", &pid, "--no-trace", "--for", "0", "-o", "found"];
+            let agent: &[&str] = if args == "--no-attach" { &[] } else { &agent };
+            let more: Vec<&str> = [args].into_iter().filter(|arg| !arg.is_empty()).collect();
+            let done = run(home.path(), &[&hunt, agent, &more].concat()).well();
+            assert_eq!(stops(&log), (forks, dumps), "{flag} {args}: {done:?}");
+            let told = done.stderr.matches(STOOD_STILL).count();
+            // What hindered the first would hinder the second: it is told once.
+            let is_told = forks == 0 && args.is_empty();
+            assert_eq!(told, usize::from(is_told), "{flag} {args}: {done:?}");
+            if is_told {
+                let why = "found/before.hprof: the JVM stood still while it wrote this: its heap is shared memory";
+                assert!(done.stderr.contains(why), "{done:?}");
+                let must = ["hunt", &pid, "--fork", "--no-trace", "--for", "0", "-o"];
+                let must = run(home.path(), &[&must, &["must"][..], agent].concat());
+                must.failed(3, "its heap is shared memory");
+                assert!(!home.path().join("must").exists(), "nothing is left");
+            }
+            for name in ["before.hprof", "after.hprof"] {
+                assert_eq!(
+                    instances(&home.path().join("found").join(name), &[BOX]),
+                    [10_000]
+                );
+            }
+            assert!(target.finish().expect("an end"));
+        }
+    }
+}
+
+#[test]
+fn what_grew_between_forked_dumps_is_named_with_its_stacks() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = library();
+        // From the start: a thread is sampled once it has used up the JVM's own interval.
+        let launch = shelf(&jdk).agent(&library, "interval=256");
+        let mut target = ready(&launch);
+        let pid = target.pid().to_string();
+        let args = [
+            "hunt",
+            &pid,
+            "--agent",
+            library.to_str().expect("a path"),
+            "--fork",
+            "--no-trace",
+            "--for",
+            "1h",
+            "--gz",
+            "1",
+            "-o",
+            "found",
+            "--format",
+            "json",
+        ];
+        let mut child = start(home.path(), &args);
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a line");
+        assert!(line.contains("the second dump follows"), "{line}");
+        target.advance(2).expect("READY");
+        signal("INT", child.id());
+        let printed = ended(child).well().stdout;
+        let found = home.path().join("found");
+        assert_eq!(
+            files(&found),
+            ["after.hprof.gz", "before.hprof.gz", "report.json"]
+        );
+        let report: Value = serde_json::from_str(&printed).expect("JSON");
+        let first = &report["suspects"][0];
+        assert_eq!(first["holder"], "Shelf.boxes", "{first}");
+        assert_eq!(first["growth"]["objects"], 10_000, "{first}");
+        let stacks = first["stacks"].as_array().expect("stacks");
+        assert!(!stacks.is_empty(), "JDK {}: {first:#}", jdk.version());
+        assert!(target.finish().expect("an end"));
+    }
+}
+
+#[test]
+fn a_hunt_falls_back_and_says_why() {
+    let jdk = jdks().remove(0);
+    let home = folder();
+    let stub = agent(&jdk, home.path());
+    let stub = stub.to_str().expect("a path");
+    let target = ready(&shelf(&jdk));
+    let pid = target.pid().to_string();
+    for (more, told) in [(&[][..], true), (&["-q"], false), (&["--no-fork"], false)] {
+        let args = ["hunt", &pid, "--agent", stub, "--for", "0", "--no-trace"];
+        let done = run(home.path(), &[&args, more].concat()).well();
+        let why = "the JVM stood still while it wrote this: the agent wrote nothing";
+        assert_eq!(done.stderr.contains(why), told, "{done:?}");
+    }
+    let second = home.path().join(format!("hunt-{pid}-2"));
+    assert_eq!(instances(&second.join("before.hprof"), &[BOX]), [10_000]);
+    // What is asked for and cannot be is a failure.
+    let args = ["hunt", &pid, "--agent", stub, "--for", "0", "--fork"];
+    run(home.path(), &args).failed(2, "before.hprof");
     assert!(target.finish().expect("an end"));
 }

@@ -27,6 +27,7 @@ fn a_hunt_names_what_grew() {
             &options,
             "--agent",
             library,
+            "--no-fork",
             "--for",
             "1h",
             "-o",
