@@ -7,7 +7,7 @@ use crate::records::outline::Outline;
 use crate::records::record;
 use crate::{
     DeclaredField, DeepOptions, FinalFields, Histogram, Merge, Node, ObjectIndex, Options,
-    PathOptions, Refs, Selector, Silent, Snapshot, Source, WasteOptions,
+    PathOptions, Refs, Selector, Silent, Snapshot, Source, Thresholds, WasteOptions,
 };
 
 /// The header, and a hop over the records.
@@ -45,6 +45,10 @@ pub fn snapshot(bytes: &[u8]) {
         holders: odd & 0x20 != 0,
         dump: 0,
         max_memory: (odd & 0x40 != 0).then_some(1),
+        thresholds: match odd & 0x10 != 0 {
+            true => Thresholds::LOW,
+            false => Thresholds::USUAL,
+        },
     };
     let source = Source::from_bytes(bytes.to_vec());
     let Ok(snapshot) = Snapshot::of(source, &options, &Silent) else {

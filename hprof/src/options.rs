@@ -1,5 +1,7 @@
 //! What an analysis is told.
 
+use crate::dominators::Thresholds;
+
 /// Which reference objects (`java.lang.ref`) retain their referent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Refs {
@@ -25,4 +27,7 @@ pub struct Options {
     pub dump: usize,
     /// Bytes of anonymous memory for the large arrays; beyond it they live in temporary files.
     pub max_memory: Option<u64>,
+    /// From what sizes on dominators are found in other ways: for tests, since answers do not depend on it.
+    #[doc(hidden)]
+    pub thresholds: Thresholds,
 }

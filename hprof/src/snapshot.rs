@@ -8,7 +8,6 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::bytes::source::Source;
-use crate::dominators::core::Sampling;
 use crate::dominators::held::{LaidOut, Note, RowCodes};
 use crate::dominators::tree::DominatorTree;
 use crate::error::{Result, Warning};
@@ -296,8 +295,8 @@ impl Snapshot {
             true => Some(&mut note),
             false => None,
         };
-        let sampling = Sampling::default();
-        let tree = DominatorTree::new(graph, class_of, size, sampling, note, &store, progress)?;
+        let thresholds = options.thresholds;
+        let tree = DominatorTree::new(graph, class_of, size, thresholds, note, &store, progress)?;
         if options.holders {
             // Nothing asks for nulls from here on.
             let shapes = scanned.inner_shapes.par_iter_mut();

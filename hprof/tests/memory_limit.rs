@@ -2,8 +2,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::Mutex;
 
-use hprof::{ClassTotal, ObjectIndex, Options, Silent, Snapshot};
+use hprof::{ClassTotal, ObjectIndex, Options, Progress, Refs, Silent, Snapshot, Thresholds};
+use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root};
+
+#[allow(dead_code, reason = "only memory is measured here")]
+mod limits;
+
+use limits::Peak;
 
 type Figures = (Vec<(Option<u64>, Option<u64>)>, Vec<ClassTotal>);
 
@@ -18,6 +25,78 @@ fn figures(dump: &Path, max_memory: Option<u64>) -> Figures {
         .map(|o| (snapshot.retained_bytes(o), snapshot.retained_objects(o)))
         .collect();
     (retained, snapshot.histogram())
+}
+
+/// 1,500 arrays with 1,000 references each to a few arrays that all of them share, below one object: nothing in between has
+/// two referrers.
+fn sharing(held_by: fn(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let boot = heap.boot();
+    let bytes = heap.add_primitive_array(Elements::Zeros(FieldType::Byte, 8));
+    let shared: Vec<Obj> = (0..20)
+        .map(|_| heap.add_object_array(boot.object, [bytes]))
+        .collect();
+    let mut tables = Vec::new();
+    for _ in 0..15 {
+        let of_table: Vec<Obj> = (0..100)
+            .map(|_| {
+                let references = shared.iter().cycle().take(1_000);
+                heap.add_object_array(boot.object, references.copied())
+            })
+            .collect();
+        tables.push(heap.add_object_array(boot.object, of_table));
+    }
+    let all = heap.add_object_array(boot.object, tables);
+    let held = held_by(&mut heap, all);
+    heap.add_root(Root::JniGlobal { global_ref: 9 }, Ref::from(held));
+    heap.build()
+}
+
+/// Measures from when dominators are looked for: what reading the file takes is not meant here.
+#[derive(Default)]
+struct Searching(Mutex<Option<Peak>>);
+
+impl Progress for Searching {
+    fn phase(&self, name: &'static str, _: u64) {
+        if name == "searching" {
+            *self.0.lock().unwrap() = Some(Peak::start());
+        }
+    }
+
+    fn advance(&self, _: u64) {}
+}
+
+#[test]
+fn references_to_what_is_shared_are_within_the_limit() {
+    let strongly: fn(&mut HeapBuilder, Obj) -> Obj = |_, all| all;
+    let softly: fn(&mut HeapBuilder, Obj) -> Obj = |heap, all| {
+        let boot = heap.boot();
+        heap.add_reference_of(boot.soft_reference, all)
+    };
+    for held_by in [strongly, softly] {
+        let folder = tempfile::tempdir().unwrap();
+        let dump = folder.path().join("sharing.hprof");
+        std::fs::write(&dump, sharing(held_by)).unwrap();
+        let options = Options {
+            refs: Refs::Soft,
+            max_memory: Some(1 << 20),
+            // In a small heap all is near to roots, and so shared out among many tasks.
+            thresholds: Thresholds {
+                near: 0,
+                ..Thresholds::USUAL
+            },
+            ..Options::default()
+        };
+        let measured = Searching::default();
+        let snapshot = Snapshot::open(&dump, &options, &measured).unwrap();
+        let peak = measured.0.into_inner().unwrap().unwrap();
+        // As pairs of numbers the 1.5 million references would take twelve megabytes.
+        let taken = peak.allocated();
+        assert!(taken < 2 << 20, "{taken} bytes were allocated");
+        let objects = (0..snapshot.object_count() as u32).map(ObjectIndex);
+        let reachable = objects.filter(|&o| snapshot.tree().is_reachable(o));
+        assert!(reachable.count() > 1_500 + 20 + 15);
+    }
 }
 
 #[test]

@@ -97,6 +97,7 @@ impl ReportArgs {
                 holders: false,
                 dump: self.dump_number.map_or(0, |n| n as usize - 1),
                 max_memory: self.max_memory.map(|size| size.0),
+                ..hprof::Options::default()
             },
             threads: self.threads.map(usize::from),
             strict: self.strict,

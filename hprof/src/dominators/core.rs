@@ -28,38 +28,13 @@ use rayon::prelude::*;
 use super::annotated::{AnnotatedGraph, CHUNK, Cells, MappedBits, each_bit};
 use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
+use crate::dominators::thresholds::Thresholds;
 use crate::dominators::ways_back;
 use crate::error::Result;
 use crate::ids::NONE;
 
 /// The note of an object with several referrers.
 pub(crate) const SEVERAL: u32 = NONE - 1;
-/// Objects with rows as long as this are taken into the core, so that the work below them can be
-/// split.
-pub(crate) const LONG_ROW: usize = 1 << 10;
-
-/// How witnesses are chosen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sampling {
-    /// All objects that refer to a class object to which no more do than this.
-    pub(crate) rare: u32,
-    /// Of this many neighbours, the first that refers to each class object.
-    pub(crate) every: usize,
-    /// This many objects that are near to GC roots: what threads are working on is often of classes
-    /// whose other instances are elsewhere.
-    pub(crate) near: usize,
-}
-
-impl Default for Sampling {
-    fn default() -> Self {
-        Self {
-            rare: 1 << 10,
-            every: 1 << 10,
-            near: 1 << 14,
-        }
-    }
-}
-
 /// The core of a graph. The notes of its objects are 0, those of others their only referrer, or
 /// [`NONE`] where nothing refers to them.
 #[derive(Debug)]
@@ -110,14 +85,14 @@ impl Core {
         graph: &mut AnnotatedGraph,
         class_of: &(impl Fn(u32) -> u32 + Sync),
         also: &[u32],
-        sampling: Sampling,
+        thresholds: Thresholds,
         store: &Store,
     ) -> Result<Self> {
         let inner = graph.split.inner as usize;
         let classes = graph.split.classes;
         let class_referrers = only_referrers(graph, class_of);
         let mut witnesses = MappedBits::new(inner, store)?;
-        near_roots(graph, sampling.near, &mut witnesses);
+        near_roots(graph, thresholds.near, &mut witnesses);
         also.iter().for_each(|&object| witnesses.insert(object));
         let weaker = graph.weaker.clone();
         let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
@@ -129,7 +104,7 @@ impl Core {
         let held = held.chain(0..classes);
         held.clone()
             .for_each(|o| cells.note(o).store(SEVERAL, Ordering::Relaxed));
-        ways_back::settle(cells, targets, held.clone(), store)?;
+        ways_back::settle(cells, targets, held.clone(), classes, thresholds, store)?;
         let mut joins = MappedBits::new(inner, store)?;
         joins
             .words_mut()
@@ -145,10 +120,11 @@ impl Core {
         let choice = Choice {
             class_of,
             class_referrers: &class_referrers,
-            sampling,
+            thresholds,
         };
         let mut marks = Marks::new(inner, witnesses, store)?;
         let long = mark(cells, targets, &choice, &joins, &mut marks);
+        thresholds.count(|tally| &tally.long, long.len());
         let Marks {
             mut members,
             witnesses,
@@ -345,7 +321,7 @@ struct Choice<'a, F> {
     class_of: &'a F,
     /// How many references lead to each class object.
     class_referrers: &'a [u32],
-    sampling: Sampling,
+    thresholds: Thresholds,
 }
 
 /// What one pass over the rows tells of objects.
@@ -382,10 +358,10 @@ fn mark(
     let Choice {
         class_of,
         class_referrers,
-        sampling,
+        thresholds,
     } = choice;
     let (inner, classes) = (rows as u32, class_referrers.len() as u32);
-    let words = sampling.every.div_ceil(64);
+    let words = thresholds.every.div_ceil(64);
     let mut long: Vec<u32> = marks
         .members
         .words_mut()
@@ -411,7 +387,7 @@ fn mark(
                     let (mut to_join, mut has_class) = (false, false);
                     let mut is_chosen = |class: u32| {
                         let seen = std::mem::replace(&mut sampled[class as usize], chunk);
-                        seen != chunk || class_referrers[class as usize] <= sampling.rare
+                        seen != chunk || class_referrers[class as usize] <= thresholds.rare
                     };
                     let own = class_of(object as u32);
                     let mut to_class = object < classes as usize || own != NONE && is_chosen(own);
@@ -428,7 +404,7 @@ fn mark(
                     if to_class {
                         witnesses[at] |= bit;
                     }
-                    let is_long = end - begin >= LONG_ROW;
+                    let is_long = end - begin >= thresholds.long;
                     if is_long {
                         long.push(object as u32);
                     }

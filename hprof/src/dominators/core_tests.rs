@@ -4,11 +4,14 @@
 use super::*;
 use crate::graph::heap_graph::HeapGraph;
 
+const LONG: usize = Thresholds::USUAL.long;
+
 /// No witnesses but those asked for.
-const NONE_CHOSEN: Sampling = Sampling {
+const NONE_CHOSEN: Thresholds = Thresholds {
     rare: 0,
     every: 1 << 20,
     near: 0,
+    ..Thresholds::USUAL
 };
 
 fn graph(inner: u32, classes: u32, rows: &[(u32, u32)], roots: &[u32]) -> AnnotatedGraph {
@@ -189,10 +192,10 @@ fn long_rows_are_in_the_core() {
     let rows = |from, first, len: usize| (0..len as u32).map(move |i| (from, first + i));
     let rows: Vec<(u32, u32)> = [(0, 1), (0, 2)]
         .into_iter()
-        .chain(rows(1, 3, LONG_ROW))
-        .chain(rows(2, 3 + LONG_ROW as u32, LONG_ROW - 1))
+        .chain(rows(1, 3, LONG))
+        .chain(rows(2, 3 + LONG as u32, LONG - 1))
         .collect();
-    let mut graph = graph(3 + 2 * LONG_ROW as u32, 0, &rows, &[0]);
+    let mut graph = graph(3 + 2 * LONG as u32, 0, &rows, &[0]);
     let store = Store::new(None);
     let core = Core::find(&mut graph, &|_| NONE, &[], NONE_CHOSEN, &store).unwrap();
     assert_eq!(core.long, [1]);
@@ -209,13 +212,14 @@ fn witnesses_are_few() {
     let rows = [(40, 2), (41, 2), (90, 2), (91, 2)];
     let witnesses = |every, also: &[u32]| {
         let mut graph = graph(200, 3, &rows, &[]);
-        let sampling = Sampling {
+        let thresholds = Thresholds {
             rare: 3,
             every,
             near: 0,
+            ..Thresholds::USUAL
         };
         let store = Store::new(None);
-        let core = Core::find(&mut graph, &class_of, also, sampling, &store).unwrap();
+        let core = Core::find(&mut graph, &class_of, also, thresholds, &store).unwrap();
         assert_eq!(members_of(&core.members), members_of(&core.witnesses));
         members_of(&core.witnesses)
     };
@@ -246,12 +250,12 @@ fn what_is_near_to_roots_is_a_witness() {
     ];
     let near = |limit| {
         let mut graph = graph(INNER, 2, &rows, &[0, 5, 6, INNER]);
-        let sampling = Sampling {
+        let thresholds = Thresholds {
             near: limit,
             ..NONE_CHOSEN
         };
         let store = Store::new(None);
-        let core = Core::find(&mut graph, &|_| NONE, &[], sampling, &store).unwrap();
+        let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
     // Class objects are witnesses anyway, and the first object that refers to one.

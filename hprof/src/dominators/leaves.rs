@@ -60,7 +60,10 @@ pub(super) fn dominators(
         });
     }
     let several = number(&mut hung);
-    if several == 0 && weak.iter().all(Vec::is_empty) && graph.weaker.iter().all(Vec::is_empty) {
+    if several == 0
+        && weak.iter().all(|of_level| of_level.is_empty())
+        && graph.weaker.iter().all(Vec::is_empty)
+    {
         return Ok(hung);
     }
     let minima = Minima::new(parent, store)?;
@@ -80,7 +83,7 @@ pub(super) fn dominators(
             .filter(|node| **node >= nodes && **node != NONE)
             .for_each(|node| *node = common(&minima, span[(SEVERAL - *node) as usize]));
     }
-    weakly(graph, weak, &minima, &mut hung);
+    weakly(graph, weak, &minima, &mut hung, store)?;
     Ok(hung)
 }
 
@@ -92,13 +95,16 @@ fn slot(graph: &AnnotatedGraph, leaves: u32, target: u32) -> Option<usize> {
 }
 
 /// Which objects strong references reach.
-fn strong(graph: &AnnotatedGraph, weak: &WeaklyReached) -> impl Fn(u32) -> bool + Sync + use<> {
-    let words = match weak.iter().all(Vec::is_empty) {
+pub(super) fn strong(
+    graph: &AnnotatedGraph,
+    weak: &WeaklyReached,
+) -> impl Fn(u32) -> bool + Sync + use<> {
+    let words = match weak.iter().all(|of_level| of_level.is_empty()) {
         true => 0,
         false => graph.split.inner as usize / 64 + 1,
     };
     let mut is_weak = vec![0_u64; words];
-    for &object in weak.iter().flatten() {
+    for &object in weak.iter().flat_map(|of_level| of_level.iter()) {
         is_weak[object as usize / 64] |= 1 << (object % 64);
     }
     move |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
@@ -170,12 +176,16 @@ fn number(hung: &mut [u32]) -> usize {
 }
 
 /// Hangs on what only weaker references reach: those leaves that nothing stronger refers to.
-fn weakly(graph: &AnnotatedGraph, weak: &WeaklyReached, minima: &Minima<'_>, hung: &mut [u32]) {
+fn weakly(
+    graph: &AnnotatedGraph,
+    weak: &WeaklyReached,
+    minima: &Minima<'_>,
+    hung: &mut [u32],
+    store: &Store,
+) -> Result<()> {
     let leaves = hung.len() as u32;
     // A soft reference that only finalizers reach is no stronger than they are.
-    let mut last = weak[1].clone();
-    last.sort_unstable();
-    let is_last = |from: u32| usize::from(last.binary_search(&from).is_ok());
+    let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
         let finally = graph.weaker[1].iter().filter(|_| level == 1);
@@ -183,18 +193,24 @@ fn weakly(graph: &AnnotatedGraph, weak: &WeaklyReached, minima: &Minima<'_>, hun
         let of_rows = of_level
             .iter()
             .flat_map(|&from| graph.row(from).iter().map(move |&target| (from, target)));
-        let mut late: Vec<(usize, u32)> = of_referents
+        let late = of_referents
             .chain(of_rows)
             .filter_map(|(from, target)| Some((slot(graph, leaves, target)?, graph.note(from))))
             .filter(|&(slot, node)| node != NONE && hung[slot] == NONE)
-            .collect();
-        late.sort_unstable();
-        for referrers in late.chunk_by(|a, b| a.0 == b.0) {
-            let (slot, low) = referrers[0];
-            let high = referrers.last().map_or(low, |r| r.1);
+            .map(|(slot, node)| (slot as u64) << 32 | u64::from(node));
+        let mut all: Array<u64> = store.zeroed(late.clone().count())?;
+        all.iter_mut()
+            .zip(late)
+            .for_each(|(to, reference)| *to = reference);
+        all.par_sort_unstable();
+        for referrers in all.chunk_by(|a, b| a >> 32 == b >> 32) {
+            let [low, high] = [referrers.first(), referrers.last()]
+                .map(|reference| reference.map_or(0, |&reference| reference as u32));
+            let slot = (referrers[0] >> 32) as usize;
             hung[slot] = common(minima, u64::from(low) << 32 | u64::from(high));
         }
     }
+    Ok(())
 }
 
 /// Widens a span of nodes to one more.

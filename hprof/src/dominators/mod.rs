@@ -34,8 +34,12 @@ pub(crate) mod preorder;
 pub(crate) mod ranges;
 pub(crate) mod search;
 mod sinks;
+mod tasks;
+mod thresholds;
 pub(crate) mod tree;
 mod ways_back;
 
 pub use holders::{Dominated, Hold, Holders};
+#[doc(hidden)]
+pub use thresholds::{Tally, Thresholds};
 pub use tree::{DominatorTree, Node};

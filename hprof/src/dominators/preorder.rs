@@ -6,24 +6,23 @@
 //! last, and are put in between when their dominators are known.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
-use crate::dominators::annotated::{
-    AnnotatedGraph, CHUNK, Cells, MappedBits, PrefetchQueue, each_bit,
-};
-use crate::dominators::core::{Core, LONG_ROW, SEVERAL};
+use crate::dominators::annotated::{AnnotatedGraph, CHUNK, Cells, MappedBits, each_bit};
+use crate::dominators::core::Core;
 use crate::dominators::lengauer_tarjan::Dominators;
-use crate::dominators::search::AHEAD;
 use crate::dominators::sinks::{Insertion, Referrers, Sink};
+use crate::dominators::tasks::{self, Task, TaskOutput, Walk};
+use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Objects with references that only soft references reach, and those that only finalizers do.
-pub(super) type WeaklyReached = [Vec<u32>; 2];
+/// Objects with references that only soft references reach, and those that only finalizers do, ascending.
+pub(super) type WeaklyReached = [Array<u32>; 2];
 
 /// The tree's nodes; the first is the super-root. Which object is at each place the notes tell.
 pub(super) struct Preorder {
@@ -47,6 +46,7 @@ pub(super) fn lay_out(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
     dominators: Dominators,
+    thresholds: Thresholds,
     store: &Store,
 ) -> Result<Outcome> {
     let Dominators { idom, levels, core } = dominators;
@@ -71,16 +71,16 @@ pub(super) fn lay_out(
         true => 0,
         false => level_of(graph.note(place[q])),
     };
-    let mut level: Vec<u8> = Vec::new();
+    let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
-        level.resize(nodes, 0);
+        level.resize(nodes)?;
         level
             .par_iter_mut()
             .enumerate()
             .skip(1)
             .for_each(|(q, level)| *level = weak_from(q) as u8);
     }
-    let tasks = tasks(graph, nodes as u32, &long, &place);
+    let tasks = tasks::tasks(graph, nodes as u32, &long, &place, thresholds);
     // From here on those that have a place in the order, or are sure to get one.
     let Core {
         members: mut placed,
@@ -92,12 +92,13 @@ pub(super) fn lay_out(
     let mut parent: Array<u32> = store.zeroed(total)?;
     place[0] = 0;
     let mut missing: Vec<u32> = Vec::new();
+    let mut more_to_sinks = false;
     let mut len = 1;
     {
         let inner = graph.split.inner;
         let classes = graph.split.classes;
         let (cells, targets) = graph.shared();
-        let batch = (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH);
+        let batch = tasks::batch();
         let mut parts: Vec<TaskOutput> = (0..batch).map(|_| TaskOutput::default()).collect();
         for batch in tasks.chunks(batch) {
             let walk = Walk {
@@ -110,6 +111,7 @@ pub(super) fn lay_out(
                 object_at: &place,
                 checks: &checks,
                 level: &level,
+                thresholds,
             };
             parts
                 .par_iter_mut()
@@ -130,9 +132,6 @@ pub(super) fn lay_out(
                 let count = part.object.len();
                 let own;
                 (own, parents) = parents.split_at_mut(count);
-                for &(level, sink, at) in &part.weak_to_sinks {
-                    referrers.add_weak(level, sink, placed_at(at, base, above));
-                }
                 jobs.push((part, task.nodes(), base, above, own));
                 len += count;
             }
@@ -149,7 +148,10 @@ pub(super) fn lay_out(
                         parent[at as usize] = place[members.above(q) as usize];
                     }
                 });
-            parts.iter().for_each(|part| missing.extend(&part.missing));
+            for part in parts.iter() {
+                missing.extend(&part.missing);
+                more_to_sinks |= part.more_to_sinks;
+            }
             if let Some(laid_out) = batch.iter().map(|task| task.nodes().end).max() {
                 members.shed(laid_out);
             }
@@ -159,12 +161,30 @@ pub(super) fn lay_out(
         return Ok(Outcome::Missing(missing));
     }
     let nodes = len;
+    let place_of = |q: usize| place.get(q).map_or(nodes as u32, |&place| place);
+    let [soft, last] = [1, 2].map(|wanted| {
+        let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
+        let places = of_level.map(|q| place_of(q)..place_of(q + 1));
+        objects_at(graph, places, &placed, store)
+    });
+    let mut weak: WeaklyReached = [soft?, last?];
+    if more_to_sinks {
+        thresholds.count(|tally| &tally.again, 1);
+        referrers.widen_by_rows(graph, &placed, &weak);
+    }
+    if !sinks.is_empty() {
+        referrers.widen_weakly(graph, &placed, &weak, store)?;
+    }
     let hung = referrers.hang(&sinks, &parent[..nodes], store)?;
     drop(sinks);
-    let (starts, hung_parent) =
-        hang_sinks(graph, &hung, nodes as u32, &checks, &mut placed, store)?;
-    let insertion = Insertion::new(&hung, &starts, nodes as u32);
-    let place_of = |q: usize| place.get(q).map_or(nodes as u32, |&place| place);
+    thresholds.count(|tally| &tally.sinks, hung.len());
+    let hanging = Hanging {
+        nodes: nodes as u32,
+        checks: &checks,
+        thresholds,
+    };
+    let (starts, hung_parent) = hanging.follow(graph, &hung, &mut placed, store)?;
+    let insertion = Insertion::new(&hung, &starts, nodes as u32, store)?;
     let moved = |q: u32| insertion.moved(place_of(q as usize));
     let dominated: Vec<(usize, Range<u32>)> = checks
         .of_class
@@ -173,12 +193,15 @@ pub(super) fn lay_out(
         .collect();
     forget_unplaced(graph, &placed);
     let len = nodes + hung_parent.len();
-    let weak = [1, 2].map(|wanted| {
-        let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
-        let places = of_level.map(|q| place_of(q)..place_of(q + 1));
-        let places: Vec<Range<u32>> = places.chain(insertion.of_level(wanted)).collect();
-        objects_at(graph, &places, len)
-    });
+    for (weak, wanted) in weak.iter_mut().zip([1, 2]) {
+        let sinks = hung.iter().filter(|sink| sink.level == wanted).count();
+        if sinks > 0 {
+            thresholds.count(|tally| &tally.weak_sinks, sinks);
+            let more = objects_at(graph, insertion.of_level(wanted), &placed, store)?;
+            weak.extend(&more)?;
+            weak.sort_unstable();
+        }
+    }
     if !hung.is_empty() {
         insertion.insert(&mut parent, &hung_parent);
         graph.renumber(|place| insertion.place(place));
@@ -207,57 +230,70 @@ fn placed_at(at: u32, base: u32, above: u32) -> u32 {
     }
 }
 
-/// Follows the rows of sinks, whose nodes come after all others so far. Returns for each sink how many of these nodes come
-/// before it, with one more for all, and what is above each: places so far.
-fn hang_sinks(
-    graph: &mut AnnotatedGraph,
-    sinks: &[Sink],
+/// What sinks are followed with when all else is laid out.
+struct Hanging<'a> {
+    /// The nodes so far.
     nodes: u32,
-    checks: &Checks,
-    placed: &mut MappedBits,
-    store: &Store,
-) -> Result<(Vec<u32>, Array<u32>)> {
-    let mut starts: Vec<u32> = Vec::with_capacity(sinks.len() + 1);
-    let mut parent: Array<u32> = store.zeroed(0)?;
-    let (inner, classes) = (graph.split.inner, graph.split.classes);
-    let (cells, targets) = graph.shared();
-    let count = (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH);
-    let mut parts: Vec<TaskOutput> = (0..count).map(|_| TaskOutput::default()).collect();
-    let share = (sinks.len() / (count * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE);
-    for batch in sinks.chunks(share * count) {
-        let walk = Walk {
-            cells,
-            targets,
-            inner,
-            classes,
-            sinks: 0,
-            placed: placed.shared(),
-            object_at: &[],
-            checks,
-            level: &[],
-        };
-        let tasks = batch.par_chunks(share);
-        parts
-            .par_iter_mut()
-            .zip(tasks)
-            .for_each(|(part, sinks)| walk.fill_sinks(part, sinks));
-        for (part, sinks) in parts.iter().zip(batch.chunks(share)) {
-            let base = nodes + parent.len() as u32;
-            let first = parent.len();
-            parent.extend(&part.parent)?;
-            let parent = &mut parent[first..];
-            parent
-                .iter_mut()
-                .for_each(|above| *above = placed_at(*above, base, NONE));
-            for (sink, &at) in sinks.iter().zip(&part.members) {
-                parent[at as usize] = sink.above;
-                starts.push(first as u32 + at);
+    checks: &'a Checks,
+    thresholds: Thresholds,
+}
+
+impl Hanging<'_> {
+    /// Follows the rows of sinks, whose nodes come after all others so far. Returns for each sink how many of these nodes
+    /// come before it, with one more for all, and what is above each: places so far.
+    fn follow(
+        &self,
+        graph: &mut AnnotatedGraph,
+        sinks: &[Sink],
+        placed: &mut MappedBits,
+        store: &Store,
+    ) -> Result<(Array<u32>, Array<u32>)> {
+        let mut starts: Array<u32> = store.zeroed(sinks.len() + 1)?;
+        let mut parent: Array<u32> = store.zeroed(0)?;
+        let (inner, classes) = (graph.split.inner, graph.split.classes);
+        let (cells, targets) = graph.shared();
+        let count = tasks::batch();
+        let mut parts: Vec<TaskOutput> = (0..count).map(|_| TaskOutput::default()).collect();
+        let share = tasks::share(sinks.len(), count);
+        let mut next = 0;
+        for batch in sinks.chunks(share * count) {
+            let walk = Walk {
+                cells,
+                targets,
+                inner,
+                classes,
+                sinks: 0,
+                placed: placed.shared(),
+                object_at: &[],
+                checks: self.checks,
+                level: &[],
+                thresholds: self.thresholds,
+            };
+            let tasks = batch.par_chunks(share);
+            parts
+                .par_iter_mut()
+                .zip(tasks)
+                .for_each(|(part, sinks)| walk.fill_sinks(part, sinks));
+            for (part, sinks) in parts.iter().zip(batch.chunks(share)) {
+                let base = self.nodes + parent.len() as u32;
+                let first = parent.len();
+                parent.extend(&part.parent)?;
+                let parent = &mut parent[first..];
+                parent
+                    .iter_mut()
+                    .for_each(|above| *above = placed_at(*above, base, NONE));
+                let starts = &mut starts[next..];
+                for ((sink, &at), start) in sinks.iter().zip(&part.members).zip(starts) {
+                    parent[at as usize] = sink.above;
+                    *start = first as u32 + at;
+                }
+                next += sinks.len();
+                note(cells, &part.object, base);
             }
-            note(cells, &part.object, base);
         }
+        starts[next] = parent.len() as u32;
+        Ok((starts, parent))
     }
-    starts.push(parent.len() as u32);
-    Ok((starts, parent))
 }
 
 /// Notes the places of objects that have them one after the other.
@@ -291,21 +327,31 @@ fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
         });
 }
 
-/// The objects at some of the places, which are below a limit.
-fn objects_at(graph: &AnnotatedGraph, places: &[Range<u32>], limit: usize) -> Vec<u32> {
-    if places.is_empty() {
-        return Vec::new();
+/// The objects at some of the places, ascending.
+fn objects_at(
+    graph: &AnnotatedGraph,
+    places: impl Iterator<Item = Range<u32>>,
+    placed: &MappedBits,
+    store: &Store,
+) -> Result<Array<u32>> {
+    let mut places = places.filter(|places| !places.is_empty()).peekable();
+    if places.peek().is_none() {
+        return store.zeroed(0);
     }
-    let mut wanted = vec![0_u64; limit / 64 + 1];
-    for place in places.iter().cloned().flatten() {
-        wanted[place as usize / 64] |= 1 << (place % 64);
-    }
-    let objects = (0..graph.split.inner).into_par_iter();
-    let found = objects.filter(|&object| match graph.note(object) {
-        NONE => false,
-        place => wanted[place as usize / 64] & 1 << (place % 64) != 0,
+    let inner = graph.split.inner;
+    let mut wanted = MappedBits::new(inner as usize + 1, store)?;
+    places.flatten().for_each(|place| wanted.insert(place));
+    let mut found = MappedBits::new(inner as usize, store)?;
+    let words = found.words_mut().par_iter_mut().zip(placed.words());
+    words.enumerate().for_each(|(at, (found, &placed))| {
+        each_bit(at, placed, |object| {
+            let place = graph.note(object);
+            let is_wanted = place != NONE && wanted.contains(place);
+            *found |= u64::from(is_wanted) << (object % 64);
+        });
     });
-    found.collect()
+    drop(wanted);
+    found.list(store)
 }
 
 /// Objects that the dominator of their class does not dominate: of each part of the heap one for each
@@ -475,13 +521,13 @@ fn objects(
 }
 
 /// The places that objects must have which refer to class objects.
-struct Checks {
+pub(super) struct Checks {
     /// For each class object its level of reachability, and the members that its dominator
     /// dominates.
     of_class: Vec<(usize, Range<u32>)>,
     /// For each level of the referring object and each class object the first of the members among
     /// which it has to be, and how many there are.
-    of_level: [Vec<(u32, u32)>; 3],
+    pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 
 impl Checks {
@@ -512,271 +558,5 @@ impl Checks {
         };
         let of_level = [0, 1, 2].map(of_level);
         Self { of_class, of_level }
-    }
-}
-
-/// Tasks whose results are put together at a time, at most and at least: as few as keep all threads busy, since until
-/// then each result is in memory twice.
-const BATCH: usize = 64;
-const LEAST_BATCH: usize = 16;
-/// Members or references that one task begins with, at most and at least: the tasks of a batch have some part of the
-/// tree in memory twice, which shall be small in small heaps too.
-const LARGEST_SHARE: usize = 1 << 12;
-const LEAST_SHARE: usize = 1 << 6;
-/// Batches into which the members are divided at least, where that gives no smaller shares.
-const BATCHES: usize = 1 << 5;
-
-/// A part of the order.
-enum Task {
-    /// Members and what hangs on them, long rows excepted.
-    Members(Range<u32>),
-    /// Objects that a member holds by a part of its long row.
-    Row {
-        member: u32,
-        object: u32,
-        part: Range<usize>,
-    },
-}
-
-impl Task {
-    fn nodes(&self) -> Range<u32> {
-        match self {
-            Self::Members(range) => range.clone(),
-            Self::Row { .. } => 0..0,
-        }
-    }
-}
-
-/// The last member of each run: those with long rows, and the very last, once.
-fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
-    let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
-    long.iter().copied().chain(rest)
-}
-
-fn tasks(graph: &AnnotatedGraph, nodes: u32, long: &[u32], object_at: &[u32]) -> Vec<Task> {
-    let share = (nodes as usize / (BATCH * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE);
-    let mut tasks = Vec::new();
-    let mut first = 1;
-    for last in ends(long, nodes) {
-        for begin in (first..=last).step_by(share) {
-            tasks.push(Task::Members(begin..(begin + share as u32).min(last + 1)));
-        }
-        first = last + 1;
-        let object = object_at[last as usize];
-        if object != NONE && graph.row(object).len() >= LONG_ROW {
-            let (first, end) = (graph.begin(object), graph.begin(object + 1));
-            // Much of the heap may hang on one row, which is then laid out in smaller parts. Many rows are many tasks as they are.
-            let share = match (end - first) * 8 < graph.targets.len() {
-                true => LARGEST_SHARE,
-                false => {
-                    ((end - first) / (LEAST_BATCH * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
-                }
-            };
-            for begin in (first..end).step_by(share) {
-                tasks.push(Task::Row {
-                    member: last,
-                    object,
-                    part: begin..(begin + share).min(end),
-                });
-            }
-        }
-    }
-    tasks
-}
-
-/// A task's result; places count from its beginning. Used again by later tasks.
-#[derive(Default)]
-struct TaskOutput {
-    object: Vec<u32>,
-    /// [`NONE`] for what hangs on the member that the task is about.
-    parent: Vec<u32>,
-    /// Places of the members.
-    members: Vec<u32>,
-    missing: Vec<u32>,
-    /// References to sinks: sink, place of the referrer, [`NONE`] for the member that the task is about.
-    to_sinks: Vec<(u32, u32)>,
-    /// The same by what is not strongly reached, with its level.
-    weak_to_sinks: Vec<(u8, u32, u32)>,
-}
-
-impl TaskOutput {
-    fn clear(&mut self) {
-        self.object.clear();
-        self.parent.clear();
-        self.members.clear();
-        self.missing.clear();
-        self.to_sinks.clear();
-        self.weak_to_sinks.clear();
-    }
-}
-
-struct Walk<'a> {
-    cells: Cells<'a>,
-    targets: &'a [u32],
-    inner: u32,
-    classes: u32,
-    /// Number of sinks that are to be told.
-    sinks: u32,
-    /// A bit for each object of the core, and for each other once a task has it.
-    placed: &'a [AtomicU64],
-    object_at: &'a [u32],
-    checks: &'a Checks,
-    /// Of each member; empty when all are strong.
-    level: &'a [u8],
-}
-
-impl Walk<'_> {
-    fn fill(&self, part: &mut TaskOutput, task: &Task) {
-        const AHEAD: u32 = 8;
-        part.clear();
-        let mut stack = Vec::new();
-        match task {
-            Task::Members(range) => {
-                for q in range.clone() {
-                    if q + 2 * AHEAD < range.end {
-                        self.cells.fetch(self.object_at[(q + 2 * AHEAD) as usize]);
-                        let later = self.object_at[(q + AHEAD) as usize];
-                        mem::prefetch(self.targets, self.cells.begin(later) as usize);
-                    }
-                    let object = self.object_at[q as usize];
-                    let at = part.object.len() as u32;
-                    part.members.push(at);
-                    part.object.push(object);
-                    part.parent.push(NONE);
-                    let row =
-                        self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
-                    if row.len() < LONG_ROW {
-                        self.follow(q, object, at, row, &mut stack, part);
-                    }
-                }
-            }
-            Task::Row {
-                member,
-                object,
-                part: row,
-            } => self.follow(*member, *object, NONE, row.clone(), &mut stack, part),
-        }
-    }
-
-    /// Adds sinks and what hangs on them.
-    fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) {
-        part.clear();
-        let mut stack = Vec::new();
-        for (i, sink) in sinks.iter().enumerate() {
-            if let Some(later) = sinks.get(i + AHEAD) {
-                self.cells.fetch(later.object);
-            }
-            let (object, at) = (sink.object, part.object.len() as u32);
-            self.placed[object as usize / 64].fetch_or(1 << (object % 64), Ordering::Relaxed);
-            part.members.push(at);
-            part.object.push(object);
-            part.parent.push(NONE);
-            let row = self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
-            self.follow(0, object, at, row, &mut stack, part);
-        }
-    }
-
-    /// Whether an object has no place yet.
-    #[inline(always)]
-    fn hangs(&self, target: u32) -> bool {
-        let placed = |target: u32| {
-            self.placed[target as usize / 64].load(Ordering::Relaxed) & 1 << (target % 64)
-        };
-        target >= self.classes && target < self.inner && placed(target) == 0
-    }
-
-    /// Adds what hangs on an object, which is at `above`, by a part of its row.
-    fn follow(
-        &self,
-        q: u32,
-        object: u32,
-        above: u32,
-        row: Range<usize>,
-        stack: &mut Vec<(Range<usize>, u32, u32)>,
-        part: &mut TaskOutput,
-    ) {
-        let level = self.level.get(q as usize).copied().unwrap_or(0);
-        let checks = &self.checks.of_level[usize::from(level)];
-        let mut queue = PrefetchQueue::new(self.cells, self.targets);
-        let is_missing = |class: u32| {
-            let (low, len) = checks[class as usize];
-            q.wrapping_sub(low) >= len
-        };
-        // The first element comes next anyway, so fetching it does not help.
-        let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<usize>| {
-            if row.len() > 2 {
-                for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {
-                    if self.hangs(next) {
-                        queue.fetch(next);
-                    }
-                }
-            }
-        };
-        let (mut object, mut above) = (object, above);
-        let mut row = row;
-        fetch_first(&mut queue, &row);
-        loop {
-            let Some(at) = row.next() else {
-                let Some(up) = stack.pop() else { break };
-                (row, object, above) = up;
-                continue;
-            };
-            let target = self.targets[at];
-            if row.len() >= AHEAD {
-                let next = self.targets[at + AHEAD];
-                if self.hangs(next) {
-                    queue.fetch(next);
-                }
-            }
-            if target < self.classes {
-                if is_missing(target) && part.missing.last() != Some(&object) {
-                    part.missing.push(object);
-                }
-            } else if self.hangs(target) {
-                let number = self.cells.number(target);
-                if number != object {
-                    let sink = SEVERAL.wrapping_sub(number);
-                    if sink < self.sinks {
-                        match level {
-                            0 => part.to_sinks.push((sink, above)),
-                            _ => part.weak_to_sinks.push((level, sink, above)),
-                        }
-                    }
-                    continue;
-                }
-                // A second reference from the same object is not followed. In a long row it can be
-                // another task's.
-                let bit = 1 << (target % 64);
-                let word = &self.placed[target as usize / 64];
-                if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
-                    continue;
-                }
-                let place = part.object.len() as u32;
-                part.object.push(target);
-                part.parent.push(above);
-                let below =
-                    self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
-                // Boxed values refer to nothing but their class.
-                if !below.is_empty() {
-                    fetch_first(&mut queue, &below);
-                    stack.push((row, object, above));
-                    (row, object, above) = (below, target, place);
-                }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ends;
-
-    #[test]
-    fn runs_end_once_each() {
-        let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
-        assert_eq!(all(&[], 10), [9]);
-        assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
-        // The last member's row can be long too.
-        assert_eq!(all(&[3, 9], 10), [3, 9]);
     }
 }

@@ -11,33 +11,38 @@ use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
-use crate::dominators::leaves::{UNSEEN, common, widen, widened};
+use crate::dominators::annotated::{AnnotatedGraph, MappedBits, each_bit};
+use crate::dominators::core::SEVERAL;
+use crate::dominators::leaves::{self, UNSEEN, common, widen, widened};
+use crate::dominators::preorder::WeaklyReached;
 use crate::dominators::ranges::Minima;
 use crate::error::Result;
+use crate::ids::NONE;
 
 /// The places of the referrers of each sink.
 pub(super) struct Referrers {
-    /// The first and the last place of those that are strongly reached.
+    /// The first and the last place.
     spans: Array<u64>,
-    /// Level, sink and place of the others.
-    weak: Vec<(u8, u32, u32)>,
+    /// How strongly each is reached; empty where all are by strong references.
+    level: Array<u8>,
 }
 
 /// A sink that is reached.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub(super) struct Sink {
     /// The place of its dominator among all but sinks.
     pub(super) above: u32,
     pub(super) object: u32,
-    pub(super) level: u8,
+    pub(super) level: u32,
 }
 
 impl Referrers {
     pub(super) fn new(sinks: usize, store: &Store) -> Result<Self> {
         let mut spans: Array<u64> = store.zeroed(sinks)?;
         spans.par_iter_mut().for_each(|span| *span = UNSEEN);
-        let weak = Vec::new();
-        Ok(Self { spans, weak })
+        let level = store.zeroed(0)?;
+        Ok(Self { spans, level })
     }
 
     /// The spans, to be widened by several threads.
@@ -45,59 +50,113 @@ impl Referrers {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
-    pub(super) fn add_weak(&mut self, level: u8, sink: u32, place: u32) {
-        self.weak.push((level, sink, place));
+    /// Adds all references by what is strongly reached, once all but sinks is laid out. `placed` are the objects that have a
+    /// place, and members that have none.
+    ///
+    /// Cost: one pass over all references.
+    pub(super) fn widen_by_rows(
+        &mut self,
+        graph: &AnnotatedGraph,
+        placed: &MappedBits,
+        weak: &WeaklyReached,
+    ) {
+        let is_strong = leaves::strong(graph, weak);
+        let sinks = self.spans.len() as u32;
+        let spans = self.spans();
+        placed
+            .words()
+            .par_iter()
+            .enumerate()
+            .for_each(|(at, &word)| {
+                each_bit(at, word, |object| {
+                    if is_strong(object) {
+                        spans.widen(references(graph, object, placed, sinks));
+                    }
+                });
+            });
+    }
+
+    /// Adds references by what only weaker references reach, which count where no stronger one leads.
+    pub(super) fn widen_weakly(
+        &mut self,
+        graph: &AnnotatedGraph,
+        placed: &MappedBits,
+        weak: &WeaklyReached,
+        store: &Store,
+    ) -> Result<()> {
+        if weak.iter().all(|of_level| of_level.is_empty()) {
+            return Ok(());
+        }
+        self.level = store.zeroed(self.spans.len())?;
+        let (spans, levels) = (&mut self.spans[..], &mut self.level[..]);
+        let sinks = spans.len() as u32;
+        for (of_level, level) in weak.iter().zip(1..) {
+            let rows = of_level.iter();
+            let all = rows.flat_map(|&object| references(graph, object, placed, sinks));
+            for (sink, place) in all {
+                let (span, own) = (&mut spans[sink as usize], &mut levels[sink as usize]);
+                if *span == UNSEEN || *own == level {
+                    *span = widened(*span, place);
+                    *own = level;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The sinks that are reached, by their dominators' places.
     ///
-    /// Cost: one pass over the places above all nodes, and one look at a few of them for each sink.
+    /// Cost: one pass over the places above all nodes, and one look at a few of them for each sink. Memory: twelve bytes for
+    /// each sink.
     pub(super) fn hang(
-        mut self,
+        self,
         objects: &[u32],
         parent: &[u32],
         store: &Store,
-    ) -> Result<Vec<Sink>> {
+    ) -> Result<Array<Sink>> {
+        let mut hung: Array<Sink> = store.zeroed(objects.len())?;
         if objects.is_empty() {
-            return Ok(Vec::new());
+            return Ok(hung);
         }
-        self.weak.sort_unstable();
-        let mut levels: Vec<(u32, u8)> = Vec::new();
-        for of_level in self.weak.chunk_by(|a, b| a.0 == b.0) {
-            let level = of_level[0].0;
-            // A weaker path never counts beside a stronger one.
-            let before = levels.len();
-            for &(_, sink, place) in of_level {
-                let at = sink as usize;
-                let is_own = levels
-                    .get(before..)
-                    .is_some_and(|own| own.last() == Some(&(sink, level)));
-                if is_own || self.spans[at] == UNSEEN {
-                    self.spans[at] = widened(self.spans[at], place);
-                    if !is_own {
-                        levels.push((sink, level));
-                    }
-                }
-            }
-        }
-        levels.sort_unstable();
         let minima = Minima::new(parent, store)?;
-        let spans = &self.spans[..];
-        let level_of = |sink: u32| {
-            let at = levels.binary_search_by_key(&sink, |&(sink, _)| sink);
-            at.map_or(0, |at| levels[at].1)
-        };
-        let all = objects.par_iter().zip(spans).enumerate();
-        let reached = all.filter(|(_, (_, span))| **span != UNSEEN);
-        let hung = reached.map(|(at, (&object, &span))| Sink {
-            above: common(&minima, span),
-            object,
-            level: level_of(at as u32),
+        let (spans, levels) = (&self.spans[..], &self.level[..]);
+        let all = hung.par_iter_mut().zip(objects).zip(spans).enumerate();
+        let reached = all.map(|(at, ((sink, &object), &span))| {
+            let is_reached = span != UNSEEN;
+            *sink = Sink {
+                above: if is_reached {
+                    common(&minima, span)
+                } else {
+                    NONE
+                },
+                object,
+                level: levels.get(at).copied().unwrap_or(0).into(),
+            };
+            usize::from(is_reached)
         });
-        let mut hung: Vec<Sink> = hung.collect();
+        let reached = reached.sum();
+        // The others come last.
         hung.par_sort_unstable();
+        hung.cut(reached)?;
         Ok(hung)
     }
+}
+
+/// The references of an object to sinks, while these have no place: sink, place of the object.
+fn references<'a>(
+    graph: &'a AnnotatedGraph,
+    object: u32,
+    placed: &'a MappedBits,
+    sinks: u32,
+) -> impl Iterator<Item = (u32, u32)> + 'a {
+    let place = graph.note(object);
+    let others = graph.split.classes..graph.split.inner;
+    // A member that is not reached has the root's place.
+    let row = if place == 0 { &[] } else { graph.row(object) };
+    row.iter()
+        .filter(move |target| others.contains(target) && !placed.contains(**target))
+        .map(move |&target| (SEVERAL.wrapping_sub(graph.note(target)), place))
+        .filter(move |&(sink, _)| sink < sinks)
 }
 
 /// As [`Referrers`] has them.
@@ -113,23 +172,24 @@ impl Spans<'_> {
 
 /// Marks among places, and how many come before each.
 struct Ranks {
-    words: Vec<u64>,
-    before: Vec<u32>,
+    words: Array<u64>,
+    before: Array<u32>,
 }
 
 impl Ranks {
-    /// `marked` ascends.
-    fn new(places: usize, marked: impl Iterator<Item = u32>) -> Self {
-        let mut words = vec![0_u64; places / 64 + 1];
-        marked.for_each(|at| words[at as usize / 64] |= 1 << (at % 64));
-        let mut sum = 0;
-        let before = words.iter().map(|word| {
-            let before = sum;
-            sum += word.count_ones();
-            before
-        });
-        let before = before.collect();
-        Self { words, before }
+    fn new(places: usize, marked: impl Iterator<Item = u32>, store: &Store) -> Result<Self> {
+        let mut words: Array<u64> = store.zeroed(places / 64 + 1)?;
+        let mut before: Array<u32> = store.zeroed(words.len())?;
+        {
+            let words = &mut words[..];
+            marked.for_each(|at| words[at as usize / 64] |= 1 << (at % 64));
+            let mut sum = 0;
+            for (before, word) in before.iter_mut().zip(words) {
+                *before = sum;
+                sum += word.count_ones();
+            }
+        }
+        Ok(Self { words, before })
     }
 
     /// Marks before a place.
@@ -149,30 +209,38 @@ pub(super) struct Insertion<'a> {
     nodes: u32,
     dominators: Ranks,
     /// For each dominator of sinks the start of the first, and one more for all.
-    first: Vec<u32>,
+    first: Array<u32>,
     of_sink: Ranks,
 }
 
 impl<'a> Insertion<'a> {
-    pub(super) fn new(sinks: &'a [Sink], starts: &'a [u32], nodes: u32) -> Self {
+    pub(super) fn new(
+        sinks: &'a [Sink],
+        starts: &'a [u32],
+        nodes: u32,
+        store: &Store,
+    ) -> Result<Self> {
         let all = starts.last().copied().unwrap_or(0);
         let groups = || sinks.chunk_by(|a, b| a.above == b.above);
+        let mut first: Array<u32> = store.zeroed(groups().count() + 1)?;
         let mut at = 0;
-        let mut first: Vec<u32> = groups()
-            .map(|group| {
-                at += group.len();
-                starts[at - group.len()]
-            })
-            .collect();
-        first.push(all);
-        Self {
+        for (first, group) in first.iter_mut().zip(groups()) {
+            *first = starts[at];
+            at += group.len();
+        }
+        if let Some(last) = first.last_mut() {
+            *last = all;
+        }
+        let dominators = groups().map(|group| group[0].above);
+        let own = starts[..sinks.len()].iter().copied();
+        Ok(Self {
             sinks,
             starts,
             nodes,
-            dominators: Ranks::new(nodes as usize, groups().map(|group| group[0].above)),
+            dominators: Ranks::new(nodes as usize, dominators, store)?,
             first,
-            of_sink: Ranks::new(all as usize, starts[..sinks.len()].iter().copied()),
-        }
+            of_sink: Ranks::new(all as usize, own, store)?,
+        })
     }
 
     /// The place of what was at a place among all but sinks, or the first after all of them.
@@ -194,7 +262,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// The places so far of the sinks of a level and of what hangs on them.
-    pub(super) fn of_level(&self, level: u8) -> impl Iterator<Item = Range<u32>> {
+    pub(super) fn of_level(&self, level: u32) -> impl Iterator<Item = Range<u32>> {
         let ends = self.starts.windows(2).zip(self.sinks);
         let of_level = ends.filter(move |(_, sink)| sink.level == level);
         of_level.map(|(ends, _)| self.nodes + ends[0]..self.nodes + ends[1])

@@ -13,12 +13,13 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::dominators::annotated::AnnotatedGraph;
-use crate::dominators::core::{Core, Sampling};
+use crate::dominators::core::Core;
 use crate::dominators::held::{LaidOut, Note};
 use crate::dominators::leaves;
 use crate::dominators::lengauer_tarjan;
 use crate::dominators::preorder::{self, Outcome, Preorder};
 use crate::dominators::ranges::{Sums, SumsView};
+use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::graph::heap_graph::HeapGraph;
 use crate::ids::{NONE, ObjectIndex};
@@ -80,8 +81,8 @@ impl DominatorTree {
     ) -> Result<Self> {
         let store = Store::new(None);
         let size = |object| size(ObjectIndex(object));
-        let sampling = Sampling::default();
-        Self::new(graph, |_| NONE, size, sampling, None, &store, progress)
+        let thresholds = Thresholds::default();
+        Self::new(graph, |_| NONE, size, thresholds, None, &store, progress)
     }
 
     /// Finds dominators and lays the tree out. `class_of` gives the class object that an object
@@ -97,7 +98,7 @@ impl DominatorTree {
         graph: HeapGraph,
         class_of: impl Fn(u32) -> u32 + Sync,
         size: impl Fn(u32) -> u64 + Sync,
-        sampling: Sampling,
+        thresholds: Thresholds,
         note: Option<Note<'_>>,
         store: &Store,
         progress: &dyn Progress,
@@ -107,7 +108,7 @@ impl DominatorTree {
         // Gives back memory that was needed for reading.
         mem::trim_heap();
         let Preorder { parent, weak } =
-            preorder_of(&mut graph, &class_of, sampling, store, progress)?;
+            preorder_of(&mut graph, &class_of, thresholds, store, progress)?;
         let nodes = parent.len();
         let leaf_parent = leaves::dominators(&graph, &weak, &parent, objects - inner, store)?;
         if let Some(note) = note {
@@ -357,7 +358,7 @@ impl<'a> TreeView<'a> {
 fn preorder_of(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
-    sampling: Sampling,
+    thresholds: Thresholds,
     store: &Store,
     progress: &dyn Progress,
 ) -> Result<Preorder> {
@@ -366,15 +367,18 @@ fn preorder_of(
     for attempt in 0..=ATTEMPTS {
         progress.phase("searching", 0);
         let core = if attempt < ATTEMPTS {
-            Core::find(graph, class_of, &witnesses, sampling, store)?
+            Core::find(graph, class_of, &witnesses, thresholds, store)?
         } else {
             Core::all(graph, store)?
         };
         let dominators = lengauer_tarjan::dominators(graph, class_of, core, store, progress)?;
         progress.phase("retained sizes", 0);
-        match preorder::lay_out(graph, class_of, dominators, store)? {
+        match preorder::lay_out(graph, class_of, dominators, thresholds, store)? {
             Outcome::Done(preorder) => return Ok(preorder),
-            Outcome::Missing(more) => witnesses.extend(more),
+            Outcome::Missing(more) => {
+                thresholds.count(|tally| &tally.wanting, 1);
+                witnesses.extend(more);
+            }
         }
     }
     unreachable!("with everything in the core nothing is missing")

@@ -7,17 +7,17 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use testdata::deadline::Deadline;
 
 use super::*;
-use crate::dominators::core::LONG_ROW;
 use crate::progress::Silent;
 
 /// The time limit for one small graph: a wrong dominator can send a search round in circles.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// So few witnesses that they are seldom enough.
-const FEW: Sampling = Sampling {
+const FEW: Thresholds = Thresholds {
     rare: 0,
     every: 1 << 20,
     near: 0,
+    ..Thresholds::USUAL
 };
 
 /// xorshift64*: the same graphs on every run.
@@ -178,13 +178,13 @@ impl Case {
             .collect()
     }
 
-    fn found(&self, sampling: Sampling) -> Vec<Option<u32>> {
+    fn found(&self, thresholds: Thresholds) -> Vec<Option<u32>> {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
         let class_of = |object: u32| self.class_of[object as usize];
         let graph = self.graph(&store);
         let tree =
-            DominatorTree::new(graph, class_of, |_| 8, sampling, None, &store, &Silent).unwrap();
+            DominatorTree::new(graph, class_of, |_| 8, thresholds, None, &store, &Silent).unwrap();
         let all: u64 = tree
             .children(Node::ROOT)
             .map(|n| tree.retained_bytes(n))
@@ -216,16 +216,16 @@ impl Case {
     }
 
     /// Whether the first witnesses are not enough.
-    fn needs_more(&self, sampling: Sampling) -> bool {
+    fn needs_more(&self, thresholds: Thresholds) -> bool {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
         let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
         let class_of = |object: u32| self.class_of[object as usize];
-        let core = Core::find(&mut graph, &class_of, &[], sampling, &store).unwrap();
+        let core = Core::find(&mut graph, &class_of, &[], thresholds, &store).unwrap();
         let found =
             lengauer_tarjan::dominators(&mut graph, &class_of, core, &store, &Silent).unwrap();
         matches!(
-            preorder::lay_out(&mut graph, &class_of, found, &store).unwrap(),
+            preorder::lay_out(&mut graph, &class_of, found, thresholds, &store).unwrap(),
             Outcome::Missing(_)
         )
     }
@@ -239,7 +239,8 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         let case = Case::random(&mut random);
         let expected = case.expected();
         assert_eq!(case.found(FEW), expected, "round {round}, few witnesses");
-        assert_eq!(case.found(Sampling::default()), expected, "round {round}");
+        let other = [Thresholds::USUAL, Thresholds::LOW][round % 2];
+        assert_eq!(case.found(other), expected, "round {round}");
         wanting += usize::from(case.needs_more(FEW));
         sinks += case.sinks();
     }
@@ -257,7 +258,8 @@ fn weaker_references_count_where_no_stronger_one_leads() {
         case.weaken(&mut random);
         let expected = case.expected();
         assert_eq!(case.found(FEW), expected, "round {round}, few witnesses");
-        assert_eq!(case.found(Sampling::default()), expected, "round {round}");
+        let other = [Thresholds::USUAL, Thresholds::LOW][round % 2];
+        assert_eq!(case.found(other), expected, "round {round}");
         for level in case.levels().into_iter().filter(|&l| l < 3) {
             reached[level] += 1;
         }
@@ -332,8 +334,8 @@ fn joins_below_a_soft_reference_are_no_ones_own() {
             weaker: Default::default(),
         };
         case.weaker[0].push((n(1), n(2)));
-        for sampling in [FEW, Sampling::default()] {
-            let found = case.found(sampling);
+        for thresholds in [FEW, Thresholds::default()] {
+            let found = case.found(thresholds);
             assert_eq!(found, case.expected());
             assert_eq!(found[n(0) as usize], Some(n(2)));
             assert_eq!(found[n(2) as usize], Some(n(1)));
@@ -397,7 +399,7 @@ fn witnesses_may_be_wanting_again_and_again() {
 fn long_rows_are_shared_out() {
     // Two tables: the first long enough for several tasks, the second just long. Half of the entries have
     // an object of their own, and some are in their row twice.
-    let (first, second) = (10_000, LONG_ROW as u32);
+    let (first, second) = (10_000, Thresholds::USUAL.long as u32);
     let entry = |n: u32| 3 + n;
     let below = |n: u32| entry(first + second) + n / 2;
     let table = |from: u32, entries: std::ops::Range<u32>| {
@@ -426,8 +428,8 @@ fn long_rows_are_shared_out() {
         weaker: Default::default(),
     };
     let expected = case.expected();
-    for sampling in [FEW, Sampling::default()] {
-        let found = case.found(sampling);
+    for thresholds in [FEW, Thresholds::default()] {
+        let found = case.found(thresholds);
         let wrong = (0..inner).find(|&o| found[o as usize] != expected[o as usize]);
         assert_eq!(wrong, None);
     }
@@ -455,7 +457,7 @@ fn an_object_that_is_held_twice_by_one_row_is_one_object() {
         roots: vec![1],
         weaker: Default::default(),
     };
-    let found = case.found(Sampling::default());
+    let found = case.found(Thresholds::default());
     assert_eq!(found, case.expected());
     assert_eq!(found[2], Some(1));
     assert_eq!(found[6], Some(1));

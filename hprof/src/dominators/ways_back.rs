@@ -5,7 +5,8 @@
 //! only its parent and its children know so has one referrer; then its own reference to its parent leads back, too. From the
 //! last nodes on, all of a tree is settled without a search.
 
-use std::sync::atomic::Ordering;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
@@ -13,16 +14,18 @@ use super::annotated::{CHUNK, Cells, MappedBits, each_bit};
 use super::core::SEVERAL;
 use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
+use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Added to the number of referrers of what something else holds: it has never one.
-const HELD: u32 = 1 << 30;
+/// Added to the number of referrers of what is never settled: what something else holds, and what has very many. There are fewer
+/// references.
+const NEVER: u32 = 1 << 31;
 /// Of so many pieces of the graph one is looked at to tell whether it pays.
 const SAMPLED: usize = 8;
 
 /// Gives objects that have one referrer but for references that lead back that referrer's note, where there are many of
-/// these. `held` are objects that more than references hold.
+/// these. `held` are objects that more than references hold, class objects among them.
 ///
 /// Cost: one pass over the references, and one look at the row of each object that is settled. Memory: eight bytes for
 /// each object.
@@ -30,6 +33,8 @@ pub(super) fn settle(
     cells: Cells<'_>,
     targets: &[u32],
     held: impl Iterator<Item = u32>,
+    classes: u32,
+    thresholds: Thresholds,
     store: &Store,
 ) -> Result<()> {
     if !pays(cells, targets) {
@@ -38,8 +43,15 @@ pub(super) fn settle(
     let inner = cells.rows();
     // The number of references to each object, and all referrers by exclusive or.
     let mut referrers: Array<u32> = store.zeroed(inner * 2)?;
-    count(cells, targets, &mut referrers);
-    held.for_each(|object| referrers[object as usize * 2] |= HELD);
+    held.for_each(|object| referrers[object as usize * 2] = NEVER);
+    let counting = Counting {
+        cells,
+        targets,
+        counts: mem::as_atomic_u32(&mut referrers),
+        countable: classes..inner as u32,
+        thresholds,
+    };
+    counting.count();
     let mut starts = MappedBits::new(inner, store)?;
     let words = starts.words_mut().par_iter_mut().enumerate();
     words.for_each(|(at, word)| {
@@ -48,12 +60,16 @@ pub(super) fn settle(
         }
     });
     let referrers = &mut referrers[..];
+    let mut settled = 0;
     for (at, &word) in starts.words().iter().enumerate() {
         each_bit(at, word, |start| {
             let mut object = start;
             while leads_back(cells, targets, object) {
                 let above = cells.number(object);
                 let of_above = &mut referrers[above as usize * 2..][..2];
+                if of_above[0] >= NEVER {
+                    break;
+                }
                 for _ in row(cells, targets, object)
                     .iter()
                     .filter(|&&to| to == above)
@@ -65,10 +81,12 @@ pub(super) fn settle(
                     break;
                 }
                 cells.note(above).store(of_above[1], Ordering::Relaxed);
+                settled += 1;
                 object = above;
             }
         });
     }
+    thresholds.count(|tally| &tally.settled, settled);
     Ok(())
 }
 
@@ -103,30 +121,51 @@ fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
     back > 0 && back * 8 >= joins
 }
 
-fn count(cells: Cells<'_>, targets: &[u32], referrers: &mut [u32]) {
-    const AHEAD: usize = 32;
-    let inner = cells.rows();
-    let shared = mem::as_atomic_u32(referrers);
-    let add = |(from, to): (u32, u32)| {
-        if to != NONE {
-            shared[to as usize * 2].fetch_add(1, Ordering::Relaxed);
-            shared[to as usize * 2 + 1].fetch_xor(from, Ordering::Relaxed);
-        }
-    };
-    (0..inner.div_ceil(CHUNK))
-        .into_par_iter()
-        .for_each(|chunk| {
-            let mut ring = [(0, NONE); AHEAD];
-            let mut at = 0;
-            for from in (chunk * CHUNK) as u32..((chunk + 1) * CHUNK).min(inner) as u32 {
-                for &to in row(cells, targets, from) {
-                    if (to as usize) < inner && to != from {
-                        mem::prefetch(shared, to as usize * 2);
-                        add(std::mem::replace(&mut ring[at], (from, to)));
-                        at = (at + 1) % AHEAD;
+/// The pass that counts referrers.
+struct Counting<'a> {
+    cells: Cells<'a>,
+    targets: &'a [u32],
+    /// For each object how many references lead to it, and the exclusive or of their sources.
+    counts: &'a [AtomicU32],
+    countable: Range<u32>,
+    thresholds: Thresholds,
+}
+
+impl Counting<'_> {
+    fn count(&self) {
+        const AHEAD: usize = 32;
+        let inner = self.cells.rows();
+        (0..inner.div_ceil(CHUNK))
+            .into_par_iter()
+            .for_each(|chunk| {
+                let mut ring = [(0, NONE); AHEAD];
+                let mut at = 0;
+                for from in (chunk * CHUNK) as u32..((chunk + 1) * CHUNK).min(inner) as u32 {
+                    for &to in row(self.cells, self.targets, from) {
+                        if self.countable.contains(&to) && to != from {
+                            mem::prefetch(self.counts, to as usize * 2);
+                            self.add(std::mem::replace(&mut ring[at], (from, to)));
+                            at = (at + 1) % AHEAD;
+                        }
                     }
                 }
-            }
-            ring.into_iter().for_each(add);
-        });
+                ring.into_iter().for_each(|reference| self.add(reference));
+            });
+    }
+
+    /// Counts a reference. A popular object is not written to by all threads for each of its referrers, but read.
+    #[inline(always)]
+    fn add(&self, (from, to): (u32, u32)) {
+        if to == NONE {
+            return;
+        }
+        let of_target = &self.counts[to as usize * 2..][..2];
+        let so_far = of_target[0].load(Ordering::Relaxed);
+        if so_far < self.thresholds.popular {
+            of_target[0].fetch_add(1, Ordering::Relaxed);
+            of_target[1].fetch_xor(from, Ordering::Relaxed);
+        } else if so_far < NEVER && of_target[0].fetch_or(NEVER, Ordering::Relaxed) < NEVER {
+            self.thresholds.count(|tally| &tally.popular, 1);
+        }
+    }
 }

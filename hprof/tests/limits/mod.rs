@@ -58,10 +58,16 @@ impl Peak {
         }
     }
 
+    /// What was allocated: neither mapped files nor the analysis' arrays are in it.
+    #[allow(dead_code, reason = "not every test that measures asks for it")]
+    pub(crate) fn allocated(&self) -> u64 {
+        MOST.load(Ordering::Relaxed).saturating_sub(self.used)
+    }
+
     /// The larger of what was allocated and what the process grew by.
     pub(crate) fn bytes(&self) -> u64 {
-        let allocated = MOST.load(Ordering::Relaxed).saturating_sub(self.used);
-        allocated.max(status("VmHWM:").saturating_sub(self.mapped))
+        self.allocated()
+            .max(status("VmHWM:").saturating_sub(self.mapped))
     }
 }
 

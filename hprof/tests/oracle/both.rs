@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source};
+use hprof::{ObjectIndex, Options, Refs, Silent, Snapshot, Source, Thresholds};
 use testdata::deadline::Deadline;
 
 use crate::naive::{self, Heap};
@@ -38,11 +38,16 @@ fn check_holders(snapshot: &Snapshot, all: &[ObjectIndex]) {
 }
 
 pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
+    both_by(bytes, refs, Thresholds::USUAL)
+}
+
+pub(crate) fn both_by(bytes: Vec<u8>, refs: Refs, thresholds: Thresholds) -> Both {
     let deadline = Deadline::after(limit(bytes.len()));
     let heap = naive::read(&bytes);
     let options = Options {
         refs,
         holders: true,
+        thresholds,
         ..Options::default()
     };
     let snapshot = Snapshot::of(Source::from_bytes(bytes), &options, &Silent).unwrap();

@@ -1,12 +1,13 @@
 //! Who retains what, on random heaps.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use hprof::{Node, ObjectId, Refs};
+use hprof::{Node, ObjectId, Refs, Tally, Thresholds};
 use testdata::dumps::unpacked;
 use testdata::writer::{Rng, graph};
 
-use crate::both::{Both, both};
+use crate::both::{Both, both, both_by};
 use crate::brute::BruteForce;
 use crate::naive::Kind;
 use crate::world::{self, Plan, rounds};
@@ -93,6 +94,43 @@ impl Both {
     }
 }
 
+/// Of heaps that are not about the ways taken.
+static ANY: Tally = Tally::new();
+
+/// As large heaps are done, but for every third.
+fn thresholds(seed: u64, tally: &'static Tally) -> Thresholds {
+    let tally = Some(tally);
+    match (seed / 2) % 3 {
+        0 => Thresholds::USUAL,
+        1 => Thresholds {
+            tally,
+            ..Thresholds::LOW
+        },
+        // As few witnesses as can be, and otherwise as usual.
+        _ => Thresholds {
+            rare: 0,
+            every: 1 << 20,
+            near: 0,
+            tally,
+            ..Thresholds::USUAL
+        },
+    }
+}
+
+/// What was done, of all that heaps of some kind come by.
+fn came_by(tally: &Tally) -> [usize; 7] {
+    [
+        &tally.sinks,
+        &tally.weak_sinks,
+        &tally.settled,
+        &tally.popular,
+        &tally.again,
+        &tally.long,
+        &tally.wanting,
+    ]
+    .map(|counter| counter.load(Ordering::Relaxed))
+}
+
 fn plan(seed: u64, nodes: usize) -> Plan {
     Plan {
         seed,
@@ -100,6 +138,7 @@ fn plan(seed: u64, nodes: usize) -> Plan {
         references: false,
         duplicates: false,
         odd_ids: false,
+        shared: false,
     }
 }
 
@@ -123,7 +162,7 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
         ][rng.below(3)];
         let options = testdata::writer::Options::default();
         let dump = graph::dump(nodes, &edges, &roots, kind, options);
-        let both = both(dump.bytes, Refs::Soft);
+        let both = both_by(dump.bytes, Refs::Soft, thresholds(seed, &ANY));
         // The naive reader is held against the graph itself.
         for (node, &address) in dump.addresses.iter().enumerate() {
             let place = both.heap.by_id[&address];
@@ -147,9 +186,31 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
 fn dominators_equal_petgraphs_on_heaps_with_loaders() {
     for seed in 0..rounds(5_000) {
         let plan = plan(1_000_000 + seed, 60);
-        let both = both(world::dump(&plan), Refs::Soft);
+        let both = both_by(world::dump(&plan), Refs::Soft, thresholds(seed, &ANY));
         both.check_dominators(&BruteForce::new(&both.heap, Refs::Soft), &plan);
     }
+}
+
+#[test]
+fn dominators_equal_petgraphs_where_much_is_shared_and_leads_back() {
+    static TALLY: Tally = Tally::new();
+    let heaps = rounds(3_000);
+    for seed in 0..heaps {
+        let refs = [Refs::Soft, Refs::Soft, Refs::Strong, Refs::All][seed as usize % 4];
+        let plan = Plan {
+            references: seed % 2 == 0,
+            shared: true,
+            ..plan(5_000_000 + seed, 50)
+        };
+        let both = both_by(world::dump(&plan), refs, thresholds(seed, &TALLY));
+        both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
+    }
+    // This test is about the ways that are taken in large heaps: each has to be in every tenth of these, or nearly.
+    let came_by = came_by(&TALLY);
+    assert!(
+        came_by.iter().all(|&times| times as u64 > heaps / 10),
+        "{came_by:?}"
+    );
 }
 
 #[test]
@@ -160,7 +221,7 @@ fn dominators_follow_the_strength_of_references() {
                 references: true,
                 ..plan(2_000_000 + seed, 40)
             };
-            let both = both(world::dump(&plan), refs);
+            let both = both_by(world::dump(&plan), refs, thresholds(seed, &ANY));
             both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
         }
     }
@@ -174,7 +235,7 @@ fn retained_sizes_are_what_removal_frees() {
                 references: seed % 3 > 0,
                 ..plan(3_000_000 + seed, 25)
             };
-            let both = both(world::dump(&plan), refs);
+            let both = both_by(world::dump(&plan), refs, thresholds(seed, &ANY));
             let brute = BruteForce::new(&both.heap, refs);
             both.check_dominators(&brute, &(plan, refs));
             both.check_sizes(&brute, &(plan, refs));
@@ -191,7 +252,7 @@ fn odd_ids_and_doubled_ones_change_nothing() {
             odd_ids: seed % 3 != 1,
             ..plan(4_000_000 + seed, 40)
         };
-        let both = both(world::dump(&plan), Refs::Soft);
+        let both = both_by(world::dump(&plan), Refs::Soft, thresholds(seed, &ANY));
         both.check_dominators(&BruteForce::new(&both.heap, Refs::Soft), &plan);
     }
 }

@@ -16,6 +16,7 @@ fn plan(seed: u64) -> Plan {
         references: !seed.is_multiple_of(3),
         duplicates: false,
         odd_ids: seed.is_multiple_of(4),
+        shared: false,
     }
 }
 

@@ -77,6 +77,7 @@ fn plan(seed: u64, nodes: usize) -> Plan {
         references: !seed.is_multiple_of(3),
         duplicates: seed.is_multiple_of(4),
         odd_ids: seed.is_multiple_of(5),
+        shared: false,
     }
 }
 

@@ -31,6 +31,7 @@ fn flat_lists_agree_with_single_objects() {
             references: seed % 2 == 0,
             duplicates: seed % 5 == 0,
             odd_ids: seed % 3 == 0,
+            shared: false,
         };
         let source = Source::from_bytes(dump(&plan));
         let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();

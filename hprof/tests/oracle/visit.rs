@@ -22,6 +22,7 @@ fn algorithms_run_on_the_heap_graph_as_on_a_copy() {
             references: seed % 2 == 0,
             duplicates: false,
             odd_ids: false,
+            shared: false,
         };
         let both = both(world::dump(&plan), Refs::Strong);
         let graph = both.snapshot.graph(&Silent).unwrap();

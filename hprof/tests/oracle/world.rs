@@ -19,6 +19,8 @@ pub(crate) struct Plan {
     pub(crate) duplicates: bool,
     /// Whether ids are no addresses.
     pub(crate) odd_ids: bool,
+    /// Whether many references lead back, and much is shared that leads to nothing that is.
+    pub(crate) shared: bool,
 }
 
 /// How many random heaps to try: fewer where nothing is optimised.
@@ -55,6 +57,10 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     let world = World::new(&mut heap, &mut rng, plan);
     world.link(&mut heap, &mut rng);
     world.root(&mut heap, &mut rng);
+    if plan.shared {
+        world.lead_back(&mut heap, &mut rng);
+        share(&mut heap, &mut rng);
+    }
     if plan.duplicates {
         for &object in &world.objects {
             if rng.below(10) == 0 {
@@ -71,6 +77,28 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
         }
     }
     heap.build()
+}
+
+/// Adds arrays that share others, held by a root or by a reference that is weaker.
+fn share(heap: &mut HeapBuilder, rng: &mut Rng) {
+    let boot = heap.boot();
+    for i in 0..1 + rng.below(3) {
+        let bytes = heap.add_primitive_array(Elements::Zeros(FieldType::Byte, 8));
+        let shared: Vec<Obj> = (0..1 + rng.below(4))
+            .map(|_| heap.add_object_array(boot.object, [bytes]))
+            .collect();
+        let sharing: Vec<Obj> = (0..2 + rng.below(5))
+            .map(|_| heap.add_object_array(boot.object, shared.iter().copied()))
+            .collect();
+        let table = heap.add_object_array(boot.object, sharing);
+        let held = match rng.below(3) {
+            0 => table,
+            1 => heap.add_reference_of(boot.soft_reference, table),
+            _ => heap.add_reference_of(boot.final_reference, table),
+        };
+        let global_ref = 0x2000 + 8 * i as u64;
+        heap.add_root(Root::JniGlobal { global_ref }, held);
+    }
 }
 
 struct World {
@@ -194,6 +222,34 @@ impl World {
             // Where no object is.
             1 if rng.below(5) == 0 => Ref::Address(0x1234_5678),
             _ => Ref::Object(self.objects[rng.below(self.objects.len())]),
+        }
+    }
+
+    /// Lets an object refer to another, where it has room.
+    fn refer(&self, heap: &mut HeapBuilder, rng: &mut Rng, from: usize, to: usize) {
+        let (object, target) = (self.objects[from], Ref::Object(self.objects[to]));
+        match self.slots[from] {
+            0 => {}
+            100 => {
+                if self.sizes[&heap.class_of(object)].0 > 0 {
+                    let field = ["f0", "f1"][rng.below(2)];
+                    if self.sizes[&heap.class_of(object)].0 > 1 || field == "f0" {
+                        heap.set_field(object, field, target);
+                    }
+                }
+            }
+            room => heap.set_element(object, rng.below(room), target),
+        }
+    }
+
+    /// Makes parts of it trees whose nodes know their parents.
+    fn lead_back(&self, heap: &mut HeapBuilder, rng: &mut Rng) {
+        for child in 1..self.objects.len() {
+            if rng.below(4) > 0 {
+                let parent = rng.below(child);
+                self.refer(heap, rng, parent, child);
+                self.refer(heap, rng, child, parent);
+            }
         }
     }
 

@@ -1,0 +1,296 @@
+//! The tasks in which the tree is laid out, and the walk over what hangs on the members of each.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::bytes::mem;
+use crate::dominators::annotated::{AnnotatedGraph, Cells, PrefetchQueue};
+use crate::dominators::core::SEVERAL;
+use crate::dominators::preorder::Checks;
+use crate::dominators::search::AHEAD;
+use crate::dominators::sinks::Sink;
+use crate::dominators::thresholds::Thresholds;
+use crate::ids::NONE;
+
+/// Tasks whose results are put together at a time, at most and at least: as few as keep all threads busy, since until
+/// then each result is in memory twice.
+const BATCH: usize = 64;
+const LEAST_BATCH: usize = 16;
+/// Members or references that one task begins with, at most and at least: the tasks of a batch have some part of the
+/// tree in memory twice, which shall be small in small heaps too.
+const LARGEST_SHARE: usize = 1 << 12;
+const LEAST_SHARE: usize = 1 << 6;
+/// Batches into which the members are divided at least, where that gives no smaller shares.
+const BATCHES: usize = 1 << 5;
+
+/// How many results a batch has.
+pub(super) fn batch() -> usize {
+    (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH)
+}
+
+/// How many of so many members, or sinks, are a task's, where there are so many batches of so many tasks.
+pub(super) fn share(members: usize, tasks: usize) -> usize {
+    (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
+}
+
+/// A part of the order.
+pub(super) enum Task {
+    /// Members and what hangs on them, long rows excepted.
+    Members(Range<u32>),
+    /// Objects that a member holds by a part of its long row.
+    Row {
+        member: u32,
+        object: u32,
+        part: Range<usize>,
+    },
+}
+
+impl Task {
+    pub(super) fn nodes(&self) -> Range<u32> {
+        match self {
+            Self::Members(range) => range.clone(),
+            Self::Row { .. } => 0..0,
+        }
+    }
+}
+
+/// The last member of each run: those with long rows, and the very last, once.
+fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
+    let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
+    long.iter().copied().chain(rest)
+}
+
+/// The tasks for all members. `long` are the places of those with long rows.
+pub(super) fn tasks(
+    graph: &AnnotatedGraph,
+    nodes: u32,
+    long: &[u32],
+    object_at: &[u32],
+    thresholds: Thresholds,
+) -> Vec<Task> {
+    let share = share(nodes as usize, BATCH);
+    let mut tasks = Vec::new();
+    let mut first = 1;
+    for last in ends(long, nodes) {
+        for begin in (first..=last).step_by(share) {
+            tasks.push(Task::Members(begin..(begin + share as u32).min(last + 1)));
+        }
+        first = last + 1;
+        let object = object_at[last as usize];
+        if object != NONE && graph.row(object).len() >= thresholds.long {
+            let (first, end) = (graph.begin(object), graph.begin(object + 1));
+            // Much of the heap may hang on one row, which is then laid out in smaller parts. Many rows are many tasks as they are.
+            let share = match (end - first) * 8 < graph.targets.len() {
+                true => LARGEST_SHARE,
+                false => self::share(end - first, LEAST_BATCH),
+            };
+            for begin in (first..end).step_by(share) {
+                tasks.push(Task::Row {
+                    member: last,
+                    object,
+                    part: begin..(begin + share).min(end),
+                });
+            }
+        }
+    }
+    tasks
+}
+
+/// A task's result; places count from its beginning. Used again by later tasks.
+#[derive(Default)]
+pub(super) struct TaskOutput {
+    pub(super) object: Vec<u32>,
+    /// [`NONE`] for what hangs on the member that the task is about.
+    pub(super) parent: Vec<u32>,
+    /// Places of the members.
+    pub(super) members: Vec<u32>,
+    pub(super) missing: Vec<u32>,
+    /// References to sinks by what is strongly reached: sink, place of the referrer, [`NONE`] for the member that the task
+    /// is about.
+    pub(super) to_sinks: Vec<(u32, u32)>,
+    /// Whether there were more of them than a task notes.
+    pub(super) more_to_sinks: bool,
+}
+
+impl TaskOutput {
+    fn clear(&mut self) {
+        self.object.clear();
+        self.parent.clear();
+        self.members.clear();
+        self.missing.clear();
+        self.to_sinks.clear();
+        self.more_to_sinks = false;
+    }
+}
+
+pub(super) struct Walk<'a> {
+    pub(super) cells: Cells<'a>,
+    pub(super) targets: &'a [u32],
+    pub(super) inner: u32,
+    pub(super) classes: u32,
+    /// Number of sinks that are to be told.
+    pub(super) sinks: u32,
+    /// A bit for each object of the core, and for each other once a task has it.
+    pub(super) placed: &'a [AtomicU64],
+    pub(super) object_at: &'a [u32],
+    pub(super) checks: &'a Checks,
+    /// Of each member; empty when all are strong.
+    pub(super) level: &'a [u8],
+    pub(super) thresholds: Thresholds,
+}
+
+impl Walk<'_> {
+    pub(super) fn fill(&self, part: &mut TaskOutput, task: &Task) {
+        const AHEAD: u32 = 8;
+        part.clear();
+        let mut stack = Vec::new();
+        match task {
+            Task::Members(range) => {
+                for q in range.clone() {
+                    if q + 2 * AHEAD < range.end {
+                        self.cells.fetch(self.object_at[(q + 2 * AHEAD) as usize]);
+                        let later = self.object_at[(q + AHEAD) as usize];
+                        mem::prefetch(self.targets, self.cells.begin(later) as usize);
+                    }
+                    let object = self.object_at[q as usize];
+                    let at = part.object.len() as u32;
+                    part.members.push(at);
+                    part.object.push(object);
+                    part.parent.push(NONE);
+                    let row =
+                        self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
+                    if row.len() < self.thresholds.long {
+                        self.follow(q, object, at, row, &mut stack, part);
+                    }
+                }
+            }
+            Task::Row {
+                member,
+                object,
+                part: row,
+            } => self.follow(*member, *object, NONE, row.clone(), &mut stack, part),
+        }
+    }
+
+    /// Adds sinks and what hangs on them.
+    pub(super) fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) {
+        part.clear();
+        let mut stack = Vec::new();
+        for (i, sink) in sinks.iter().enumerate() {
+            if let Some(later) = sinks.get(i + AHEAD) {
+                self.cells.fetch(later.object);
+            }
+            let (object, at) = (sink.object, part.object.len() as u32);
+            self.placed[object as usize / 64].fetch_or(1 << (object % 64), Ordering::Relaxed);
+            part.members.push(at);
+            part.object.push(object);
+            part.parent.push(NONE);
+            let row = self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
+            self.follow(0, object, at, row, &mut stack, part);
+        }
+    }
+
+    /// Whether an object has no place yet.
+    #[inline(always)]
+    fn hangs(&self, target: u32) -> bool {
+        let placed = |target: u32| {
+            self.placed[target as usize / 64].load(Ordering::Relaxed) & 1 << (target % 64)
+        };
+        target >= self.classes && target < self.inner && placed(target) == 0
+    }
+
+    /// Adds what hangs on an object, which is at `above`, by a part of its row.
+    fn follow(
+        &self,
+        q: u32,
+        object: u32,
+        above: u32,
+        row: Range<usize>,
+        stack: &mut Vec<(Range<usize>, u32, u32)>,
+        part: &mut TaskOutput,
+    ) {
+        let level = self.level.get(q as usize).copied().unwrap_or(0);
+        let checks = &self.checks.of_level[usize::from(level)];
+        let mut queue = PrefetchQueue::new(self.cells, self.targets);
+        let is_missing = |class: u32| {
+            let (low, len) = checks[class as usize];
+            q.wrapping_sub(low) >= len
+        };
+        // The first element comes next anyway, so fetching it does not help.
+        let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<usize>| {
+            if row.len() > 2 {
+                for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {
+                    if self.hangs(next) {
+                        queue.fetch(next);
+                    }
+                }
+            }
+        };
+        let (mut object, mut above) = (object, above);
+        let mut row = row;
+        fetch_first(&mut queue, &row);
+        loop {
+            let Some(at) = row.next() else {
+                let Some(up) = stack.pop() else { break };
+                (row, object, above) = up;
+                continue;
+            };
+            let target = self.targets[at];
+            if row.len() >= AHEAD {
+                let next = self.targets[at + AHEAD];
+                if self.hangs(next) {
+                    queue.fetch(next);
+                }
+            }
+            if target < self.classes {
+                if is_missing(target) && part.missing.last() != Some(&object) {
+                    part.missing.push(object);
+                }
+            } else if self.hangs(target) {
+                let number = self.cells.number(target);
+                if number != object {
+                    let sink = SEVERAL.wrapping_sub(number);
+                    if sink < self.sinks && level == 0 {
+                        match part.to_sinks.len() < self.thresholds.noted {
+                            true => part.to_sinks.push((sink, above)),
+                            false => part.more_to_sinks = true,
+                        }
+                    }
+                    continue;
+                }
+                // A second reference from the same object is not followed. In a long row it can be
+                // another task's.
+                let bit = 1 << (target % 64);
+                let word = &self.placed[target as usize / 64];
+                if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+                    continue;
+                }
+                let place = part.object.len() as u32;
+                part.object.push(target);
+                part.parent.push(above);
+                let below =
+                    self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
+                // Boxed values refer to nothing but their class.
+                if !below.is_empty() {
+                    fetch_first(&mut queue, &below);
+                    stack.push((row, object, above));
+                    (row, object, above) = (below, target, place);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+
+    #[test]
+    fn runs_end_once_each() {
+        let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
+        assert_eq!(all(&[], 10), [9]);
+        assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
+        // The last member's row can be long too.
+        assert_eq!(all(&[3, 9], 10), [3, 9]);
+    }
+}

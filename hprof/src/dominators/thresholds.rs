@@ -1,0 +1,94 @@
+//! From what sizes on the dominator computation takes its other ways. No small heap comes by them, so tests set
+//! the thresholds lower, and count how often they came by.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// When what is done, and which witnesses are chosen (see `core.rs`).
+#[derive(Clone, Copy, Debug)]
+pub struct Thresholds {
+    /// All objects are witnesses that refer to a class object to which no more do than this.
+    pub rare: u32,
+    /// Of this many neighbours, the first that refers to each class object is a witness.
+    pub every: usize,
+    /// This many objects that are near to GC roots are witnesses: what threads are working on is often of classes
+    /// whose other instances are elsewhere.
+    pub near: usize,
+    /// Objects with rows as long as this are taken into the core, so that the work below them can be split.
+    pub long: usize,
+    /// Objects with as many referrers are joins, whatever leads back to them.
+    pub popular: u32,
+    /// References to sinks that a task notes; where it meets more, all rows are read once more for them.
+    pub noted: usize,
+    /// Where is counted what was done.
+    pub tally: Option<&'static Tally>,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Thresholds {
+    /// Those for heaps of all sizes.
+    pub const USUAL: Self = Self {
+        rare: 1 << 10,
+        every: 1 << 10,
+        near: 1 << 14,
+        long: 1 << 10,
+        popular: 1 << 16,
+        noted: 1 << 16,
+        tally: None,
+    };
+    /// Those by which small heaps, too, come by all that is done in large ones.
+    pub const LOW: Self = Self {
+        rare: 0,
+        every: 1 << 6,
+        near: 3,
+        long: 4,
+        popular: 3,
+        noted: 1,
+        tally: None,
+    };
+
+    pub(super) fn count(&self, counter: impl Fn(&Tally) -> &AtomicUsize, more: usize) {
+        if let Some(tally) = self.tally {
+            counter(tally).fetch_add(more, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How often which way was taken.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Sinks that were reached.
+    pub sinks: AtomicUsize,
+    /// Of these, sinks that only weaker references reach.
+    pub weak_sinks: AtomicUsize,
+    /// Objects that have one referrer but for references that lead back.
+    pub settled: AtomicUsize,
+    /// Objects with more referrers than are counted.
+    pub popular: AtomicUsize,
+    /// Times that all rows were read once more for references to sinks.
+    pub again: AtomicUsize,
+    /// Members with long rows.
+    pub long: AtomicUsize,
+    /// Times that the first witnesses were not enough.
+    pub wanting: AtomicUsize,
+}
+
+impl Tally {
+    /// All counters at zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            sinks: AtomicUsize::new(0),
+            weak_sinks: AtomicUsize::new(0),
+            settled: AtomicUsize::new(0),
+            popular: AtomicUsize::new(0),
+            again: AtomicUsize::new(0),
+            long: AtomicUsize::new(0),
+            wanting: AtomicUsize::new(0),
+        }
+    }
+}
