@@ -12,30 +12,23 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, FORMAT, attach, statics};
-use jni::errors::{Error, Result};
-use jni::objects::{JClass, JLongArray, JObject};
-use jni::strings::JNIString;
-use jni::{Env, JValue, jni_sig, jni_str};
 
-use crate::bindings;
 use crate::collected::{CollectedRefs, CollectedSamples};
 use crate::counters::Counters;
-use crate::heap::{Blobs, LONGS, held};
-use crate::intern::{MAX_SITES, MAX_TYPES};
-use crate::jvmti::java::RefClass;
+use crate::ground::{Ground, Threads};
+use crate::jvmti::calls::{Class, Env, JniError, Local, Ref};
+use crate::jvmti::java::{RefClass, Static};
 use crate::jvmti::sys::{capability, error};
 use crate::jvmti::{Environment, Jvmti, Monitor, Thread, arm};
 use crate::ledger::Ledger;
 use crate::log::{say, say_panics};
 use crate::options::{Options, ReaperChoice};
 use crate::pauses::Pauses;
-use crate::reaper::Work;
+use crate::reaper::{Found, Work};
 use crate::sample_ref::Reaper;
-use crate::sampler::{MAX_CLASSES, Sampler};
+use crate::sampler::Sampler;
 use crate::stacks::Stacks;
 use crate::strategy::ActiveStrategy;
-use crate::table::Table;
-use crate::totals::Totals;
 use crate::tracer::Tracing;
 use crate::wakeup::{NAME, Wakeup};
 
@@ -73,6 +66,7 @@ struct Trace {
 struct Running {
     sampler: Sampler,
     collected: CollectedRefs,
+    found: Found,
     started_ms: i64,
     at_startup: bool,
 }
@@ -94,22 +88,24 @@ fn agent() -> Option<&'static Agent> {
     AGENTS.get(last)?.get()
 }
 
+/// The JVMTI environment that sampling goes by, all agents' one.
+pub(crate) fn jvmti() -> Option<Jvmti> {
+    agent().map(|agent| agent.jvmti)
+}
+
 /// The agent that a thread was started for. It may not be the last one.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }
 
-/// Makes it the agent that counts; `false` if there is no place for another.
-fn put(mut agent: Agent) -> bool {
+/// Makes it the agent that counts; `None` if there is no place for another.
+fn put(mut agent: Agent) -> Option<&'static Agent> {
     let place = ATTACHED.load(Acquire);
     agent.place = place;
-    let is_put = AGENTS
-        .get(place)
-        .is_some_and(|free| free.set(agent).is_ok());
-    if is_put {
-        ATTACHED.store(place + 1, Release);
-    }
-    is_put
+    let free = AGENTS.get(place)?;
+    free.set(agent).ok()?;
+    ATTACHED.store(place + 1, Release);
+    free.get()
 }
 
 /// Whether the agent has given up, and whether the JVM's events are still to be turned off for that.
@@ -165,18 +161,74 @@ pub(crate) fn fault() {
     }
 }
 
-/// Reads options and gets what it needs from the JVM. Returns one of [`attach`]'s codes.
+/// Before the JVM is up: reads options and gets what it needs from the JVM. Returns one of [`attach`]'s codes.
 pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
+    let loaded = loadable(environment, options).and_then(|(environment, options)| {
+        // As early as can be: a thread draws the distance to its first sample when it is made, and to the
+        // next only then.
+        let monitors = arm_for(&environment, &options)?;
+        // Two at once do not get here: the JVM gives the capability to sample to one environment alone.
+        match put(Agent::new(environment.keep(), options, monitors)) {
+            Some(_) => Ok(attach::DONE),
+            None => Err(attach::ALREADY_LOADED),
+        }
+    });
+    loaded.unwrap_or_else(|code| code)
+}
+
+/// The options, and the environment with what sampling needs; else says why not.
+///
+/// Wherever loading ends before the environment is kept, that is given back to the JVM.
+fn loadable(
+    environment: Option<Environment>,
+    options: &str,
+) -> std::result::Result<(Environment, Options), i32> {
     let Some(environment) = environment else {
         say("this JVM has no JVMTI of version 11: JDK 11 or later is needed; nothing is sampled");
-        return attach::FAILED;
+        return Err(attach::FAILED);
     };
     say_panics();
     if agent().is_some() {
         say("already loaded in this JVM, with other options perhaps; nothing is changed");
-        return attach::ALREADY_LOADED;
+        return Err(attach::ALREADY_LOADED);
     }
-    prepare(environment, options)
+    let options = checked(options).ok_or(attach::BAD_OPTIONS)?;
+    let wanted = [
+        capability::SAMPLED_OBJECT_ALLOC_EVENTS,
+        capability::GARBAGE_COLLECTION_EVENTS,
+        capability::SOURCE_FILE_NAME,
+        capability::LINE_NUMBERS,
+    ];
+    match environment.add_capabilities(&wanted) {
+        Ok(()) => Ok((environment, options)),
+        Err(failed) if failed.0 == error::NOT_AVAILABLE => {
+            say(
+                "another agent samples this JVM's allocations already, and only one may (JVMTI error 98); \
+                 nothing is sampled",
+            );
+            Err(attach::OTHER_SAMPLER)
+        }
+        Err(failed) => {
+            say(format_args!(
+                "the JVM refuses what it needs ({failed}); nothing is sampled"
+            ));
+            Err(attach::FAILED)
+        }
+    }
+}
+
+/// Sets the interval, has the JVM call when it is up and when it ends, and makes the monitors.
+fn arm_for(environment: &Environment, options: &Options) -> std::result::Result<[Monitor; 2], i32> {
+    environment
+        .set_interval(options.sampling.interval)
+        .and_then(|()| arm(environment))
+        .and_then(|()| Ok([environment.monitor(NAME)?, environment.monitor(NAME)?]))
+        .map_err(|failed| {
+            say(format_args!(
+                "cannot be set up ({failed}); nothing is sampled"
+            ));
+            attach::FAILED
+        })
 }
 
 /// The options, if they can be meant; else says why not.
@@ -191,68 +243,13 @@ fn checked(options: &str) -> Option<Options> {
     None
 }
 
-/// Wherever this ends before the environment is kept, that is given back to the JVM.
-fn prepare(environment: Environment, options: &str) -> i32 {
-    let Some(options) = checked(options) else {
-        return attach::BAD_OPTIONS;
-    };
-    let wanted = [
-        capability::SAMPLED_OBJECT_ALLOC_EVENTS,
-        capability::GARBAGE_COLLECTION_EVENTS,
-        capability::SOURCE_FILE_NAME,
-        capability::LINE_NUMBERS,
-    ];
-    match environment.add_capabilities(&wanted) {
-        Ok(()) => {}
-        Err(failed) if failed.0 == error::NOT_AVAILABLE => {
-            say(
-                "another agent samples this JVM's allocations already, and only one may (JVMTI error 98); \
-                 nothing is sampled",
-            );
-            return attach::OTHER_SAMPLER;
-        }
-        Err(failed) => {
-            say(format_args!(
-                "the JVM refuses what it needs ({failed}); nothing is sampled"
-            ));
-            return attach::FAILED;
-        }
-    }
-    // As early as can be: a thread draws the distance to its first sample when it is made, and to the
-    // next only then.
-    let (own, of_trace) = match environment
-        .set_interval(options.sampling.interval)
-        .and_then(|()| arm(&environment))
-        .and_then(|()| environment.monitor(NAME))
-        .and_then(|own| Ok((own, environment.monitor(NAME)?)))
-    {
-        Ok(monitors) => monitors,
-        Err(failed) => {
-            say(format_args!(
-                "cannot be set up ({failed}); nothing is sampled"
-            ));
-            return attach::FAILED;
-        }
-    };
-    let jvmti = environment.keep();
-    // Two at once do not get here: the JVM gives the capability to sample to one environment alone.
-    match put(Agent::new(jvmti, options, [own, of_trace])) {
-        true => attach::DONE,
-        false => attach::ALREADY_LOADED,
-    }
-}
-
 /// Loads and starts the agent in a JVM that is up. Returns one of [`attach`]'s codes.
 ///
-/// In a heap that is full nothing is loaded, so that it can be tried again.
-pub(crate) fn load_and_start(env: &mut Env<'_>, environment: Environment, options: &str) -> i32 {
+/// What it needs in the heap is made before all else that changes anything: in a heap that is full that fails, and it can
+/// be tried again.
+pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &str) -> i32 {
     if options == attach::DETACH {
         return detach(env);
-    }
-    if let Err(why) = bindings::prepare(env) {
-        env.exception_clear();
-        say(format_args!("cannot start ({why}); nothing is sampled"));
-        return why.code();
     }
     let (is_change, options) = match options.strip_prefix(attach::CHANGE) {
         Some(options) => (true, options),
@@ -263,14 +260,38 @@ pub(crate) fn load_and_start(env: &mut Env<'_>, environment: Environment, option
     {
         return again(env, &environment, before, options);
     }
-    match load(Some(environment), options) {
-        attach::DONE => start(env, false),
-        failed => failed,
-    }
+    let started = loadable(Some(environment), options).and_then(|(environment, options)| {
+        let ground = ground(env, &options, "nothing is sampled")?;
+        let monitors = arm_for(&environment, &options)?;
+        let agent = put(Agent::new(environment.keep(), options, monitors));
+        Ok(start(
+            env,
+            agent.ok_or(attach::ALREADY_LOADED)?,
+            ground,
+            false,
+        ))
+    });
+    started.unwrap_or_else(|code| code)
+}
+
+/// What the agent needs in the heap; else says why not, and what holds then.
+fn ground<'local>(
+    env: &Env<'local>,
+    options: &Options,
+    so: &str,
+) -> std::result::Result<Ground<'local>, i32> {
+    let made = refs(env, options).and_then(|refs| Ground::make(env, options, refs));
+    made.map_err(|why| {
+        say(format_args!("cannot start ({why}); {so}"));
+        match why {
+            JniError::HeapFull => attach::HEAP_FULL,
+            _ => attach::FAILED,
+        }
+    })
 }
 
 /// Stops sampling. A dump from then on is read as one without the agent.
-fn detach(env: &mut Env<'_>) -> i32 {
+fn detach(env: &Env<'_>) -> i32 {
     match agent() {
         None => attach::DETACHED_BEFORE,
         Some(_) if OFF.load(Relaxed) => attach::DETACHED_BEFORE,
@@ -283,7 +304,7 @@ fn detach(env: &mut Env<'_>) -> i32 {
 
 /// Starts anew in place of the agent before, whether that samples or not. The JVM gives what is needed for sampling to
 /// one environment alone: that of the first agent is used, and the new one only makes monitors, which last.
-fn again(env: &mut Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
+fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
     };
@@ -299,6 +320,14 @@ fn again(env: &mut Env<'_>, environment: &Environment, before: &Agent, options: 
         return attach::FAILED;
     };
     let was_off = OFF.load(Relaxed);
+    let so = match was_off {
+        true => "nothing is sampled",
+        false => "nothing is changed",
+    };
+    let ground = match ground(env, &options, so) {
+        Ok(ground) => ground,
+        Err(code) => return code,
+    };
     before.detach(env);
     // It sets what both have in common: the JVM's interval, what a dump finds.
     if !before.has_ended() {
@@ -313,26 +342,32 @@ fn again(env: &mut Env<'_>, environment: &Environment, before: &Agent, options: 
         ));
         return attach::FAILED;
     }
-    if !put(Agent::new(jvmti, options, monitors)) {
+    let Some(agent) = put(Agent::new(jvmti, options, monitors)) else {
         return attach::FAILED;
-    }
+    };
     OFF.store(false, Relaxed);
-    match start(env, false) {
+    match start(env, agent, ground, false) {
         attach::DONE if !was_off => attach::CHANGED,
         other => other,
     }
 }
 
-/// Starts sampling, or the delay before it, in a JVM that is up. Returns one of [`attach`]'s codes.
-pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
+/// The JVM has come up.
+pub(crate) fn start_with_jvm(env: &Env<'_>) {
     let Some(agent) = agent() else {
-        return attach::FAILED;
+        return;
     };
-    let ready = bindings::prepare(env).map_err(|why| why.to_string());
-    match ready.and_then(|()| agent.start(env, at_startup)) {
+    match ground(env, &agent.options, "nothing is sampled") {
+        Ok(ground) => _ = start(env, agent, ground, true),
+        Err(_) => agent.detach(env),
+    }
+}
+
+/// Starts sampling, or the delay before it, in a JVM that is up. Returns one of [`attach`]'s codes.
+fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: bool) -> i32 {
+    match agent.start(env, ground, at_startup) {
         Ok(()) => attach::DONE,
         Err(why) => {
-            env.exception_clear();
             agent.detach(env);
             say(format_args!("cannot start ({why}); nothing is sampled"));
             attach::FAILED
@@ -341,7 +376,7 @@ pub(crate) fn start(env: &mut Env<'_>, at_startup: bool) -> i32 {
 }
 
 /// The JVM is about to end.
-pub(crate) fn stop(env: &mut Env<'_>) {
+pub(crate) fn stop(env: &Env<'_>) {
     OFF.store(true, Relaxed);
     if let Some(agent) = agent() {
         agent.jvmti.disable();
@@ -361,10 +396,10 @@ pub(crate) fn stop(env: &mut Env<'_>) {
 
 /// The JVM has sampled an allocation.
 pub(crate) fn sampled(
-    env: &mut Env<'_>,
-    thread: &JObject<'_>,
-    object: &JObject<'_>,
-    class: &JClass<'_>,
+    env: &Env<'_>,
+    thread: Ref<'_>,
+    object: Ref<'_>,
+    class: Ref<'_, Class>,
     size: i64,
 ) {
     let Some(agent) = agent() else {
@@ -378,7 +413,7 @@ pub(crate) fn sampled(
 }
 
 /// The JVM has defined a class.
-pub(crate) fn class_loaded(env: &mut Env<'_>, thread: &JObject<'_>, class: &JClass<'_>) {
+pub(crate) fn class_loaded(env: &Env<'_>, thread: Ref<'_>, class: Ref<'_, Class>) {
     if let Some(sampler) = sampler() {
         sampler.class_loaded(env, &COUNTERS, thread, class);
     }
@@ -418,14 +453,14 @@ pub(crate) fn collected() {
 
 /// The thread of the agent at this place, until the JVM ends, the agent is to stop or gives up. After a panic in it
 /// the JVM's caller may run it again.
-pub(crate) fn run(env: &mut Env<'_>, place: usize) {
+pub(crate) fn run(env: &Env<'_>, place: usize) {
     if let Some((agent, running)) = agent_at(place).and_then(|a| Some((a, a.running.get()?))) {
         agent.run(env, running);
     }
 }
 
 impl Agent {
-    fn run(&self, env: &mut Env<'_>, running: &Running) {
+    fn run(&self, env: &Env<'_>, running: &Running) {
         let delay = Duration::from_secs(self.options.delay);
         if !delay.is_zero() {
             let left = delay.saturating_sub(running.sampler.started.elapsed());
@@ -444,14 +479,7 @@ impl Agent {
                 return;
             }
         }
-        let work = self.work(running);
-        while work.run(env).is_err() {
-            env.exception_clear();
-            fault();
-            if self.wakeup.is_stopping() {
-                return;
-            }
-        }
+        self.work(running).run(env);
     }
 }
 
@@ -467,7 +495,7 @@ pub(crate) fn ran(place: usize) {
 }
 
 /// The thread of the trace of the agent at this place.
-pub(crate) fn trace(env: &mut Env<'_>, place: usize) {
+pub(crate) fn trace(env: &Env<'_>, place: usize) {
     let Some(agent) = agent_at(place) else {
         return;
     };
@@ -511,7 +539,7 @@ impl Agent {
 
     /// Stops sampling for good, has the trace end, and lets go of the samples of what lives. Tables, stacks and what it
     /// remembers of the collected stay in the heap, where a dump has them without a format.
-    fn detach(&self, env: &mut Env<'_>) {
+    fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
         self.wakeup.stop();
@@ -521,13 +549,7 @@ impl Agent {
         };
         let sampler = &running.sampler;
         // Without a format a dump says nothing of what follows.
-        if sampler
-            .refs
-            .set_static(env, statics::FORMAT, "I", JValue::Int(0))
-            .is_err()
-        {
-            env.exception_clear();
-        }
+        let _ = sampler.refs.set(env, statics::FORMAT, Static::Int(0));
         if let Some(trace) = &self.trace {
             trace.wakeup.stop();
             let done = || !trace.begun.load(Acquire) || trace.done.load(Relaxed);
@@ -536,24 +558,6 @@ impl Agent {
         self.wakeup.until(|| self.has_ended(), LAST_TICK);
         sampler.samples.clear_all(env);
         sampler.classes.clear_all(env);
-    }
-
-    /// The class of the references, defined if this is the first agent.
-    fn refs(&self, env: &mut Env<'_>) -> Result<Arc<RefClass>> {
-        if let Some(refs) = REFS.get() {
-            let asked = match self.options.reaper {
-                ReaperChoice::Auto => refs.reaper(),
-                ReaperChoice::Scan => Reaper::Scan,
-                ReaperChoice::Queue => Reaper::Queue,
-            };
-            if asked != refs.reaper() {
-                say("keeps to the reaper that it had first in this JVM");
-            }
-            return Ok(Arc::clone(refs));
-        }
-        let reaper = self.reaper(env);
-        let refs = Arc::new(RefClass::define(env, reaper)?);
-        Ok(Arc::clone(REFS.get_or_init(|| refs)))
     }
 
     fn tracing(&self) -> Option<Tracing<'_>> {
@@ -578,6 +582,7 @@ impl Agent {
             jvmti: self.jvmti,
             sampler: &running.sampler,
             collected: &running.collected,
+            found: &running.found,
             counters: &COUNTERS,
             wakeup: &self.wakeup,
             dropped: AtomicU64::new(0),
@@ -590,16 +595,22 @@ impl Agent {
         self.jvmti.enable(self.options.classes)
     }
 
-    fn start(&self, env: &mut Env<'_>, at_startup: bool) -> std::result::Result<(), String> {
-        let text = |error: Error| error.to_string();
-        let running = self.build(env, at_startup).map_err(text)?;
+    fn start(
+        &self,
+        env: &Env<'_>,
+        ground: Ground<'_>,
+        at_startup: bool,
+    ) -> std::result::Result<(), String> {
+        let (running, (thread, of_trace)) = self
+            .running(env, ground, at_startup)
+            .map_err(|error| error.to_string())?;
         if self.running.set(running).is_err() {
             return Err("it has been started before".to_owned());
         }
-        self.start_thread(env, "heapdiff agent", Thread::Agent)?;
+        self.start_thread(&thread, Thread::Agent)?;
         self.begun.store(true, Release);
-        if let Some(trace) = &self.trace {
-            self.start_thread(env, "heapdiff trace", Thread::Trace)?;
+        if let (Some(trace), Some(thread)) = (&self.trace, of_trace) {
+            self.start_thread(&thread, Thread::Trace)?;
             trace.begun.store(true, Release);
         }
         let text = |error: crate::jvmti::JvmtiError| error.to_string();
@@ -618,130 +629,114 @@ impl Agent {
         Ok(())
     }
 
-    fn start_thread(
-        &self,
-        env: &mut Env<'_>,
-        name: &str,
-        which: Thread,
-    ) -> std::result::Result<(), String> {
-        let thread = new_thread(env, name).map_err(|error| error.to_string())?;
-        let started = self.jvmti.run_thread(&thread, which, self.place);
-        env.delete_local_ref(thread);
+    fn start_thread(&self, thread: &Local<'_>, which: Thread) -> std::result::Result<(), String> {
+        let started = self.jvmti.run_thread(thread.get(), which, self.place);
         started.map_err(|error| error.to_string())
     }
 
-    /// Makes everything in the heap.
-    fn build(&self, env: &mut Env<'_>, at_startup: bool) -> Result<Running> {
+    /// What samples from now on, and the threads that are to run. From here on a dump finds it.
+    fn running<'local>(
+        &self,
+        env: &Env<'_>,
+        ground: Ground<'local>,
+        at_startup: bool,
+    ) -> crate::jvmti::calls::Result<(Running, Threads<'local>)> {
         let options = &self.options;
-        let refs = self.refs(env)?;
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let seed = u64::from(since_epoch.subsec_nanos()) ^ u64::from(process::id()) << 32;
         let started_ms = i64::try_from(since_epoch.as_millis()).unwrap_or(0);
-        let numbers = [
-            (statics::STARTED, started_ms.unsigned_abs()),
-            (statics::PID, process::id().into()),
-            (statics::INTERVAL, options.sampling.interval),
-            (statics::RATE, options.sampling.rate),
-            (statics::FIRST_INTERVAL, options.sampling.interval),
-            (statics::FIRST_RATE, options.sampling.rate),
-        ];
-        for (name, value) in numbers {
-            refs.set_static(env, name, "J", JValue::Long(value.cast_signed()))?;
-        }
-        let depth = i32::try_from(options.depth).unwrap_or(i32::MAX);
-        for (name, value) in [
-            (statics::STRATEGY, options.sampling.strategy.code()),
-            (statics::DEPTH, depth),
-            (statics::VERBOSITY, options.verbosity.code()),
-        ] {
-            refs.set_static(env, name, "I", JValue::Int(value))?;
-        }
-        let array = JLongArray::new(env, Counter::ALL.len())?;
-        refs.set_static(env, statics::COUNTERS, LONGS, (&array).into())?;
-        let shown = held(env, array)?;
-        let class_totals = match options.sampling.strategy {
-            heapdiff_sites::Strategy::Class => Some(Totals::create(
-                env,
-                &refs,
-                statics::CLASS_TOTALS,
-                MAX_TYPES,
-            )?),
-            _ => None,
-        };
-        let blobs = Blobs::create(env, &refs, statics::BLOBS)?;
         let naming = (options.depth, options.verbosity, options.filter.clone());
         let sampler = Sampler {
-            stacks: Stacks::new(env, self.jvmti, naming, blobs),
-            samples: Table::create(env, &refs, statics::SAMPLES, options.max_samples)?,
-            classes: Table::create(env, &refs, statics::CLASSES, MAX_CLASSES)?,
-            totals: Totals::create(env, &refs, statics::TOTALS, MAX_SITES)?,
-            allocated: Totals::create(env, &refs, statics::ALLOCATED, MAX_SITES)?,
-            class_totals,
-            strategy: ActiveStrategy::new(options.sampling, seed),
+            stacks: Stacks::new(env, self.jvmti, naming, ground.blobs),
+            samples: ground.samples,
+            classes: ground.classes,
+            totals: ground.totals,
+            allocated: ground.allocated,
+            class_totals: ground.class_totals,
+            strategy: ActiveStrategy::new(options.sampling, ground.seed),
             ledger: options
                 .trace
                 .as_ref()
                 .map(|_| Ledger::new(options.sampling)),
             collected: CollectedSamples::new(
                 options.trace.as_ref().map_or(0, |_| options.garbage),
-                seed.rotate_left(32),
+                ground.seed.rotate_left(32),
             ),
             first: options.sampling,
             filtered: !options.filter.is_open(),
             uids: AtomicU64::new(0),
             started: Instant::now(),
-            shown,
+            shown: ground.shown,
+            runtime: ground.runtime,
             number: ATTACHED.load(Acquire),
-            refs,
+            refs: ground.refs,
         };
-        let collected = CollectedRefs::create(env, &sampler.refs, options.garbage, seed)?;
+        let mut fields = ground.fields;
+        for (name, value) in [
+            (statics::STARTED, started_ms),
+            (statics::PID, process::id().into()),
+            (statics::INTERVAL, options.sampling.interval.cast_signed()),
+            (statics::RATE, options.sampling.rate.cast_signed()),
+            (
+                statics::FIRST_INTERVAL,
+                options.sampling.interval.cast_signed(),
+            ),
+            (statics::FIRST_RATE, options.sampling.rate.cast_signed()),
+        ] {
+            fields.long(name, value);
+        }
+        let depth = i32::try_from(options.depth).unwrap_or(i32::MAX);
+        fields.int(statics::STRATEGY, options.sampling.strategy.code());
+        fields.int(statics::DEPTH, depth);
+        fields.int(statics::VERBOSITY, options.verbosity.code());
         // Only now is what a dump finds complete. Without a format it is nothing to a reader: for a trace
         // alone the references are needed too, to know what is collected.
-        let refs = &sampler.refs;
         if options.embed {
-            refs.set_static(env, statics::FORMAT, "I", JValue::Int(FORMAT))?;
+            fields.int(statics::FORMAT, FORMAT);
         }
-        Ok(Running {
+        fields.set(env, &sampler.refs)?;
+        let running = Running {
             sampler,
-            collected,
+            collected: ground.collected,
+            found: ground.found,
             started_ms,
             at_startup,
-        })
-    }
-
-    fn reaper(&self, env: &mut Env<'_>) -> Reaper {
-        match self.options.reaper {
-            ReaperChoice::Queue => Reaper::Queue,
-            ReaperChoice::Scan => Reaper::Scan,
-            ReaperChoice::Auto => {
-                let known = env.get_method_id(
-                    jni_str!("java/lang/ref/Reference"),
-                    jni_str!("refersTo"),
-                    jni_sig!("(Ljava/lang/Object;)Z"),
-                );
-                if known.is_ok() {
-                    Reaper::Scan
-                } else {
-                    env.exception_clear();
-                    Reaper::Queue
-                }
-            }
-        }
+        };
+        Ok((running, ground.threads))
     }
 }
 
-fn new_thread<'local>(env: &mut Env<'local>, name: &str) -> Result<JObject<'local>> {
-    let name = env.new_string(name)?;
-    let class = JNIString::from("java/lang/Thread");
-    let thread = env.new_object(
-        &*class,
-        jni_sig!("(Ljava/lang/String;)V"),
-        &[JValue::Object(&name)],
-    )?;
-    env.delete_local_ref(name);
-    Ok(thread)
+/// The class of the references, defined if this is the first agent.
+fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<RefClass>> {
+    if let Some(refs) = REFS.get() {
+        let asked = match options.reaper {
+            ReaperChoice::Auto => refs.reaper(),
+            ReaperChoice::Scan => Reaper::Scan,
+            ReaperChoice::Queue => Reaper::Queue,
+        };
+        if asked != refs.reaper() {
+            say("keeps to the reaper that it had first in this JVM");
+        }
+        return Ok(Arc::clone(refs));
+    }
+    let refs = Arc::new(RefClass::define(env, reaper(env, options)?)?);
+    Ok(Arc::clone(REFS.get_or_init(|| refs)))
+}
+
+fn reaper(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Reaper> {
+    Ok(match options.reaper {
+        ReaperChoice::Queue => Reaper::Queue,
+        ReaperChoice::Scan => Reaper::Scan,
+        ReaperChoice::Auto => {
+            let class = env.class(c"java/lang/ref/Reference")?;
+            let named = (c"refersTo", c"(Ljava/lang/Object;)Z");
+            match env.has_method(class.get(), named)? {
+                true => Reaper::Scan,
+                false => Reaper::Queue,
+            }
+        }
+    })
 }
 
 #[cfg(test)]

@@ -4,86 +4,103 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use jni::Env;
-use jni::errors::Result;
-use jni::objects::{Global, JByteArray, JLongArray, JObject, JObjectArray};
-use jni::refs::Reference;
-
 use crate::counters::Counters;
-use crate::jvmti::java::RefClass;
+use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Result};
+use crate::jvmti::java::{RefClass, Static};
 use heapdiff_sites::Counter;
 
-pub(crate) const OBJECTS: &str = "[Ljava/lang/Object;";
-pub(crate) const INTS: &str = "[I";
-pub(crate) const LONGS: &str = "[J";
+/// Static fields that are set at once, when all that they refer to is there: until then a dump, and an agent that is at work
+/// in this JVM, see nothing of it.
+#[derive(Default)]
+pub(crate) struct Fields(Vec<(&'static str, Content)>);
 
-/// An `Object[]` of so many `null`s.
-pub(crate) fn objects<'local>(
-    env: &mut Env<'local>,
-    len: usize,
-) -> Result<JObjectArray<'local, JObject<'local>>> {
-    JObjectArray::<JObject>::new(env, len, JObject::null())
+enum Content {
+    Int(i32),
+    Long(i64),
+    Objects(Arc<Global<Objects>>),
+    Ints(Arc<Global<Ints>>),
+    Longs(Arc<Global<Longs>>),
 }
 
-/// Keeps hold of an object beyond the call that made it.
-pub(crate) fn held<'local, O>(env: &mut Env<'local>, object: O) -> Result<Global<O::GlobalKind>>
-where
-    O: Reference + AsRef<JObject<'local>> + Into<JObject<'local>>,
-{
-    let global = env.new_global_ref(&object);
-    env.delete_local_ref(object);
-    global
-}
+impl Fields {
+    pub(crate) fn int(&mut self, name: &'static str, value: i32) {
+        self.0.push((name, Content::Int(value)));
+    }
 
-/// Makes an `Object[]`, puts it into a static field and keeps hold of it.
-pub(crate) fn static_objects(
-    env: &mut Env<'_>,
-    refs: &RefClass,
-    name: &str,
-    len: usize,
-) -> Result<Global<JObjectArray<'static>>> {
-    let array = objects(env, len)?;
-    refs.set_static(env, name, OBJECTS, (&array).into())?;
-    held(env, array)
+    pub(crate) fn long(&mut self, name: &'static str, value: i64) {
+        self.0.push((name, Content::Long(value)));
+    }
+
+    /// Makes an `Object[]` of so many `null`s for a field.
+    pub(crate) fn objects(
+        &mut self,
+        env: &Env<'_>,
+        name: &'static str,
+        len: usize,
+    ) -> Result<Arc<Global<Objects>>> {
+        let array = Arc::new(env.objects(len)?.hold(env)?);
+        self.0.push((name, Content::Objects(Arc::clone(&array))));
+        Ok(array)
+    }
+
+    /// Makes an `int[]` of so many zeroes for a field.
+    pub(crate) fn ints(
+        &mut self,
+        env: &Env<'_>,
+        name: &'static str,
+        len: usize,
+    ) -> Result<Arc<Global<Ints>>> {
+        let array = Arc::new(env.ints(len)?.hold(env)?);
+        self.0.push((name, Content::Ints(Arc::clone(&array))));
+        Ok(array)
+    }
+
+    /// Makes a `long[]` of so many zeroes for a field.
+    pub(crate) fn longs(
+        &mut self,
+        env: &Env<'_>,
+        name: &'static str,
+        len: usize,
+    ) -> Result<Arc<Global<Longs>>> {
+        let array = Arc::new(env.longs(len)?.hold(env)?);
+        self.0.push((name, Content::Longs(Arc::clone(&array))));
+        Ok(array)
+    }
+
+    /// Sets them all, in the order in which they came. Nothing is made for that.
+    pub(crate) fn set(self, env: &Env<'_>, refs: &RefClass) -> Result<()> {
+        self.0.into_iter().try_for_each(|(name, content)| {
+            let value = match &content {
+                Content::Int(value) => Static::Int(*value),
+                Content::Long(value) => Static::Long(*value),
+                Content::Objects(array) => Static::Objects(array.get()),
+                Content::Ints(array) => Static::Ints(array.get()),
+                Content::Longs(array) => Static::Longs(array.get()),
+            };
+            refs.set(env, name, value)
+        })
+    }
 }
 
 /// An array of arrays in the heap, the inner ones made when they are needed.
-pub(crate) struct Chunks<A>
-where
-    A: Into<JObject<'static>>
-        + AsRef<JObject<'static>>
-        + Default
-        + Reference
-        + Send
-        + Sync
-        + 'static,
-{
-    outer: Global<JObjectArray<'static>>,
-    chunks: Box<[OnceLock<Global<A>>]>,
+pub(crate) struct Chunks<K> {
+    outer: Arc<Global<Objects>>,
+    chunks: Box<[OnceLock<Global<K>>]>,
     /// Which chunks are in the outer array.
     shown: Box<[AtomicBool]>,
     /// Which chunks somebody makes ahead of their need.
     claimed: Box<[AtomicBool]>,
 }
 
-impl<A> Chunks<A>
-where
-    A: Into<JObject<'static>>
-        + AsRef<JObject<'static>>
-        + Default
-        + Reference
-        + Send
-        + Sync
-        + 'static,
-{
+impl<K> Chunks<K> {
     pub(crate) fn create(
-        env: &mut Env<'_>,
-        refs: &RefClass,
-        name: &str,
+        env: &Env<'_>,
+        fields: &mut Fields,
+        name: &'static str,
         count: usize,
     ) -> Result<Self> {
         Ok(Self {
-            outer: static_objects(env, refs, name, count)?,
+            outer: fields.objects(env, name, count)?,
             chunks: (0..count).map(|_| OnceLock::new()).collect(),
             shown: (0..count).map(|_| AtomicBool::new(false)).collect(),
             claimed: (0..count).map(|_| AtomicBool::new(false)).collect(),
@@ -91,7 +108,7 @@ where
     }
 
     /// A chunk that is there.
-    pub(crate) fn get(&self, index: usize) -> Option<&Global<A>> {
+    pub(crate) fn get(&self, index: usize) -> Option<&Global<K>> {
         self.chunks.get(index)?.get()
     }
 
@@ -101,39 +118,30 @@ where
     /// could take as long as that is not scheduled, and to go without would lose a sample.
     fn ensure(
         &self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         index: usize,
-        make: impl FnOnce(&mut Env<'_>) -> Result<Global<A>>,
-    ) -> Option<&Global<A>> {
+        make: impl FnOnce(&Env<'_>) -> Result<Global<K>>,
+    ) -> Option<&Global<K>> {
         let place = self.chunks.get(index)?;
         if place.get().is_none() {
-            match make(env) {
-                // One that came too late is dropped here, outside of any lock.
-                Ok(chunk) => drop(place.set(chunk)),
-                Err(_) => env.exception_clear(),
+            // One that came too late is dropped here, outside of any lock.
+            if let Ok(chunk) = make(env) {
+                drop(place.set(chunk));
             }
         }
         let chunk = place.get()?;
         let shown = &self.shown[index];
         if !shown.load(Acquire) {
             // The chunk is shown before anything is put into it. Two threads that come at once both do so.
-            let object: &JObject<'_> = (**chunk).as_ref();
-            if self.outer.set_element(env, index, object).is_err() {
-                env.exception_clear();
-                return None;
-            }
+            let object: Ref<'_, Any> = chunk.get().any();
+            self.outer.get().put(env, index, Some(object)).ok()?;
             shown.store(true, Release);
         }
         Some(chunk)
     }
 
     /// Makes a chunk that will be needed soon, unless somebody does already.
-    fn ahead(
-        &self,
-        env: &mut Env<'_>,
-        index: usize,
-        make: impl FnOnce(&mut Env<'_>) -> Result<Global<A>>,
-    ) {
+    fn ahead(&self, env: &Env<'_>, index: usize, make: impl FnOnce(&Env<'_>) -> Result<Global<K>>) {
         let Some(claim) = self.claimed.get(index) else {
             return;
         };
@@ -145,44 +153,30 @@ where
 }
 
 /// Chunks of objects.
-pub(crate) type ObjectChunks = Chunks<JObjectArray<'static>>;
+pub(crate) type ObjectChunks = Chunks<Objects>;
 /// Chunks of `long`s.
-pub(crate) type LongChunks = Chunks<JLongArray<'static>>;
+pub(crate) type LongChunks = Chunks<Longs>;
 
 impl ObjectChunks {
     /// A chunk of so many `null`s, made if it is not there; see [`Chunks::ensure`].
-    pub(crate) fn at(
-        &self,
-        env: &mut Env<'_>,
-        index: usize,
-        len: usize,
-    ) -> Option<&Global<JObjectArray<'static>>> {
+    pub(crate) fn at(&self, env: &Env<'_>, index: usize, len: usize) -> Option<&Global<Objects>> {
         self.ensure(env, index, |env| nulls(env, len))
     }
 
     /// As [`Self::at`] for a chunk that can wait; see [`Chunks::ahead`].
-    pub(crate) fn prepare(&self, env: &mut Env<'_>, index: usize, len: usize) {
+    pub(crate) fn prepare(&self, env: &Env<'_>, index: usize, len: usize) {
         self.ahead(env, index, |env| nulls(env, len));
     }
 }
 
-fn nulls(env: &mut Env<'_>, len: usize) -> Result<Global<JObjectArray<'static>>> {
-    let array = objects(env, len)?;
-    held(env, array)
+fn nulls(env: &Env<'_>, len: usize) -> Result<Global<Objects>> {
+    env.objects(len)?.hold(env)
 }
 
 impl LongChunks {
     /// A chunk of so many zeroes, made if it is not there; see [`Chunks::ensure`].
-    pub(crate) fn at(
-        &self,
-        env: &mut Env<'_>,
-        index: usize,
-        len: usize,
-    ) -> Option<&Global<JLongArray<'static>>> {
-        self.ensure(env, index, |env| {
-            let array = JLongArray::new(env, len)?;
-            held(env, array)
-        })
+    pub(crate) fn at(&self, env: &Env<'_>, index: usize, len: usize) -> Option<&Global<Longs>> {
+        self.ensure(env, index, |env| env.longs(len)?.hold(env))
     }
 }
 
@@ -192,7 +186,7 @@ const PIECE: usize = 64 << 10;
 const PIECES: usize = 2048;
 
 struct Piece {
-    array: Arc<Global<JByteArray<'static>>>,
+    array: Arc<Global<Bytes>>,
     used: usize,
     len: usize,
 }
@@ -207,20 +201,20 @@ struct Log {
 
 /// The site table's bytes.
 pub(crate) struct Blobs {
-    outer: Global<JObjectArray<'static>>,
+    outer: Arc<Global<Objects>>,
     log: Mutex<Log>,
 }
 
 impl Blobs {
-    pub(crate) fn create(env: &mut Env<'_>, refs: &RefClass, name: &str) -> Result<Self> {
+    pub(crate) fn create(env: &Env<'_>, fields: &mut Fields, name: &'static str) -> Result<Self> {
         Ok(Self {
-            outer: static_objects(env, refs, name, PIECES)?,
+            outer: fields.objects(env, name, PIECES)?,
             log: Mutex::default(),
         })
     }
 
     /// Writes a batch in one step, so that a dump has all of it or nothing. Whether that worked.
-    pub(crate) fn write(&self, env: &mut Env<'_>, batch: &[u8], counters: &Counters) -> bool {
+    pub(crate) fn write(&self, env: &Env<'_>, batch: &[u8], counters: &Counters) -> bool {
         let reserved = self.reserve(batch.len());
         let reserved = match reserved {
             Some(place) => Some(place),
@@ -230,9 +224,7 @@ impl Blobs {
             return false;
         };
         let bytes: Vec<i8> = batch.iter().map(|b| b.cast_signed()).collect();
-        let offset = i32::try_from(offset).unwrap_or(i32::MAX);
-        if array.set_region(env, offset, &bytes).is_err() {
-            env.exception_clear();
+        if array.get().put(env, offset, &bytes).is_err() {
             return false;
         }
         counters.add(Counter::BlobBytes, batch.len() as u64);
@@ -243,7 +235,7 @@ impl Blobs {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reserve(&self, len: usize) -> Option<(Arc<Global<JByteArray<'static>>>, usize)> {
+    fn reserve(&self, len: usize) -> Option<(Arc<Global<Bytes>>, usize)> {
         let mut log = self.log();
         let piece = log.piece.as_mut()?;
         let offset = piece.used;
@@ -254,11 +246,7 @@ impl Blobs {
         Some((Arc::clone(&piece.array), offset))
     }
 
-    fn add_piece(
-        &self,
-        env: &mut Env<'_>,
-        len: usize,
-    ) -> Option<(Arc<Global<JByteArray<'static>>>, usize)> {
+    fn add_piece(&self, env: &Env<'_>, len: usize) -> Option<(Arc<Global<Bytes>>, usize)> {
         let index = {
             let mut log = self.log();
             match log.free.pop() {
@@ -271,12 +259,12 @@ impl Blobs {
             }
         };
         let size = len.max(PIECE);
-        let made = JByteArray::new(env, size).and_then(|array| {
-            self.outer.set_element(env, index, &array)?;
-            held(env, array)
+        let made = env.bytes(size).and_then(|array| {
+            let outer = self.outer.get();
+            outer.put(env, index, Some(array.get().any()))?;
+            array.hold(env)
         });
         let Ok(array) = made else {
-            env.exception_clear();
             self.log().free.push(index);
             return None;
         };

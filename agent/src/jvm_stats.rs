@@ -4,18 +4,20 @@
 //! comes from the management beans; an image without `java.management` has its performance counters and
 //! the collector's pauses instead. The beans are asked without their server, which is not started.
 
+use std::ffi::CStr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heapdiff_trace::NewCollection;
-use jni::errors::Result;
-use jni::objects::{Global, JObject, JObjectArray, JString};
-use jni::{Env, JValue, jni_sig, jni_str};
 
+use crate::jvmti::calls::{Any, Env, Global, Local, Ref, Result, Text, Texts, Value};
 use crate::jvmti::perf::{Counter, Perf};
 use crate::pauses::{Causes, Pause, Pauses};
 
 /// Beans of one kind at most.
 const MOST_BEANS: i32 = 32;
+/// Free bytes of the heap from which on its beans are asked for.
+const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
 /// The time after which a pause that no bean has claimed is taken to belong to no bean.
 const UNCLAIMED: Duration = Duration::from_millis(500);
@@ -35,7 +37,7 @@ pub(crate) struct Figures {
 }
 
 struct Collector {
-    bean: Global<JObject<'static>>,
+    bean: Global,
     name: String,
     /// Collections so far.
     count: u64,
@@ -44,10 +46,10 @@ struct Collector {
 }
 
 struct Beans {
-    metaspace: Option<Global<JObject<'static>>>,
-    classes: Global<JObject<'static>>,
+    metaspace: Option<Global>,
+    classes: Global,
     collectors: Vec<Collector>,
-    heap_pools: Vec<Global<JString<'static>>>,
+    heap_pools: Vec<Global<Text>>,
     clock: Clock,
     /// Milliseconds of pauses since the last cycle.
     paused: u64,
@@ -107,7 +109,11 @@ struct PerfCounters {
 
 /// Asks the JVM for its figures and its collections.
 pub(crate) struct JvmStats {
-    runtime: Global<JObject<'static>>,
+    runtime: Arc<Global>,
+    /// The JVM has just come up, and what its beans have counted is counted here too.
+    young: bool,
+    /// Beans and counters have been asked for.
+    asked: bool,
     beans: Option<Beans>,
     counters: Option<PerfCounters>,
     /// Pauses that no bean has claimed yet.
@@ -117,44 +123,75 @@ pub(crate) struct JvmStats {
     pub(crate) unseen: u64,
 }
 
-fn long(env: &mut Env<'_>, object: &JObject<'_>, name: &str) -> Result<i64> {
-    let name = jni::strings::JNIString::from(name);
-    env.call_method(object, &name, jni_sig!("()J"), &[])?.j()
-}
-
-fn text(env: &mut Env<'_>, object: &JObject<'_>, name: &str) -> Result<String> {
-    let name = jni::strings::JNIString::from(name);
-    let answer = env
-        .call_method(object, &name, jni_sig!("()Ljava/lang/String;"), &[])?
-        .l()?;
-    let answer = env.cast_local::<JString>(answer)?;
-    answer.try_to_string(env)
-}
-
 fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
+/// The JVM's `java.lang.Runtime`.
+pub(crate) fn runtime<'local>(env: &Env<'local>) -> Result<Local<'local>> {
+    let class = env.class(c"java/lang/Runtime")?;
+    let named = (c"getRuntime", c"()Ljava/lang/Runtime;");
+    env.ask_class_for(class.get(), named, &[])
+}
+
 /// Bytes of the heap used and committed, by `java.lang.Runtime`.
-pub(crate) fn heap_of(env: &mut Env<'_>, runtime: &JObject<'_>) -> Result<(u64, u64)> {
-    let committed = long(env, runtime, "totalMemory")?;
-    let free = long(env, runtime, "freeMemory")?;
+pub(crate) fn heap_of(env: &Env<'_>, runtime: Ref<'_>) -> Result<(u64, u64)> {
+    let committed = env.ask_long(runtime, c"totalMemory")?;
+    let free = env.ask_long(runtime, c"freeMemory")?;
     Ok((unsigned(committed - free), unsigned(committed)))
 }
 
 impl JvmStats {
-    /// `young`: the JVM has just come up, and what its beans have counted is counted here too.
-    pub(crate) fn new(env: &mut Env<'_>, pauses: &Pauses, young: bool) -> Result<Self> {
-        let runtime = env
-            .call_static_method(
-                jni_str!("java/lang/Runtime"),
-                jni_str!("getRuntime"),
-                jni_sig!("()Ljava/lang/Runtime;"),
-                &[],
-            )?
-            .l()?;
-        let runtime = env.new_global_ref(runtime)?;
-        let counters = Perf::of_this_jvm(env).map(|perf| {
+    /// `young`: the JVM has just come up.
+    pub(crate) fn new(runtime: Arc<Global>, pauses: &Pauses, young: bool) -> Self {
+        if !young {
+            pauses.take();
+        }
+        Self {
+            runtime,
+            young,
+            asked: false,
+            beans: None,
+            counters: None,
+            pauses: Vec::new(),
+            last: Figures::default(),
+            unseen: 0,
+        }
+    }
+
+    /// Asks for beans and counters, once. Whether the management beans are there; `None` if that was told before, or cannot
+    /// be asked yet.
+    ///
+    /// To ask has the JVM initialise classes. One that is out of memory meanwhile leaves them unusable, for the program
+    /// too. So it is put off until the heap has room, collected or not.
+    pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<bool> {
+        if self.asked || !self.has_room(env) {
+            // What was counted until then is known by its pauses.
+            self.young = false;
+            return None;
+        }
+        self.asked = true;
+        self.counters = Self::counters(env, pauses);
+        self.beans = Beans::find(env).ok();
+        if let (Some(beans), true) = (&mut self.beans, self.young) {
+            for collector in &mut beans.collectors {
+                (collector.count, collector.time) = (0, 0);
+            }
+        }
+        Some(self.beans.is_some())
+    }
+
+    fn has_room(&self, env: &Env<'_>) -> bool {
+        let most = env.ask_long(self.runtime.get(), c"maxMemory");
+        let free = most.and_then(|most| {
+            let (used, _) = self.heap(env)?;
+            Ok(unsigned(most).saturating_sub(used))
+        });
+        free.is_ok_and(|free| free >= ROOM)
+    }
+
+    fn counters(env: &Env<'_>, pauses: &Pauses) -> Option<PerfCounters> {
+        Perf::of_this_jvm(env).map(|perf| {
             let [now, last] = perf.find(["sun.gc.cause", "sun.gc.lastCause"]);
             let _ = pauses.causes.set(Causes { perf, now, last });
             let [used, committed, loaded, shared, unloaded, shared_unloaded] = perf.find([
@@ -174,43 +211,18 @@ impl JvmStats {
                 unloaded,
                 shared_unloaded,
             }
-        });
-        let mut beans = env.with_local_frame(64, Beans::find);
-        if let (Ok(beans), true) = (&mut beans, young) {
-            for collector in &mut beans.collectors {
-                (collector.count, collector.time) = (0, 0);
-            }
-        }
-        if !young {
-            pauses.take();
-        }
-        let beans = beans.map_err(|_: jni::errors::Error| env.exception_clear());
-        Ok(Self {
-            runtime,
-            beans: beans.ok(),
-            counters,
-            pauses: Vec::new(),
-            last: Figures::default(),
-            unseen: 0,
         })
     }
 
-    /// Whether the management beans are there.
-    pub(crate) fn has_beans(&self) -> bool {
-        self.beans.is_some()
-    }
-
     /// The present figures, or the last ones where memory is too short to ask. Figures that the JVM does not have are 0.
-    pub(crate) fn figures(&mut self, env: &mut Env<'_>) -> Figures {
-        let asked = env.with_local_frame(32, |env| -> Result<Figures> { self.ask(env) });
-        match asked {
-            Ok(figures) => self.last = figures,
-            Err(_) => env.exception_clear(),
+    pub(crate) fn figures(&mut self, env: &Env<'_>) -> Figures {
+        if let Ok(figures) = self.ask(env) {
+            self.last = figures;
         }
         self.last
     }
 
-    fn ask(&self, env: &mut Env<'_>) -> Result<Figures> {
+    fn ask(&self, env: &Env<'_>) -> Result<Figures> {
         let (used, committed) = self.heap(env)?;
         let mut figures = Figures {
             heap_used: used,
@@ -226,42 +238,38 @@ impl JvmStats {
         }
         if let Some(beans) = &self.beans {
             if let Some(pool) = &beans.metaspace {
-                let usage = usage_of(env, pool)?;
-                figures.metaspace_used = unsigned(long(env, &usage, "getUsed")?);
-                figures.metaspace_committed = unsigned(long(env, &usage, "getCommitted")?);
+                let named = (c"getUsage", c"()Ljava/lang/management/MemoryUsage;");
+                let usage = env.ask_for::<Any>(pool.get(), named, &[])?;
+                figures.metaspace_used = unsigned(env.ask_long(usage.get(), c"getUsed")?);
+                figures.metaspace_committed = unsigned(env.ask_long(usage.get(), c"getCommitted")?);
             }
-            let name = jni_str!("getLoadedClassCount");
-            let count = env.call_method(&*beans.classes, name, jni_sig!("()I"), &[])?;
-            figures.loaded_classes = unsigned(count.i()?.into());
+            let count = env.ask_int(beans.classes.get(), c"getLoadedClassCount")?;
+            figures.loaded_classes = unsigned(count.into());
         }
         Ok(figures)
     }
 
     /// Bytes used and committed.
-    fn heap(&self, env: &mut Env<'_>) -> Result<(u64, u64)> {
-        heap_of(env, &self.runtime)
+    fn heap(&self, env: &Env<'_>) -> Result<(u64, u64)> {
+        heap_of(env, self.runtime.get())
     }
 
     /// Collections since the last look.
     pub(crate) fn collections(
         &mut self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         pauses: &Pauses,
         clock: &impl Fn(Instant) -> (i64, i64),
     ) -> Vec<NewCollection> {
         let (new, missed) = pauses.take();
         self.pauses.extend(new);
         self.unseen += missed;
-        let seen = env.with_local_frame(64, |env| self.look(env, pauses, clock));
-        seen.unwrap_or_else(|_: jni::errors::Error| {
-            env.exception_clear();
-            Vec::new()
-        })
+        self.look(env, pauses, clock).unwrap_or_default()
     }
 
     fn look(
         &mut self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         pauses: &Pauses,
         clock: &impl Fn(Instant) -> (i64, i64),
     ) -> Result<Vec<NewCollection>> {
@@ -325,7 +333,7 @@ impl JvmStats {
     /// Pauses of no bean: G1's remark and cleanup before JDK 20, and all where there are no beans.
     fn unclaimed(
         &mut self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         clock: &impl Fn(Instant) -> (i64, i64),
         seen: &mut Vec<NewCollection>,
     ) -> Result<()> {
@@ -439,65 +447,61 @@ struct LastGc {
     after: u64,
 }
 
-fn usage_of<'local>(env: &mut Env<'local>, pool: &JObject<'_>) -> Result<JObject<'local>> {
-    let signature = jni_sig!("()Ljava/lang/management/MemoryUsage;");
-    env.call_method(pool, jni_str!("getUsage"), signature, &[])?
-        .l()
-}
-
-fn items<'local>(env: &mut Env<'local>, list: &JObject<'_>) -> Result<Vec<JObject<'local>>> {
-    let size = env.call_method(list, jni_str!("size"), jni_sig!("()I"), &[])?;
-    let get = jni_sig!("(I)Ljava/lang/Object;");
-    (0..size.i()?.min(MOST_BEANS))
-        .map(|at| {
-            env.call_method(list, jni_str!("get"), &get, &[JValue::Int(at)])?
-                .l()
-        })
-        .collect()
+/// The items of a list, as many as there may be, handed over one by one.
+fn each_of(
+    env: &Env<'_>,
+    list: Ref<'_>,
+    mut item: impl FnMut(Ref<'_>) -> Result<()>,
+) -> Result<()> {
+    let get = (c"get", c"(I)Ljava/lang/Object;");
+    for at in 0..env.ask_int(list, c"size")?.min(MOST_BEANS) {
+        let next = env.ask_for::<Any>(list, get, &[Value::Int(at)])?;
+        item(next.get())?;
+    }
+    Ok(())
 }
 
 impl Beans {
-    fn find(env: &mut Env<'_>) -> Result<Self> {
-        let factory = env.find_class(jni_str!("java/lang/management/ManagementFactory"))?;
-        let list = jni_sig!("()Ljava/util/List;");
-        let name = jni_str!("getMemoryPoolMXBeans");
-        let pools = env.call_static_method(&factory, name, &list, &[])?.l()?;
+    fn find(env: &Env<'_>) -> Result<Self> {
+        let factory = env.class(c"java/lang/management/ManagementFactory")?;
+        let all = |name| {
+            let named = (name, c"()Ljava/util/List;");
+            env.ask_class_for::<Any>(factory.get(), named, &[])
+        };
         let (mut metaspace, mut heap_pools) = (None, Vec::new());
-        for pool in items(env, &pools)? {
-            let kind = jni_sig!("()Ljava/lang/management/MemoryType;");
-            let kind = env
-                .call_method(&pool, jni_str!("getType"), kind, &[])?
-                .l()?;
-            let kind = text(env, &kind, "name")?;
-            let name = text(env, &pool, "getName")?;
+        let pools = all(c"getMemoryPoolMXBeans")?;
+        each_of(env, pools.get(), |pool| {
+            let named = (c"getType", c"()Ljava/lang/management/MemoryType;");
+            let kind = env.ask_for::<Any>(pool, named, &[])?;
+            let kind = env.ask_text(kind.get(), c"name")?;
+            let name = env.ask_text(pool, c"getName")?;
             if kind == "HEAP" {
-                let name = env.new_string(&name)?;
-                heap_pools.push(env.new_global_ref(name)?);
+                heap_pools.push(env.text(&name)?.hold(env)?);
             }
             if name == "Metaspace" {
-                metaspace = Some(env.new_global_ref(pool)?);
+                metaspace = Some(pool.hold(env)?);
             }
-        }
-        let name = jni_str!("getGarbageCollectorMXBeans");
-        let beans = env.call_static_method(&factory, name, &list, &[])?.l()?;
+            Ok(())
+        })?;
         let mut collectors = Vec::new();
-        for bean in items(env, &beans)? {
+        let beans = all(c"getGarbageCollectorMXBeans")?;
+        each_of(env, beans.get(), |bean| {
             collectors.push(Collector {
-                name: text(env, &bean, "getName")?,
-                count: unsigned(long(env, &bean, "getCollectionCount")?),
-                time: unsigned(long(env, &bean, "getCollectionTime")?),
-                bean: env.new_global_ref(bean)?,
+                name: env.ask_text(bean, c"getName")?,
+                count: unsigned(env.ask_long(bean, c"getCollectionCount")?),
+                time: unsigned(env.ask_long(bean, c"getCollectionTime")?),
+                bean: bean.hold(env)?,
             });
-        }
-        let signature = jni_sig!("()Ljava/lang/management/ClassLoadingMXBean;");
-        let name = jni_str!("getClassLoadingMXBean");
-        let classes = env
-            .call_static_method(&factory, name, signature, &[])?
-            .l()?;
-        let classes = env.new_global_ref(classes)?;
+            Ok(())
+        })?;
+        let named = (
+            c"getClassLoadingMXBean",
+            c"()Ljava/lang/management/ClassLoadingMXBean;",
+        );
+        let classes = env.ask_class_for::<Any>(factory.get(), named, &[])?;
         Ok(Self {
             metaspace,
-            classes,
+            classes: classes.hold(env)?,
             collectors,
             heap_pools,
             clock: Clock::default(),
@@ -511,10 +515,10 @@ impl Beans {
     }
 
     /// Adds what pauses took since the last look, by the beans that count pauses of cycles.
-    fn pause_time(&mut self, env: &mut Env<'_>) -> Result<()> {
+    fn pause_time(&mut self, env: &Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {
-                let time = unsigned(long(env, &collector.bean, "getCollectionTime")?);
+                let time = unsigned(env.ask_long(collector.bean.get(), c"getCollectionTime")?);
                 self.paused += time.saturating_sub(collector.time);
                 collector.time = time;
             }
@@ -524,27 +528,24 @@ impl Beans {
 
     /// The last collection of a bean, if it is new, and how many came before it unseen. Pauses of a cycle are
     /// no collections.
-    fn news(&mut self, env: &mut Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
+    fn news(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {
             return Ok(None);
         }
-        let count = unsigned(long(env, &collector.bean, "getCollectionCount")?);
+        let count = unsigned(env.ask_long(collector.bean.get(), c"getCollectionCount")?);
         if count <= collector.count {
             return Ok(None);
         }
         let missed = count - collector.count - 1;
         collector.count = count;
-        let signature = jni_sig!("()Lcom/sun/management/GcInfo;");
-        let name = jni_str!("getLastGcInfo");
-        let info = env.call_method(&*collector.bean, name, signature, &[]);
-        let info = info.and_then(|info| info.l());
+        let named = (c"getLastGcInfo", c"()Lcom/sun/management/GcInfo;");
+        let info = env.ask::<Any>(collector.bean.get(), named, &[]);
         let now = Instant::now();
         // Without jdk.management, or before the first is complete.
         let info = match info {
-            Ok(info) if !info.is_null() => info,
+            Ok(Some(info)) => info,
             _ => {
-                env.exception_clear();
                 let unknown = LastGc {
                     start: now,
                     end: now,
@@ -555,34 +556,29 @@ impl Beans {
                 return Ok(Some((missed, unknown)));
             }
         };
-        let start_ms = unsigned(long(env, &info, "getStartTime")?);
-        let end_ms = unsigned(long(env, &info, "getEndTime")?);
+        let start_ms = unsigned(env.ask_long(info.get(), c"getStartTime")?);
+        let end_ms = unsigned(env.ask_long(info.get(), c"getEndTime")?);
         self.clock.seen(end_ms, now);
         let last = LastGc {
             start: self.clock.at(start_ms, now),
             end: self.clock.at(end_ms, now),
             end_ms,
-            before: self.sum(env, &info, "getMemoryUsageBeforeGc")?,
-            after: self.sum(env, &info, "getMemoryUsageAfterGc")?,
+            before: self.sum(env, info.get(), c"getMemoryUsageBeforeGc")?,
+            after: self.sum(env, info.get(), c"getMemoryUsageAfterGc")?,
         };
         Ok(Some((missed, last)))
     }
 
     /// Bytes used in all pools of the heap.
-    fn sum(&self, env: &mut Env<'_>, info: &JObject<'_>, name: &str) -> Result<u64> {
-        let name = jni::strings::JNIString::from(name);
-        let map = env
-            .call_method(info, &name, jni_sig!("()Ljava/util/Map;"), &[])?
-            .l()?;
+    fn sum(&self, env: &Env<'_>, info: Ref<'_>, name: &CStr) -> Result<u64> {
+        let map = env.ask_for::<Any>(info, (name, c"()Ljava/util/Map;"), &[])?;
+        let get = (c"get", c"(Ljava/lang/Object;)Ljava/lang/Object;");
         let mut sum = 0;
         for pool in &self.heap_pools {
-            let get = jni_sig!("(Ljava/lang/Object;)Ljava/lang/Object;");
-            let key = JValue::Object(pool);
-            let usage = env.call_method(&map, jni_str!("get"), get, &[key])?.l()?;
-            if !usage.is_null() {
-                sum += unsigned(long(env, &usage, "getUsed")?);
+            let key = Value::Text(pool.get());
+            if let Some(usage) = env.ask::<Any>(map.get(), get, &[key])? {
+                sum += unsigned(env.ask_long(usage.get(), c"getUsed")?);
             }
-            env.delete_local_ref(usage);
         }
         Ok(sum)
     }
@@ -596,63 +592,29 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
-    pub(crate) fn of_this_jvm(env: &mut Env<'_>) -> Self {
-        let property = |key: &str| {
-            let found = env.with_local_frame(8, |env| property(env, key));
-            found.unwrap_or_else(|_: jni::errors::Error| {
-                env.exception_clear();
-                String::new()
-            })
-        };
+    /// What cannot be asked for is left empty.
+    pub(crate) fn of_this_jvm(env: &Env<'_>) -> Self {
+        let property = |key| property(env, key).unwrap_or_default();
         let (name, version) = (property("java.vm.name"), property("java.vm.version"));
-        let command = property("sun.java.command");
-        let flags = env.with_local_frame(8, flags);
         Self {
             jvm: format!("{name} {version}").trim().to_owned(),
-            command,
-            flags: flags.unwrap_or_else(|_: jni::errors::Error| {
-                env.exception_clear();
-                String::new()
-            }),
+            command: property("sun.java.command"),
+            flags: flags(env).unwrap_or_default(),
         }
     }
 }
 
-fn property(env: &mut Env<'_>, key: &str) -> Result<String> {
-    let key = env.new_string(key)?;
-    let value = env
-        .call_static_method(
-            jni_str!("java/lang/System"),
-            jni_str!("getProperty"),
-            jni_sig!("(Ljava/lang/String;)Ljava/lang/String;"),
-            &[JValue::Object(&key)],
-        )?
-        .l()?;
-    if value.is_null() {
-        return Ok(String::new());
-    }
-    env.cast_local::<JString>(value)?.try_to_string(env)
+fn property(env: &Env<'_>, key: &str) -> Result<String> {
+    let system = env.class(c"java/lang/System")?;
+    let key = env.text(key)?;
+    let named = (c"getProperty", c"(Ljava/lang/String;)Ljava/lang/String;");
+    let value = env.ask_class::<Text>(system.get(), named, &[Value::Text(key.get())])?;
+    value.map_or(Ok(String::new()), |value| value.get().read(env))
 }
 
-fn flags(env: &mut Env<'_>) -> Result<String> {
-    let array = env
-        .call_static_method(
-            jni_str!("jdk/internal/misc/VM"),
-            jni_str!("getRuntimeArguments"),
-            jni_sig!("()[Ljava/lang/String;"),
-            &[],
-        )?
-        .l()?;
-    let array = env.cast_local::<JObjectArray>(array)?;
-    let mut all = String::new();
-    for at in 0..array.len(env)? {
-        let flag = array.get_element(env, at)?;
-        let flag = env.cast_local::<JString>(flag)?;
-        if at > 0 {
-            all.push(' ');
-        }
-        all.push_str(&flag.try_to_string(env)?);
-        env.delete_local_ref(flag);
-    }
-    Ok(all)
+fn flags(env: &Env<'_>) -> Result<String> {
+    let class = env.class(c"jdk/internal/misc/VM")?;
+    let named = (c"getRuntimeArguments", c"()[Ljava/lang/String;");
+    let flags = env.ask_class_for::<Texts>(class.get(), named, &[])?;
+    Ok(flags.get().read(env)?.join(" "))
 }

@@ -7,9 +7,9 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `jvmti` | raw bindings, the functions the JVM calls; all `unsafe` is there |
-//! | `bindings` | classes that the JNI bindings need when a call fails, looked up ahead |
+//! | `jvmti` | raw bindings of JVMTI and JNI, the functions the JVM calls; all `unsafe` is there |
 //! | `agent` | loading, starting, stopping; the one global |
+//! | `ground` | what is in the Java heap from the start on: all of it is made, or nothing |
 //! | `options` | the option string |
 //! | `sampler` | what happens at a sample and at a class definition |
 //! | `strategy`, `random` | which samples are taken |
@@ -50,16 +50,16 @@
 //! # Rules
 //!
 //! It lives in production JVMs. No panic leaves it, no lock is held across a call into the JVM, every
-//! table has a limit, and what does not fit is counted. No call into the JVM is the first that could need a class looked up
-//! (`bindings`): in a full heap the lookup itself would fail.
+//! table has a limit, and what does not fit is counted. A call into the JVM that throws is a call that failed: nothing is
+//! looked up or made in the Java heap to say why (`jvmti::calls`), for in a full heap that would throw as well.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
-mod bindings;
 mod classfile;
 mod collected;
 mod counters;
+mod ground;
 mod heap;
 mod intern;
 mod jvm_stats;

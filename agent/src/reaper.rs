@@ -4,20 +4,20 @@
 //! At small intervals the table fills with samples of garbage long before the collector runs by itself. So the
 //! JVM is had to collect first, and samples are thinned only if it is the living that fill the table.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use heapdiff_sites::{CHUNK, Counter, Sampling, Strategy, statics};
-use jni::errors::Result;
-use jni::objects::{JIntArray, JObject, JObjectArray};
-use jni::{Env, JValue, jni_sig, jni_str};
 
 use crate::collected::CollectedRefs;
 use crate::counters::Counters;
-use crate::heap::{INTS, OBJECTS, objects};
+use crate::heap::Fields;
 use crate::jvm_stats::heap_of;
 use crate::jvmti::Jvmti;
+use crate::jvmti::calls::{Env, Global, Ints, Objects, Ref, Result};
+use crate::jvmti::java::Static;
 use crate::sample_ref::Reaper;
 use crate::sampler::Sampler;
 use crate::table::Table;
@@ -46,6 +46,7 @@ pub(crate) struct Work<'a> {
     pub(crate) jvmti: Jvmti,
     pub(crate) sampler: &'a Sampler,
     pub(crate) collected: &'a CollectedRefs,
+    pub(crate) found: &'a Found,
     pub(crate) counters: &'a Counters,
     pub(crate) wakeup: &'a Wakeup,
     /// Samples that had found no place when the thread looked last.
@@ -56,44 +57,42 @@ pub(crate) struct Work<'a> {
     pub(crate) collects_slowly: &'a AtomicBool,
 }
 
-struct Found<'local> {
-    dead: JObjectArray<'local>,
-    places: JIntArray<'local>,
+/// What a look at the samples is put into: the collected ones, and their places.
+pub(crate) struct Found {
+    dead: Arc<Global<Objects>>,
+    places: Arc<Global<Ints>>,
+}
+
+impl Found {
+    /// They are in fields, so that a dump shows whose they are.
+    pub(crate) fn create(env: &Env<'_>, fields: &mut Fields) -> Result<Self> {
+        Ok(Self {
+            dead: fields.objects(env, statics::DEAD, CHUNK)?,
+            places: fields.ints(env, statics::PLACES, CHUNK)?,
+        })
+    }
 }
 
 impl Work<'_> {
     /// Goes on until it is to stop.
-    pub(crate) fn run(&self, env: &mut Env<'_>) -> Result<()> {
-        let found = Found {
-            dead: objects(env, CHUNK)?,
-            places: JIntArray::new(env, CHUNK)?,
-        };
-        // So that a dump shows whose they are.
-        let refs = &self.sampler.refs;
-        refs.set_static(env, statics::DEAD, OBJECTS, (&found.dead).into())?;
-        refs.set_static(env, statics::PLACES, INTS, (&found.places).into())?;
+    pub(crate) fn run(&self, env: &Env<'_>) {
         while self.wakeup.wait(IDLE) {
             // A look that fails for lack of memory is repeated the next time.
-            if self.look(env, &found).is_err() {
-                env.exception_clear();
-            }
+            let _ = self.look(env);
             if !self.wakeup.rest(REST) {
                 break;
             }
         }
-        Ok(())
     }
 
-    fn look(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<()> {
-        self.find_collected(env, found)?;
+    fn look(&self, env: &Env<'_>) -> Result<()> {
+        self.find_collected(env)?;
         // Samples that find no place would make estimates too low. Which ones they are is not chance:
         // even when the dead have made room again the table is too small for this interval.
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
         let is_short = dropped > before || self.sampler.samples.is_crowded();
-        if is_short
-            && (dropped > before || !self.room_is_made(env, found)?)
-            && !self.wakeup.is_stopping()
+        if is_short && (dropped > before || !self.room_is_made(env)?) && !self.wakeup.is_stopping()
         {
             self.thin(env)?;
         }
@@ -101,19 +100,19 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn find_collected(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<()> {
+    fn find_collected(&self, env: &Env<'_>) -> Result<()> {
         self.counters.count(Counter::Sweeps);
         match self.sampler.refs.reaper() {
             Reaper::Scan => {
-                self.scan(env, found, &self.sampler.samples)?;
-                self.scan(env, found, &self.sampler.classes)
+                self.scan(env, &self.sampler.samples)?;
+                self.scan(env, &self.sampler.classes)
             }
-            Reaper::Queue => self.drain(env, found),
+            Reaper::Queue => self.drain(env),
         }
     }
 
     /// Has the JVM collect, if that may be asked of it. Whether half of the table is free then.
-    fn room_is_made(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<bool> {
+    fn room_is_made(&self, env: &Env<'_>) -> Result<bool> {
         let sampling = self.sampler.strategy.sampling();
         let samples = &self.sampler.samples;
         let stand_for = sampling.interval.saturating_mul(samples.capacity().into());
@@ -126,13 +125,9 @@ impl Work<'_> {
         {
             return Ok(false);
         }
-        match in_use(env) {
-            Ok(bytes) if bytes <= MOST_IN_USE => {}
-            Ok(_) => return Ok(false),
-            Err(_) => {
-                env.exception_clear();
-                return Ok(false);
-            }
+        match heap_of(env, self.sampler.runtime.get()) {
+            Ok((used, _)) if used <= MOST_IN_USE => {}
+            _ => return Ok(false),
         }
         let start = Instant::now();
         if self.jvmti.collect_garbage().is_err() {
@@ -150,12 +145,12 @@ impl Work<'_> {
         }
         let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.collecting.fetch_add(taken, Relaxed);
-        self.find_collected(env, found)?;
+        self.find_collected(env)?;
         Ok(samples.is_half_free())
     }
 
     /// Brings the figures in the heap up to date.
-    pub(crate) fn flush(&self, env: &mut Env<'_>) {
+    pub(crate) fn flush(&self, env: &Env<'_>) {
         self.sampler.totals.flush(env);
         self.sampler.allocated.flush(env);
         if let Some(totals) = &self.sampler.class_totals {
@@ -164,20 +159,20 @@ impl Work<'_> {
         self.sampler.show(env, self.counters);
     }
 
-    fn scan(&self, env: &mut Env<'_>, found: &Found<'_>, table: &Table) -> Result<()> {
+    fn scan(&self, env: &Env<'_>, table: &Table) -> Result<()> {
         for (first, chunk) in table.chunks() {
-            let count = self
-                .sampler
-                .refs
-                .sweep(env, chunk, &found.dead, &found.places)?;
+            let count =
+                self.sampler
+                    .refs
+                    .sweep(env, chunk, self.dead(), self.found.places.get())?;
             let slots: Vec<u32> = self
-                .places(env, found, count)?
+                .places(env, count)?
                 .into_iter()
                 .map(|place| first + place.cast_unsigned())
                 .collect();
             self.book_collected(table, &slots);
             table.give_back(&slots);
-            self.keep_collected(env, found, count)?;
+            self.keep_collected(env, count)?;
         }
         Ok(())
     }
@@ -202,66 +197,70 @@ impl Work<'_> {
         self.sampler.collected.add(&dead);
     }
 
-    fn drain(&self, env: &mut Env<'_>, found: &Found<'_>) -> Result<()> {
+    fn drain(&self, env: &Env<'_>) -> Result<()> {
         loop {
             // This reaper looks at no chunk.
-            let count = self
-                .sampler
-                .refs
-                .sweep(env, &found.dead, &found.dead, &found.places)?;
-            for (index, place) in self.places(env, found, count)?.into_iter().enumerate() {
+            let count =
+                self.sampler
+                    .refs
+                    .sweep(env, self.dead(), self.dead(), self.found.places.get())?;
+            for (index, place) in self.places(env, count)?.into_iter().enumerate() {
                 // Places of class definitions are complements.
                 let (table, slot) = match u32::try_from(place) {
                     Ok(slot) => (&self.sampler.samples, slot),
                     Err(_) => (&self.sampler.classes, (!place).cast_unsigned()),
                 };
                 // Thinning may have dropped it, and another be in its place.
-                if Self::holds(env, table, slot, &found.dead, index)? {
+                if Self::holds(env, table, slot, self.dead(), index)? {
                     table.clear(env, slot);
                     self.book_collected(table, &[slot]);
                     table.give_back(&[slot]);
                 }
             }
-            self.keep_collected(env, found, count)?;
+            self.keep_collected(env, count)?;
             if count < CHUNK {
                 return Ok(());
             }
         }
     }
 
+    fn dead(&self) -> Ref<'_, Objects> {
+        self.found.dead.get()
+    }
+
     /// Whether the reference at `index` of `dead` is in this place.
     fn holds(
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         table: &Table,
         slot: u32,
-        dead: &JObjectArray<'_>,
+        dead: Ref<'_, Objects>,
         index: usize,
     ) -> Result<bool> {
         let Some((chunk, place)) = table.place(slot) else {
             return Ok(false);
         };
-        let there = chunk.get_element(env, place)?;
-        let found = dead.get_element(env, index)?;
-        let same = env.is_same_object(&there, &found)?;
-        env.delete_local_ref(there);
-        env.delete_local_ref(found);
-        Ok(same)
+        let there = chunk.at(env, place)?;
+        let found = dead.at(env, index)?;
+        Ok(match (&there, &found) {
+            (Some(there), Some(found)) => there.get().is(env, found.get()),
+            (there, found) => there.is_none() && found.is_none(),
+        })
     }
 
-    fn places(&self, env: &mut Env<'_>, found: &Found<'_>, count: usize) -> Result<Vec<i32>> {
+    fn places(&self, env: &Env<'_>, count: usize) -> Result<Vec<i32>> {
         let mut places = vec![0; count.min(CHUNK)];
-        found.places.get_region(env, 0, &mut places)?;
+        self.found.places.get().read(env, &mut places)?;
         Ok(places)
     }
 
     /// Remembers some of the collected references, and lets go of all.
-    fn keep_collected(&self, env: &mut Env<'_>, found: &Found<'_>, count: usize) -> Result<()> {
+    fn keep_collected(&self, env: &Env<'_>, count: usize) -> Result<()> {
         let seen = self.counters.get(Counter::Collected);
         let now = self.sampler.now();
-        self.collected.add(env, &found.dead, count, seen, now)?;
+        self.collected.add(env, self.dead(), count, seen, now)?;
         self.counters.add(Counter::Collected, count as u64);
         for index in 0..count {
-            found.dead.set_element(env, index, JObject::null())?;
+            self.dead().put(env, index, None)?;
         }
         Ok(())
     }
@@ -270,7 +269,7 @@ impl Work<'_> {
     ///
     /// A dump may be taken at any moment: the new interval is in the heap before any sample goes, and the
     /// reader leaves out those that it does not keep.
-    fn thin(&self, env: &mut Env<'_>) -> Result<()> {
+    fn thin(&self, env: &Env<'_>) -> Result<()> {
         let sampler = self.sampler;
         let now = sampler.strategy.sampling();
         let next = now.doubled();
@@ -314,27 +313,14 @@ fn is_within_budget(spent: Duration, running: Duration) -> bool {
     spent <= running / PART_FOR_COLLECTING + FREE_FOR_COLLECTING
 }
 
-/// Bytes of the heap that are in use, garbage among them.
-fn in_use(env: &mut Env<'_>) -> Result<u64> {
-    let class = env.find_class(jni_str!("java/lang/Runtime"))?;
-    let name = jni_str!("getRuntime");
-    let runtime = env
-        .call_static_method(&class, name, jni_sig!("()Ljava/lang/Runtime;"), &[])?
-        .l()?;
-    let used = heap_of(env, &runtime).map(|(used, _)| used);
-    env.delete_local_ref(runtime);
-    env.delete_local_ref(class);
-    used
-}
-
 /// Writes interval and rate to the heap.
-fn show_sampling(env: &mut Env<'_>, sampler: &Sampler, sampling: Sampling) -> Result<()> {
+fn show_sampling(env: &Env<'_>, sampler: &Sampler, sampling: Sampling) -> Result<()> {
     for (name, value) in [
         (statics::INTERVAL, sampling.interval),
         (statics::RATE, sampling.rate),
     ] {
-        let value = JValue::Long(value.cast_signed());
-        sampler.refs.set_static(env, name, "J", value)?;
+        let value = Static::Long(value.cast_signed());
+        sampler.refs.set(env, name, value)?;
     }
     Ok(())
 }

@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use heapdiff_sites::{Counter, MARK_CLASS, MARK_SAMPLE, Sampling};
-use jni::Env;
-use jni::objects::{Global, JClass, JLongArray, JObject};
 
 use crate::collected::CollectedSamples;
 use crate::counters::Counters;
+use crate::jvmti::calls::{Class, Env, Global, Longs, Ref};
 use crate::jvmti::java::{RefClass, RefFields};
 use crate::ledger::{Booking, Ledger};
 use crate::slots::SlotRecord;
@@ -53,7 +52,9 @@ pub(crate) struct Sampler {
     pub(crate) filtered: bool,
     pub(crate) uids: AtomicU64,
     pub(crate) started: Instant,
-    pub(crate) shown: Global<JLongArray<'static>>,
+    pub(crate) shown: Arc<Global<Longs>>,
+    /// `java.lang.Runtime`, which tells how full the heap is.
+    pub(crate) runtime: Arc<Global>,
 }
 
 impl Sampler {
@@ -65,15 +66,15 @@ impl Sampler {
     /// The JVM has sampled an allocation. `false` if the table needs the agent's thread: it is nearly full.
     pub(crate) fn sampled(
         &self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         counters: &Counters,
-        (thread, object, class): (&JObject<'_>, &JObject<'_>, &JClass<'_>),
+        (thread, object, class): (Ref<'_>, Ref<'_>, Ref<'_, Class>),
         size: i64,
     ) -> bool {
         counters.count(Counter::Events);
         let bytes = u64::try_from(size).unwrap_or(0);
         // The program's exception must stay as it is, and JNI forbids nearly everything until it is handled.
-        if env.exception_check() {
+        if env.is_throwing() {
             self.lost(counters, Counter::DroppedPending, bytes);
             return true;
         }
@@ -180,12 +181,12 @@ impl Sampler {
     /// The JVM has defined a class.
     pub(crate) fn class_loaded(
         &self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         counters: &Counters,
-        thread: &JObject<'_>,
-        class: &JClass<'_>,
+        thread: Ref<'_>,
+        class: Ref<'_, Class>,
     ) {
-        if env.exception_check() {
+        if env.is_throwing() {
             counters.count(Counter::DroppedClasses);
             return;
         }
@@ -213,8 +214,7 @@ impl Sampler {
             slot: !slot.cast_signed(),
             mark: MARK_CLASS,
         };
-        let class: &JObject<'_> = class.as_ref();
-        if !self.keep(env, &self.classes, slot, class, &fields) {
+        if !self.keep(env, &self.classes, slot, class.any(), &fields) {
             counters.count(Counter::DroppedClasses);
             return;
         }
@@ -239,7 +239,7 @@ impl Sampler {
         }
     }
 
-    fn thread(&self, env: &mut Env<'_>, thread: &JObject<'_>, counters: &Counters) -> u32 {
+    fn thread(&self, env: &Env<'_>, thread: Ref<'_>, counters: &Counters) -> u32 {
         if self.stacks.is_virtual(env, thread) {
             return self.stacks.thread(env, thread, true, counters);
         }
@@ -258,32 +258,24 @@ impl Sampler {
     /// Makes the reference and puts it into its place, or gives the place back.
     fn keep(
         &self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         table: &Table,
         slot: u32,
-        referent: &JObject<'_>,
+        referent: Ref<'_>,
         fields: &RefFields,
     ) -> bool {
-        let kept = match self.refs.new_object(env, referent, fields) {
-            Ok(object) => {
-                let stored = table.store(env, slot, &object);
-                env.delete_local_ref(object);
-                stored
-            }
-            Err(_) => false,
-        };
+        let object = self.refs.new_object(env, referent, fields);
+        let kept = object.is_ok_and(|object| table.store(env, slot, object.get()));
         if !kept {
-            // Out of memory, or out of stack. It is ours: there was none before.
-            env.exception_clear();
+            // Out of memory, or out of stack.
             table.give_back(&[slot]);
         }
         kept
     }
 
     /// Copies the counters to the heap.
-    pub(crate) fn show(&self, env: &mut Env<'_>, counters: &Counters) {
-        if self.shown.set_region(env, 0, &counters.values()).is_err() {
-            env.exception_clear();
-        }
+    pub(crate) fn show(&self, env: &Env<'_>, counters: &Counters) {
+        // What is not copied now is with the next sample.
+        let _ = self.shown.get().put(env, 0, &counters.values());
     }
 }

@@ -4,13 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heapdiff_sites::types;
 use heapdiff_sites::{Counter, Verbosity};
-use jni::Env;
-use jni::objects::{JClass, JObject};
 use rustc_hash::FxHashMap;
 
 use crate::counters::Counters;
 use crate::heap::Blobs;
 use crate::intern::{Interner, Pending};
+use crate::jvmti::calls::{Class, Env, Ref};
 use crate::jvmti::java::VirtualThreads;
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
 use crate::options::{Filter, Named};
@@ -100,7 +99,7 @@ impl Stacks {
     }
 
     /// The site of the current thread's stack; it is in the heap when this returns. 0 if there is none.
-    pub(crate) fn site(&self, env: &mut Env<'_>, counters: &Counters) -> u32 {
+    pub(crate) fn site(&self, env: &Env<'_>, counters: &Counters) -> u32 {
         // One more than asked for tells whether the stack is deeper.
         let mut shallow = [RawFrame::EMPTY; SHALLOW + 1];
         let mut deep = Vec::new();
@@ -143,7 +142,7 @@ impl Stacks {
     /// The site of a stack not met lately; 0 if the table is full, `None` if the heap is.
     fn new_site(
         &self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         stack: Stack<'_, '_>,
         cut: bool,
         counters: &Counters,
@@ -178,7 +177,7 @@ impl Stacks {
     }
 
     /// Writes definitions to the heap. Whether that worked; if not, they are tried again with the next use.
-    fn publish(&self, env: &mut Env<'_>, mut pending: Pending, counters: &Counters) -> bool {
+    fn publish(&self, env: &Env<'_>, mut pending: Pending, counters: &Counters) -> bool {
         if pending.batch.is_empty() {
             return true;
         }
@@ -220,7 +219,7 @@ impl Stacks {
     }
 
     /// The type of a class; its name is not in the heap yet.
-    pub(crate) fn class(&self, class: &JClass<'_>, counters: &Counters) -> Type {
+    pub(crate) fn class(&self, class: Ref<'_, Class>, counters: &Counters) -> Type {
         let Ok(signature) = self.jvmti.class_signature(class) else {
             counters.count(Counter::NamesFull);
             return Type {
@@ -281,19 +280,19 @@ impl Stacks {
     }
 
     /// Whether the boot loader defined a class.
-    pub(crate) fn is_boot(&self, env: &Env<'_>, class: &JClass<'_>) -> bool {
+    pub(crate) fn is_boot(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         self.jvmti.is_boot(env, class)
     }
 
     /// Writes a type's name to the heap, if it is not there.
-    pub(crate) fn publish_class(&self, env: &mut Env<'_>, id: u32, counters: &Counters) {
+    pub(crate) fn publish_class(&self, env: &Env<'_>, id: u32, counters: &Counters) {
         let mut pending = Pending::default();
         lock(&self.interner).need_class(&mut pending, id);
         self.publish(env, pending, counters);
     }
 
     /// Whether a thread is a virtual one.
-    pub(crate) fn is_virtual(&self, env: &Env<'_>, thread: &JObject<'_>) -> bool {
+    pub(crate) fn is_virtual(&self, env: &Env<'_>, thread: Ref<'_>) -> bool {
         self.virtual_threads.contain(env, thread)
     }
 
@@ -305,8 +304,8 @@ impl Stacks {
     /// The id of a thread's name, which is in the heap when this returns; 0 if it has none.
     pub(crate) fn thread(
         &self,
-        env: &mut Env<'_>,
-        thread: &JObject<'_>,
+        env: &Env<'_>,
+        thread: Ref<'_>,
         is_virtual: bool,
         counters: &Counters,
     ) -> u32 {

@@ -5,12 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use heapdiff_sites::CHUNK;
-use jni::Env;
-use jni::errors::Result;
-use jni::objects::{Global, JObject, JObjectArray};
 
-use crate::heap::ObjectChunks;
-use crate::jvmti::java::RefClass;
+use crate::heap::{Fields, ObjectChunks};
+use crate::jvmti::calls::{Env, JniError, Objects, Ref, Result};
 use crate::ledger::Booking;
 use crate::slots::{SlotRecord, SlotRecords};
 
@@ -29,13 +26,16 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn create(
-        env: &mut Env<'_>,
-        refs: &RefClass,
-        name: &str,
+        env: &Env<'_>,
+        fields: &mut Fields,
+        name: &'static str,
         capacity: usize,
     ) -> Result<Self> {
-        let chunks = ObjectChunks::create(env, refs, name, capacity.div_ceil(CHUNK))?;
-        chunks.at(env, 0, CHUNK.min(capacity));
+        let chunks = ObjectChunks::create(env, fields, name, capacity.div_ceil(CHUNK))?;
+        // Without the first there is no place for a sample.
+        if chunks.at(env, 0, CHUNK.min(capacity)).is_none() {
+            return Err(JniError::HeapFull);
+        }
         Ok(Self {
             chunks,
             capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
@@ -101,7 +101,7 @@ impl Table {
 
     /// Puts a reference into a place that was taken; `false` if the heap has no room for another chunk. The
     /// next one is made when one is a quarter full.
-    pub(crate) fn store(&self, env: &mut Env<'_>, slot: u32, object: &JObject<'_>) -> bool {
+    pub(crate) fn store(&self, env: &Env<'_>, slot: u32, object: Ref<'_>) -> bool {
         let (chunk, place) = Self::split(slot);
         if place >= CHUNK / 4 && self.chunks.get(chunk + 1).is_none() {
             let left = (self.capacity as usize).saturating_sub((chunk + 1) * CHUNK);
@@ -113,13 +113,13 @@ impl Table {
         let Some(array) = self.chunks.at(env, chunk, CHUNK.min(left)) else {
             return false;
         };
-        array.set_element(env, place, object).is_ok()
+        array.get().put(env, place, Some(object)).is_ok()
     }
 
     /// Empties a place.
     pub(crate) fn clear(&self, env: &Env<'_>, slot: u32) -> bool {
         self.place(slot)
-            .is_some_and(|(chunk, place)| chunk.set_element(env, place, JObject::null()).is_ok())
+            .is_some_and(|(chunk, place)| chunk.put(env, place, None).is_ok())
     }
 
     /// Empties all places, of a table that nothing is put into any more.
@@ -130,17 +130,17 @@ impl Table {
     }
 
     /// The chunk that a place is in, and where.
-    pub(crate) fn place(&self, slot: u32) -> Option<(&Global<JObjectArray<'static>>, usize)> {
+    pub(crate) fn place(&self, slot: u32) -> Option<(Ref<'_, Objects>, usize)> {
         let (chunk, place) = Self::split(slot);
-        Some((self.chunks.get(chunk)?, place))
+        Some((self.chunks.get(chunk)?.get(), place))
     }
 
     /// The chunks in use, with the first place of each.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = (u32, &Global<JObjectArray<'static>>)> {
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (u32, Ref<'_, Objects>)> {
         let used = (self.fresh.load(Relaxed) as usize).div_ceil(CHUNK);
         (0..used).filter_map(|chunk| {
             let first = u32::try_from(chunk * CHUNK).ok()?;
-            Some((first, self.chunks.get(chunk)?))
+            Some((first, self.chunks.get(chunk)?.get()))
         })
     }
 

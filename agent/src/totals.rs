@@ -4,11 +4,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use heapdiff_sites::TOTALS_CHUNK;
-use jni::Env;
-use jni::errors::Result;
 
-use crate::heap::LongChunks;
-use crate::jvmti::java::RefClass;
+use crate::heap::{Fields, LongChunks};
+use crate::jvmti::calls::{Env, Result};
 
 type Chunk = Box<[AtomicU64]>;
 
@@ -21,16 +19,16 @@ pub(crate) struct Totals<const N: usize> {
 
 impl<const N: usize> Totals<N> {
     pub(crate) fn create(
-        env: &mut Env<'_>,
-        refs: &RefClass,
-        name: &str,
+        env: &Env<'_>,
+        fields: &mut Fields,
+        name: &'static str,
         limit: usize,
     ) -> Result<Self> {
         let count = limit.div_ceil(TOTALS_CHUNK);
         let totals = Self {
             chunks: (0..count).map(|_| OnceLock::new()).collect(),
             dirty: (0..count).map(|_| AtomicBool::new(false)).collect(),
-            heap: LongChunks::create(env, refs, name, count)?,
+            heap: LongChunks::create(env, fields, name, count)?,
         };
         totals.heap.at(env, 0, N * TOTALS_CHUNK);
         Ok(totals)
@@ -55,7 +53,7 @@ impl<const N: usize> Totals<N> {
     }
 
     /// Copies an id's figures to the heap.
-    pub(crate) fn show(&self, env: &mut Env<'_>, id: u32) {
+    pub(crate) fn show(&self, env: &Env<'_>, id: u32) {
         let (chunk, place) = Self::split(id);
         let Some(counters) = self.chunks.get(chunk).and_then(OnceLock::get) else {
             return;
@@ -63,16 +61,13 @@ impl<const N: usize> Totals<N> {
         let figures: [i64; N] =
             std::array::from_fn(|i| counters[place + i].load(Relaxed).cast_signed());
         if let Some(array) = self.heap.at(env, chunk, N * TOTALS_CHUNK) {
-            let place = i32::try_from(place).unwrap_or(0);
-            // The agent's thread copies it again.
-            if array.set_region(env, place, &figures).is_err() {
-                env.exception_clear();
-            }
+            // If it fails the agent's thread copies it again.
+            let _ = array.get().put(env, place, &figures);
         }
     }
 
     /// Copies to the heap what has changed.
-    pub(crate) fn flush(&self, env: &mut Env<'_>) {
+    pub(crate) fn flush(&self, env: &Env<'_>) {
         for (chunk, dirty) in self.dirty.iter().enumerate() {
             if !dirty.swap(false, Relaxed) {
                 continue;
@@ -86,9 +81,8 @@ impl<const N: usize> Totals<N> {
             let copied = self
                 .heap
                 .at(env, chunk, N * TOTALS_CHUNK)
-                .is_some_and(|array| array.set_region(env, 0, &values).is_ok());
+                .is_some_and(|array| array.get().put(env, 0, &values).is_ok());
             if !copied {
-                env.exception_clear();
                 dirty.store(true, Relaxed);
             }
         }

@@ -14,10 +14,10 @@ use heapdiff_trace::{
     Collected, NewCollection, NewRun, NewTick, Sample, Samples, THINNED, TraceError, Writer,
     Written,
 };
-use jni::Env;
 
 use crate::counters::Counters;
 use crate::jvm_stats::{Figures, Invocation, JvmStats};
+use crate::jvmti::calls::Env;
 use crate::ledger::Ledger;
 use crate::log::say;
 use crate::options::{Options, TraceOptions};
@@ -115,7 +115,7 @@ pub(crate) fn wall_ms() -> i64 {
 
 impl Tracing<'_> {
     /// Goes on until the JVM ends or the trace fails.
-    pub(crate) fn run(&self, env: &mut Env<'_>) {
+    pub(crate) fn run(&self, env: &Env<'_>) {
         if let Err(why) = self.record(env) {
             say(format_args!(
                 "the trace ends here: {why}; sampling goes on without it"
@@ -125,23 +125,15 @@ impl Tracing<'_> {
         self.wakeup.notify();
     }
 
-    fn record(&self, env: &mut Env<'_>) -> Result<(), String> {
-        let text = |error: jni::errors::Error| error.to_string();
+    fn record(&self, env: &Env<'_>) -> Result<(), String> {
         let run = self.describe(env);
         let path = self.trace.path();
-        let mut stats = JvmStats::new(env, self.pauses, self.at_startup).map_err(|error| {
-            env.exception_clear();
-            text(error)
-        })?;
+        let runtime = Arc::clone(&self.sampler.runtime);
+        let mut stats = JvmStats::new(runtime, self.pauses, self.at_startup);
         let created = Writer::create(&path, &run, self.trace.limits);
         let mut writer = created.map_err(|error| error.to_string())?;
         let mut waiting = Waiting::default();
-        if !stats.has_beans() {
-            waiting.notes.push(
-                "this JVM has no module java.management: collections are known by their pauses alone"
-                    .to_owned(),
-            );
-        }
+        self.ask_for_beans(env, &mut stats, &mut waiting);
         let (mut before, mut next) = (Before::default(), self.now() + self.trace.tick);
         let mut hold = Hold::new(Instant::now());
         loop {
@@ -175,7 +167,7 @@ impl Tracing<'_> {
         self.sampler.started.elapsed()
     }
 
-    fn describe(&self, env: &mut Env<'_>) -> NewRun {
+    fn describe(&self, env: &Env<'_>) -> NewRun {
         let invocation = Invocation::of_this_jvm(env);
         let sampling = self.sampler.first;
         let pid = std::process::id();
@@ -201,8 +193,18 @@ impl Tracing<'_> {
         }
     }
 
+    fn ask_for_beans(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
+        if stats.ask_for_beans(env, self.pauses) == Some(false) {
+            waiting.notes.push(
+                "this JVM has no module java.management: collections are known by their pauses alone"
+                    .to_owned(),
+            );
+        }
+    }
+
     /// Collections since the last look.
-    fn look(&self, env: &mut Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
+    fn look(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
+        self.ask_for_beans(env, stats, waiting);
         let clock = |at: Instant| {
             let uptime = millis(at.saturating_duration_since(self.sampler.started));
             let ago = millis(at.elapsed());

@@ -1,49 +1,44 @@
 //! Collected samples that a dump finds: their Java objects, in two arrays each of which has another that says when
 //! they were found to be collected.
 
+use std::sync::Arc;
+
 use heapdiff_sites::statics;
-use jni::Env;
-use jni::errors::Result;
-use jni::objects::{Global, JIntArray, JObjectArray};
 
 use super::Reservoir;
-use crate::heap::{INTS, held, static_objects};
-use crate::jvmti::java::RefClass;
+use crate::heap::Fields;
+use crate::jvmti::calls::{Env, Global, Ints, Local, Objects, Ref, Result};
 
 struct RefArray {
-    references: Global<JObjectArray<'static>>,
-    died: Global<JIntArray<'static>>,
+    references: Arc<Global<Objects>>,
+    died: Arc<Global<Ints>>,
 }
 
 impl RefArray {
     fn create(
-        env: &mut Env<'_>,
-        refs: &RefClass,
-        (name, died): (&str, &str),
+        env: &Env<'_>,
+        fields: &mut Fields,
+        (name, died): (&'static str, &'static str),
         len: usize,
     ) -> Result<Self> {
-        let array = JIntArray::new(env, len)?;
-        refs.set_static(env, died, INTS, (&array).into())?;
         Ok(Self {
-            died: held(env, array)?,
-            references: static_objects(env, refs, name, len)?,
+            died: fields.ints(env, died, len)?,
+            references: fields.objects(env, name, len)?,
         })
     }
 
     fn put(
         &self,
-        env: &mut Env<'_>,
+        env: &Env<'_>,
         at: usize,
-        dead: &JObjectArray<'_>,
+        dead: Ref<'_, Objects>,
         index: usize,
         now: u32,
     ) -> Result<()> {
-        let reference = dead.get_element(env, index)?;
-        let place = i32::try_from(at).unwrap_or(0);
-        self.died.set_region(env, place, &[now.cast_signed()])?;
-        self.references.set_element(env, at, &reference)?;
-        env.delete_local_ref(reference);
-        Ok(())
+        let reference = dead.at(env, index)?;
+        self.died.get().put(env, at, &[now.cast_signed()])?;
+        let reference = reference.as_ref().map(Local::get);
+        self.references.get().put(env, at, reference)
     }
 }
 
@@ -56,16 +51,16 @@ pub(crate) struct CollectedRefs {
 
 impl CollectedRefs {
     pub(crate) fn create(
-        env: &mut Env<'_>,
-        refs: &RefClass,
+        env: &Env<'_>,
+        fields: &mut Fields,
         len: usize,
         seed: u64,
     ) -> Result<Self> {
         let recent = (statics::RECENT, statics::RECENT_DIED);
         let chosen = (statics::RESERVOIR, statics::RESERVOIR_DIED);
         Ok(Self {
-            recent: RefArray::create(env, refs, recent, len)?,
-            chosen: RefArray::create(env, refs, chosen, len)?,
+            recent: RefArray::create(env, fields, recent, len)?,
+            chosen: RefArray::create(env, fields, chosen, len)?,
             reservoir: Reservoir::new(len, seed),
         })
     }
@@ -73,8 +68,8 @@ impl CollectedRefs {
     /// Remembers some of `count` references in `dead`; `seen` were before them.
     pub(crate) fn add(
         &self,
-        env: &mut Env<'_>,
-        dead: &JObjectArray<'_>,
+        env: &Env<'_>,
+        dead: Ref<'_, Objects>,
         count: usize,
         seen: u64,
         now: u32,

@@ -6,13 +6,12 @@ use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 
-use jni::objects::{JClass, JObject};
-use jni::sys::{JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
-use jni::{Env, EnvUnowned, Outcome};
+use jni_sys::{JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
 use jvmti_sys::{
     jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
 };
 
+use super::calls::{Any, Class, Env, Ref};
 use super::sys::{Callbacks, VERSION_11, event};
 use super::{Environment, Jvmti};
 use crate::{agent, snapshot};
@@ -36,22 +35,25 @@ fn alone(work: impl FnOnce()) {
 /// Runs `work` with the JNI environment that the JVM gave.
 ///
 /// # Safety
+/// `raw` is the environment of the current thread, or null; the JVMTI environment is not disposed of meanwhile.
+// SAFETY: what is unsafe in it says so where it stands.
+unsafe fn with_env(raw: *mut JNIEnv, jvmti: Jvmti, work: impl for<'a> FnOnce(&Env<'a>)) {
+    if let Some(raw) = NonNull::new(raw) {
+        // SAFETY: by the caller's promise. It lasts no longer than the call of `work`.
+        work(&unsafe { Env::new(raw, jvmti) });
+    }
+}
+
+/// As [`with_env`], with the agent's JVMTI environment: the one that the JVM hands to a callback may be disposed of by
+/// another thread.
+///
+/// # Safety
 /// `raw` is the environment of the current thread, or null.
 // SAFETY: what is unsafe in it says so where it stands.
-unsafe fn with_env(raw: *mut JNIEnv, work: impl FnOnce(&mut Env<'_>)) {
-    if raw.is_null() {
-        return;
-    }
-    // SAFETY: not null, and by the caller's promise the current thread's.
-    let mut unowned = unsafe { EnvUnowned::from_raw(raw) };
-    let outcome = unowned
-        .with_env(|env| -> jni::errors::Result<()> {
-            work(env);
-            Ok(())
-        })
-        .into_outcome();
-    if !matches!(outcome, Outcome::Ok(())) {
-        agent::fault();
+unsafe fn with_agent(raw: *mut JNIEnv, work: impl for<'a> FnOnce(&Env<'a>)) {
+    if let Some(jvmti) = agent::jvmti() {
+        // SAFETY: by the caller's promise; the agent disposes of no environment.
+        unsafe { with_env(raw, jvmti, work) };
     }
 }
 
@@ -69,14 +71,16 @@ unsafe extern "C" fn sampled_object_alloc(
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
         unsafe {
-            with_env(env, |env| {
+            with_agent(env, |env| {
                 // SAFETY: local references that the JVM gave and takes back after the event.
                 let (thread, object, class) = (
-                    JObject::from_raw(env, thread),
-                    JObject::from_raw(env, object),
-                    JClass::from_raw(env, class),
+                    Ref::<Any>::new(thread),
+                    Ref::<Any>::new(object),
+                    Ref::<Class>::new(class),
                 );
-                agent::sampled(env, &thread, &object, &class, size);
+                if let (Some(thread), Some(object), Some(class)) = (thread, object, class) {
+                    agent::sampled(env, thread, object, class, size);
+                }
             });
         }
     });
@@ -94,11 +98,12 @@ unsafe extern "C" fn class_load(
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
         unsafe {
-            with_env(env, |env| {
+            with_agent(env, |env| {
                 // SAFETY: local references that the JVM gave and takes back after the event.
-                let (thread, class) =
-                    (JObject::from_raw(env, thread), JClass::from_raw(env, class));
-                agent::class_loaded(env, &thread, &class);
+                let (thread, class) = (Ref::<Any>::new(thread), Ref::<Class>::new(class));
+                if let (Some(thread), Some(class)) = (thread, class) {
+                    agent::class_loaded(env, thread, class);
+                }
             });
         }
     });
@@ -140,7 +145,7 @@ unsafe extern "C" fn garbage_collection_finish(_: *mut jvmtiEnv) {
 unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
-        unsafe { with_env(env, |env| _ = agent::start(env, true)) };
+        unsafe { with_agent(env, agent::start_with_jvm) };
     });
 }
 
@@ -150,7 +155,7 @@ unsafe extern "C" fn vm_init(_: *mut jvmtiEnv, env: *mut JNIEnv, _: jobject) {
 unsafe extern "C" fn vm_death(_: *mut jvmtiEnv, env: *mut JNIEnv) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
-        unsafe { with_env(env, agent::stop) };
+        unsafe { with_agent(env, agent::stop) };
     });
 }
 
@@ -170,7 +175,7 @@ pub(super) unsafe extern "C" fn agent_thread(
         alone(|| {
             // SAFETY: the environment is the one that the JVM gave for this thread.
             unsafe {
-                with_env(env, |env| {
+                with_agent(env, |env| {
                     agent::run(env, place.addr());
                     ended = true;
                 });
@@ -195,7 +200,7 @@ pub(super) unsafe extern "C" fn trace_thread(
 ) {
     alone(|| {
         // SAFETY: the environment is the one that the JVM gave for this thread.
-        unsafe { with_env(env, |env| agent::trace(env, place.addr())) };
+        unsafe { with_agent(env, |env| agent::trace(env, place.addr())) };
     });
 }
 
@@ -302,7 +307,10 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
-        let Some(environment) = environment else {
+        // One more, for the names of exceptions: the first may be given back before this returns.
+        // SAFETY: what the JVM hands over.
+        let naming = unsafe { environment_of(vm) };
+        let (Some(environment), Some(naming)) = (environment, naming) else {
             result = agent::load(None, &options);
             return;
         };
@@ -311,15 +319,16 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
         let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
         if got == JNI_OK {
             let file = options.strip_prefix(heapdiff_sites::attach::SNAPSHOT);
-            let attach = |env: &mut Env<'_>| {
+            let attach = |env: &Env<'_>| {
                 result = match file {
                     Some(file) => snapshot::take(&environment, env, file),
                     None => agent::load_and_start(env, environment, &options),
                 }
             };
-            // SAFETY: the environment is this thread's.
-            unsafe { with_env(env.cast(), attach) };
+            // SAFETY: the environment is this thread's; the other is disposed of after this.
+            unsafe { with_env(env.cast(), naming.0, attach) };
         }
+        drop(naming);
     });
     result
 }

@@ -7,11 +7,10 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
-use jni::Env;
-use jni::objects::{JClass, JObject};
-use jni::sys::{jclass, jfieldID, jobject, jvalue};
+use jni_sys::{jclass, jfieldID, jobject, jvalue};
 use jvmti_sys::{jvmtiFrameInfo, jvmtiStackInfo};
 
+use super::calls::{Any, Class, Env, Local, Ref};
 use super::sys::as_int;
 use super::{Environment, Jvmti, Result};
 use crate::snapshot::{ClassInfo, FieldInfo, FrameInfo, Gathered, ThreadInfo, kind_of};
@@ -32,7 +31,7 @@ pub(crate) struct Held<'a, 'local>(&'a Env<'local>);
 
 impl<'a, 'local> Held<'a, 'local> {
     fn new(env: &'a Env<'local>, references: usize) -> Option<Self> {
-        let raw = env.get_raw();
+        let raw = env.raw();
         let capacity = c_int::try_from(references).unwrap_or(c_int::MAX);
         // SAFETY: the environment is the current thread's.
         let pushed = unsafe { ((**raw).v1_2.PushLocalFrame)(raw, capacity) };
@@ -42,7 +41,7 @@ impl<'a, 'local> Held<'a, 'local> {
 
 impl Drop for Held<'_, '_> {
     fn drop(&mut self) {
-        let raw = self.0.get_raw();
+        let raw = self.0.raw();
         // SAFETY: the frame was pushed when this was made, by this thread, for an `Env` stays on its thread.
         let _ = unsafe { ((**raw).v1_2.PopLocalFrame)(raw, null_mut()) };
     }
@@ -105,7 +104,7 @@ impl Environment {
 impl Environment {
     /// Where some objects lie: one that was just made, and a class object. `None` if the heap has no room for the first.
     pub(crate) fn heap_addresses(&self, env: &Env<'_>) -> Option<[u64; 2]> {
-        let raw = env.get_raw();
+        let raw = env.raw();
         let address = |reference: jobject| {
             if reference.is_null() {
                 // SAFETY: the environment is this thread's.
@@ -173,7 +172,7 @@ impl Jvmti {
     /// The references are to classes.
     // SAFETY: what is unsafe in it says so where it stands.
     unsafe fn link(&self, env: &Env<'_>, classes: &[jclass]) {
-        let raw = env.get_raw();
+        let raw = env.raw();
         // SAFETY: the environment is this thread's; the texts end with a zero byte; the method takes a boolean and
         // returns an object, and is called on class objects.
         unsafe {
@@ -223,7 +222,7 @@ impl Jvmti {
     /// The references are to classes.
     // SAFETY: what is unsafe in it says so where it stands.
     unsafe fn hold_fields(&self, env: &Env<'_>, classes: &[jclass]) {
-        let raw = env.get_raw();
+        let raw = env.raw();
         // SAFETY: the environment is this thread's; the fields are those of `java.lang.Class`, not static, and of
         // types that are no primitives.
         unsafe {
@@ -259,19 +258,20 @@ impl Jvmti {
         ids: &mut Ids,
         others: &mut Vec<u64>,
     ) -> Result<ClassInfo> {
-        // SAFETY: by the caller's promise; the reference is used, not given back, so it is forgotten again.
-        let reference = std::mem::ManuallyDrop::new(unsafe { JClass::from_raw(env, class) });
+        // SAFETY: by the caller's promise.
+        let reference = unsafe { Ref::<Class>::new(class) };
+        let reference = reference.ok_or(super::JvmtiError(super::error::NULL_POINTER))?;
         let mut info = ClassInfo {
             // SAFETY: by the caller's promise.
             address: unsafe { self.id_of(class) },
-            signature: self.class_signature(&reference)?,
+            signature: self.class_signature(reference)?,
             ..ClassInfo::default()
         };
         let mut status = 0;
         // SAFETY: by the caller's promise; the pointer is to an int.
         unsafe { call!(self, GetClassStatus, class, &raw mut status)? };
         info.linked = status & PREPARED != 0 && status & (ARRAY | PRIMITIVE) == 0;
-        let raw = env.get_raw();
+        let raw = env.raw();
         // SAFETY: the environment is this thread's, the reference is to a class.
         let above = unsafe { ((**raw).v1_2.GetSuperclass)(raw, class) };
         // SAFETY: fresh from the JVM, or null.
@@ -507,5 +507,5 @@ impl MethodInfo {
 /// Gives a local reference back.
 fn delete(env: &Env<'_>, reference: jobject) {
     // SAFETY: local references, fresh from the JVM and owned by nobody else, or null.
-    env.delete_local_ref(unsafe { JObject::from_raw(env, reference) });
+    drop(unsafe { Local::<Any>::new(env, reference) });
 }

@@ -1,21 +1,32 @@
-//! JNI calls whose argument types the JVM does not check, each behind a function that does.
+//! The agent's own class in the JVM, and what only some JVMs know.
 
-use jni::errors::{Error, Result};
-use jni::objects::{Global, JClass, JIntArray, JMethodID, JObject, JObjectArray, JStaticMethodID};
-use jni::signature::{Primitive, ReturnType, RuntimeFieldSignature, RuntimeMethodSignature};
-use jni::strings::JNIString;
-use jni::sys::{JNI_VERSION_21, jvalue};
-use jni::{Env, JNIVersion, JValue, jni_sig};
+use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
 
+use jni_sys::{JNI_VERSION_21, jfieldID, jmethodID, jobject, jvalue};
+
+use super::calls::{Class, Env, Global, Ints, JniError, Local, Longs, Objects, Ref, Result, jni};
 use crate::sample_ref::{self, Reaper};
 
 /// The class `heapdiff.SampleRef`, defined in the boot loader.
 pub(crate) struct RefClass {
-    class: Global<JClass<'static>>,
-    constructor: JMethodID,
-    sweep: JStaticMethodID,
+    class: &'static Global<Class>,
+    constructor: Method,
+    sweep: Method,
     reaper: Reaper,
 }
+
+/// The class once it is defined, which it can be only once, with what it was made for.
+static DEFINED: OnceLock<(Global<Class>, Reaper)> = OnceLock::new();
+
+/// A method's id.
+#[derive(Clone, Copy)]
+struct Method(jmethodID);
+
+// SAFETY: the id of a method belongs to no thread.
+unsafe impl Send for Method {}
+// SAFETY: as above.
+unsafe impl Sync for Method {}
 
 /// What the constructor takes.
 #[derive(Clone, Copy, Debug)]
@@ -30,37 +41,99 @@ pub(crate) struct RefFields {
     pub(crate) mark: i32,
 }
 
+/// What a static field is set to.
+#[derive(Clone, Copy)]
+pub(crate) enum Static<'a> {
+    Int(i32),
+    Long(i64),
+    Objects(Ref<'a, Objects>),
+    Ints(Ref<'a, Ints>),
+    Longs(Ref<'a, Longs>),
+}
+
+impl Static<'_> {
+    /// The type of the fields that it is for.
+    const fn signature(&self) -> &'static CStr {
+        match self {
+            Static::Int(_) => c"I",
+            Static::Long(_) => c"J",
+            Static::Objects(_) => c"[Ljava/lang/Object;",
+            Static::Ints(_) => c"[I",
+            Static::Longs(_) => c"[J",
+        }
+    }
+}
+
+fn text(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()))
+}
+
+const fn type_of_sweep(reaper: Reaper) -> &'static str {
+    match reaper {
+        Reaper::Scan => sample_ref::SCAN,
+        Reaper::Queue => sample_ref::DRAIN,
+    }
+}
+
 impl RefClass {
-    /// Defines the class.
-    pub(crate) fn define(env: &mut Env<'_>, reaper: Reaper) -> Result<Self> {
-        let name = JNIString::from(heapdiff_sites::CLASS_INTERNAL);
-        let boot = jni::objects::JClassLoader::null();
-        let class = env.define_class(Some(&name), &boot, &sample_ref::bytes(reaper))?;
-        let signature = RuntimeMethodSignature::from_str(sample_ref::CONSTRUCTOR)?;
-        let init = JNIString::from("<init>");
-        let constructor = env.get_method_id(&class, &init, signature.method_signature())?;
-        let sweep_type = match reaper {
-            Reaper::Scan => sample_ref::SCAN,
-            Reaper::Queue => sample_ref::DRAIN,
+    /// Defines the class, unless that was done before: a heap that was full then may have had room for no more.
+    pub(crate) fn define(env: &Env<'_>, reaper: Reaper) -> Result<Self> {
+        let (class, reaper) = match DEFINED.get() {
+            Some(defined) => defined,
+            None => {
+                let defined = Self::defined(env, reaper)?;
+                DEFINED.get_or_init(|| defined)
+            }
         };
-        let signature = RuntimeMethodSignature::from_str(sweep_type)?;
-        let sweep = JNIString::from(sample_ref::SWEEP);
-        let sweep = env.get_static_method_id(&class, &sweep, signature.method_signature())?;
+        let (sweep, of) = (text(sample_ref::SWEEP)?, class.get());
+        let sweep_type = text(type_of_sweep(*reaper))?;
         let refs = Self {
-            class: env.new_global_ref(&class)?,
-            constructor,
-            sweep,
-            reaper,
+            class,
+            constructor: Method(env.method(of, (c"<init>", &text(sample_ref::CONSTRUCTOR)?))?),
+            sweep: Method(env.static_method(of, (&sweep, &sweep_type))?),
+            reaper: *reaper,
         };
-        env.delete_local_ref(class);
-        if reaper == Reaper::Queue {
-            let queue = JNIString::from(sample_ref::REFERENCE_QUEUE);
-            let queue = env.new_object(&*queue, jni_sig!("()V"), &[])?;
-            let name = sample_ref::QUEUE;
-            refs.set_static(env, name, sample_ref::QUEUE_TYPE, (&queue).into())?;
-            env.delete_local_ref(queue);
+        if *reaper == Reaper::Queue {
+            let queue = env.class(&text(sample_ref::REFERENCE_QUEUE)?)?;
+            let queue = env.make(queue.get(), c"()V", &[])?;
+            let (name, signature) = (text(sample_ref::QUEUE)?, text(sample_ref::QUEUE_TYPE)?);
+            let field = refs.static_field(env, &name, &signature)?;
+            // SAFETY: the field is the class's, and of the class that the object was just made of.
+            unsafe {
+                jni!(
+                    env.raw(),
+                    v1_1.SetStaticObjectField,
+                    of.raw(),
+                    field,
+                    queue.raw()
+                );
+            }
+            env.check()?;
         }
         Ok(refs)
+    }
+
+    /// The class, and what it is made for. A call that threw for lack of memory may yet have defined it: then the next
+    /// one is told so, and takes it as it is.
+    fn defined(env: &Env<'_>, reaper: Reaper) -> Result<(Global<Class>, Reaper)> {
+        let name = text(heapdiff_sites::CLASS_INTERNAL)?;
+        match env.define_class(&name, &sample_ref::bytes(reaper)) {
+            Ok(class) => Ok((class.hold(env)?, reaper)),
+            Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
+                let class = env.class(&name)?;
+                let sweep = text(sample_ref::SWEEP)?;
+                for kind in [reaper, Reaper::Scan, Reaper::Queue] {
+                    let named = (&*sweep, &*text(type_of_sweep(kind))?);
+                    match env.static_method(class.get(), named) {
+                        Ok(_) => return Ok((class.hold(env)?, kind)),
+                        Err(JniError::HeapFull) => return Err(JniError::HeapFull),
+                        Err(_) => {}
+                    }
+                }
+                Err(JniError::Thrown(thrown))
+            }
+            Err(other) => Err(other),
+        }
     }
 
     pub(crate) fn reaper(&self) -> Reaper {
@@ -70,17 +143,15 @@ impl RefClass {
     /// Makes one.
     pub(crate) fn new_object<'local>(
         &self,
-        env: &mut Env<'local>,
-        referent: &JObject<'_>,
+        env: &Env<'local>,
+        referent: Ref<'_>,
         fields: &RefFields,
-    ) -> Result<JObject<'local>> {
+    ) -> Result<Local<'local>> {
         let int = |value: u32| jvalue {
             i: value.cast_signed(),
         };
         let arguments = [
-            jvalue {
-                l: referent.as_raw(),
-            },
+            jvalue { l: referent.raw() },
             jvalue {
                 j: fields.uid.cast_signed(),
             },
@@ -92,91 +163,91 @@ impl RefClass {
             jvalue { i: fields.slot },
             jvalue { i: fields.mark },
         ];
+        let (class, constructor) = (self.class.get().raw(), self.constructor.0);
         // SAFETY: the constructor is this class's, and takes these types in this order
         // (`sample_ref::CONSTRUCTOR`).
-        unsafe { env.new_object_unchecked(&self.class, self.constructor, &arguments) }
+        unsafe {
+            let made = jni!(
+                env.raw(),
+                v1_1.NewObjectA,
+                class,
+                constructor,
+                arguments.as_ptr()
+            );
+            env.made(made, "a sample")
+        }
     }
 
     /// Takes collected references out of a chunk ([`Reaper::Scan`]) or the queue ([`Reaper::Queue`], which
     /// looks at no chunk): they are put into `dead`, their places into `places`. Returns how many.
     pub(crate) fn sweep(
         &self,
-        env: &mut Env<'_>,
-        chunk: &JObjectArray<'_>,
-        dead: &JObjectArray<'_>,
-        places: &JIntArray<'_>,
+        env: &Env<'_>,
+        chunk: Ref<'_, Objects>,
+        dead: Ref<'_, Objects>,
+        places: Ref<'_, Ints>,
     ) -> Result<usize> {
-        let reference = |object: jni::sys::jobject| jvalue { l: object };
+        let reference = |object: jobject| jvalue { l: object };
         let arguments = [
-            reference(chunk.as_raw()),
-            reference(dead.as_raw()),
-            reference(places.as_raw()),
+            reference(chunk.raw()),
+            reference(dead.raw()),
+            reference(places.raw()),
         ];
         let arguments = match self.reaper {
             Reaper::Scan => &arguments[..],
             Reaper::Queue => &arguments[1..],
         };
-        let returns = ReturnType::Primitive(Primitive::Int);
+        let (class, sweep) = (self.class.get().raw(), self.sweep.0);
         // SAFETY: the method is this class's; the arguments are of the types in `sample_ref::SCAN` or
         // `DRAIN`, whichever the class was made with.
         let count = unsafe {
-            env.call_static_method_unchecked(&self.class, self.sweep, returns, arguments)?
+            jni!(
+                env.raw(),
+                v1_1.CallStaticIntMethodA,
+                class,
+                sweep,
+                arguments.as_ptr()
+            )
         };
-        Ok(usize::try_from(count.i()?).unwrap_or(0))
+        env.check()?;
+        Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Sets a static field of this type; a reference to an object of another class is refused.
-    pub(crate) fn set_static(
-        &self,
-        env: &mut Env<'_>,
-        name: &str,
-        signature: &str,
-        value: JValue<'_>,
-    ) -> Result<()> {
-        let (field, kind) = (JNIString::from(name), signature);
-        let signature = RuntimeFieldSignature::from_str(signature)?;
-        let field = env.get_static_field_id(&self.class, &field, signature.field_signature())?;
-        let fits = match value {
-            JValue::Int(_) => kind == "I",
-            JValue::Long(_) => kind == "J",
-            JValue::Object(object) => kind.starts_with(['L', '[']) && fits(env, object, kind)?,
-            _ => false,
+    fn static_field(&self, env: &Env<'_>, name: &CStr, signature: &CStr) -> Result<jfieldID> {
+        let class = self.class.get().raw();
+        let (field, kind) = (name.as_ptr(), signature.as_ptr());
+        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        let field = unsafe { jni!(env.raw(), v1_1.GetStaticFieldID, class, field, kind) };
+        env.check()?;
+        match field.is_null() {
+            true => Err(JniError::Unfit(name.to_string_lossy().into_owned())),
+            false => Ok(field),
+        }
+    }
+
+    /// Sets a static field of the value's type.
+    pub(crate) fn set(&self, env: &Env<'_>, name: &str, value: Static<'_>) -> Result<()> {
+        let field = self.static_field(env, &text(name)?, value.signature())?;
+        let (raw, class) = (env.raw(), self.class.get().raw());
+        let object = match value {
+            Static::Int(value) => {
+                // SAFETY: the field is this class's, and of this type, or the JVM would not have found it.
+                unsafe { jni!(raw, v1_1.SetStaticIntField, class, field, value) };
+                return env.check();
+            }
+            Static::Long(value) => {
+                // SAFETY: as above.
+                unsafe { jni!(raw, v1_1.SetStaticLongField, class, field, value) };
+                return env.check();
+            }
+            Static::Objects(array) => array.raw(),
+            Static::Ints(array) => array.raw(),
+            Static::Longs(array) => array.raw(),
         };
-        if !fits {
-            return Err(Error::WrongJValueType("a static field's", "another"));
-        }
-        // SAFETY: the field is this class's, and of this type, or the JVM would not have found it; the value's
-        // type has been compared with it.
-        unsafe { env.set_static_field_unchecked(&self.class, field, value) }
+        // SAFETY: as above; the reference is to an object of this type.
+        unsafe { jni!(raw, v1_1.SetStaticObjectField, class, field, object) };
+        env.check()
     }
-}
-
-/// Whether a reference is null or to an object of the type that a signature such as `[J` or `Ljava/lang/Object;` names.
-fn fits(env: &mut Env<'_>, object: &JObject<'_>, signature: &str) -> Result<bool> {
-    let name = signature
-        .strip_prefix('L')
-        .and_then(|s| s.strip_suffix(';'));
-    let class = env.find_class(JNIString::from(name.unwrap_or(signature)))?;
-    let fits = env.is_instance_of(object, &class);
-    env.delete_local_ref(class);
-    fits
-}
-
-/// Whether the heap has room for an array of so many bytes. It looks nothing up, whatever the answer.
-pub(crate) fn has_room(env: &mut Env<'_>, bytes: usize) -> bool {
-    let raw = env.get_raw();
-    let len = jni::sys::jsize::try_from(bytes).unwrap_or(jni::sys::jsize::MAX);
-    // SAFETY: the environment is the current thread's, no exception is pending (the caller is the JVM's first call into the
-    // agent on this thread), the length is not negative, and the reference is this function's alone.
-    unsafe {
-        let array = ((**raw).v1_1.NewByteArray)(raw, len);
-        if array.is_null() {
-            ((**raw).v1_1.ExceptionClear)(raw);
-            return false;
-        }
-        ((**raw).v1_1.DeleteLocalRef)(raw, array);
-    }
-    true
 }
 
 /// Whether the thread is a virtual one. JDK 21 and later know.
@@ -186,20 +257,15 @@ pub(crate) struct VirtualThreads {
 
 impl VirtualThreads {
     pub(crate) fn new(env: &Env<'_>) -> Self {
-        let known = env
-            .version()
-            .is_ok_and(|version| version >= JNIVersion::new(JNI_VERSION_21));
-        Self { known }
+        Self {
+            known: env.version() >= JNI_VERSION_21,
+        }
     }
 
-    pub(crate) fn contain(&self, env: &Env<'_>, thread: &JObject<'_>) -> bool {
-        if !self.known {
-            return false;
-        }
-        let raw = env.get_raw();
+    pub(crate) fn contain(&self, env: &Env<'_>, thread: Ref<'_>) -> bool {
         // SAFETY: the JVM is of JNI version 21 or later, whose table has this function (24 has it at
         // the same place, and only it is read); the
         // environment is the current thread's, the reference is to a thread.
-        unsafe { ((**raw).v24.IsVirtualThread)(raw, thread.as_raw()) }
+        self.known && unsafe { jni!(env.raw(), v24.IsVirtualThread, thread.raw()) }
     }
 }

@@ -1,10 +1,11 @@
 //! JVMTI and JNI: the one place with raw bindings and with `unsafe`.
 //!
-//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI that the agent uses, `java` those JNI calls whose
-//! types the JVM does not check; `entry` has what the JVM calls. What a call needs to be sound is in the types: a
+//! [`Environment`] and [`Jvmti`] wrap the functions of JVMTI that the agent uses, `calls` those of JNI, `java` those that
+//! concern the agent's own class; `entry` has what the JVM calls. What a call needs to be sound is in the types: a
 //! [`Jvmti`] exists only of an environment that is never disposed of, a [`Frame`] only while it is on the
 //! stack.
 
+pub(crate) mod calls;
 mod entry;
 pub(crate) mod java;
 pub(crate) mod perf;
@@ -16,11 +17,9 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut, without_provenance};
 
-use jni::Env;
-use jni::objects::{JClass, JObject};
-use jni::strings::JNIStr;
 use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jvmtiThreadInfo};
 
+use calls::{Any, Class, Env, Local, Ref};
 use sys::{Callbacks, Interface, as_int, capabilities, error, event};
 
 /// A JVMTI environment that is being set up.
@@ -47,6 +46,29 @@ unsafe impl Sync for Jvmti {}
 pub(crate) struct JvmtiError(pub(crate) c_int);
 
 pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
+
+/// A text as the JVM writes it: its characters beyond 16 bits are two of three bytes each, and zero is two bytes.
+fn modified_utf8(bytes: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.to_owned();
+    }
+    let mut units = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, after @ ..] = rest {
+        let low = |byte: &u8| u16::from(byte & 0x3f);
+        let (unit, left) = match (first, after) {
+            (0..0x80, _) => (u16::from(*first), after),
+            (0xc0..0xe0, [a, left @ ..]) => (u16::from(first & 0x1f) << 6 | low(a), left),
+            (0xe0..0xf0, [a, b, left @ ..]) => {
+                (u16::from(first & 0xf) << 12 | low(a) << 6 | low(b), left)
+            }
+            _ => (0xfffd, after),
+        };
+        units.push(unit);
+        rest = left;
+    }
+    String::from_utf16_lossy(&units)
+}
 
 fn check(code: c_int) -> Result<()> {
     if code == 0 {
@@ -320,14 +342,15 @@ impl Jvmti {
         // SAFETY: the frame is on the current thread's stack, as its type says, so its method is valid.
         unsafe { call!(self, GetMethodDeclaringClass, method, &raw mut class)? };
         // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else.
-        let class = unsafe { JClass::from_raw(env, class) };
-        let class_signature = self.class_signature(&class);
+        let class = unsafe { Local::<Class>::new(env, class) };
+        let class = class.ok_or(JvmtiError(error::NULL_POINTER))?;
+        let class_signature = self.class_signature(class.get());
         let mut file = null_mut();
         // SAFETY: the class is valid, the pointer is to a pointer.
-        let has_file = unsafe { call!(self, GetSourceFileName, class.as_raw(), &raw mut file) };
+        let has_file = unsafe { call!(self, GetSourceFileName, class.raw(), &raw mut file) };
         // SAFETY: what the JVM has just given; null where it gave nothing.
         let file = has_file.ok().and_then(|()| unsafe { self.text(file) });
-        env.delete_local_ref(class);
+        drop(class);
         let mut name = null_mut();
         // SAFETY: the method is valid; signature and generic signature are not asked for.
         unsafe {
@@ -384,14 +407,14 @@ impl Jvmti {
     }
 
     /// A class's signature, such as `[Lcom/acme/Foo;`.
-    pub(crate) fn class_signature(&self, class: &JClass<'_>) -> Result<String> {
+    pub(crate) fn class_signature(&self, class: Ref<'_, Class>) -> Result<String> {
         let mut text = null_mut();
         // SAFETY: a reference to a class object; the generic signature is not asked for.
         unsafe {
             call!(
                 self,
                 GetClassSignature,
-                class.as_raw(),
+                class.raw(),
                 &raw mut text,
                 null_mut()
             )?
@@ -401,18 +424,18 @@ impl Jvmti {
     }
 
     /// Whether the boot loader defined a class.
-    pub(crate) fn is_boot(&self, env: &Env<'_>, class: &JClass<'_>) -> bool {
+    pub(crate) fn is_boot(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
         let mut loader = null_mut();
         // SAFETY: a reference to a class object; the pointer is to a pointer.
-        let asked = unsafe { call!(self, GetClassLoader, class.as_raw(), &raw mut loader) };
+        let asked = unsafe { call!(self, GetClassLoader, class.raw(), &raw mut loader) };
         let boot = asked.is_ok() && loader.is_null();
         // SAFETY: a local reference, fresh from the JVM and owned by nobody else, or null.
-        env.delete_local_ref(unsafe { JObject::from_raw(env, loader) });
+        drop(unsafe { Local::<Any>::new(env, loader) });
         boot
     }
 
     /// A thread's name; `None` if it has none.
-    pub(crate) fn thread_name(&self, env: &Env<'_>, thread: &JObject<'_>) -> Option<String> {
+    pub(crate) fn thread_name(&self, env: &Env<'_>, thread: Ref<'_>) -> Option<String> {
         let mut info = jvmtiThreadInfo {
             name: null_mut(),
             priority: 0,
@@ -421,10 +444,10 @@ impl Jvmti {
             context_class_loader: null_mut(),
         };
         // SAFETY: a reference to a thread; the pointer is to a full record.
-        unsafe { call!(self, GetThreadInfo, thread.as_raw(), &raw mut info).ok()? };
+        unsafe { call!(self, GetThreadInfo, thread.raw(), &raw mut info).ok()? };
         for reference in [info.thread_group, info.context_class_loader] {
             // SAFETY: local references, fresh from the JVM and owned by nobody else, or null.
-            env.delete_local_ref(unsafe { JObject::from_raw(env, reference) });
+            drop(unsafe { Local::<Any>::new(env, reference) });
         }
         // SAFETY: what the JVM has just given.
         unsafe { self.text(info.name) }
@@ -440,7 +463,7 @@ impl Jvmti {
             return None;
         }
         // SAFETY: by the caller's promise the JVM's; it ends its texts, which are modified UTF-8, with a zero byte.
-        let owned = unsafe { JNIStr::from_ptr(text) }.to_str().into_owned();
+        let owned = modified_utf8(unsafe { CStr::from_ptr(text) }.to_bytes());
         // SAFETY: by the caller's promise.
         unsafe { self.deallocate(text.cast()) };
         Some(owned)
@@ -498,12 +521,7 @@ impl Jvmti {
     }
 
     /// Starts a thread of the agent at `place` on a `java.lang.Thread` that has not been started.
-    pub(crate) fn run_thread(
-        &self,
-        thread: &JObject<'_>,
-        which: Thread,
-        place: usize,
-    ) -> Result<()> {
+    pub(crate) fn run_thread(&self, thread: Ref<'_>, which: Thread, place: usize) -> Result<()> {
         const NORMAL: c_int = 5;
         let body: as_int::AgentThread = match which {
             Thread::Agent => entry::agent_thread,
@@ -515,11 +533,29 @@ impl Jvmti {
             call!(
                 self,
                 RunAgentThread,
-                thread.as_raw(),
+                thread.raw(),
                 Some(body),
                 without_provenance(place),
                 NORMAL
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::modified_utf8;
+
+    #[test]
+    fn texts_of_the_jvm() {
+        assert_eq!(
+            modified_utf8("Größe.täglich €".as_bytes()),
+            "Größe.täglich €"
+        );
+        assert_eq!(modified_utf8(b"a\xc0\x80b"), "a\0b");
+        let face = b"\xed\xa0\xbd\xed\xb8\x80!";
+        assert_eq!(modified_utf8(face), "\u{1f600}!");
+        assert_eq!(modified_utf8(b"\xed\xa0\xbd"), "\u{fffd}");
+        assert_eq!(modified_utf8(b"\xff\xe2\x82"), "\u{fffd}\u{fffd}\u{fffd}");
     }
 }

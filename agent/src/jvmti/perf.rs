@@ -5,8 +5,7 @@
 
 use std::ptr::NonNull;
 
-use jni::objects::{JByteBuffer, JObject};
-use jni::{Env, JValue, jni_sig, jni_str};
+use super::calls::{Any, Buffer, Env, Result, Value};
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const MAJOR: u8 = 2;
@@ -37,48 +36,34 @@ pub(crate) struct Counter {
 
 impl Perf {
     /// The JVM's own; `None` if it keeps none.
-    pub(crate) fn of_this_jvm(env: &mut Env<'_>) -> Option<Self> {
-        let found = Self::attach(env);
-        if found.is_err() {
-            env.exception_clear();
-        }
-        let perf = found.ok().flatten()?;
+    pub(crate) fn of_this_jvm(env: &Env<'_>) -> Option<Self> {
+        let perf = Self::attach(env).ok().flatten()?;
         let magic: [u8; 4] = std::array::from_fn(|at| perf.byte(at));
         let native = u8::from(cfg!(target_endian = "little"));
         let known = magic == MAGIC && perf.byte(4) == native && perf.byte(5) == MAJOR;
         known.then_some(perf)
     }
 
-    fn attach(env: &mut Env<'_>) -> jni::errors::Result<Option<Self>> {
-        let class = jni_str!("jdk/internal/perf/Perf");
-        let perf = env
-            .call_static_method(
-                class,
-                jni_str!("getPerf"),
-                jni_sig!("()Ljdk/internal/perf/Perf;"),
-                &[],
-            )?
-            .l()?;
+    fn attach(env: &Env<'_>) -> Result<Option<Self>> {
+        let class = env.class(c"jdk/internal/perf/Perf")?;
+        let named = (c"getPerf", c"()Ljdk/internal/perf/Perf;");
+        let perf = env.ask_class_for::<Any>(class.get(), named, &[])?;
         // 0 is this JVM. Later JDKs only read.
-        let own = JValue::Int(0);
-        let mode = env.new_string("r")?;
-        let name = jni_str!("attach");
-        let old = jni_sig!("(ILjava/lang/String;)Ljava/nio/ByteBuffer;");
-        let answer = match env.call_method(&perf, name, old, &[own, JValue::Object(&mode)]) {
-            Ok(answer) => answer,
+        let own = Value::Int(0);
+        let mode = env.text("r")?;
+        let old = c"(ILjava/lang/String;)Ljava/nio/ByteBuffer;";
+        let arguments = [own, Value::Text(mode.get())];
+        let buffer = match env.ask_for::<Buffer>(perf.get(), (c"attach", old), &arguments) {
+            Ok(buffer) => buffer,
             Err(_) => {
-                env.exception_clear();
-                let new = jni_sig!("(I)Ljava/nio/ByteBuffer;");
-                env.call_method(&perf, name, new, &[own])?
+                let new = c"(I)Ljava/nio/ByteBuffer;";
+                env.ask_for(perf.get(), (c"attach", new), &[own])?
             }
         };
-        let buffer: JObject<'_> = answer.l()?;
-        let buffer = env.cast_local::<JByteBuffer>(buffer)?;
-        let start = env.get_direct_buffer_address(&buffer)?;
-        let len = env.get_direct_buffer_capacity(&buffer)?;
-        Ok(NonNull::new(start)
-            .filter(|_| len >= PROLOGUE)
-            .map(|start| Self { start, len }))
+        let memory = buffer.get().memory(env);
+        Ok(memory
+            .filter(|&(_, len)| len >= PROLOGUE)
+            .map(|(start, len)| Self { start, len }))
     }
 
     fn byte(&self, at: usize) -> u8 {

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use jni::sys::{JNIEnv, jclass, jfieldID, jint, jlong, jobject};
+use jni_sys::{JNIEnv, jclass, jfieldID, jint, jlong, jobject};
 use jvmti_sys::{
     jrawMonitorID, jvmtiCapabilities, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo,
     jvmtiInterface_1, jvmtiLineNumberEntry, jvmtiStackInfo, jvmtiThreadInfo,
@@ -54,7 +54,7 @@ pub(crate) mod as_int {
         *mut jvmtiFrameInfo,
         *mut jint,
     ) -> c_int;
-    pub(crate) type MethodId = *mut jni::sys::_jmethodID;
+    pub(crate) type MethodId = *mut jni_sys::_jmethodID;
     pub(crate) type GetMethodName = unsafe extern "C" fn(
         *mut jvmtiEnv,
         MethodId,

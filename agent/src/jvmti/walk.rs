@@ -23,7 +23,7 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-use jni::sys::{jint, jlong, jvalue};
+use jni_sys::{jint, jlong, jvalue};
 
 use super::sys::VERSION_17;
 use super::{Environment, JvmtiError, Result, error};

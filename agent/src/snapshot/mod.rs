@@ -19,8 +19,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::attach;
-use jni::Env;
 
+use crate::jvmti::calls::Env;
 use crate::jvmti::sys::capability;
 use crate::jvmti::walk::NoChild;
 use crate::jvmti::{Environment, walk::end};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use heapdiff_sites::Counter;
+use heapdiff_sites::{Counter, attach};
 use testdata::jvm::{Jdk, Launch, Target};
 use testdata::programs;
 
@@ -48,7 +48,7 @@ fn attached_to_a_full_heap() {
         target.jcmd(["VM.version"]).unwrap();
         target.advance(2).unwrap();
         let answer = target.load_agent(&library(), "interval=1k").unwrap();
-        let failed = format!("return code: {}", heapdiff_sites::attach::HEAP_FULL);
+        let failed = format!("return code: {}", attach::HEAP_FULL);
         let refused = answer.contains(&failed);
         assert!(
             !refused
@@ -66,7 +66,11 @@ fn attached_to_a_full_heap() {
         target.advance(3).unwrap();
         if refused {
             let answer = target.load_agent(&library(), "interval=1k").unwrap();
-            assert!(answer.contains("return code: 0"), "{context}: {answer}");
+            assert!(
+                answer.contains("return code: 0"),
+                "{context}: {answer} {}",
+                target.errors()
+            );
         }
         target.advance(4).unwrap();
         let dumped = Dumped::of(&target);
@@ -97,6 +101,139 @@ fn filled_while_sampled() {
         target.advance(4).unwrap();
         let dumped = Dumped::of(&target);
         assert!(dumped.counter(Counter::Recorded) > 1000, "{context}");
+        assert_eq!(dumped.counter(Counter::Faults), 0, "{context}");
+        assert!(target.finish().unwrap(), "{context}");
+    });
+}
+
+/// What the JVM is started with, and what shows that it was harmed: with `-Xcheck:jni` each call that JNI forbids is told.
+const CHECKED: [&str; 3] = [
+    "-Xcheck:jni",
+    "-XX:+DisplayVMOutputToStderr",
+    "-XX:+EnableDynamicAgentLoading",
+];
+
+/// The number that the agent answered with.
+fn code(answer: &str) -> i32 {
+    let number = answer
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("return code: "));
+    number.and_then(|n| n.trim().parse().ok()).unwrap_or(-1)
+}
+
+fn assert_unharmed(target: &mut Target, context: &str) {
+    let errors = target.errors();
+    assert!(target.is_running(), "{context}: {errors}");
+    assert!(
+        !errors.contains("WARNING") && !errors.contains("FATAL"),
+        "{context}: {errors}"
+    );
+}
+
+/// There is room for the first of what it makes, for the first two, and so on: wherever that ends, the JVM goes on, and it
+/// can be tried again until there is room for all.
+#[test]
+fn attached_at_every_level() {
+    each(|jdk, collector| {
+        let context = format!("JDK {} {collector}", jdk.version());
+        let mut target = full(jdk, collector)
+            .flags(CHECKED)
+            .arg("step")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        target.jcmd(["VM.version"]).unwrap();
+        let mut codes = Vec::new();
+        for phase in 2..=9 {
+            target.advance(phase).unwrap();
+            let answer = target.load_agent(&library(), "interval=1k").unwrap();
+            assert_unharmed(&mut target, &format!("{context} {codes:?} {answer}"));
+            codes.push(code(&answer));
+            if codes.last() == Some(&attach::DONE) {
+                break;
+            }
+        }
+        println!("{context}: {codes:?}");
+        let (last, before) = codes.split_last().unwrap();
+        assert_eq!(
+            *last,
+            attach::DONE,
+            "{context}: {codes:?} {}",
+            target.errors()
+        );
+        assert!(
+            before.iter().all(|&code| code == attach::HEAP_FULL),
+            "{context}: {codes:?} {}",
+            target.errors()
+        );
+        assert_eq!(
+            target
+                .errors()
+                .matches("cannot start (the heap is full)")
+                .count(),
+            before.len()
+        );
+        for phase in codes.len() + 2..=9 {
+            target.advance(u32::try_from(phase).unwrap()).unwrap();
+        }
+        let dumped = Dumped::of(&target);
+        assert_eq!(dumped.counter(Counter::Faults), 0, "{context}");
+        assert_unharmed(&mut target, &context);
+        assert!(target.finish().unwrap(), "{context}");
+    });
+}
+
+/// The heap fills up and empties while it is loaded, changed and detached. Each attempt works, or says that the heap is
+/// full; the JVM goes on.
+#[test]
+fn attached_while_the_heap_fills_up() {
+    each(|jdk, collector| {
+        let context = format!("JDK {} {collector}", jdk.version());
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("churn.hdt");
+        let mut target = full(jdk, collector)
+            .flags(CHECKED)
+            .arg("churn")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        target.jcmd(["VM.version"]).unwrap();
+        target.advance(2).unwrap();
+        let sampling = format!("{}interval=64k,trace={}", attach::CHANGE, trace.display());
+        let mut codes = Vec::new();
+        for round in 0..12 {
+            let options = if round % 3 == 2 {
+                attach::DETACH
+            } else {
+                &sampling
+            };
+            let answer = target.load_agent(&library(), options).unwrap();
+            assert_unharmed(&mut target, &format!("{context} {codes:?} {answer}"));
+            codes.push(code(&answer));
+        }
+        println!("{context}: {codes:?}");
+        let known = [
+            attach::DONE,
+            attach::HEAP_FULL,
+            attach::CHANGED,
+            attach::DETACHED,
+            attach::DETACHED_BEFORE,
+        ];
+        assert!(
+            codes.iter().all(|code| known.contains(code)),
+            "{context}: {codes:?} {}",
+            target.errors()
+        );
+        target.advance(3).unwrap();
+        let answer = target.load_agent(&library(), &sampling).unwrap();
+        let last = code(&answer);
+        assert!(
+            [attach::DONE, attach::CHANGED].contains(&last),
+            "{context}: {answer} {}",
+            target.errors()
+        );
+        let dumped = Dumped::of(&target);
         assert_eq!(dumped.counter(Counter::Faults), 0, "{context}");
         assert!(target.finish().unwrap(), "{context}");
     });

@@ -16,7 +16,7 @@ pub const BAD_OPTIONS: i32 = 202;
 pub const OTHER_SAMPLER: i32 = 203;
 /// The JVM lacks what the agent needs, or setting up failed; its standard error says why.
 pub const FAILED: i32 = 204;
-/// The heap has no room for what the agent needs; nothing was loaded, and it can be tried again.
+/// The heap has no room for what the agent needs; nothing was changed, and it can be tried again.
 pub const HEAP_FULL: i32 = 205;
 /// The heap is shared memory, of which a forked child has no copy.
 pub const SHARED_HEAP: i32 = 206;

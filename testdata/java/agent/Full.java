@@ -1,4 +1,7 @@
-/** Fills the heap to the last bytes and holds it so until it is told to let go. */
+/**
+ * Fills the heap to the last bytes and holds it so until it is told to let go: of all at once, with "step" of little at
+ * first and then of more, with "churn" of much at any time, to fill it again at once.
+ */
 public class Full {
     static final byte[] LINE = new byte[16];
     static volatile Object sink;
@@ -33,6 +36,53 @@ public class Full {
         }
     }
 
+    /** So many bytes are let go of, one after the other. */
+    static final int[] STEPS = {1 << 10, 8 << 10, 32 << 10, 96 << 10, 256 << 10, 1 << 20};
+
+    static void step() throws Exception {
+        byte[][] kept = new byte[STEPS.length][];
+        for (int i = 0; i < STEPS.length; i++) kept[i] = new byte[STEPS[i]];
+        fill();
+        ready(2);
+        for (int i = 0; i < STEPS.length; i++) {
+            System.in.read();
+            kept[i] = null;
+            ready(3 + i);
+        }
+        System.in.read();
+        filling = null;
+        System.gc();
+        ready(9);
+        System.in.read();
+    }
+
+    static volatile boolean churning = true;
+
+    /** The heap is full for a moment, has room for another, and so on. Nothing is made but what fills it. */
+    static void churn() {
+        byte[][] blocks = new byte[2048][];
+        Link links = null;
+        int seed = 1, at = 0;
+        while (churning) {
+            try {
+                while (churning && at < blocks.length) blocks[at++] = new byte[32 << 10];
+            } catch (OutOfMemoryError e) {
+                at--;
+            }
+            try {
+                while (churning) {
+                    Link link = new Link();
+                    link.next = links;
+                    links = link;
+                }
+            } catch (OutOfMemoryError e) {
+                links = null;
+            }
+            seed = seed * 1664525 + 1013904223;
+            for (int drop = (seed >>> 16) % 24; drop > 0 && at > 0; drop--) blocks[--at] = null;
+        }
+    }
+
     /** Prints without memory of its own. */
     static void ready(int phase) {
         LINE[6] = (byte) ('0' + phase);
@@ -45,6 +95,21 @@ public class Full {
         System.arraycopy(text, 0, LINE, 0, text.length);
         ready(1);
         System.in.read();
+        if (args.length > 0 && args[0].equals("step")) {
+            step();
+            return;
+        }
+        if (args.length > 0) {
+            Thread thread = new Thread(Full::churn);
+            thread.start();
+            ready(2);
+            System.in.read();
+            churning = false;
+            thread.join();
+            ready(3);
+            System.in.read();
+            return;
+        }
         fill();
         ready(2);
         System.in.read();

@@ -1,0 +1,85 @@
+//! What the agent has in the Java heap from its start on. All of it is made, or, where the heap has no room, nothing.
+
+use std::process;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use heapdiff_sites::{Counter, Strategy, statics};
+
+use crate::collected::CollectedRefs;
+use crate::heap::{Blobs, Fields};
+use crate::intern::{MAX_SITES, MAX_TYPES};
+use crate::jvm_stats::runtime;
+use crate::jvmti::calls::{Env, Global, Local, Longs, Result, Value};
+use crate::jvmti::java::RefClass;
+use crate::options::Options;
+use crate::reaper::Found;
+use crate::sampler::MAX_CLASSES;
+use crate::table::Table;
+use crate::totals::Totals;
+
+/// Arrays and threads that are made, but not shown or started: if it goes, the heap is as before.
+pub(crate) struct Ground<'local> {
+    pub(crate) refs: Arc<RefClass>,
+    /// What is to be put into the class's fields.
+    pub(crate) fields: Fields,
+    pub(crate) seed: u64,
+    pub(crate) shown: Arc<Global<Longs>>,
+    pub(crate) runtime: Arc<Global>,
+    pub(crate) class_totals: Option<Totals<2>>,
+    pub(crate) blobs: Blobs,
+    pub(crate) samples: Table,
+    pub(crate) classes: Table,
+    pub(crate) totals: Totals<2>,
+    pub(crate) allocated: Totals<1>,
+    pub(crate) collected: CollectedRefs,
+    pub(crate) found: Found,
+    pub(crate) threads: Threads<'local>,
+}
+
+/// The agent's thread, and the trace's if there is to be one.
+pub(crate) type Threads<'local> = (Local<'local>, Option<Local<'local>>);
+
+impl<'local> Ground<'local> {
+    pub(crate) fn make(env: &Env<'local>, options: &Options, refs: Arc<RefClass>) -> Result<Self> {
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let seed = u64::from(since_epoch.subsec_nanos()) ^ u64::from(process::id()) << 32;
+        let mut fields = Fields::default();
+        let of = &mut fields;
+        Ok(Self {
+            refs,
+            seed,
+            shown: of.longs(env, statics::COUNTERS, Counter::ALL.len())?,
+            runtime: Arc::new(runtime(env)?.hold(env)?),
+            class_totals: match options.sampling.strategy {
+                Strategy::Class => Some(Totals::create(env, of, statics::CLASS_TOTALS, MAX_TYPES)?),
+                _ => None,
+            },
+            blobs: Blobs::create(env, of, statics::BLOBS)?,
+            samples: Table::create(env, of, statics::SAMPLES, options.max_samples)?,
+            classes: Table::create(env, of, statics::CLASSES, MAX_CLASSES)?,
+            totals: Totals::create(env, of, statics::TOTALS, MAX_SITES)?,
+            allocated: Totals::create(env, of, statics::ALLOCATED, MAX_SITES)?,
+            collected: CollectedRefs::create(env, of, options.garbage, seed)?,
+            found: Found::create(env, of)?,
+            threads: (
+                thread(env, "heapdiff agent")?,
+                match options.trace {
+                    Some(_) => Some(thread(env, "heapdiff trace")?),
+                    None => None,
+                },
+            ),
+            fields,
+        })
+    }
+}
+
+/// A thread that has not been started.
+fn thread<'local>(env: &Env<'local>, name: &str) -> Result<Local<'local>> {
+    let name = env.text(name)?;
+    let class = env.class(c"java/lang/Thread")?;
+    let arguments = [Value::Text(name.get())];
+    env.make(class.get(), c"(Ljava/lang/String;)V", &arguments)
+}

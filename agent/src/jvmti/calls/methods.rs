@@ -1,0 +1,329 @@
+//! Classes and their methods, by name.
+//!
+//! The JVM compares no argument with the method's signature. Here each is, by its [`Value`], and what is returned by the
+//! [`Kind`] that it is taken for.
+
+use std::ffi::CStr;
+use std::ptr::null_mut;
+
+use jni_sys::{jbyte, jmethodID, jsize, jvalue};
+
+use super::refs::Kind;
+use super::{Any, Buffer, Class, Env, JniError, Local, Ref, Result, Text, jni};
+
+/// An argument.
+#[derive(Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Int(i32),
+    /// For a parameter of the type `String` or `Object`.
+    Text(Ref<'a, Text>),
+}
+
+impl Value<'_> {
+    fn fits(&self, signature: &str) -> bool {
+        match self {
+            Value::Int(_) => signature == "I",
+            Value::Text(_) => Text::is_of(signature) || signature == "Ljava/lang/Object;",
+        }
+    }
+
+    fn raw(&self) -> jvalue {
+        match self {
+            Value::Int(value) => jvalue { i: *value },
+            Value::Text(text) => jvalue { l: text.raw() },
+        }
+    }
+}
+
+/// A method's name and signature.
+type Named<'a> = (&'a CStr, &'a CStr);
+
+/// The first type of a signature's rest, and what follows it.
+fn split_type(rest: &str) -> Option<(&str, &str)> {
+    let arrays = rest.len() - rest.trim_start_matches('[').len();
+    let end = match rest.as_bytes().get(arrays)? {
+        b'L' => rest.find(';')?,
+        _ => arrays,
+    };
+    rest.split_at_checked(end + 1)
+}
+
+/// What a method returns, if these arguments fit its parameters.
+fn returns<'a>(signature: &'a CStr, arguments: &[Value<'_>]) -> Option<&'a str> {
+    let (mut parameters, result) = signature
+        .to_str()
+        .ok()?
+        .strip_prefix('(')?
+        .split_once(')')?;
+    for argument in arguments {
+        let (parameter, rest) = split_type(parameters)?;
+        if !argument.fits(parameter) {
+            return None;
+        }
+        parameters = rest;
+    }
+    parameters.is_empty().then_some(result)
+}
+
+fn unfit((name, signature): Named<'_>) -> JniError {
+    JniError::Unfit(format!(
+        "{}{}",
+        name.to_string_lossy(),
+        signature.to_string_lossy()
+    ))
+}
+
+impl<'local> Env<'local> {
+    /// A class, by its name with slashes. The program's loader is asked for it.
+    pub(crate) fn class(&self, name: &CStr) -> Result<Local<'local, Class>> {
+        // SAFETY: the environment is the current thread's, the text ends with a zero byte.
+        unsafe {
+            let class = jni!(self.raw(), v1_1.FindClass, name.as_ptr());
+            self.made(class, "a class")
+        }
+    }
+
+    /// Defines a class in the boot loader.
+    pub(in crate::jvmti) fn define_class(
+        &self,
+        name: &CStr,
+        bytes: &[u8],
+    ) -> Result<Local<'local, Class>> {
+        let len = jsize::try_from(bytes.len()).unwrap_or(jsize::MAX);
+        let bytes = bytes.as_ptr().cast::<jbyte>();
+        // SAFETY: the environment is the current thread's, the text ends with a zero byte, null is the boot loader, and there are
+        // as many bytes as told.
+        unsafe {
+            let class = jni!(
+                self.raw(),
+                v1_1.DefineClass,
+                name.as_ptr(),
+                null_mut(),
+                bytes,
+                len
+            );
+            self.made(class, "a new class")
+        }
+    }
+
+    /// The method's id in this class, which lasts as long as the class.
+    pub(in crate::jvmti) fn method(
+        &self,
+        class: Ref<'_, Class>,
+        named: Named<'_>,
+    ) -> Result<jmethodID> {
+        let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
+        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        let id = unsafe { jni!(self.raw(), v1_1.GetMethodID, class.raw(), name, signature) };
+        self.check()?;
+        if id.is_null() {
+            return Err(unfit(named));
+        }
+        Ok(id)
+    }
+
+    /// As [`Self::method`] for a static one.
+    pub(in crate::jvmti) fn static_method(
+        &self,
+        class: Ref<'_, Class>,
+        named: Named<'_>,
+    ) -> Result<jmethodID> {
+        let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
+        // SAFETY: as above.
+        let id = unsafe {
+            jni!(
+                self.raw(),
+                v1_1.GetStaticMethodID,
+                class.raw(),
+                name,
+                signature
+            )
+        };
+        self.check()?;
+        if id.is_null() {
+            return Err(unfit(named));
+        }
+        Ok(id)
+    }
+
+    /// Whether the class has a method with this name and signature.
+    pub(crate) fn has_method(&self, class: Ref<'_, Class>, named: Named<'_>) -> Result<bool> {
+        match self.method(class, named) {
+            Ok(_) => Ok(true),
+            Err(JniError::Thrown(name)) if name == "java.lang.NoSuchMethodError" => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// A new object of the class, by the constructor with this signature.
+    pub(crate) fn make(
+        &self,
+        class: Ref<'_, Class>,
+        signature: &CStr,
+        arguments: &[Value<'_>],
+    ) -> Result<Local<'local, Any>> {
+        let named = (c"<init>", signature);
+        let result = returns(signature, arguments);
+        let constructor = self.method(class, named)?;
+        if result != Some("V") {
+            return Err(unfit(named));
+        }
+        let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
+        // SAFETY: the constructor is this class's, and the arguments are of the types in its signature.
+        unsafe {
+            let made = jni!(
+                self.raw(),
+                v1_1.NewObjectA,
+                class.raw(),
+                constructor,
+                raw.as_ptr()
+            );
+            self.made(made, "a new object")
+        }
+    }
+
+    /// What an object's method returns; `None` for null.
+    pub(crate) fn ask<K: Kind>(
+        &self,
+        object: Ref<'_>,
+        named: Named<'_>,
+        arguments: &[Value<'_>],
+    ) -> Result<Option<Local<'local, K>>> {
+        let method = self.method_of(object, named)?;
+        if !returns(named.1, arguments).is_some_and(K::is_of) {
+            return Err(unfit(named));
+        }
+        let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
+        // SAFETY: the method is one of the object's class; the arguments are of the types in its signature, and what it
+        // returns is of the kind.
+        unsafe {
+            let answer = jni!(
+                self.raw(),
+                v1_1.CallObjectMethodA,
+                object.raw(),
+                method,
+                raw.as_ptr()
+            );
+            self.returned(answer)
+        }
+    }
+
+    /// As [`Self::ask`] for a static method.
+    pub(crate) fn ask_class<K: Kind>(
+        &self,
+        class: Ref<'_, Class>,
+        named: Named<'_>,
+        arguments: &[Value<'_>],
+    ) -> Result<Option<Local<'local, K>>> {
+        let method = self.static_method(class, named)?;
+        if !returns(named.1, arguments).is_some_and(K::is_of) {
+            return Err(unfit(named));
+        }
+        let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
+        // SAFETY: the method is the class's; else as above.
+        unsafe {
+            let answer = jni!(
+                self.raw(),
+                v1_1.CallStaticObjectMethodA,
+                class.raw(),
+                method,
+                raw.as_ptr()
+            );
+            self.returned(answer)
+        }
+    }
+
+    /// As [`Self::ask`], where null is no answer.
+    pub(crate) fn ask_for<K: Kind>(
+        &self,
+        object: Ref<'_>,
+        named: Named<'_>,
+        arguments: &[Value<'_>],
+    ) -> Result<Local<'local, K>> {
+        self.ask(object, named, arguments)?
+            .ok_or_else(|| unfit(named))
+    }
+
+    /// As [`Self::ask_class`], where null is no answer.
+    pub(crate) fn ask_class_for<K: Kind>(
+        &self,
+        class: Ref<'_, Class>,
+        named: Named<'_>,
+        arguments: &[Value<'_>],
+    ) -> Result<Local<'local, K>> {
+        self.ask_class(class, named, arguments)?
+            .ok_or_else(|| unfit(named))
+    }
+
+    /// The text that a method without parameters returns.
+    pub(crate) fn ask_text(&self, object: Ref<'_>, name: &CStr) -> Result<String> {
+        let named = (name, c"()Ljava/lang/String;");
+        self.ask_for::<Text>(object, named, &[])?.get().read(self)
+    }
+
+    /// The `long` that a method without parameters returns.
+    pub(crate) fn ask_long(&self, object: Ref<'_>, name: &CStr) -> Result<i64> {
+        let method = self.method_of(object, (name, c"()J"))?;
+        let none = std::ptr::null();
+        // SAFETY: the method is one of the object's class, has no parameters and returns a `long`.
+        let answer = unsafe { jni!(self.raw(), v1_1.CallLongMethodA, object.raw(), method, none) };
+        self.check()?;
+        Ok(answer)
+    }
+
+    /// The `int` that a method without parameters returns.
+    pub(crate) fn ask_int(&self, object: Ref<'_>, name: &CStr) -> Result<i32> {
+        let method = self.method_of(object, (name, c"()I"))?;
+        let none = std::ptr::null();
+        // SAFETY: the method is one of the object's class, has no parameters and returns an `int`.
+        let answer = unsafe { jni!(self.raw(), v1_1.CallIntMethodA, object.raw(), method, none) };
+        self.check()?;
+        Ok(answer)
+    }
+
+    /// An object's method.
+    fn method_of(&self, object: Ref<'_>, named: Named<'_>) -> Result<jmethodID> {
+        // SAFETY: the environment is the current thread's, the reference is valid; what comes back is to its class.
+        let class: Local<'_, Class> = unsafe {
+            let class = jni!(self.raw(), v1_1.GetObjectClass, object.raw());
+            self.made(class, "an object's class")?
+        };
+        self.method(class.get(), named)
+    }
+}
+
+impl Ref<'_, Buffer> {
+    /// Where a direct buffer's memory is, and how many bytes; `None` of one that is not direct.
+    pub(in crate::jvmti) fn memory(self, env: &Env<'_>) -> Option<(std::ptr::NonNull<u8>, usize)> {
+        // SAFETY: the environment is the current thread's, the reference is to a buffer.
+        let (start, len) = unsafe {
+            (
+                jni!(env.raw(), v1_4.GetDirectBufferAddress, self.raw()),
+                jni!(env.raw(), v1_4.GetDirectBufferCapacity, self.raw()),
+            )
+        };
+        let start = std::ptr::NonNull::new(start.cast())?;
+        Some((start, usize::try_from(len).ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Value, returns};
+
+    #[test]
+    fn arguments_are_compared_with_the_signature() {
+        let int = Value::Int(1);
+        assert_eq!(returns(c"()J", &[]), Some("J"));
+        assert_eq!(returns(c"(I)[[I", &[int]), Some("[[I"));
+        assert_eq!(returns(c"(I)V", &[]), None);
+        assert_eq!(returns(c"()V", &[int]), None);
+        assert_eq!(returns(c"(J)V", &[int]), None);
+        assert_eq!(returns(c"(II)V", &[int, int]), Some("V"));
+        assert_eq!(returns(c"([II)V", &[int, int]), None);
+        assert_eq!(returns(c"(Ljava/lang/Object;I)V", &[int, int]), None);
+        for broken in [c"", c"(", c"I)", c"(L)V", c"([)V", c"(Ljava/lang/String)V"] {
+            assert_eq!(returns(broken, &[int]), None, "{broken:?}");
+        }
+    }
+}
