@@ -11,7 +11,7 @@ use hprof::{ClassIndex, Content, ObjectIndex, Options, Silent, Snapshot, Value};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
 use testdata::programs;
 
-use crate::{collectors, jdks, library};
+use crate::{CHECKED, collectors, jdks, library};
 
 const PROGRAM: &str = "Forked";
 /// Flags of collectors whose heap a child has no copy of.
@@ -381,7 +381,7 @@ fn a_shared_heap_is_refused() {
 fn nothing_of_many_snapshots_stays() {
     for jdk in jdks() {
         let folder = tempfile::tempdir().unwrap();
-        let target = started(&launch(&jdk, 2000).flag("-Xcheck:jni"));
+        let target = started(&launch(&jdk, 2000).flags(CHECKED));
         take(&target, folder.path());
         let files = open_files(&target);
         for _ in 0..20 {

@@ -8,7 +8,7 @@ use testdata::jvm::{Jdk, Launch, Target};
 use testdata::programs;
 
 use crate::dumped::Dumped;
-use crate::{collectors, jdks, library};
+use crate::{CHECKED, collectors, jdks, library};
 
 fn full(jdk: &Jdk, collector: &str) -> Launch {
     let classes: PathBuf = jdk.compile(&programs::agent("Full.java")).unwrap();
@@ -106,13 +106,6 @@ fn filled_while_sampled() {
     });
 }
 
-/// What the JVM is started with, and what shows that it was harmed: with `-Xcheck:jni` each call that JNI forbids is told.
-const CHECKED: [&str; 3] = [
-    "-Xcheck:jni",
-    "-XX:+DisplayVMOutputToStderr",
-    "-XX:+EnableDynamicAgentLoading",
-];
-
 /// The number that the agent answered with.
 fn code(answer: &str) -> i32 {
     let number = answer
@@ -139,6 +132,7 @@ fn attached_at_every_level() {
         let context = format!("JDK {} {collector}", jdk.version());
         let mut target = full(jdk, collector)
             .flags(CHECKED)
+            .flag("-XX:+EnableDynamicAgentLoading")
             .arg("step")
             .start()
             .unwrap();
@@ -194,6 +188,7 @@ fn attached_while_the_heap_fills_up() {
         let trace = folder.path().join("churn.hdt");
         let mut target = full(jdk, collector)
             .flags(CHECKED)
+            .flag("-XX:+EnableDynamicAgentLoading")
             .arg("churn")
             .start()
             .unwrap();

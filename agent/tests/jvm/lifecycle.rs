@@ -7,7 +7,7 @@ use testdata::jvm::Launch;
 use testdata::programs;
 
 use crate::dumped::Dumped;
-use crate::{jdks, launch, library};
+use crate::{CHECKED, jdks, launch, library};
 
 #[test]
 fn wrong_options_leave_the_jvm_alone() {
@@ -43,7 +43,8 @@ fn a_jvm_with_the_agent_is_silent() {
             "interval=64k,reaper=queue,verbosity=class",
         ] {
             let mut target = launch(&jdk, "Steady", options)
-                .flags(["-Xmx128m", "-Xcheck:jni"])
+                .flag("-Xmx128m")
+                .flags(CHECKED)
                 .flags([
                     "-XX:+UnlockDiagnosticVMOptions",
                     "-XX:+BytecodeVerificationLocal",

@@ -23,6 +23,9 @@ use std::process::Command;
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
+/// Has the JVM check each JNI call, and say on standard error, where tests look, which ones JNI forbids.
+const CHECKED: [&str; 2] = ["-Xcheck:jni", "-XX:+DisplayVMOutputToStderr"];
+
 /// The agent's library, next to this test's program.
 fn library() -> PathBuf {
     let here = std::env::current_exe().unwrap();

@@ -14,7 +14,7 @@ use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
 use crate::dumped::Dumped;
-use crate::{collectors, jdks, library};
+use crate::{CHECKED, collectors, jdks, library};
 
 const SECONDS: &str = "HEAPDIFF_SOAK_SECONDS";
 
@@ -27,7 +27,8 @@ fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
     let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
     Launch::class(jdk, classes, "Busy")
         // The heap is resident from the start, so that growth is not its own.
-        .flags(["-Xms300m", "-Xmx300m", "-XX:+AlwaysPreTouch", "-Xcheck:jni"])
+        .flags(["-Xms300m", "-Xmx300m", "-XX:+AlwaysPreTouch"])
+        .flags(CHECKED)
         .flags(flags)
         .arg(seconds().to_string())
         .timeout(Duration::from_secs(seconds() + 120))
@@ -201,7 +202,8 @@ fn the_jvm_ends_while_busy() {
             let options = ["interval=0,max_samples=5000", "interval=1k,reaper=queue"][run % 2];
             let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
             let target = Launch::class(&jdk, classes, "Busy")
-                .flags(["-Xmx300m", "-Xcheck:jni"])
+                .flag("-Xmx300m")
+                .flags(CHECKED)
                 .agent(&library(), options)
                 .arg("0")
                 .arg("exit")
@@ -227,7 +229,8 @@ fn out_of_memory() {
         path.push(&file);
         let classes: PathBuf = jdk.compile(&programs::agent("Exhaust.java")).unwrap();
         let mut target = Launch::class(&jdk, classes, "Exhaust")
-            .flags(["-Xmx48m", "-Xcheck:jni", "-XX:+HeapDumpOnOutOfMemoryError"])
+            .flags(["-Xmx48m", "-XX:+HeapDumpOnOutOfMemoryError"])
+            .flags(CHECKED)
             .flag(&path)
             .agent(&library(), "interval=1k,max_samples=500000")
             .start()
@@ -258,6 +261,7 @@ fn out_of_memory() {
         let after = Dumped::of(&target);
         assert!(after.counter(Counter::Recorded) > dumped.counter(Counter::Recorded));
         assert_eq!(after.counter(Counter::Faults), 0);
-        assert!(target.finish().unwrap());
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && !errors.contains("WARNING"), "{errors}");
     }
 }

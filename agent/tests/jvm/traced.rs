@@ -8,7 +8,7 @@ use heapdiff_trace::Database;
 use testdata::jvm::{DumpOptions, Launch, Selection, Target};
 use testdata::programs;
 
-use crate::{collectors, jdks, launch, library};
+use crate::{CHECKED, collectors, jdks, launch, library};
 
 /// A folder with a trace in it.
 pub(crate) struct Traced {
@@ -329,7 +329,7 @@ fn classes_stacks_and_dumps() {
             "Loaders",
             &traced.options("interval=4k,tick=200ms,service=shop"),
         )
-        .flag("-Xcheck:jni")
+        .flags(CHECKED)
         .start()
         .unwrap();
         target.wait_ready(1).unwrap();
