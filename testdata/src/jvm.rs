@@ -27,5 +27,5 @@ mod target;
 
 pub use error::JvmError;
 pub use histogram::{ClassCount, Histogram};
-pub use jdk::{Jdk, class_cache};
+pub use jdk::{HOMES, Jdk, class_cache};
 pub use target::{DumpOptions, Launch, Selection, Target};

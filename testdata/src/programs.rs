@@ -65,6 +65,12 @@ pub fn languages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")
 }
 
+/// `Service.java MEGABYTES BUSY`: keeps small objects and answers requests on a port of the loopback. Prints `READY`, how
+/// many objects of `Service$Entry` it keeps, and the port. Main class `Service`.
+pub fn forks() -> PathBuf {
+    java("forks").join("Service.java")
+}
+
 /// A program whose operations are counted and timed, in `java/overhead`.
 pub fn overhead(name: &str) -> PathBuf {
     java("overhead").join(name)

@@ -26,6 +26,13 @@ pub(crate) fn dump(scale: f64, scratch: &Path) -> Result<PathBuf> {
     dumps::single(scale, scratch)
 }
 
+/// Other programs that read dumps, installed where they are missing and no folder is given.
+pub(crate) fn readers(folder: Option<&Path>) -> Result<Vec<(&'static str, PathBuf)>> {
+    let peers = peers::ensure(folder)?;
+    let named = |peer: peers::Peer| (peer.kind.name(), peer.program);
+    Ok(peers.into_iter().map(named).collect())
+}
+
 /// What `cargo xtask bench` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {

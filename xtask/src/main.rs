@@ -8,6 +8,7 @@ mod ci;
 mod coverage;
 mod dist;
 mod fleet;
+mod forks;
 mod fuzz;
 mod install;
 mod java;
@@ -75,6 +76,8 @@ enum Task {
     Real(real::Options),
     /// Traces of a made-up fleet, ranked by a Spark job
     Fleet,
+    /// Dumps by forked children: thousands of them, their pauses, and who reads them
+    Forks(forks::Options),
     /// The agent's stress test, for a long time
     Soak(soak::Options),
 }
@@ -100,6 +103,7 @@ fn main() -> anyhow::Result<()> {
         Task::Coverage(options) => coverage::coverage(&options),
         Task::Real(options) => real::real(&options),
         Task::Fleet => fleet::fleet(),
+        Task::Forks(options) => forks::forks(&options),
         Task::Soak(options) => soak::soak(&options),
     }
 }

@@ -403,6 +403,16 @@ extern "C" fn finish(_: c_int) {
 }
 
 impl Child {
+    /// A process that walks nowhere.
+    #[cfg(test)]
+    pub(crate) fn of(pid: c_int) -> Self {
+        Self {
+            pid,
+            page: Page::new().expect("a page"),
+            ended: None,
+        }
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }

@@ -169,7 +169,14 @@ fn name_of(signature: &str) -> String {
     let inner = signature
         .strip_prefix('L')
         .and_then(|rest| rest.strip_suffix(';'));
-    inner.unwrap_or(signature).replace('.', "+")
+    let name = inner.unwrap_or(signature);
+    // Before JDK 15 the class of a lambda has a number behind its name, which the JVM's own dumps leave out. No name
+    // that a program gives begins with a digit.
+    let name = match name.rsplit_once('/') {
+        Some((name, number)) if number.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => name,
+    };
+    name.replace('.', "+")
 }
 
 /// Texts with their numbers.
@@ -441,4 +448,22 @@ fn places(classes: &[ClassInfo], class: &ClassInfo, chain: &[usize]) -> (Vec<u32
     let mut places = vec![NOWHERE; of_interfaces];
     places.extend(by_class.into_iter().rev().flatten());
     (places, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_in_the_jvms_own_dumps() {
+        for (signature, name) in [
+            ("Ljava/lang/String;", "java/lang/String"),
+            ("[Ljava/lang/String;", "[Ljava/lang/String;"),
+            ("La/B$$Lambda.0x12;", "a/B$$Lambda+0x12"),
+            ("La/B$$Lambda$1/1191747167;", "a/B$$Lambda$1"),
+            ("La/B7;", "a/B7"),
+        ] {
+            assert_eq!(name_of(signature), name);
+        }
+    }
 }

@@ -104,7 +104,7 @@ fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tall
             NoChild::Jvm(e) => failed(&e),
         })?;
     drop(held);
-    match watch::watch(&mut child, Path::new(path)) {
+    match watch::watch(&mut child, Path::new(path), room::still_enough) {
         watch::Ended::Code(end::DONE) => Ok(child.progress().tally),
         watch::Ended::Code(end::NO_SPACE) => Err((attach::NO_SPACE, "no space for it".to_owned())),
         watch::Ended::Code(code) => Err(failed(&format_args!(

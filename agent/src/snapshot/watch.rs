@@ -6,12 +6,15 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Progress, room};
+use super::Progress;
 use crate::jvmti::walk::Child;
 
 const POLL: Duration = Duration::from_millis(10);
-/// How long a child may do nothing.
+/// How long a child may do nothing: on the clock while it sleeps, of a processor's time while it could run. It has the
+/// lowest priority, and on a busy machine it may have to wait for long.
 const STUCK: Duration = Duration::from_secs(60);
+/// The kernel's ticks in which processes' times are told, in a second.
+const TICKS: u64 = 100;
 /// How often memory is looked at.
 const MEMORY: Duration = Duration::from_millis(20);
 
@@ -26,30 +29,37 @@ pub(super) enum Ended {
     Unwanted,
 }
 
-/// Waits until the child has ended. Where this ends it, it is killed when it is dropped.
-pub(super) fn watch(child: &mut Child, file: &Path) -> Ended {
+/// Waits until the child has ended, as long as there is `room` for it. Where this ends it, it is killed when it is dropped.
+pub(super) fn watch(
+    child: &mut Child,
+    file: &Path,
+    mut room: impl FnMut() -> Result<(), String>,
+) -> Ended {
     let mut moved = Instant::now();
     let mut looked = Instant::now();
     let mut last = child.progress();
     let mut length = 0;
+    let mut used = 0;
     loop {
         if let Some(code) = child.ended() {
             return Ended::Code(code);
         }
         let before = child.progress();
-        let sleeps = state_of(child.pid()) == Some('S');
+        let state = state_of(child.pid());
+        let sleeps = state.is_some_and(|state| state.letter == 'S');
         let after = child.progress();
         if sleeps && is_over(&before, &after) {
             child.finish();
         }
         if after != last {
             (moved, last) = (Instant::now(), after);
-        } else if moved.elapsed() > STUCK {
+            used = state.map_or(used, |state| state.ticks);
+        } else if moved.elapsed() > STUCK && state.is_none_or(|state| state.is_stuck(used)) {
             return Ended::Stuck;
         }
         if looked.elapsed() > MEMORY {
             looked = Instant::now();
-            if let Err(why) = room::still_enough() {
+            if let Err(why) = room() {
                 return Ended::Memory(why);
             }
             let Ok(now) = fs::symlink_metadata(file).map(|file| file.len()) else {
@@ -71,15 +81,41 @@ fn is_over(before: &Progress, after: &Progress) -> bool {
     before == after && !after.busy && after.callbacks > 0 && tally.seen == tally.visited
 }
 
-/// The state of a process as the kernel tells it: `S` sleeps until something wakes it.
-fn state_of(pid: i32) -> Option<char> {
+/// The state of a process as the kernel tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    /// `S` sleeps until something wakes it, `R` runs or would if it could.
+    letter: char,
+    /// The processor's time that it took.
+    ticks: u64,
+}
+
+impl State {
+    /// Whether a process has had its time: it had taken so much when it last did something.
+    fn is_stuck(self, used: u64) -> bool {
+        self.letter != 'R' || self.ticks.saturating_sub(used) > STUCK.as_secs() * TICKS
+    }
+}
+
+fn state_of(pid: i32) -> Option<State> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    state_in(&stat)
+}
+
+fn state_in(stat: &str) -> Option<State> {
     // The name before it may have blanks and brackets.
-    stat.rsplit_once(") ")?.1.chars().next()
+    let mut words = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
+    let letter = words.next()?.chars().next()?;
+    // The tenth and the eleventh after it: in the program, and in the kernel for it.
+    let (own, kernel) = (words.nth(10)?, words.next()?);
+    let ticks = own.parse::<u64>().ok()? + kernel.parse::<u64>().ok()?;
+    Some(State { letter, ticks })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::super::Tally;
     use super::*;
 
@@ -109,7 +145,51 @@ mod tests {
     #[test]
     fn the_state_of_a_process() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(state_of(own).is_some_and(|state| "RSD".contains(state)));
+        assert!(state_of(own).is_some_and(|state| "RSD".contains(state.letter)));
         assert_eq!(state_of(-1), None);
+        let stat = "77 (a (b) c) R 1 7 7 0 -1 4194560 9 0 0 0 250 31 0 0 39 19 1 0 5 6 7";
+        let state = state_in(stat).unwrap();
+        assert_eq!((state.letter, state.ticks), ('R', 281));
+    }
+
+    #[test]
+    #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
+    fn the_child_goes_before_memory_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("dump");
+        fs::write(&file, "part").unwrap();
+        let started = || {
+            let sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+            Child::of(i32::try_from(sleeper.id()).unwrap())
+        };
+        // Others use more and more of the memory while the child is at work.
+        let mut left = 3;
+        let mut child = started();
+        let ended = watch(&mut child, &file, || {
+            left -= 1;
+            let short = || "the container has 1 byte of memory left".to_owned();
+            (left > 0).then_some(()).ok_or_else(short)
+        });
+        assert_eq!(left, 0, "not at the first look");
+        assert!(matches!(ended, Ended::Memory(why) if why.contains("of memory left")));
+        let pid = child.pid();
+        assert!(state_of(pid).is_some());
+        drop(child);
+        assert_eq!(state_of(pid), None, "killed, and waited for");
+        // A file that is gone: nobody waits for it.
+        fs::remove_file(&file).unwrap();
+        let mut child = started();
+        assert_eq!(watch(&mut child, &file, || Ok(())), Ended::Unwanted);
+    }
+
+    #[test]
+    fn who_waits_for_a_processor_is_not_stuck() {
+        let state = |letter, ticks| State { letter, ticks };
+        assert!(!state('R', 281).is_stuck(280), "it hardly ran");
+        assert!(state('R', 6300).is_stuck(280), "it ran for a minute");
+        assert!(
+            state('S', 281).is_stuck(280),
+            "it waits for what never comes"
+        );
     }
 }

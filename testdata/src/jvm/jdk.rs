@@ -12,6 +12,9 @@ use std::time::Duration;
 
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// An environment variable with further homes of JVMs, as in `PATH`: those of one without a compiler will do.
+pub const HOMES: &str = "HEAPDIFF_JAVA_HOMES";
+
 /// A JDK: a folder with at least `bin/java` and `bin/jcmd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jdk {
@@ -37,6 +40,14 @@ impl Jdk {
         Jdk::all()
             .into_iter()
             .filter(|jdk| jdk.major >= 17)
+            .collect()
+    }
+
+    /// Those that the agent can be loaded into: 11 and later.
+    pub fn all_for_agent() -> Vec<Jdk> {
+        Jdk::all()
+            .into_iter()
+            .filter(|jdk| jdk.major >= 11)
             .collect()
     }
 
@@ -168,7 +179,15 @@ impl Jdk {
         jars: Option<&Path>,
         into: &Path,
     ) -> Result<(), JvmError> {
-        let mut javac = Command::new(self.javac());
+        // A JVM that comes without a compiler has the oldest that there is compile for it.
+        let others = || {
+            Jdk::all()
+                .iter()
+                .map(Jdk::javac)
+                .find(|javac| javac.is_file())
+        };
+        let own = Some(self.javac()).filter(|javac| javac.is_file());
+        let mut javac = Command::new(own.or_else(others).unwrap_or_else(|| self.javac()));
         javac
             .args(["-g", "-nowarn", "-encoding", "UTF-8", "-d"])
             .arg(into);
@@ -209,6 +228,9 @@ fn candidates() -> Vec<PathBuf> {
         .into_iter()
         .map(PathBuf::from)
         .collect();
+    for given in env::var_os(HOMES).iter() {
+        homes.extend(env::split_paths(given));
+    }
     for folder in env::var_os("PATH").iter().flat_map(env::split_paths) {
         // A link such as /usr/bin/java leads to bin/java of the JDK.
         let java = fs::canonicalize(folder.join(format!("java{EXE_SUFFIX}")));

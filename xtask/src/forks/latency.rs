@@ -1,0 +1,136 @@
+//! What clients of a service notice of a dump: requests come at fixed times, whether those before were answered or not,
+//! and each is timed from when it was due.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use testdata::jvm::Jdk;
+
+use super::service::{Service, Tools, loading};
+
+pub(super) const HEAD: &str = "\
+## Latency of a service's requests while a dump is taken
+
+Four connections, 100 requests a second each, timed from when they were due; those of the time from a second before the dump until a second after it.
+
+| JVM | dump | seconds | requests | p50 ms | p99 ms | max ms |
+|---|---|---|---|---|---|---|
+";
+
+const CONNECTIONS: u32 = 4;
+const PERIOD: Duration = Duration::from_millis(10);
+/// Before and after each dump.
+const AROUND: Duration = Duration::from_secs(1);
+
+/// A request: when it was due, in seconds from the dump's start, and how long until it was answered, in milliseconds.
+pub(super) type Sample = (f64, f64);
+
+/// What was measured with one JVM.
+pub(super) struct Measured {
+    pub(super) rows: String,
+    /// Named, the dumps both ways.
+    pub(super) series: Vec<(&'static str, Vec<Sample>)>,
+}
+
+/// Measures a service at rest and with both dumps.
+pub(super) fn latency(jdk: &Jdk, live: u32, tools: &Tools) -> Result<Measured> {
+    let mut flags = loading(jdk);
+    let heap = live * 2;
+    let heap = [
+        "-XX:+UseG1GC".to_owned(),
+        format!("-Xms{heap}m"),
+        format!("-Xmx{heap}m"),
+    ];
+    flags.extend(heap);
+    let service = Service::start(jdk, live, 0, &flags)?;
+    let file = tools.scratch.join("latency.hprof");
+    // Loads the agent, and has the JVM compile what requests run.
+    tools.forked(service.target.pid(), &file)?;
+    around(service.port, || {
+        sleep(Duration::from_secs(5));
+        Ok(())
+    })?;
+    let mut measured = Measured {
+        rows: String::new(),
+        series: Vec::new(),
+    };
+    for name in ["none", "forked", "`GC.heap_dump`"] {
+        let (samples, took) = around(service.port, || match name {
+            "forked" => tools.forked(service.target.pid(), &file).map(drop),
+            "none" => {
+                sleep(Duration::from_secs(5));
+                Ok(())
+            }
+            _ => tools.ordinary(&service.target, &file).map(drop),
+        })?;
+        let mut times: Vec<f64> = samples.iter().map(|&(_, ms)| ms).collect();
+        times.sort_by(f64::total_cmp);
+        let part = |thousandths: usize| times.get(times.len() * thousandths / 1000);
+        let (p50, p99, max) = (part(500), part(990), times.last());
+        let [p50, p99, max] = [p50, p99, max].map(|time| time.copied().unwrap_or(0.0));
+        measured.rows += &format!(
+            "| {} | {name} | {:.1} | {} | {p50:.2} | {p99:.2} | {max:.1} |\n",
+            jdk.version(),
+            took.as_secs_f64(),
+            times.len(),
+        );
+        if name != "none" {
+            measured.series.push((name, samples));
+        }
+    }
+    ensure!(service.target.finish()?, "the JVM ended badly");
+    Ok(measured)
+}
+
+/// Makes requests from a second before the work until a second after it. Returns them, and how long the work took.
+fn around(port: u16, work: impl FnOnce() -> Result<()>) -> Result<(Vec<Sample>, Duration)> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let start = Instant::now();
+    let begun = start + AROUND;
+    let clients: Vec<_> = (0..CONNECTIONS)
+        .map(|at| {
+            let stop = Arc::clone(&stop);
+            let first = start + PERIOD * at / CONNECTIONS;
+            thread::spawn(move || client(port, (first, begun), &stop))
+        })
+        .collect();
+    sleep(begun.saturating_duration_since(Instant::now()));
+    let done = work();
+    let took = begun.elapsed();
+    sleep(AROUND);
+    stop.store(true, Relaxed);
+    let mut samples = Vec::new();
+    for client in clients {
+        let own = client.join().ok().context("a client panicked")??;
+        samples.extend(own);
+    }
+    done?;
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok((samples, took))
+}
+
+fn client(port: u16, (first, begun): (Instant, Instant), stop: &AtomicBool) -> Result<Vec<Sample>> {
+    let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    socket.set_nodelay(true)?;
+    let mut answers = BufReader::new(socket.try_clone()?);
+    let (mut samples, mut due, mut line) = (Vec::new(), first, String::new());
+    while !stop.load(Relaxed) {
+        sleep(due.saturating_duration_since(Instant::now()));
+        socket.write_all(format!("{}\n", samples.len()).as_bytes())?;
+        line.clear();
+        ensure!(answers.read_line(&mut line)? > 0, "the service hung up");
+        let ms = due.elapsed().as_secs_f64() * 1000.0;
+        let at = match due.checked_duration_since(begun) {
+            Some(after) => after.as_secs_f64(),
+            None => -begun.duration_since(due).as_secs_f64(),
+        };
+        samples.push((at, ms));
+        due += PERIOD;
+    }
+    Ok(samples)
+}

@@ -1,0 +1,267 @@
+//! Many forked dumps of a JVM under load. Now and then the client or the child is killed at any moment. In the end the JVM
+//! has as many files, threads and processes as before, and no more memory.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use testdata::jvm::Jdk;
+
+use super::service::{Service, Tools, children, loading};
+
+/// Megabytes of live objects: so little that a thousand dumps do not take hours.
+const LIVE: u32 = 8;
+/// The most memory, in kilobytes, that a JVM may have gained: its own buffers and compiled code are in it.
+const GAINED: u64 = 48 << 10;
+/// How long a child may go on whose client is gone.
+const ENDING: Duration = Duration::from_secs(120);
+
+/// What a process has open.
+#[derive(Debug, Clone, Copy)]
+struct Has {
+    files: usize,
+    threads: usize,
+    kilobytes: u64,
+}
+
+impl Has {
+    fn now(pid: u32) -> Result<Self> {
+        let count = |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).map(Iterator::count);
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let word = line.and_then(|line| line.split_whitespace().next());
+        Ok(Self {
+            files: count("fd")?,
+            threads: count("task")?,
+            kilobytes: word.context("no VmRSS")?.parse()?,
+        })
+    }
+}
+
+/// What came of one JVM.
+#[derive(Debug)]
+pub(super) struct Row {
+    name: String,
+    whole: u32,
+    killed: [u32; 3],
+    before: Has,
+    after: Has,
+    took: Duration,
+    wrong: Vec<String>,
+}
+
+/// Numbers that are the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most.max(1)
+    }
+}
+
+/// Takes so many dumps.
+pub(super) fn many(
+    jdk: &Jdk,
+    (collector, flags): (&str, &[&str]),
+    tools: &Tools,
+    count: u32,
+    kill_every: u32,
+) -> Result<Row> {
+    let begun = Instant::now();
+    let mut all = loading(jdk);
+    all.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    // Memory that the heap takes later, and threads that come and go, would look like a leak.
+    let steady = [
+        "-Xms128m",
+        "-Xmx128m",
+        "-XX:+AlwaysPreTouch",
+        "-XX:-UseDynamicNumberOfGCThreads",
+        "-XX:-UseDynamicNumberOfCompilerThreads",
+        "-Xcheck:jni",
+    ];
+    all.extend(steady.map(str::to_owned));
+    let mut service = Service::start(jdk, LIVE, 1, &all)?;
+    let name = format!("{} | {collector}", jdk.version());
+    println!("{name}");
+    let pid = service.target.pid();
+    let home = tempfile::tempdir_in(&tools.scratch)?;
+    let file = home.path().join("dump.hprof");
+    let mut random = Random(u64::from(jdk.major()));
+    let mut usual = Duration::from_secs(1);
+    let (mut whole, mut killed, mut wrong) = (0, [0; 3], Vec::new());
+    let warm = (count / 10).clamp(1, 50);
+    let mut before = None;
+    for number in 1..=count {
+        if number % kill_every == 0 {
+            let who = usize::try_from(random.below(3))?;
+            let moment = usual.mul_f64(f64::from(u32::try_from(random.below(1000))?) / 1000.0);
+            if file.exists() {
+                fs::remove_file(&file)?;
+            }
+            if kill(tools, pid, &file, (who, moment))? {
+                killed[who] += 1;
+            }
+            gone(pid)?;
+            if file.exists() {
+                check(&mut wrong, tools, &file, service.entries, number);
+            }
+            let left = fs::read_dir(home.path())?.flatten();
+            for part in left.filter(|entry| entry.file_name() != "dump.hprof") {
+                // A client that is killed for good can remove nothing. It has no name that anybody reads.
+                if who != 0 {
+                    wrong.push(format!("{number}: {} stays", part.path().display()));
+                }
+                fs::remove_file(part.path())?;
+            }
+        } else {
+            let took = tools
+                .forked(pid, &file)
+                .with_context(|| format!("{name}, dump {number}: {}", service.target.errors()))?;
+            usual = (usual * 7 + took) / 8;
+            whole += 1;
+            if whole % 50 == 1 || number == count {
+                check(&mut wrong, tools, &file, service.entries, number);
+            }
+        }
+        ensure!(service.target.is_running(), "{name}: the JVM ended");
+        let orphans = children(pid);
+        if !orphans.is_empty() {
+            wrong.push(format!("{number}: processes {orphans:?} stay"));
+        }
+        if number == warm {
+            before = Some(Has::now(pid)?);
+        }
+    }
+    let (before, after) = (before.context("no dump")?, Has::now(pid)?);
+    let (well, errors) = service.target.finish_with_errors()?;
+    if !well {
+        wrong.push("the JVM ended badly".to_owned());
+    }
+    let others = errors.lines().filter(|l| !l.starts_with("heapdiff agent:"));
+    wrong.extend(others.map(|line| format!("the JVM says: {line}")));
+    if after.files > before.files || after.threads > before.threads {
+        wrong.push(format!("{before:?} before, {after:?} after"));
+    }
+    if after.kilobytes > before.kilobytes + GAINED {
+        wrong.push(format!("{before:?} before, {after:?} after"));
+    }
+    Ok(Row {
+        name,
+        whole,
+        killed,
+        before,
+        after,
+        took: begun.elapsed(),
+        wrong,
+    })
+}
+
+/// Notes a dump that is not whole.
+fn check(
+    wrong: &mut Vec<String>,
+    tools: &Tools,
+    file: &std::path::Path,
+    entries: u64,
+    number: u32,
+) {
+    match tools.entries(file) {
+        Ok(found) if found == entries => {}
+        Ok(found) => wrong.push(format!("{number}: {found} entries, not {entries}")),
+        Err(e) => wrong.push(format!("{number}: {e}")),
+    }
+}
+
+/// Begins a dump and, after a moment, kills the client (0), asks it to end (1), or kills the child (2). Whether there was
+/// somebody to kill.
+fn kill(
+    tools: &Tools,
+    pid: u32,
+    file: &std::path::Path,
+    (who, moment): (usize, Duration),
+) -> Result<bool> {
+    let mut client = tools.fork(pid, file)?;
+    sleep(moment);
+    let victim = match who {
+        2 => {
+            let until = Instant::now() + Duration::from_secs(2);
+            let mut child = children(pid).first().copied();
+            while child.is_none() && Instant::now() < until && client.try_wait()?.is_none() {
+                child = children(pid).first().copied();
+            }
+            child
+        }
+        _ => Some(client.id()),
+    };
+    let is_there = client.try_wait()?.is_none();
+    if let (Some(victim), true) = (victim, is_there) {
+        let signal = if who == 1 { "-TERM" } else { "-KILL" };
+        // It may have ended at this moment.
+        let _ = Command::new("kill")
+            .args([signal, &victim.to_string()])
+            .output()?;
+    }
+    client.wait_with_output()?;
+    Ok(is_there && victim.is_some())
+}
+
+/// Waits until a child whose client is gone has ended, too.
+fn gone(pid: u32) -> Result<()> {
+    let until = Instant::now() + ENDING;
+    while !children(pid).is_empty() {
+        ensure!(Instant::now() < until, "a child does not end");
+        sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// The rows as a table, and all that was wrong.
+pub(super) struct Table {
+    text: String,
+    wrong: Vec<String>,
+}
+
+impl Table {
+    pub(super) fn new(count: u32) -> Self {
+        Self {
+            text: format!(
+                "## {count} forked dumps of a JVM under load, with -Xcheck:jni\n\n\
+                 | JVM | collector | whole | client killed | client ended | child killed | files | threads | resident MB | minutes |\n\
+                 |---|---|---|---|---|---|---|---|---|---|\n"
+            ),
+            wrong: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, row: &Row) -> Result<()> {
+        let [killed, asked, child] = row.killed;
+        let start = self.text.len();
+        writeln!(
+            self.text,
+            "| {} | {} | {killed} | {asked} | {child} | {} to {} | {} to {} | {} to {} | {:.1} |",
+            row.name,
+            row.whole,
+            row.before.files,
+            row.after.files,
+            row.before.threads,
+            row.after.threads,
+            row.before.kilobytes >> 10,
+            row.after.kilobytes >> 10,
+            row.took.as_secs_f64() / 60.0,
+        )?;
+        print!("{}", &self.text[start..]);
+        for wrong in &row.wrong {
+            println!("  {wrong}");
+            self.wrong.push(format!("{}: {wrong}", row.name));
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(self) -> (String, Vec<String>) {
+        (self.text, self.wrong)
+    }
+}

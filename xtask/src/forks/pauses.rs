@@ -1,0 +1,92 @@
+//! How long a program stands still for a dump, by the JVM's own log of safepoints.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use testdata::jvm::Jdk;
+
+use super::service::{Service, Tools, loading};
+
+pub(super) const HEAD: &str = "\
+## How long the program stands still
+
+By the JVM's log of safepoints, the whole time of each; G1.
+
+| JVM | live MB | forked dumps, ms | ms a GB | `GC.heap_dump`, ms | times as long | whole forked dump, s | whole ordinary dump, s |
+|---|---|---|---|---|---|---|---|
+";
+
+/// Forked dumps of each JVM.
+const TIMES: usize = 3;
+
+/// Takes dumps both ways; a row of the table.
+pub(super) fn pauses(jdk: &Jdk, live: u32, tools: &Tools) -> Result<String> {
+    ensure!(
+        jdk.major() >= 17,
+        "JDK {} names no operations in its log of safepoints",
+        jdk.major()
+    );
+    let log = tools
+        .scratch
+        .join(format!("pauses-{}-{live}.log", jdk.major()));
+    let mut flags = loading(jdk);
+    let heap = live * 2;
+    flags.extend([
+        "-XX:+UseG1GC".to_owned(),
+        format!("-Xms{heap}m"),
+        format!("-Xmx{heap}m"),
+        format!("-Xlog:safepoint:file={}", log.display()),
+    ]);
+    let service = Service::start(jdk, live, 0, &flags)?;
+    let file = tools.scratch.join("pauses.hprof");
+    let mut whole = Vec::new();
+    for _ in 0..TIMES {
+        whole.push(tools.forked(service.target.pid(), &file)?.as_secs_f64());
+        fs::remove_file(&file)?;
+    }
+    let ordinary = tools.ordinary(&service.target, &file)?.as_secs_f64();
+    fs::remove_file(&file)?;
+    ensure!(service.target.finish()?, "the JVM ended badly");
+    let (forks, dumps) = (
+        stops(&log, "HeapWalkOperation")?,
+        stops(&log, "HeapDumper")?,
+    );
+    ensure!(
+        forks.len() == TIMES && !dumps.is_empty(),
+        "{}",
+        log.display()
+    );
+    let worst = forks.iter().copied().fold(0.0, f64::max);
+    let dump: f64 = dumps.iter().sum();
+    let list = |values: &[f64], digits: usize| {
+        let shown: Vec<String> = values.iter().map(|v| format!("{v:.digits$}")).collect();
+        shown.join(", ")
+    };
+    Ok(format!(
+        "| {} | {live} | {} | {:.0} | {dump:.0} | {:.0} | {} | {ordinary:.1} |\n",
+        jdk.version(),
+        list(&forks, 1),
+        worst / f64::from(live) * 1000.0,
+        dump / worst,
+        list(&whole, 1),
+    ))
+}
+
+/// Milliseconds of each stop for an operation of this name.
+fn stops(log: &Path, operation: &str) -> Result<Vec<f64>> {
+    let text = fs::read_to_string(log)?;
+    let named = format!("\"{operation}\"");
+    let total = |line: &str| -> Result<f64> {
+        let after = line
+            .split("Total: ")
+            .nth(1)
+            .context("no Total in the log")?;
+        let nanos: f64 = after.split_whitespace().next().unwrap_or("").parse()?;
+        Ok(nanos / 1e6)
+    };
+    text.lines()
+        .filter(|l| l.contains(&named))
+        .map(total)
+        .collect()
+}
