@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use hprof::{ClassTotal, ObjectIndex, Options, Progress, Refs, Silent, Snapshot, Thresholds};
-use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root};
+use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root, linked};
 
 #[allow(dead_code, reason = "only memory is measured here")]
 mod limits;
@@ -66,41 +66,63 @@ impl Progress for Searching {
     fn advance(&self, _: u64) {}
 }
 
+/// What is allocated while dominators are looked for under a limit of a megabyte, arrays excepted.
+fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("limited.hprof");
+    std::fs::write(&dump, bytes).unwrap();
+    let options = Options {
+        refs: Refs::Soft,
+        max_memory: Some(1 << 20),
+        // In a small heap all is near to roots, and so shared out among many tasks.
+        thresholds: Thresholds {
+            near: 0,
+            ..Thresholds::USUAL
+        },
+        ..Options::default()
+    };
+    let measured = Searching::default();
+    let snapshot = Snapshot::open(&dump, &options, &measured).unwrap();
+    let peak = measured.0.into_inner().unwrap().unwrap();
+    (peak.allocated(), snapshot)
+}
+
+fn reachable(snapshot: &Snapshot) -> usize {
+    let objects = (0..snapshot.object_count() as u32).map(ObjectIndex);
+    objects.filter(|&o| snapshot.tree().is_reachable(o)).count()
+}
+
 #[test]
 fn references_to_what_is_shared_are_within_the_limit() {
+    let _alone = limits::alone();
     let strongly: fn(&mut HeapBuilder, Obj) -> Obj = |_, all| all;
     let softly: fn(&mut HeapBuilder, Obj) -> Obj = |heap, all| {
         let boot = heap.boot();
         heap.add_reference_of(boot.soft_reference, all)
     };
     for held_by in [strongly, softly] {
-        let folder = tempfile::tempdir().unwrap();
-        let dump = folder.path().join("sharing.hprof");
-        std::fs::write(&dump, sharing(held_by)).unwrap();
-        let options = Options {
-            refs: Refs::Soft,
-            max_memory: Some(1 << 20),
-            // In a small heap all is near to roots, and so shared out among many tasks.
-            thresholds: Thresholds {
-                near: 0,
-                ..Thresholds::USUAL
-            },
-            ..Options::default()
-        };
-        let measured = Searching::default();
-        let snapshot = Snapshot::open(&dump, &options, &measured).unwrap();
-        let peak = measured.0.into_inner().unwrap().unwrap();
+        let (taken, snapshot) = allocated(&sharing(held_by));
         // As pairs of numbers the 1.5 million references would take twelve megabytes.
-        let taken = peak.allocated();
         assert!(taken < 2 << 20, "{taken} bytes were allocated");
-        let objects = (0..snapshot.object_count() as u32).map(ObjectIndex);
-        let reachable = objects.filter(|&o| snapshot.tree().is_reachable(o));
-        assert!(reachable.count() > 1_500 + 20 + 15);
+        assert!(reachable(&snapshot) > 1_500 + 20 + 15);
     }
 }
 
 #[test]
+fn long_lists_take_no_stack() {
+    const NODES: u64 = 400_000;
+    let _alone = limits::alone();
+    let mut bytes = Vec::new();
+    linked::list(NODES, &mut bytes).unwrap();
+    let (taken, snapshot) = allocated(&bytes);
+    // The places of the nodes take eight bytes each while they are laid out, and as a stack they would take 24 more.
+    assert!(taken < NODES * 24, "{taken} bytes were allocated");
+    assert!(reachable(&snapshot) as u64 > NODES);
+}
+
+#[test]
 fn results_do_not_depend_on_the_limit() {
+    let _alone = limits::alone();
     for name in ["before", "after"] {
         let dump = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../testdata")

@@ -38,8 +38,8 @@ pub(crate) fn search(
     let mut reached = 0_u32;
     {
         let parent = &mut parent[..];
-        // Cursor and end of the rows between the root and the current node.
-        let mut stack: Vec<(u32, u32)> = Vec::new();
+        // What is left of the rows between the root and the current node, from where to where, and of which nodes.
+        let mut stack: Vec<(u32, u32, u32)> = Vec::new();
         let mut queue = PrefetchQueue::new(cells, targets);
         for root in roots {
             if !is_member.of(root) || cells.number(root) != 0 {
@@ -54,7 +54,14 @@ pub(crate) fn search(
                     reached += 1;
                     cells.note(object).store(reached, Ordering::Relaxed);
                     parent[reached as usize] = current;
-                    stack.push((cursor, end));
+                    if end - cursor <= AHEAD as u32 {
+                        while cursor < end && !is_member.of(targets[cursor as usize]) {
+                            cursor += 1;
+                        }
+                    }
+                    if cursor < end {
+                        stack.push((cursor, end, current));
+                    }
                     current = reached;
                     (cursor, end) = (cells.begin(object), cells.begin(object + 1));
                     entered = Some(object)
@@ -69,11 +76,7 @@ pub(crate) fn search(
                 }
                 if cursor == end {
                     let Some(up) = stack.pop() else { break };
-                    (cursor, end) = up;
-                    if stack.is_empty() {
-                        break;
-                    }
-                    current = parent[current as usize];
+                    (cursor, end, current) = up;
                     continue;
                 }
                 let target = targets[cursor as usize];

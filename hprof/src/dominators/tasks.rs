@@ -273,7 +273,15 @@ impl Walk<'_> {
                 // Boxed values refer to nothing but their class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
-                    stack.push((row, object, above));
+                    // What is left of a list's node mostly is a leaf: long lists take no stack.
+                    if row.len() < AHEAD {
+                        while !row.is_empty() && self.targets[row.start] >= self.inner {
+                            row.start += 1;
+                        }
+                    }
+                    if !row.is_empty() {
+                        stack.push((row, object, above));
+                    }
                     (row, object, above) = (below, target, place);
                 }
             }
