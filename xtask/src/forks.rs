@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// Megabytes of live objects of the service, for `latency`
     #[arg(long, value_name = "MB", default_value_t = 500)]
     service: u32,
+    /// A further flag of the JVM for `pauses` and `latency`, such as -XX:+UseTransparentHugePages; may be repeated
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    flag: Vec<String>,
     #[command(flatten)]
     tested: run::Tested,
     /// Folder of other programs that read dumps, for `readers`; installed below the target folder if not given
@@ -172,7 +175,7 @@ impl Options {
         let mut text = pauses::HEAD.to_owned();
         for jdk in jdks {
             for &live in &self.live {
-                let row = pauses::pauses(jdk, live, tools)?;
+                let row = pauses::pauses(jdk, live, &self.flag, tools)?;
                 println!("{row}");
                 text += &row;
             }
@@ -183,7 +186,7 @@ impl Options {
     fn latency(&self, jdks: &[Jdk], tools: &Tools) -> Result<String> {
         let mut text = latency::HEAD.to_owned();
         for jdk in jdks {
-            let measured = latency::latency(jdk, self.service, tools)?;
+            let measured = latency::latency(jdk, self.service, &self.flag, tools)?;
             println!("{}", measured.rows);
             text += &measured.rows;
             if let Some(file) = &self.output {

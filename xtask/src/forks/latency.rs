@@ -38,7 +38,7 @@ pub(super) struct Measured {
 }
 
 /// Measures a service at rest and with both dumps.
-pub(super) fn latency(jdk: &Jdk, live: u32, tools: &Tools) -> Result<Measured> {
+pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<Measured> {
     let mut flags = loading(jdk);
     let heap = live * 2;
     let heap = [
@@ -47,6 +47,7 @@ pub(super) fn latency(jdk: &Jdk, live: u32, tools: &Tools) -> Result<Measured> {
         format!("-Xmx{heap}m"),
     ];
     flags.extend(heap);
+    flags.extend_from_slice(more);
     let service = Service::start(jdk, live, 0, &flags)?;
     let file = tools.scratch.join("latency.hprof");
     // Loads the agent, and has the JVM compile what requests run.

@@ -21,7 +21,7 @@ By the JVM's log of safepoints, the whole time of each; G1.
 const TIMES: usize = 3;
 
 /// Takes dumps both ways; a row of the table.
-pub(super) fn pauses(jdk: &Jdk, live: u32, tools: &Tools) -> Result<String> {
+pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<String> {
     ensure!(
         jdk.major() >= 17,
         "JDK {} names no operations in its log of safepoints",
@@ -38,6 +38,7 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, tools: &Tools) -> Result<String> {
         format!("-Xmx{heap}m"),
         format!("-Xlog:safepoint:file={}", log.display()),
     ]);
+    flags.extend_from_slice(more);
     let service = Service::start(jdk, live, 0, &flags)?;
     let file = tools.scratch.join("pauses.hprof");
     let mut whole = Vec::new();
