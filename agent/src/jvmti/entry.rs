@@ -6,7 +6,9 @@ use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 
-use jni_sys::{JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
+use jni_sys::{
+    JNI_EDETACHED, JNI_ERR, JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, jclass, jint, jlong, jobject,
+};
 use jvmti_sys::{
     jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassLoad, jvmtiEventVMDeath, jvmtiEventVMInit,
 };
@@ -235,23 +237,24 @@ pub(crate) fn arm(environment: &Environment) -> super::Result<()> {
     environment.0.set_event(event::VM_INIT, true)
 }
 
-/// An environment for JVMTI 11.
+/// An environment for JVMTI 11; else the JVM's answer, which is `JNI_EDETACHED` of a JVM that is not up.
 ///
 /// # Safety
 /// `vm` is the JVM that called, or null.
 // SAFETY: what is unsafe in it says so where it stands.
-unsafe fn environment_of(vm: *mut JavaVM) -> Option<Environment> {
+unsafe fn environment_of(vm: *mut JavaVM) -> Result<Environment, jint> {
     if vm.is_null() {
-        return None;
+        return Err(JNI_ERR);
     }
     let mut env: *mut c_void = null_mut();
     // SAFETY: the JVM that called has a full table; the pointer is to a pointer.
     let result = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, VERSION_11) };
     if result != JNI_OK {
-        return None;
+        return Err(result);
     }
     // The JVM makes a new one with each call, so that this is the only one that refers to it.
-    NonNull::new(env.cast()).map(|env| Environment(Jvmti(env)))
+    let env = NonNull::new(env.cast()).ok_or(JNI_ERR)?;
+    Ok(Environment(Jvmti(env)))
 }
 
 /// The option text; what is not UTF-8 in it is replaced.
@@ -285,7 +288,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
     let (environment, options) = unsafe { (environment_of(vm), text_of(options)) };
     provoked::prepare();
     // Any other answer ends the JVM, so a failure to load answers the same.
-    if catch_unwind(AssertUnwindSafe(|| agent::load(environment, &options))).is_err() {
+    if catch_unwind(AssertUnwindSafe(|| agent::load(environment.ok(), &options))).is_err() {
         agent::fault();
     }
     JNI_OK
@@ -310,9 +313,17 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
         // One more, for the names of exceptions: the first may be given back before this returns.
         // SAFETY: what the JVM hands over.
         let naming = unsafe { environment_of(vm) };
-        let (Some(environment), Some(naming)) = (environment, naming) else {
-            result = agent::load(None, &options);
-            return;
+        let (environment, naming) = match (environment, naming) {
+            (Ok(environment), Ok(naming)) => (environment, naming),
+            // Asked early enough, it has no environments to give.
+            (Err(JNI_EDETACHED), _) => {
+                result = heapdiff_sites::attach::NOT_UP;
+                return;
+            }
+            _ => {
+                result = agent::load(None, &options);
+                return;
+            }
         };
         let mut env: *mut c_void = null_mut();
         // SAFETY: the JVM that called has a full table; it is not null, for the environment came from it.

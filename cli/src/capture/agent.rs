@@ -5,6 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use heapdiff_sites::attach;
 use rustix::process::geteuid;
@@ -17,7 +19,7 @@ use crate::interrupt::Unfinished;
 use crate::job::LONGEST_ARGUMENT;
 
 /// What it returns else, and what that means.
-const CODES: [(i32, &str, Option<&str>); 6] = [
+const CODES: [(i32, &str, Option<&str>); 7] = [
     (
         attach::BAD_OPTIONS,
         "wrong options for the agent",
@@ -30,6 +32,11 @@ const CODES: [(i32, &str, Option<&str>); 6] = [
         "the heap is full, so the agent was not loaded",
         Some("`heapdiff dump` shows what fills it; try again when there is room"),
     ),
+    (
+        attach::NOT_UP,
+        "the JVM is still starting, so the agent was not loaded",
+        Some("try again when it is up"),
+    ),
     // What JVMTI says, as other agents hand it on.
     (98, OTHER_SAMPLER, None),
     (
@@ -41,6 +48,10 @@ const CODES: [(i32, &str, Option<&str>); 6] = [
 const OTHER_SAMPLER: &str =
     "another sampling agent is at work there, and only one can be (JVMTI error 98)";
 pub(super) const SAYS: &str = "the JVM's standard error says more";
+
+/// How long a JVM that starts may take until it is up, and when it is asked again.
+const STARTING: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// How an attach went well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,10 +96,9 @@ pub(super) fn detach(jvm: &Jvm<'_>) -> Result<Option<Loaded>> {
 
 /// Has the JVM hand the options to the agent in this library, which it loads if need be.
 fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
-    let answer = jvm.execute("load", [library, b"true", options.as_bytes()], || {
+    match asked(jvm, library, options.as_bytes(), || {
         jvm.process.check_alive()
-    })?;
-    match outcome(&answer) {
+    })? {
         Ok(attach::DONE) => Ok(Loaded::Now),
         Ok(attach::ALREADY_LOADED) => Ok(Loaded::Before),
         Ok(attach::CHANGED) => Ok(Loaded::Changed),
@@ -107,6 +117,32 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str) -> Result<Loaded> {
             })
         }
         Err(why) => Err(not_loaded(jvm, &why)),
+    }
+}
+
+/// What the agent returned, or why the JVM did not call it. A JVM that is still starting is asked again.
+pub(super) fn asked(
+    jvm: &Jvm<'_>,
+    library: &[u8],
+    options: &[u8],
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<std::result::Result<i32, String>> {
+    let start = Instant::now();
+    loop {
+        let answer = jvm.execute("load", [library, b"true", options], &mut tick)?;
+        let outcome = outcome(&answer);
+        if !is_early(&outcome) || start.elapsed() >= STARTING {
+            return Ok(outcome);
+        }
+        sleep(AGAIN);
+    }
+}
+
+/// Whether the JVM is still starting, by what the agent says or, from JDK 21 on, the JVM itself.
+fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
+    match outcome {
+        Ok(code) => *code == attach::NOT_UP,
+        Err(why) => why.contains("only permitted in the live phase"),
     }
 }
 
@@ -135,7 +171,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
 }
 
 /// What the agent returned, or why the JVM did not call it.
-pub(super) fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
+fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
     // JDK 8 says the number alone.
     let last = answer.text.lines().next_back().unwrap_or_default().trim();
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
@@ -241,6 +277,17 @@ mod tests {
         let names = [unused_name(), unused_name()];
         assert!(names.iter().all(|name| name.contains(MARK)), "{names:?}");
         assert_ne!(names[0], names[1]);
+    }
+
+    #[test]
+    fn a_jvm_that_is_still_starting_is_told() {
+        let said = "Dynamic agent loading is only permitted in the live phase";
+        assert!(is_early(&Err(said.to_owned())) && is_early(&Ok(attach::NOT_UP)));
+        assert!(!is_early(&Err("cannot open shared object file".to_owned())));
+        assert!(!is_early(&Ok(attach::DONE)) && !is_early(&Ok(attach::FAILED)));
+        let told = CODES.iter().find(|(code, ..)| *code == attach::NOT_UP);
+        let why = "the JVM is still starting, so the agent was not loaded";
+        assert_eq!(told.map(|(_, why, _)| *why), Some(why));
     }
 
     #[test]

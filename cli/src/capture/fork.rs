@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heapdiff_sites::attach;
 
-use super::agent::{SAYS, not_loaded, outcome, visible};
+use super::agent::{SAYS, asked, not_loaded, visible};
 use super::process::{Process, refused};
 use super::protocol::Jvm;
 use crate::failure::{Failure, Result};
@@ -50,8 +50,8 @@ pub(super) fn ask(
         return Err(Failure::usage("-o: the folder's name is too long"));
     }
     let library = visible(jvm, library)?;
-    let answer = jvm.execute("load", [&library.path, b"true", &options], tick)?;
-    let code = outcome(&answer).map_err(|why| not_loaded(jvm, &why))?;
+    let outcome = asked(jvm, &library.path, &options, tick)?;
+    let code = outcome.map_err(|why| not_loaded(jvm, &why))?;
     Ok(reason(code))
 }
 

@@ -86,7 +86,7 @@ impl Process {
                     "process {pid} ({name}) is an OpenJ9 JVM; only HotSpot's way to attach is known"
                 )));
             }
-            Kind::Other => {
+            Kind::Starting | Kind::Other => {
                 return Err(refused(format!(
                     "process {pid} ({name}) is not a HotSpot JVM: it has no libjvm.so"
                 ))
@@ -268,11 +268,26 @@ impl Status {
 enum Kind {
     HotSpot,
     OpenJ9,
+    /// The launcher of a JDK, which has not loaded its JVM yet.
+    Starting,
     Other,
 }
 
 impl Kind {
+    /// What a process is; a launcher is waited for.
     fn of(pid: u32) -> io::Result<Self> {
+        let start = Instant::now();
+        loop {
+            match Self::now(pid)? {
+                Self::Starting if start.elapsed() < STARTING => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                kind => return Ok(kind),
+            }
+        }
+    }
+
+    fn now(pid: u32) -> io::Result<Self> {
         let mut kind = Self::Other;
         mapped(pid, |path| {
             let name = file_name(path);
@@ -280,6 +295,8 @@ impl Kind {
                 kind = Self::HotSpot;
             } else if name.starts_with("libj9vm") {
                 kind = Self::OpenJ9;
+            } else if name == "libjli.so" && kind == Self::Other {
+                kind = Self::Starting;
             }
             kind == Self::OpenJ9
         })?;
@@ -427,7 +444,7 @@ fn jvms() -> Vec<(u32, String)> {
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok()?.parse().ok())
-        .filter(|&pid| matches!(Kind::of(pid), Ok(Kind::HotSpot)))
+        .filter(|&pid| matches!(Kind::now(pid), Ok(Kind::HotSpot)))
         .map(|pid| (pid, CommandLine::of(pid).main().unwrap_or_default()))
         .collect();
     found.sort();

@@ -6,7 +6,11 @@
 
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved) {
     jvmtiEnv *jvmti;
-    if ((*vm)->GetEnv(vm, (void **) &jvmti, JVMTI_VERSION_11) != JNI_OK) {
+    jint got = (*vm)->GetEnv(vm, (void **) &jvmti, JVMTI_VERSION_11);
+    if (got == JNI_EDETACHED) {
+        return 212; /* The JVM is still starting. */
+    }
+    if (got != JNI_OK) {
         return JNI_ERR;
     }
     const char *mark = strstr(options, "mark=");

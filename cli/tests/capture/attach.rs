@@ -1,6 +1,7 @@
 //! Loading an agent, and what it says.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::support::{agent, files, folder, heapdiff, jdks, lonely, ready, run, shelf};
 
@@ -136,4 +137,22 @@ fn the_library_is_found_and_copied() {
     }
     agent(&["-o", "no/such/a.so"]).failed(2, "cannot write -o no/such/a.so");
     agent(&["--agent", "no.so"]).failed(2, "--agent: no.so");
+}
+
+/// It is asked until it is up: before it has loaded its JVM, before it handles signals, before it takes agents.
+#[test]
+fn a_jvm_that_was_just_started() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = agent(&jdk, home.path());
+        let library = library.to_str().expect("a name");
+        for millis in [0, 5, 10, 15, 20, 25, 30, 40, 50, 60] {
+            let mut target = shelf(&jdk).start().expect("a JVM");
+            std::thread::sleep(Duration::from_millis(millis));
+            let pid = target.pid().to_string();
+            let done = run(home.path(), &["attach", &pid, "--agent", library]).well();
+            assert!(done.stdout.contains("the agent is loaded"), "{done:?}");
+            target.wait_ready(1).expect("READY");
+        }
+    }
 }

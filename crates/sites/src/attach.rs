@@ -34,6 +34,8 @@ pub const CHANGED: i32 = 209;
 pub const DETACHED: i32 = 210;
 /// The agent was not sampling.
 pub const DETACHED_BEFORE: i32 = 211;
+/// The JVM is still starting; nothing was changed, and it can be tried again.
+pub const NOT_UP: i32 = 212;
 
 /// Every key of the agent's options, with what it means and its default.
 pub const KEYS: &[(&str, &str)] = &[
