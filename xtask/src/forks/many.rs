@@ -83,6 +83,8 @@ pub(super) fn many(
         "-XX:-UseDynamicNumberOfGCThreads",
         "-XX:-UseDynamicNumberOfCompilerThreads",
         "-Xcheck:jni",
+        // What the check says goes to standard output otherwise.
+        "-XX:+DisplayVMOutputToStderr",
     ];
     all.extend(steady.map(str::to_owned));
     let mut service = Service::start(jdk, LIVE, 1, &all)?;
