@@ -11,9 +11,10 @@ use crate::bytes::source::Source;
 use crate::dominators::held::{LaidOut, Note, RowCodes};
 use crate::dominators::tree::DominatorTree;
 use crate::error::{Result, Warning};
-use crate::graph::address::AddressMap;
+use crate::graph::address::{AddressMap, Split};
+use crate::graph::bare;
 use crate::graph::build::{self, Built, LateClasses, Plan};
-use crate::graph::scan::Piece;
+use crate::graph::scan::{Piece, Scanned};
 use crate::graph::waypoints::Waypoints;
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::index::inbound::Inbound;
@@ -25,7 +26,7 @@ use crate::records::outline::Outline;
 use crate::records::record::{self, Header};
 use crate::records::walk::Root;
 use crate::sizes::layout::{Layout, Sizes};
-use crate::sizes::shape::{self, Shape, ShapeClasses, ShapeSizes, Shapes};
+use crate::sizes::shape::{self, Shape, ShapeSizes, Shapes};
 use crate::sizes::stats::Stats;
 use crate::sizes::totals::{self, ClassTotal};
 
@@ -105,7 +106,7 @@ pub struct Snapshot {
     pub(crate) shape_sizes: ShapeSizes,
     pub(crate) inner_shapes: Column<u32>,
     pub(crate) leaf_shapes: Column<u32>,
-    pub(crate) split: crate::graph::address::Split,
+    pub(crate) split: Split,
     pub(crate) roots: Vec<Root>,
     /// Objects whose allocation site the dump names: number and stack trace serial, sorted.
     pub(crate) sites: Vec<(u32, u32)>,
@@ -129,6 +130,8 @@ pub struct Snapshot {
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
+    /// Whether objects that refer to nothing but their class are leaves, see [`bare`](crate::graph::bare).
+    pub(crate) bare_leaves: bool,
     /// The warnings that only linking the objects gave.
     pub(crate) of_graph: Vec<Warning>,
     /// Results that are computed when first asked for.
@@ -144,7 +147,7 @@ pub(crate) struct ShapesView<'a> {
     snapshot: &'a Snapshot,
     inner: &'a [u32],
     leaves: &'a [u32],
-    split: crate::graph::address::Split,
+    split: Split,
 }
 
 impl ShapesView<'_> {
@@ -181,6 +184,104 @@ impl ShapesView<'_> {
     #[inline(always)]
     pub(crate) fn class_and_size(self, object: u32) -> (Option<ClassIndex>, u64) {
         self.snapshot.class_and_size_of_shape(self.of(object))
+    }
+}
+
+/// What the graph tells of a dump.
+struct Analysed {
+    map: AddressMap,
+    scanned: Scanned,
+    roots: Vec<Root>,
+    of_graph: Vec<Warning>,
+    split: Split,
+    sizes: Sizes,
+    shape_sizes: ShapeSizes,
+    tree: DominatorTree,
+    noted: Option<Array<u16>>,
+}
+
+impl Analysed {
+    /// `None` when leaves keep classes.
+    fn new(
+        built: Built,
+        header: &Header,
+        outline: &Outline,
+        plan: &Plan,
+        options: &Options,
+        store: &Store,
+        progress: &dyn Progress,
+    ) -> Result<Option<Self>> {
+        let Built {
+            graph,
+            map,
+            mut scanned,
+            pinned,
+            roots,
+            warnings: of_graph,
+        } = built;
+        if !scanned.runs.are_apart() {
+            build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
+        }
+        let sizes = Sizes::infer(
+            &plan.classes,
+            &scanned.stats,
+            header.id_size,
+            &outline.live_objects(),
+        );
+        let split = graph.split;
+        let shape_sizes = ShapeSizes::new(&scanned.shapes, &sizes);
+        let size = |object: u32| {
+            let shape = if object >= split.inner {
+                scanned.leaf_shapes[(object - split.inner) as usize]
+            } else if object >= split.classes {
+                scanned.inner_shapes[(object - split.classes) as usize]
+            } else {
+                scanned.shapes.class_object(object)
+            };
+            shape_sizes.of(&scanned.shapes, &sizes, shape::plain(shape))
+        };
+        let classes_of = bare::shape_classes(&scanned.shapes, &plan.classes, &pinned, split);
+        let class_of = |object: u32| {
+            let shape = if object < split.classes {
+                return NONE;
+            } else if object < split.inner {
+                shape::plain(scanned.inner_shapes[(object - split.classes) as usize])
+            } else if plan.bare_leaves {
+                scanned.leaf_shapes[(object - split.inner) as usize]
+            } else {
+                return NONE;
+            };
+            classes_of.of(&scanned.shapes, shape)
+        };
+        let (objects, bare) = (graph.objects as usize, graph.of_leaves.len());
+        let mut noted: Option<Array<u16>> = None;
+        let codes = |object: u32| {
+            let shape = scanned.inner_shapes[(object - split.classes) as usize];
+            RowCodes::of(&plan.classes, &scanned.shapes, shape)
+        };
+        let mut note = |rows: LaidOut<'_>| {
+            let slots = noted.insert(store.zeroed(objects)?);
+            rows.note(codes, mem::as_atomic_u16(slots));
+            Ok(())
+        };
+        let note: Option<Note<'_>> = match options.holders {
+            true => Some(&mut note),
+            false => None,
+        };
+        let thresholds = options.thresholds;
+        let tree = DominatorTree::new(graph, class_of, size, thresholds, note, store, progress)?;
+        options.thresholds.count(|tally| &tally.bare, bare);
+        Ok(tree.map(|tree| Self {
+            map,
+            scanned,
+            roots,
+            of_graph,
+            split,
+            sizes,
+            shape_sizes,
+            tree,
+            noted,
+        }))
     }
 }
 
@@ -238,65 +339,32 @@ impl Snapshot {
         let header = record::header(&source)?;
         let outline = Outline::of(&source, &header);
         let mut plan = Plan::new(&source, &header, &outline);
-        let built = build::build(
-            &source, &header, &outline, &mut plan, options, progress, &store,
-        )?;
-        let Built {
-            graph,
+        let analysed = loop {
+            let built = build::build(
+                &source, &header, &outline, &mut plan, options, progress, &store,
+            )?;
+            let analysed =
+                Analysed::new(built, &header, &outline, &plan, options, &store, progress)?;
+            match analysed {
+                Some(analysed) => break analysed,
+                // Leaves keep classes.
+                None => {
+                    plan.bare_leaves = false;
+                    options.thresholds.count(|tally| &tally.read_again, 1);
+                }
+            }
+        };
+        let Analysed {
             map,
             mut scanned,
-            pinned,
             roots,
-            warnings: mut of_graph,
-        } = built;
-        if !scanned.runs.are_apart() {
-            build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
-        }
-        let sizes = Sizes::infer(
-            &plan.classes,
-            &scanned.stats,
-            header.id_size,
-            &outline.live_objects(),
-        );
-        let split = graph.split;
-        let shape_sizes = ShapeSizes::new(&scanned.shapes, &sizes);
-        let size = |object: u32| {
-            let shape = if object >= split.inner {
-                scanned.leaf_shapes[(object - split.inner) as usize]
-            } else if object >= split.classes {
-                scanned.inner_shapes[(object - split.classes) as usize]
-            } else {
-                scanned.shapes.class_object(object)
-            };
-            shape_sizes.of(&scanned.shapes, &sizes, shape::plain(shape))
-        };
-        let classes_of = ShapeClasses::new(&scanned.shapes, |class| {
-            class.0 < split.classes && !pinned[class.index()]
-        });
-        let class_of = |object: u32| match object.checked_sub(split.classes) {
-            Some(at) => {
-                let shape = shape::plain(scanned.inner_shapes[at as usize]);
-                classes_of.of(&scanned.shapes, shape)
-            }
-            None => NONE,
-        };
-        let objects = graph.objects as usize;
-        let mut noted: Option<Array<u16>> = None;
-        let codes = |object: u32| {
-            let shape = scanned.inner_shapes[(object - split.classes) as usize];
-            RowCodes::of(&plan.classes, &scanned.shapes, shape)
-        };
-        let mut note = |rows: LaidOut<'_>| {
-            let slots = noted.insert(store.zeroed(objects)?);
-            rows.note(codes, mem::as_atomic_u16(slots));
-            Ok(())
-        };
-        let note: Option<Note<'_>> = match options.holders {
-            true => Some(&mut note),
-            false => None,
-        };
-        let thresholds = options.thresholds;
-        let tree = DominatorTree::new(graph, class_of, size, thresholds, note, &store, progress)?;
+            mut of_graph,
+            split,
+            sizes,
+            shape_sizes,
+            tree,
+            noted,
+        } = analysed;
         if options.holders {
             // Nothing asks for nulls from here on.
             let shapes = scanned.inner_shapes.par_iter_mut();
@@ -342,6 +410,7 @@ impl Snapshot {
             totals,
             derived: Derived {
                 late_classes: plan.late_classes,
+                bare_leaves: plan.bare_leaves,
                 of_graph,
                 ..Derived::default()
             },

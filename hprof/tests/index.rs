@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 
 use hprof::{
     DeepOptions, Histogram, IndexFault, Merge, ObjectIndex, Options, PathOptions, Progress, Refs,
-    Silent, Snapshot,
+    Silent, Snapshot, Thresholds,
 };
 use proptest::prelude::*;
 use testdata::dumps::unpacked;
@@ -128,6 +128,8 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     Options {
         refs,
+        // As many objects without references but to their class as can be are leaves.
+        thresholds: Thresholds::LOW,
         ..Options::default()
     }
 }

@@ -116,8 +116,8 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // An object retains what it dominates; a leaf retains itself.
-        if tops.len() < 2 {
+        // An object retains what it dominates; a leaf retains itself, and with others perhaps its class.
+        if tops.len() < 2 && (alone.is_empty() || tops.len() + alone.len() < 2) {
             return Some(freed);
         }
         if looks > LOOKS {
@@ -127,10 +127,22 @@ impl Snapshot {
         members.iter().for_each(|o| set.set(o.0));
         let mut ends = Bidirectional::new(self, self.options.refs, &set)?;
         let mut forward = ends.forward(None);
+        let mut leaves: FxHashMap<u32, u32> = FxHashMap::default();
+        let below_tops = tops.iter().flat_map(|top| top.0..tree.end(*top).0);
+        let hung = below_tops.flat_map(|node| tree.leaves(Node(node)));
+        for leaf in alone.iter().copied().chain(hung) {
+            if let Some(class) = ends.rows.class_of_leaf(leaf.0) {
+                leaves.entry(class).or_insert(leaf.0);
+            }
+        }
+        if tops.len() < 2 && leaves.is_empty() {
+            return Some(freed);
+        }
         let below_tops = tops.iter().flat_map(|top| top.0..tree.end(*top).0);
         let mut level: Vec<u32> = below_tops
             .filter_map(|n| tree.object(Node(n)))
             .map(|o| o.0)
+            .chain(leaves.into_values())
             .collect();
         let mut known: FxHashMap<u32, bool> = FxHashMap::default();
         let mut counted: FxHashSet<u32> = FxHashSet::default();
@@ -253,10 +265,8 @@ impl DepthFirst {
 
     fn spread(&mut self, graph: &HeapGraph, weaker: &[(u32, u32)], passes: &impl Fn(u32) -> bool) {
         while let Some(object) = self.stack.pop() {
-            if object < graph.split.inner {
-                for &target in graph.row(object) {
-                    self.visit(target, passes);
-                }
+            for &target in graph.row(object) {
+                self.visit(target, passes);
             }
             if !weaker.is_empty() {
                 let first = weaker.partition_point(|e| e.0 < object);

@@ -24,6 +24,10 @@ pub(crate) struct AnnotatedGraph {
     pub(crate) roots: Vec<(u32, RootKind)>,
     /// Soft, then final referents: source, target.
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
+    /// References in rows that stand for those by way of a leaf to its class: source, target.
+    pub(crate) by_leaves: Vec<(u32, u32)>,
+    /// Classes of leaves that refer to them.
+    pub(crate) of_leaves: Vec<u32>,
 }
 
 /// Objects handled by one task.
@@ -40,6 +44,8 @@ impl AnnotatedGraph {
             split,
             roots,
             weaker,
+            by_leaves,
+            of_leaves,
             ..
         } = graph;
         let mut cells = offsets;
@@ -55,6 +61,8 @@ impl AnnotatedGraph {
             split,
             roots,
             weaker,
+            by_leaves,
+            of_leaves,
         })
     }
 

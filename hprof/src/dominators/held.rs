@@ -199,6 +199,19 @@ impl LaidOut<'_> {
         }
     }
 
+    /// Whether a reference to a class object only stands for one by way of a leaf. What has such a reference has no other to
+    /// the class.
+    #[inline(always)]
+    fn is_by_leaf(self, passing: Passing) -> bool {
+        let by_leaves = || {
+            let mut all = self.graph.by_leaves.iter();
+            all.any(|&(from, class)| {
+                class == passing.target && self.graph.note(from) == passing.from
+            })
+        };
+        passing.target < self.graph.split.classes && by_leaves()
+    }
+
     /// Each reference needs look-ups at places that have nothing to do with each other, so they are done stage by stage.
     fn flush(self, batch: &mut Vec<Passing>, slots: &[AtomicU16]) {
         let inner = self.graph.split.inner;
@@ -213,7 +226,7 @@ impl LaidOut<'_> {
                 NONE => self.dominator(passing.target),
                 node => self.parent[node as usize],
             };
-            if dominator == passing.from {
+            if dominator == passing.from && !self.is_by_leaf(passing) {
                 set(slots, passing.target, passing.code);
             }
         }

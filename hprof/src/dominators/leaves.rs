@@ -22,7 +22,8 @@ const CHUNK: usize = 1 << 14;
 /// The span of nothing.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
-/// The node that each leaf hangs on, by its strongest referrers; [`NONE`] for those that are unreachable.
+/// The node that each leaf hangs on, by its strongest referrers; [`NONE`] for those that are unreachable. And the leaves that only
+/// weaker references reach, by their numbers among leaves.
 ///
 /// Cost: one pass over the rows, and one more where some leaf has several referrers. Memory: four bytes a leaf, and
 /// eight for each with several referrers.
@@ -32,7 +33,7 @@ pub(super) fn dominators(
     parent: &[u32],
     leaves: u32,
     store: &Store,
-) -> Result<Array<u32>> {
+) -> Result<(Array<u32>, WeaklyReached)> {
     let mut hung: Array<u32> = store.zeroed(leaves as usize)?;
     hung.par_iter_mut().for_each(|node| *node = NONE);
     let is_strong = strong(graph, weak);
@@ -64,7 +65,7 @@ pub(super) fn dominators(
         && weak.iter().all(|of_level| of_level.is_empty())
         && graph.weaker.iter().all(Vec::is_empty)
     {
-        return Ok(hung);
+        return Ok((hung, [store.zeroed(0)?, store.zeroed(0)?]));
     }
     let minima = Minima::new(parent, store)?;
     if several > 0 {
@@ -83,8 +84,8 @@ pub(super) fn dominators(
             .filter(|node| **node >= nodes && **node != NONE)
             .for_each(|node| *node = common(&minima, span[(SEVERAL - *node) as usize]));
     }
-    weakly(graph, weak, &minima, &mut hung, store)?;
-    Ok(hung)
+    let weak = weakly(graph, weak, &minima, &mut hung, store)?;
+    Ok((hung, weak))
 }
 
 /// The place of a leaf among the leaves.
@@ -175,14 +176,16 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Hangs on what only weaker references reach: those leaves that nothing stronger refers to.
+/// Hangs on what only weaker references reach: those leaves that nothing stronger refers to. Returns them where it matters
+/// how strongly leaves are reached.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
     minima: &Minima<'_>,
     hung: &mut [u32],
     store: &Store,
-) -> Result<()> {
+) -> Result<WeaklyReached> {
+    let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
     // A soft reference that only finalizers reach is no stronger than they are.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
@@ -208,9 +211,12 @@ fn weakly(
                 .map(|reference| reference.map_or(0, |&reference| reference as u32));
             let slot = (referrers[0] >> 32) as usize;
             hung[slot] = common(minima, u64::from(low) << 32 | u64::from(high));
+            if !graph.of_leaves.is_empty() {
+                reached[level].extend(&[slot as u32])?;
+            }
         }
     }
-    Ok(())
+    Ok(reached)
 }
 
 /// Widens a span of nodes to one more.

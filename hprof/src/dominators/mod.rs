@@ -25,6 +25,7 @@
 //! ```
 
 pub(crate) mod annotated;
+mod bare;
 pub(crate) mod core;
 pub(crate) mod held;
 pub(crate) mod holders;

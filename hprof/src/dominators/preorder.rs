@@ -29,6 +29,8 @@ pub(super) struct Preorder {
     /// The place above each.
     pub(super) parent: Array<u32>,
     pub(super) weak: WeaklyReached,
+    /// For each class object its level of reachability, and the nodes that its dominator dominates.
+    pub(super) of_class: Vec<(usize, Range<u32>)>,
 }
 
 /// The result of laying the tree out.
@@ -212,8 +214,12 @@ pub(super) fn lay_out(
     drop((members, place, placed));
     // The tasks' results took memory that the tree's arrays need.
     mem::trim_heap();
-    let preorder = Preorder { parent, weak };
-    let missing = misplaced_classes(graph, class_of, &dominated, &preorder.weak);
+    let missing = misplaced_classes(graph, class_of, &dominated, &weak);
+    let preorder = Preorder {
+        parent,
+        weak,
+        of_class: dominated,
+    };
     if missing.is_empty() {
         Ok(Outcome::Done(preorder))
     } else {

@@ -19,6 +19,9 @@ pub struct Thresholds {
     pub popular: u32,
     /// References to sinks that a task notes; where it meets more, all rows are read once more for them.
     pub noted: usize,
+    /// So many objects of each class that refer to nothing but their class are no leaves in each piece of the file, and
+    /// then one of so many.
+    pub bare: [u32; 2],
     /// Where is counted what was done.
     pub tally: Option<&'static Tally>,
 }
@@ -38,6 +41,7 @@ impl Thresholds {
         long: 1 << 10,
         popular: 1 << 16,
         noted: 1 << 16,
+        bare: [16, 256],
         tally: None,
     };
     /// Those by which small heaps, too, come by all that is done in large ones.
@@ -48,10 +52,11 @@ impl Thresholds {
         long: 4,
         popular: 3,
         noted: 1,
+        bare: [0, u32::MAX],
         tally: None,
     };
 
-    pub(super) fn count(&self, counter: impl Fn(&Tally) -> &AtomicUsize, more: usize) {
+    pub(crate) fn count(&self, counter: impl Fn(&Tally) -> &AtomicUsize, more: usize) {
         if let Some(tally) = self.tally {
             counter(tally).fetch_add(more, Ordering::Relaxed);
         }
@@ -75,6 +80,10 @@ pub struct Tally {
     pub long: AtomicUsize,
     /// Times that the first witnesses were not enough.
     pub wanting: AtomicUsize,
+    /// Classes of leaves that refer to them.
+    pub bare: AtomicUsize,
+    /// Times that the dump was read again without such leaves.
+    pub read_again: AtomicUsize,
 }
 
 impl Tally {
@@ -89,6 +98,8 @@ impl Tally {
             again: AtomicUsize::new(0),
             long: AtomicUsize::new(0),
             wanting: AtomicUsize::new(0),
+            bare: AtomicUsize::new(0),
+            read_again: AtomicUsize::new(0),
         }
     }
 }

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Column, Store};
 use crate::bytes::mem;
 use crate::dominators::annotated::AnnotatedGraph;
+use crate::dominators::bare::Checked;
 use crate::dominators::core::Core;
 use crate::dominators::held::{LaidOut, Note};
 use crate::dominators::leaves;
@@ -80,14 +81,17 @@ impl DominatorTree {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let store = Store::new(None);
+        let graph = graph.with_rows_of_leaves(&store)?;
         let size = |object| size(ObjectIndex(object));
         let thresholds = Thresholds::default();
-        Self::new(graph, |_| NONE, size, thresholds, None, &store, progress)
+        let tree = Self::new(graph, |_| NONE, size, thresholds, None, &store, progress)?;
+        Ok(tree.unwrap_or_else(|| unreachable!("no leaf refers to its class")))
     }
 
     /// Finds dominators and lays the tree out. `class_of` gives the class object that an object
     /// refers to by being of that class, [`NONE`] when that does not matter; `size` an object's
-    /// shallow size. `note` sees the rows with the dominators, before the rows go.
+    /// shallow size. `note` sees the rows with the dominators, before the rows go. `None` when a leaf's
+    /// reference to its class changes dominators.
     ///
     /// Leaves have no part in the dominator computation: in the tree's preorder the nearest common
     /// dominator of a set of nodes is that of its smallest and its largest member, so one pass
@@ -102,15 +106,29 @@ impl DominatorTree {
         note: Option<Note<'_>>,
         store: &Store,
         progress: &dyn Progress,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let (inner, objects) = (graph.split.inner, graph.objects);
         let mut graph = AnnotatedGraph::new(graph)?;
         // Gives back memory that was needed for reading.
         mem::trim_heap();
-        let Preorder { parent, weak } =
-            preorder_of(&mut graph, &class_of, thresholds, store, progress)?;
+        let Preorder {
+            parent,
+            weak,
+            of_class,
+        } = preorder_of(&mut graph, &class_of, thresholds, store, progress)?;
         let nodes = parent.len();
-        let leaf_parent = leaves::dominators(&graph, &weak, &parent, objects - inner, store)?;
+        let (leaf_parent, weak) =
+            leaves::dominators(&graph, &weak, &parent, objects - inner, store)?;
+        let checked = Checked {
+            graph: &graph,
+            of_class: &of_class,
+            leaf_parent: &leaf_parent,
+            weak: &weak,
+        };
+        if checked.is_wrong(&class_of) {
+            return Ok(None);
+        }
+        drop((of_class, weak));
         if let Some(note) = note {
             note(LaidOut {
                 graph: &graph,
@@ -137,7 +155,7 @@ impl DominatorTree {
         };
         let bytes = Sums::new(nodes, of_node, store)?;
         store.stop_keeping();
-        Ok(Self {
+        Ok(Some(Self {
             object: object.into(),
             parent: parent.into(),
             end: end.into(),
@@ -148,7 +166,7 @@ impl DominatorTree {
             leaf_parent: leaf_parent.into(),
             inner,
             roots,
-        })
+        }))
     }
 
     /// Number of nodes, the root included.

@@ -20,6 +20,7 @@ use crate::bytes::mem;
 use crate::error::Result;
 use crate::graph::blocks::{BlockWriter, Blocks};
 use crate::graph::runs::RunTable;
+use crate::graph::scan::Scanned;
 use crate::ids::NONE;
 
 /// Bytes of heap for each bit.
@@ -616,6 +617,40 @@ impl AddressMap {
             Self::Sorted { .. } => None,
         }
     }
+}
+
+/// For ids that are no addresses: sorts them. Of several objects with one id the first counts.
+pub(crate) fn sort_ids(
+    scanned: &mut Scanned,
+    split: Split,
+    store: &Store,
+) -> Result<(AddressMap, u64)> {
+    let (inner, leaves) = (store.zeroed(0)?, store.zeroed(0)?);
+    let inner = std::mem::replace(&mut scanned.inner_ids, inner);
+    let leaves = std::mem::replace(&mut scanned.leaf_ids, leaves);
+    let with_refs = inner.iter().zip(split.classes..);
+    let mut pairs: Vec<(u64, u32)> = with_refs
+        .chain(leaves.iter().zip(split.inner..))
+        .map(|(&id, number)| (id, number))
+        .collect();
+    pairs.par_sort_unstable();
+    let before = pairs.len();
+    pairs.dedup_by_key(|p| p.0);
+    let mut ids: Array<u64> = store.zeroed(pairs.len())?;
+    let mut numbers: Array<u32> = store.zeroed(pairs.len())?;
+    ids.par_iter_mut()
+        .zip(numbers.par_iter_mut())
+        .zip(&pairs)
+        .for_each(|((id, number), pair)| {
+            (*id, *number) = *pair;
+        });
+    Ok((
+        AddressMap::Sorted {
+            ids: ids.into(),
+            numbers: numbers.into(),
+        },
+        (before - pairs.len()) as u64,
+    ))
 }
 
 #[cfg(test)]

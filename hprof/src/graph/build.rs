@@ -14,14 +14,14 @@ use crate::bytes::array::{Array, Store};
 use crate::bytes::mem;
 use crate::bytes::source::Source;
 use crate::error::{Result, Warning};
-use crate::graph::address::{AddressMap, GRAIN, MarkWriter, Marks, Ranks, Split};
+use crate::graph::address::{self, AddressMap, GRAIN, MarkWriter, Marks, Ranks, Split};
+use crate::graph::bare::{self, Kept, LeafClasses};
 use crate::graph::heap_graph::{self, HeapGraph};
 use crate::graph::implicit_refs;
 use crate::graph::reach::Reach;
 use crate::graph::runs;
-use crate::graph::scan::{
-    self, BlockTargets, Job, NoTargets, NumberTargets, Scanned, SlotTargets, Targets,
-};
+use crate::graph::scan::{self, Job, Scanned};
+use crate::graph::targets::{BlockTargets, NoTargets, NumberTargets, SlotTargets, Targets};
 use crate::ids::{NONE, ObjectId};
 use crate::options::Options;
 use crate::progress::Progress;
@@ -29,7 +29,8 @@ use crate::records::classes::{self, Classes};
 use crate::records::outline::{Outline, Segment};
 use crate::records::record::{self, ClassDump, Header, Kind, sub};
 use crate::records::walk::{self, Object, Root, RootKind, Visitor};
-use crate::sizes::{gaps, shape};
+use crate::sizes::gaps;
+use crate::sizes::shape::{self, ShapeClasses};
 
 /// A segment larger than this is split so that several threads can read it.
 const LARGE_SEGMENT: usize = 16 << 20;
@@ -47,6 +48,8 @@ pub(crate) struct Plan {
     /// Whether the graph shall have references from objects to their classes: to those that are not
     /// certainly GC roots.
     pub(crate) class_references: bool,
+    /// Whether objects that refer to nothing but such a class may be leaves.
+    pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     reach: Option<Reach>,
 }
@@ -87,6 +90,7 @@ impl Plan {
             classes_end,
             alignment: 8,
             class_references: false,
+            bare_leaves: true,
             late_classes: LateClasses::default(),
             reach: None,
         };
@@ -218,6 +222,7 @@ impl HeapGraph {
         let outline = Outline::of(source, &header);
         let mut plan = Plan::new(source, &header, &outline);
         plan.class_references = true;
+        plan.bare_leaves = false;
         let store = Store::new(options.max_memory);
         let built = build(
             source, &header, &outline, &mut plan, options, progress, &store,
@@ -243,6 +248,7 @@ impl Context<'_> {
             classes: &plan.classes,
             pinned,
             class_references: plan.class_references,
+            bare: self.kept(plan),
             refs: self.options.refs,
             tells_fields: self.options.holders,
             modulus: plan.alignment.max(8) as usize,
@@ -253,6 +259,12 @@ impl Context<'_> {
             progress: self.progress,
             store: self.store,
         }
+    }
+
+    /// How many bare objects are no leaves; `None` when none is a leaf, as where marks do not tell which are.
+    fn kept(&self, plan: &Plan) -> Option<Kept> {
+        let told = plan.bare_leaves && plan.reach.is_some();
+        told.then(|| Kept::new(self.options.thresholds))
     }
 
     /// A pass that marks objects.
@@ -526,7 +538,7 @@ fn address_map(
     split: Split,
 ) -> Result<(AddressMap, u64)> {
     let Some(ranks) = ranks else {
-        return sort_ids(scanned, split, context.store);
+        return address::sort_ids(scanned, split, context.store);
     };
     let map = match scanned.runs.table(&ranks) {
         Some(runs) if runs.is_ordered() => AddressMap::Ordered(ranks),
@@ -579,7 +591,6 @@ fn finish(
 ) -> Result<Built> {
     let (classes, store) = (&plan.classes, context.store);
     let split = split(classes, &scanned);
-    let objects = split.inner + scanned.leaf_shapes.len() as u32;
     let mut warnings = Vec::new();
     let file = context.source.len();
     let one_step = plan.reach.is_some_and(|r| r.is_one_step(file));
@@ -619,15 +630,17 @@ fn finish(
         }
         .encode(id)
     };
-    let graph = assemble(
-        &mut scanned,
-        classes,
-        split,
-        objects,
-        &roots,
-        resolve,
-        store,
-    )?;
+    let of_leaf = context
+        .kept(plan)
+        .map(|_| bare::shape_classes(&scanned.shapes, classes, &pinned, split));
+    let near = of_leaf.as_ref().filter(|_| !plan.class_references);
+    let mut graph = assemble(&mut scanned, classes, split, near, &roots, resolve, store)?;
+    if let Some(of_leaf) = of_leaf.filter(|_| plan.class_references) {
+        let shapes = scanned.leaf_shapes.iter();
+        let classes = shapes.map(|&shape| of_leaf.of(&scanned.shapes, shape));
+        graph.leaf_classes = LeafClasses::new(classes, store)?;
+        graph.of_leaves.clear();
+    }
     Ok(Built {
         graph,
         map,
@@ -710,69 +723,41 @@ fn permute(
     })
 }
 
-/// For ids that are no addresses: sorts them. Of several objects with one id the first counts.
-fn sort_ids(scanned: &mut Scanned, split: Split, store: &Store) -> Result<(AddressMap, u64)> {
-    let (inner, leaves) = (store.zeroed(0)?, store.zeroed(0)?);
-    let inner = std::mem::replace(&mut scanned.inner_ids, inner);
-    let leaves = std::mem::replace(&mut scanned.leaf_ids, leaves);
-    let with_refs = inner.iter().zip(split.classes..);
-    let mut pairs: Vec<(u64, u32)> = with_refs
-        .chain(leaves.iter().zip(split.inner..))
-        .map(|(&id, number)| (id, number))
-        .collect();
-    pairs.par_sort_unstable();
-    let before = pairs.len();
-    pairs.dedup_by_key(|p| p.0);
-    let mut ids: Array<u64> = store.zeroed(pairs.len())?;
-    let mut numbers: Array<u32> = store.zeroed(pairs.len())?;
-    ids.par_iter_mut()
-        .zip(numbers.par_iter_mut())
-        .zip(&pairs)
-        .for_each(|((id, number), pair)| {
-            (*id, *number) = *pair;
-        });
-    Ok((
-        AddressMap::Sorted {
-            ids: ids.into(),
-            numbers: numbers.into(),
-        },
-        (before - pairs.len()) as u64,
-    ))
-}
-
-/// The tables of `ClassValue`. A table belongs to a class, and only the class's field `classValueMap` refers to it:
-/// dumps have no instance fields of classes, so nothing in them holds it, and it is alive as long as its class is.
-fn held_by_classes(scanned: &Scanned, classes: &Classes, split: Split) -> Vec<u32> {
-    const TABLE: &str = "java.lang.ClassValue$ClassValueMap";
-    let tables = classes.by_name(TABLE).iter();
-    let mut tables = tables.filter(|&&c| {
-        classes[c].loader.is_null() && scanned.stats.classes[c.index()].instances > 0
-    });
-    let Some(table) = tables.next() else {
-        return Vec::new();
-    };
-    let of_table = scanned.shapes.instance(table.0);
-    let objects = scanned.inner_shapes.par_iter().enumerate();
-    let found = objects.filter(|&(_, &of)| shape::plain(of) == of_table);
-    found.map(|(at, _)| split.classes + at as u32).collect()
-}
-
-/// Adds what no record shows and the roots.
+/// Adds what no record shows and the roots; with `near`, the classes of leaves, what refers to classes by way of leaves.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,
     split: Split,
-    objects: u32,
+    near: Option<&ShapeClasses>,
     roots: &[Root],
     resolve: impl Fn(u64) -> u32,
     store: &Store,
 ) -> Result<HeapGraph> {
-    let (extra, mut held) = implicit_refs::unwritten(classes, split, roots, &resolve);
-    for object in held_by_classes(scanned, classes, split) {
+    let (mut extra, mut held) = implicit_refs::unwritten(classes, split, roots, &resolve);
+    for object in implicit_refs::held_by_classes(scanned, classes, split) {
         held.entry(object).or_insert(RootKind::VmInternal);
     }
     let mut offsets = std::mem::replace(&mut scanned.ends, store.zeroed(0)?);
     let mut targets = std::mem::replace(&mut scanned.targets, store.zeroed(0)?);
+    let by_leaves = match near {
+        Some(of_leaf) => {
+            let linked = bare::Linked {
+                split,
+                offsets: &offsets,
+                targets: &targets,
+                extra: &extra,
+                held: &held,
+            };
+            linked.by_leaves(|object| {
+                let shape = scanned.leaf_shapes[(object - split.inner) as usize];
+                of_leaf.of(&scanned.shapes, shape)
+            })
+        }
+        None => Vec::new(),
+    };
+    extra.extend(&by_leaves);
+    extra.sort_unstable();
+    extra.dedup();
     heap_graph::insert(&mut offsets, &mut targets, &extra)?;
     offsets.shrink_to_fit()?;
     targets.shrink_to_fit()?;
@@ -788,8 +773,11 @@ fn assemble(
         offsets,
         targets,
         split,
-        objects,
+        objects: split.inner + scanned.leaf_shapes.len() as u32,
         roots: held.into_iter().collect(),
         weaker,
+        leaf_classes: LeafClasses::none(store)?,
+        by_leaves,
+        of_leaves: scanned.bare.iter().copied().collect(),
     })
 }

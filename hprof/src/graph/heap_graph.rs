@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Store};
 use crate::error::{Error, Result};
 use crate::graph::address::{AddressMap, Split};
+use crate::graph::bare::LeafClasses;
 use crate::ids::{NONE, ObjectIndex};
 use crate::records::walk::RootKind;
 
@@ -39,6 +40,12 @@ pub struct HeapGraph {
     pub(crate) roots: Vec<(u32, RootKind)>,
     /// Soft, then final referents: source, target.
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
+    /// The references of leaves to their classes, where the graph has references to classes.
+    pub(crate) leaf_classes: LeafClasses,
+    /// References in rows that stand for those by way of a leaf to its class: source, target.
+    pub(crate) by_leaves: Vec<(u32, u32)>,
+    /// Classes of leaves that refer to them, where rows have no such references.
+    pub(crate) of_leaves: Vec<u32>,
 }
 
 impl HeapGraph {
@@ -105,7 +112,25 @@ impl HeapGraph {
             objects: nodes,
             roots,
             weaker: [Vec::new(), Vec::new()],
+            leaf_classes: LeafClasses::none(store)?,
+            by_leaves: Vec::new(),
+            of_leaves: Vec::new(),
         })
+    }
+
+    /// The graph with a row for each leaf that refers to its class, and for those before.
+    pub(crate) fn with_rows_of_leaves(mut self, store: &Store) -> Result<Self> {
+        if self.leaf_classes.len() == 0 {
+            return Ok(self);
+        }
+        let leaves = self.leaf_classes.rows();
+        for leaf in 0..leaves {
+            self.targets.extend(self.leaf_classes.row(leaf))?;
+            self.offsets.extend(&[self.targets.len() as u32])?;
+        }
+        self.split.inner += leaves;
+        self.leaf_classes = LeafClasses::none(store)?;
+        Ok(self)
     }
 
     /// Number of objects.
@@ -117,16 +142,12 @@ impl HeapGraph {
     /// Number of references that are followed, dangling ones included.
     #[must_use]
     pub fn reference_count(&self) -> usize {
-        self.targets.len()
+        self.targets.len() + self.leaf_classes.len()
     }
 
     /// The objects that an object refers to by strong references, as often as it does.
     pub fn references(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
-        let row = if object.0 < self.split.inner {
-            self.row(object.0)
-        } else {
-            &[]
-        };
+        let row = self.row(object.0);
         row.iter().copied().filter(|&t| t != NONE).map(ObjectIndex)
     }
 
@@ -137,6 +158,9 @@ impl HeapGraph {
 
     #[inline]
     pub(crate) fn row(&self, object: u32) -> &[u32] {
+        if let Some(leaf) = object.checked_sub(self.split.inner) {
+            return self.leaf_classes.row(leaf);
+        }
         let at = object as usize;
         &self.targets[self.offsets[at] as usize..self.offsets[at + 1] as usize]
     }

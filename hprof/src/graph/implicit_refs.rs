@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use crate::error::Warning;
 use crate::graph::address::Split;
+use crate::graph::scan::Scanned;
 use crate::ids::{ClassIndex, NONE};
 use crate::records::classes::{Class, Classes};
 use crate::records::record::Kind;
 use crate::records::walk::{Root, RootKind};
+use crate::sizes::shape;
 
 /// For each class whether it is certainly a GC root, so that no object is needed to keep it, as the passes
 /// over a dump with these roots end up with.
@@ -122,4 +126,21 @@ pub(crate) fn unwritten(
     extra.sort_unstable();
     extra.dedup();
     (extra, held)
+}
+
+/// The tables of `ClassValue`. A table belongs to a class, and only the class's field `classValueMap` refers to it:
+/// dumps have no instance fields of classes, so nothing in them holds it, and it is alive as long as its class is.
+pub(crate) fn held_by_classes(scanned: &Scanned, classes: &Classes, split: Split) -> Vec<u32> {
+    const TABLE: &str = "java.lang.ClassValue$ClassValueMap";
+    let tables = classes.by_name(TABLE).iter();
+    let mut tables = tables.filter(|&&c| {
+        classes[c].loader.is_null() && scanned.stats.classes[c.index()].instances > 0
+    });
+    let Some(table) = tables.next() else {
+        return Vec::new();
+    };
+    let of_table = scanned.shapes.instance(table.0);
+    let objects = scanned.inner_shapes.par_iter().enumerate();
+    let found = objects.filter(|&(_, &of)| shape::plain(of) == of_table);
+    found.map(|(at, _)| split.classes + at as u32).collect()
 }

@@ -23,6 +23,7 @@
 //! on it.
 
 pub(crate) mod address;
+pub(crate) mod bare;
 pub(crate) mod bits;
 pub(crate) mod blocks;
 pub(crate) mod build;
@@ -38,6 +39,7 @@ pub(crate) mod referrers;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod scan;
+pub(crate) mod targets;
 pub(crate) mod waypoints;
 
 pub use heap_graph::HeapGraph;

@@ -64,7 +64,7 @@ impl HeapGraph {
     }
 
     fn row_of(&self, node: GraphNode) -> &[u32] {
-        if node.0 < self.split.inner {
+        if node.0 < self.objects {
             self.row(node.0)
         } else {
             &[]
@@ -136,7 +136,8 @@ impl NodeCount for HeapGraph {
 impl EdgeCount for HeapGraph {
     /// Cost: one visit of each reference.
     fn edge_count(&self) -> usize {
-        self.targets.iter().filter(|&&t| t != NONE).count() + self.roots.len()
+        let rows = self.targets.iter().filter(|&&t| t != NONE).count();
+        rows + self.leaf_classes.len() + self.roots.len()
     }
 }
 
@@ -223,9 +224,10 @@ impl Iterator for AllEdges<'_> {
                 return None;
             }
             self.edges = self.graph.edges(GraphNode(self.next));
-            // Leaves have no references: from the last object that has any on to the roots' node.
+            // From the last object that has references on to the roots' node.
+            let (inner, leaves) = (self.graph.split.inner, self.graph.leaf_classes.rows());
             self.next = match self.next + 1 {
-                next if next == self.graph.split.inner => self.graph.objects,
+                next if next == inner + leaves => self.graph.objects,
                 next => next,
             };
         }
@@ -236,7 +238,7 @@ impl<'a> IntoEdgeReferences for &'a HeapGraph {
     type EdgeRef = GraphEdge;
     type EdgeReferences = AllEdges<'a>;
     fn edge_references(self) -> AllEdges<'a> {
-        let first = if self.split.inner == 0 {
+        let first = if self.split.inner + self.leaf_classes.rows() == 0 {
             self.objects
         } else {
             0

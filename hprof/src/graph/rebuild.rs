@@ -26,6 +26,7 @@ impl Snapshot {
         let dump = &self.dump;
         let mut plan = Plan::new(&dump.source, &dump.header, &dump.outline);
         plan.class_references = true;
+        plan.bare_leaves = self.derived.bare_leaves;
         // Rows of all classes as the dump has them.
         let options = Options {
             holders: false,

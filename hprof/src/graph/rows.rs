@@ -10,6 +10,7 @@ use crate::ids::{ClassIndex, NONE, ObjectIndex};
 use crate::index::inbound::{Damaged, Inbound};
 use crate::options::Refs;
 use crate::records::classes::Reference;
+use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
 /// What rows need besides records: an index's lists, and the references that are in neither.
@@ -68,7 +69,7 @@ impl<'a> Rows<'a> {
             let mut row = match raw {
                 Some(raw) => self.of_record(raw),
                 None if object < split.classes => self.of_class(object),
-                None => Vec::new(),
+                None => self.class_of_leaf(object).into_iter().collect(),
             };
             if object < split.inner {
                 let first = self.extra.partition_point(|e| e.0 < object);
@@ -104,6 +105,18 @@ impl<'a> Rows<'a> {
         });
         row.retain(|&target| target != NONE);
         row
+    }
+
+    /// The class object that a leaf refers to by being of that class.
+    pub(crate) fn class_of_leaf(&self, object: u32) -> Option<u32> {
+        let (snapshot, split) = (self.snapshot, self.snapshot.split);
+        let there = u64::from(object) < snapshot.object_count();
+        let leaf = Some(ObjectIndex(object)).filter(|_| object >= split.inner && there)?;
+        let class = snapshot.class_of(leaf)?;
+        let element = snapshot.classes()[class].element;
+        let follows =
+            !self.pinned[class.index()] && element.is_none_or(|kind| kind == Kind::Object);
+        follows.then_some(class.0)
     }
 
     fn of_class(&self, class: u32) -> Vec<u32> {
@@ -168,18 +181,16 @@ impl<'a> Rows<'a> {
                 both.map(|(s, row)| (s, row.contains(&object))).collect();
             sources.retain(|source| kept.get(source) != Some(&false));
         }
+        sources.retain(|&source| source < split.inner);
         if object < split.classes && !self.pinned[object as usize] {
             let instances = snapshot.instances(&[ClassIndex(object)]).into_iter();
-            sources.extend(
-                instances
-                    .map(|o| o.0)
-                    .filter(|o| (split.classes..split.inner).contains(o)),
-            );
+            sources.extend(instances.map(|o| o.0).filter(|&o| {
+                (split.classes..split.inner).contains(&o) || self.class_of_leaf(o).is_some()
+            }));
         }
         let first = self.back.partition_point(|e| e.0 < object);
         let more = self.back[first..].iter().take_while(|e| e.0 == object);
         sources.extend(more.map(|e| e.1));
-        sources.retain(|&source| source < split.inner);
         sources.sort_unstable();
         sources.dedup();
         Ok(sources)

@@ -11,10 +11,11 @@ use rayon::prelude::*;
 use crate::bytes::array::{Array, Store};
 use crate::bytes::source::Source;
 use crate::error::{Error, Result, Warning};
-use crate::graph::address::{AddressMap, MarkWriter, Pending, Range, Split};
-use crate::graph::blocks::BlockWriter;
+use crate::graph::address::{MarkWriter, Pending};
+use crate::graph::bare::{Kept, Sifter};
 use crate::graph::implicit_refs;
 use crate::graph::runs::Runs;
+use crate::graph::targets::Targets;
 use crate::graph::waypoints::{self, Waypoint, Waypoints};
 use crate::ids::NONE;
 use crate::options::Refs;
@@ -26,80 +27,6 @@ use crate::records::walk::read_id;
 use crate::records::walk::{self, Damage, Object, Root, Visitor};
 use crate::sizes::shape::{self, Shapes};
 use crate::sizes::stats::{Last, Stats};
-
-/// How the target of a reference is recorded.
-pub(crate) trait Targets: Copy + Sync {
-    /// Whether references are recorded at all.
-    const COLLECT: bool;
-    fn encode(&self, id: u64) -> u32;
-    /// The slot of an object's start.
-    #[inline(always)]
-    fn start(&self, marks: &MarkWriter<'_>, id: u64) -> Option<u64> {
-        marks.range.slot(id)
-    }
-}
-
-/// References are not needed (a histogram) or come in a later pass.
-#[derive(Clone, Copy)]
-pub(crate) struct NoTargets;
-
-impl Targets for NoTargets {
-    const COLLECT: bool = false;
-    fn encode(&self, _: u64) -> u32 {
-        NONE
-    }
-}
-
-/// References as grains from the base of the address range, to be translated when all starts are known.
-#[derive(Clone, Copy)]
-pub(crate) struct SlotTargets(pub(crate) Range);
-
-impl Targets for SlotTargets {
-    const COLLECT: bool = true;
-    #[inline(always)]
-    fn encode(&self, id: u64) -> u32 {
-        self.0.slot(id).map_or(NONE, |slot| slot as u32)
-    }
-}
-
-/// References, where they are wanted, as slots of blocks, which are numbered as the pass comes upon them.
-#[derive(Clone, Copy)]
-pub(crate) struct BlockTargets<'a, 'b, const COLLECT: bool>(pub(crate) &'a BlockWriter<'b>);
-
-impl<const COLLECT: bool> Targets for BlockTargets<'_, '_, COLLECT> {
-    const COLLECT: bool = COLLECT;
-    #[inline(always)]
-    fn encode(&self, id: u64) -> u32 {
-        self.0.slot(id).map_or(NONE, |slot| slot as u32)
-    }
-    #[inline(always)]
-    fn start(&self, _: &MarkWriter<'_>, id: u64) -> Option<u64> {
-        self.0.slot(id)
-    }
-}
-
-/// References as object numbers.
-#[derive(Clone, Copy)]
-pub(crate) struct NumberTargets<'a> {
-    pub(crate) map: &'a AddressMap,
-    pub(crate) classes: &'a Classes,
-    pub(crate) split: Split,
-}
-
-impl Targets for NumberTargets<'_> {
-    const COLLECT: bool = true;
-    #[inline]
-    fn encode(&self, id: u64) -> u32 {
-        match self.map.by_id(id, self.split) {
-            // A class without a record has no class object.
-            NONE => match self.classes.by_id(crate::ids::ObjectId(id)) {
-                Some(class) if class.0 < self.split.classes => class.0,
-                _ => NONE,
-            },
-            number => number,
-        }
-    }
-}
 
 /// The referent of a soft or final reference: it retains only what nothing stronger does.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +76,8 @@ pub(crate) struct Scanned {
     pub(crate) warnings: Vec<Warning>,
     /// Ids outside the expected range or not aligned.
     pub(crate) misplaced: u64,
+    /// Classes of leaves that refer to them.
+    pub(crate) bare: BTreeSet<u32>,
 }
 
 /// The task of the pass.
@@ -161,6 +90,8 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) pinned: &'a [bool],
     /// Whether references from objects to their classes are collected with the others.
     pub(crate) class_references: bool,
+    /// How many objects that refer to nothing but such a class are no leaves; `None` when none is a leaf.
+    pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
     /// Whether a row's places have to tell fields: shapes say which are null, and where they have no room for it rows
     /// have [`NONE`] for them.
@@ -219,6 +150,7 @@ struct Worker {
     unknown_classes: BTreeSet<u64>,
     unknown_arrays: BTreeSet<u64>,
     misplaced: u64,
+    sifter: Option<Sifter>,
 }
 
 /// Runs the pass.
@@ -227,15 +159,15 @@ struct Worker {
 /// When there is no memory for the results, or more references than 32 bits count.
 pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<Scanned> {
     let new_stats = || Stats::new(job.classes, job.modulus);
+    let new_worker = || Worker {
+        stats: new_stats(),
+        unknown_classes: BTreeSet::new(),
+        unknown_arrays: BTreeSet::new(),
+        misplaced: 0,
+        sifter: job.bare.map(|kept| Sifter::new(kept, job.classes.len())),
+    };
     let workers: Vec<Mutex<Worker>> = (0..rayon::current_num_threads())
-        .map(|_| {
-            Mutex::new(Worker {
-                stats: new_stats(),
-                unknown_classes: BTreeSet::new(),
-                unknown_arrays: BTreeSet::new(),
-                misplaced: 0,
-            })
-        })
+        .map(|_| Mutex::new(new_worker()))
         .collect();
     let mut out = Scanned {
         pieces: Vec::with_capacity(pieces.len()),
@@ -257,6 +189,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
         waypoints: Waypoints::default(),
         warnings: Vec::new(),
         misplaced: 0,
+        bare: BTreeSet::new(),
     };
     out.ends.extend(&[0])?;
     if T::COLLECT {
@@ -273,12 +206,7 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
             let mut guard = workers.get(thread).and_then(|w| w.lock().ok());
             let worker = match guard.as_deref_mut() {
                 Some(worker) => worker,
-                None => own.insert(Worker {
-                    stats: new_stats(),
-                    unknown_classes: BTreeSet::new(),
-                    unknown_arrays: BTreeSet::new(),
-                    misplaced: 0,
-                }),
+                None => own.insert(new_worker()),
             };
             job.scan_piece(piece, part, worker, shapes);
         });
@@ -294,6 +222,8 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
         out.unknown_classes.extend(worker.unknown_classes);
         out.unknown_arrays.extend(worker.unknown_arrays);
         out.misplaced += worker.misplaced;
+        let sifter = worker.sifter.iter();
+        out.bare.extend(sifter.flat_map(Sifter::classes));
     }
     Ok(out)
 }
@@ -320,6 +250,9 @@ impl<T: Targets> Job<'_, T> {
         shapes: &Shapes,
     ) {
         self.source.will_read(piece.start, piece.len());
+        if let Some(sifter) = &mut worker.sifter {
+            sifter.next_piece();
+        }
         let result = match self.id_size {
             8 => self.visit::<8>(piece, part, worker, shapes),
             _ => self.visit::<4>(piece, part, worker, shapes),
@@ -478,12 +411,25 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         if self.job.pinned[class as usize] {
             return;
         }
+        if *count == 0 && self.is_bare_leaf(class) {
+            return;
+        }
         if !self.job.class_references {
             // The object is none of those that hold no reference, all the same.
             *count += 1;
         } else {
             let id = self.job.classes[crate::ids::ClassIndex(class)].id.0;
             self.reference(id, count);
+        }
+    }
+
+    /// Whether an object that refers to nothing but its class is a leaf.
+    fn is_bare_leaf(&mut self, class: u32) -> bool {
+        let layout = self.job.classes.layout(class);
+        let has_referent = layout.referent != RecordLayout::NO_REFERENT;
+        match &mut self.worker.sifter {
+            Some(sifter) if !has_referent && !layout.never_leaf => sifter.is_leaf(class),
+            _ => false,
         }
     }
 
@@ -662,7 +608,8 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
             }
             self.class_reference(class, &mut count);
         } else if self.job.marks.is_some() || self.job.collect_ids {
-            count = u32::from(elements.iter().any(|&b| b != 0) || !self.job.pinned[class as usize]);
+            count = u32::from(elements.iter().any(|&b| b != 0));
+            self.class_reference(class, &mut count);
         }
         let leaf = count == 0;
         self.end(object, leaf, if leaf { shape::plain(shape) } else { shape });

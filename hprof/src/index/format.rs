@@ -19,7 +19,7 @@ use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// The format's version, which goes up with every change of the sections.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 /// Bytes of the header; its checksum, which covers the table as well, is the last word.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;

@@ -215,6 +215,7 @@ impl SmallSection {
             unknown: d.list(Decoder::u64)?,
             arrays: d.list(Decoder::u64)?,
         };
+        let bare_leaves = d.flag()?;
         let warnings = d.list(warning)?;
         let of_graph = d.list(warning)?;
         let layout = Layout {
@@ -252,6 +253,7 @@ impl SmallSection {
         })?;
         let derived = Derived {
             late_classes,
+            bare_leaves,
             of_graph,
             unreachable: size(d)?.into(),
             jvm: d.option(Decoder::text)?.into(),

@@ -20,7 +20,7 @@ impl Both {
         Some(tree.object(up).map(|o| self.places[&o]))
     }
 
-    fn check_dominators(&self, brute: &BruteForce, what: &dyn std::fmt::Debug) {
+    pub(crate) fn check_dominators(&self, brute: &BruteForce, what: &dyn std::fmt::Debug) {
         let expected = brute.dominators();
         for (node, expected) in expected.iter().enumerate() {
             let found = self.dominator(node);
@@ -35,7 +35,7 @@ impl Both {
         }
     }
 
-    fn check_sizes(&self, brute: &BruteForce, what: &dyn std::fmt::Debug) {
+    pub(crate) fn check_sizes(&self, brute: &BruteForce, what: &dyn std::fmt::Debug) {
         let size = |n: usize| self.snapshot.shallow_bytes(self.numbers[n]);
         let reached = brute.reached_without(|_| false);
         let sum = |lost: &dyn Fn(usize) -> bool| {
@@ -111,6 +111,7 @@ fn thresholds(seed: u64, tally: &'static Tally) -> Thresholds {
             rare: 0,
             every: 1 << 20,
             near: 0,
+            bare: [0, u32::MAX],
             tally,
             ..Thresholds::USUAL
         },
@@ -118,7 +119,7 @@ fn thresholds(seed: u64, tally: &'static Tally) -> Thresholds {
 }
 
 /// What was done, of all that heaps of some kind come by.
-fn came_by(tally: &Tally) -> [usize; 7] {
+fn came_by(tally: &Tally) -> [usize; 9] {
     [
         &tally.sinks,
         &tally.weak_sinks,
@@ -127,6 +128,8 @@ fn came_by(tally: &Tally) -> [usize; 7] {
         &tally.again,
         &tally.long,
         &tally.wanting,
+        &tally.bare,
+        &tally.read_again,
     ]
     .map(|counter| counter.load(Ordering::Relaxed))
 }

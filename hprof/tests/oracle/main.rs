@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod bare;
 mod both;
 mod brute;
 mod dominators;

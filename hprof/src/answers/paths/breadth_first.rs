@@ -162,7 +162,7 @@ impl WholeGraph<'_> {
                     search.visit(target.0, object + OFFSET);
                 }
             }
-        } else if object < inner {
+        } else {
             // A graph that follows all references has the referent among the others, once.
             let mut skip = match (self.snapshot.options.refs, referent) {
                 (Refs::All, Some((target, _))) => target,

@@ -1,0 +1,69 @@
+//! The check that bare leaves, which refer to nothing but their class, change no dominator.
+//!
+//! A reference from a leaf to its class changes none where the class's dominator, found without it, also dominates the leaf.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::dominators::annotated::{AnnotatedGraph, CHUNK};
+use crate::dominators::preorder::WeaklyReached;
+use crate::ids::NONE;
+
+/// The tree that is to be checked.
+pub(super) struct Checked<'a> {
+    /// Its notes are nodes.
+    pub(super) graph: &'a AnnotatedGraph,
+    /// For each class object its level of reachability, and the nodes that its dominator dominates.
+    pub(super) of_class: &'a [(usize, Range<u32>)],
+    /// The node that each leaf hangs on.
+    pub(super) leaf_parent: &'a [u32],
+    /// The leaves that only weaker references reach, by number among leaves, sorted.
+    pub(super) weak: &'a WeaklyReached,
+}
+
+impl Checked<'_> {
+    /// Whether a reference by a leaf could change the tree. `class_of` gives the class object that an object refers to
+    /// by being of that class.
+    ///
+    /// Cost: one look at each leaf, in parallel, where some of a class are that does not hang on the super-root.
+    pub(super) fn is_wrong(&self, class_of: impl Fn(u32) -> u32 + Sync) -> bool {
+        let mut classes = self
+            .graph
+            .of_leaves
+            .iter()
+            .map(|&c| &self.of_class[c as usize]);
+        if classes.all(|(level, dominated)| *level == 0 && dominated.start == 0) {
+            return false;
+        }
+        let inner = self.graph.split.inner;
+        let level_of = |leaf: u32| {
+            let is_in = |list: &[u32]| list.binary_search(&leaf).is_ok();
+            match self.weak {
+                [soft, _] if is_in(soft) => 1,
+                [_, last] if is_in(last) => 2,
+                _ => 0,
+            }
+        };
+        let is_wrong = |leaf: u32, node: u32| {
+            let class = class_of(inner + leaf);
+            if class == NONE || node == NONE {
+                return false;
+            }
+            let (level, dominated) = &self.of_class[class as usize];
+            let is_within = dominated.contains(&node);
+            if *level == 0 && is_within {
+                return false;
+            }
+            // A weaker path never counts beside a stronger one.
+            let own = level_of(leaf);
+            !(*level < own || *level == own && is_within)
+        };
+        let chunks = self.leaf_parent.par_chunks(CHUNK).enumerate();
+        let wrong = chunks.filter(|(chunk, nodes)| {
+            let mut leaves = ((chunk * CHUNK) as u32..).zip(nodes.iter());
+            leaves.any(|(leaf, &node)| is_wrong(leaf, node))
+        });
+        wrong.find_any(|_| true).is_some()
+    }
+}

@@ -1,0 +1,315 @@
+//! Bare objects: those that refer to nothing but their class.
+//!
+//! They are leaves, even where their class is no GC root, so that a reference to it could keep it alive: nearly all of these
+//! references say nothing new. Some bare objects of each class stay among the objects with references, so that they can be
+//! witnesses (see `dominators/core.rs`); and what refers to a leaf near to a GC root is taken to refer to the leaf's class.
+//! `dominators/bare.rs` checks that the others change no dominator. Where they do, the dump is read again, and no bare
+//! object whose class could need it is a leaf.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
+use crate::bytes::array::{Array, Store};
+use crate::dominators::Thresholds;
+use crate::error::Result;
+use crate::graph::address::Split;
+use crate::ids::NONE;
+use crate::records::classes::Classes;
+use crate::records::record::Kind;
+use crate::records::walk::RootKind;
+use crate::sizes::shape::{ShapeClasses, Shapes};
+
+/// How many bare objects stay among those with references.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// So many of each class in each piece of the file.
+    first: u32,
+    /// And of the others one in so many.
+    every: u32,
+}
+
+impl Kept {
+    pub(crate) fn new(thresholds: Thresholds) -> Self {
+        let [first, every] = thresholds.bare;
+        Self { first, every }
+    }
+}
+
+/// Tells which bare objects are leaves, by the order of the file alone: every pass tells the same.
+#[derive(Debug)]
+pub(crate) struct Sifter {
+    kept: Kept,
+    piece: u32,
+    /// For each class the piece in which one was seen last, how many were, and whether there are leaves.
+    seen: Vec<(u32, u32, bool)>,
+}
+
+impl Sifter {
+    pub(crate) fn new(kept: Kept, classes: usize) -> Self {
+        Self {
+            kept,
+            piece: 0,
+            seen: vec![(0, 0, false); classes],
+        }
+    }
+
+    /// Goes on to another piece.
+    pub(crate) fn next_piece(&mut self) {
+        self.piece = self.piece.wrapping_add(1);
+    }
+
+    /// Whether the next bare object of a class is a leaf.
+    #[inline(always)]
+    pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
+        let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
+            return false;
+        };
+        if *piece != self.piece {
+            (*piece, *seen) = (self.piece, 0);
+        }
+        *seen = seen.saturating_add(1);
+        let is_leaf = *seen > self.kept.first && !seen.is_multiple_of(self.kept.every);
+        *leaves |= is_leaf;
+        is_leaf
+    }
+
+    /// The classes of leaves so far.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
+        let classes = (0..).zip(&self.seen);
+        classes.filter(|(_, seen)| seen.2).map(|(class, _)| class)
+    }
+}
+
+/// The class object that an object of each shape refers to by being of that class, where that could keep it.
+pub(crate) fn shape_classes(
+    shapes: &Shapes,
+    classes: &Classes,
+    pinned: &[bool],
+    split: Split,
+) -> ShapeClasses {
+    ShapeClasses::new(shapes, |class| {
+        let element = classes[class].element;
+        // Arrays of primitives are leaves whatever their class.
+        class.0 < split.classes
+            && !pinned[class.index()]
+            && element.is_none_or(|kind| kind == Kind::Object)
+    })
+}
+
+/// The classes that leaves refer to.
+#[derive(Debug)]
+pub(crate) struct LeafClasses {
+    /// A bit for each leaf that refers to its class, and how many come before each word of them.
+    words: Vec<(u64, u32)>,
+    /// The class objects.
+    classes: Array<u32>,
+}
+
+impl LeafClasses {
+    pub(crate) fn none(store: &Store) -> Result<Self> {
+        Ok(Self {
+            words: Vec::new(),
+            classes: store.zeroed(0)?,
+        })
+    }
+
+    /// From the class object of each leaf, [`NONE`] where it refers to none.
+    pub(crate) fn new(leaves: impl Iterator<Item = u32>, store: &Store) -> Result<Self> {
+        const BATCH: usize = 1 << 12;
+        let mut all = Self::none(store)?;
+        let mut batch: Vec<u32> = Vec::with_capacity(BATCH);
+        for (leaf, class) in leaves.enumerate() {
+            if leaf % 64 == 0 {
+                let before = all.classes.len() + batch.len();
+                all.words.push((0, before as u32));
+            }
+            if class == NONE {
+                continue;
+            }
+            if let Some((word, _)) = all.words.last_mut() {
+                *word |= 1 << (leaf % 64);
+            }
+            batch.push(class);
+            if batch.len() == BATCH {
+                all.classes.extend(&batch)?;
+                batch.clear();
+            }
+        }
+        all.classes.extend(&batch)?;
+        Ok(all)
+    }
+
+    /// How many leaves refer to their class.
+    pub(crate) fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// The number of the last leaf that refers to its class, and one more; 0 where none does.
+    pub(crate) fn rows(&self) -> u32 {
+        let mut words = self.words.iter().enumerate().rev();
+        let last = words.find(|(_, (word, _))| *word != 0);
+        last.map_or(0, |(at, (word, _))| {
+            at as u32 * 64 + 64 - word.leading_zeros()
+        })
+    }
+
+    /// The row of a leaf: its class, or nothing.
+    #[inline]
+    pub(crate) fn row(&self, leaf: u32) -> &[u32] {
+        let bit = 1 << (leaf % 64);
+        match self.words.get(leaf as usize / 64) {
+            Some(&(word, before)) if word & bit != 0 => {
+                let at = before + (word & (bit - 1)).count_ones();
+                &self.classes[at as usize..=at as usize]
+            }
+            _ => &[],
+        }
+    }
+}
+
+/// What is known of a heap when its rows are there, but for what no record shows.
+pub(crate) struct Linked<'a> {
+    /// Numbers of class objects, and of those and objects with references, as in [`Split`].
+    pub(crate) split: Split,
+    pub(crate) offsets: &'a [u32],
+    pub(crate) targets: &'a [u32],
+    /// References that no record shows, sorted.
+    pub(crate) extra: &'a [(u32, u32)],
+    /// Objects that roots hold.
+    pub(crate) held: &'a BTreeMap<u32, RootKind>,
+}
+
+/// Objects near to roots whose references are looked at, and references of one that are.
+const NEAR: usize = 1 << 14;
+const LONG: usize = 1 << 10;
+
+impl Linked<'_> {
+    fn row(&self, object: u32) -> &[u32] {
+        let at = object as usize;
+        &self.targets[self.offsets[at] as usize..self.offsets[at + 1] as usize]
+    }
+
+    fn extra_of(&self, object: u32) -> impl Iterator<Item = u32> {
+        let first = self.extra.partition_point(|e| e.0 < object);
+        let own = self.extra[first..]
+            .iter()
+            .take_while(move |e| e.0 == object);
+        own.map(|e| e.1)
+    }
+
+    /// What refers to classes by way of bare leaves near to roots: referrer of the leaf, class object; sorted. The leaf
+    /// itself dominates none of these classes, since they are reached without it.
+    pub(crate) fn by_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
+        let Split { classes, inner } = self.split;
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        let mut found: Vec<u32> = Vec::new();
+        let mut visit = |object: u32, found: &mut Vec<u32>| {
+            if (classes..inner).contains(&object) && found.len() < NEAR && seen.insert(object) {
+                found.push(object);
+            }
+        };
+        for &object in self.held.keys() {
+            visit(object, &mut found);
+        }
+        let mut pairs: FxHashSet<(u32, u32)> = FxHashSet::default();
+        let mut at = 0;
+        while let Some(&from) = found.get(at) {
+            let row = self.row(from);
+            let extra = self.extra_of(from).take(LONG);
+            let all: Vec<u32> = row.iter().copied().take(LONG).chain(extra).collect();
+            // What refers to the class itself needs no leaf for it.
+            let known: FxHashSet<u32> = all.iter().copied().filter(|&t| t < classes).collect();
+            for &target in &all {
+                visit(target, &mut found);
+                let is_leaf = target != NONE && target >= inner && row.len() <= LONG;
+                let class = if is_leaf { class_of(target) } else { NONE };
+                if class != NONE && !known.contains(&class) {
+                    pairs.insert((from, class));
+                }
+            }
+            at += 1;
+        }
+        if pairs.is_empty() {
+            return Vec::new();
+        }
+        let reached = self.reached_classes(&found);
+        let mut pairs: Vec<(u32, u32)> = pairs.into_iter().collect();
+        pairs.retain(|&(_, class)| reached[class as usize]);
+        pairs.sort_unstable();
+        pairs
+    }
+
+    /// Classes that roots reach by no instance of theirs, as far as these objects and class objects tell.
+    fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
+        let count = self.split.classes;
+        let mut reached = vec![false; count as usize];
+        let held = self.held.keys().copied();
+        let mut stack: Vec<u32> = held.filter(|&object| object < count).collect();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        // What is no class is a loader, mostly: no record shows its classes.
+        let mut pass = |object: u32, stack: &mut Vec<u32>| {
+            if seen.insert(object) {
+                stack.extend(self.extra_of(object).filter(|&target| target < count));
+            }
+        };
+        for &object in near {
+            pass(object, &mut stack);
+        }
+        while let Some(class) = stack.pop() {
+            if std::mem::replace(&mut reached[class as usize], true) {
+                continue;
+            }
+            for &target in self.row(class) {
+                if target < count {
+                    stack.push(target);
+                } else if target < self.split.inner {
+                    pass(target, &mut stack);
+                }
+            }
+        }
+        reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_of_each_class_stay_in_each_piece() {
+        let mut sifter = Sifter::new(Kept::new(Thresholds::USUAL), 2);
+        for _ in 0..3 {
+            sifter.next_piece();
+            let leaves: Vec<bool> = (0..600).map(|_| sifter.is_leaf(1)).collect();
+            let kept: Vec<usize> = (0..600).filter(|&n| !leaves[n]).collect();
+            assert_eq!(kept[..16], (0..16).collect::<Vec<_>>());
+            assert_eq!(kept[16..], [255, 511]);
+        }
+        assert!(!sifter.is_leaf(0), "the first of another class");
+        assert!(!sifter.is_leaf(2), "no class");
+        assert_eq!(sifter.classes().collect::<Vec<_>>(), [1]);
+        let mut none = Sifter::new(Kept::new(Thresholds::LOW), 1);
+        assert!((0..1000).all(|_| none.is_leaf(0)));
+    }
+
+    #[test]
+    fn leaves_have_their_classes() {
+        let store = Store::new(None);
+        let class = |leaf: u32| match leaf % 3 {
+            0 => leaf % 7,
+            _ => NONE,
+        };
+        let all = LeafClasses::new((0..10_000).map(class), &store).unwrap();
+        for leaf in 0..10_000 {
+            let expected: Vec<u32> = Some(class(leaf))
+                .filter(|&c| c != NONE)
+                .into_iter()
+                .collect();
+            assert_eq!(all.row(leaf), expected);
+        }
+        assert_eq!((all.len(), all.rows()), (3334, 10_000));
+        assert!(all.row(10_000).is_empty());
+        assert!(LeafClasses::none(&store).unwrap().row(3).is_empty());
+    }
+}

@@ -1,0 +1,250 @@
+//! Objects that refer to nothing but their class, which may be all that keeps the class.
+
+use hprof::dominators::DominatorTree;
+use hprof::{Node, ObjectIndex, Refs, Silent, Thresholds};
+use testdata::writer::{ClassId, FieldType, HeapBuilder, Obj, Options, Ref, Root, Value};
+
+use crate::both::{Both, both_by};
+use crate::brute::BruteForce;
+
+/// A heap with a loader, and a class of that loader whose instances have two references, both null at first.
+struct Heap {
+    heap: HeapBuilder,
+    loader: Obj,
+    class: ClassId,
+}
+
+impl Heap {
+    fn new() -> Self {
+        let mut heap = HeapBuilder::new(Options::default());
+        let boot = heap.boot();
+        let of_loader = heap.add_class("app.Loader", Some(boot.class_loader), &[], &[]);
+        let loader = heap.add_class_loader(of_loader, "app");
+        let fields = [("one", FieldType::Object), ("two", FieldType::Object)];
+        let class = heap.add_class("app.Key", Some(boot.object), &fields, &[]);
+        heap.set_loader(class, loader);
+        Self {
+            heap,
+            loader,
+            class,
+        }
+    }
+
+    fn instances(&mut self, count: usize) -> Vec<Ref> {
+        let instance = |_| Ref::Object(self.heap.add_instance(self.class, &[]));
+        (0..count).map(instance).collect()
+    }
+
+    /// An array that a root holds.
+    fn holder(&mut self, elements: Vec<Ref>) -> Obj {
+        let array = self.heap.boot().object_array;
+        let holder = self.heap.add_object_array(array, elements);
+        self.heap
+            .add_root(Root::JniGlobal { global_ref: 8 }, holder);
+        holder
+    }
+
+    /// Looks at the heap with all instances kept among objects with references that usually are, with one, and with none.
+    /// Returns of the last how many instances of the class are leaves of the tree.
+    fn check(&self) -> usize {
+        let mut leaves = 0;
+        for first in [16, 1, 0] {
+            let both = both_by(
+                self.heap.try_build().unwrap().bytes,
+                Refs::Soft,
+                kept(first),
+            );
+            let brute = BruteForce::new(&both.heap, Refs::Soft);
+            both.check_dominators(&brute, &first);
+            both.check_sizes(&brute, &first);
+            check_graph(&both);
+            leaves = self.leaves(&both);
+        }
+        leaves
+    }
+
+    fn leaves(&self, both: &Both) -> usize {
+        let snapshot = &both.snapshot;
+        let class = snapshot.classes().by_name("app.Key")[0];
+        let tree = snapshot.tree();
+        let own = both
+            .numbers
+            .iter()
+            .filter(|&&o| snapshot.class_of(o) == Some(class));
+        own.filter(|&&o| tree.is_reachable(o) && tree.node(o).is_none())
+            .count()
+    }
+}
+
+/// So many objects of each class that refer to nothing but their class are no leaves.
+fn kept(first: u32) -> Thresholds {
+    Thresholds {
+        bare: [first, u32::MAX],
+        ..Thresholds::USUAL
+    }
+}
+
+/// The graph has all references, and the dominators that are made of it are the same.
+fn check_graph(both: &Both) {
+    let graph = both.snapshot.graph(&Silent).unwrap();
+    let key = both.snapshot.classes().by_name("app.Key")[0];
+    for &object in &both.numbers {
+        if both.snapshot.class_of(object) == Some(key) {
+            let last = graph.references(object).last();
+            assert_eq!(last, Some(ObjectIndex(key.0)), "the class");
+        }
+    }
+    let size = |object| both.snapshot.shallow_bytes(object);
+    let tree = DominatorTree::of(graph, size, &Silent).unwrap();
+    for &object in &both.numbers {
+        let dominator = |tree: &DominatorTree| {
+            let up = tree.dominator(object)?;
+            Some(tree.object(up))
+        };
+        assert_eq!(dominator(&tree), dominator(both.snapshot.tree()));
+    }
+    let total = both.snapshot.tree().retained_bytes(Node::ROOT);
+    assert_eq!(tree.retained_bytes(Node::ROOT), total);
+}
+
+#[test]
+fn one_instance_keeps_its_class_and_all_of_its_loaders() {
+    let mut heap = Heap::new();
+    let one = heap.instances(1);
+    heap.holder(one);
+    assert_eq!(heap.check(), 0);
+}
+
+#[test]
+fn instances_under_two_holders_keep_their_class_together() {
+    let mut heap = Heap::new();
+    for _ in 0..2 {
+        let some = heap.instances(20);
+        heap.holder(some);
+    }
+    assert_eq!(heap.check(), 0);
+}
+
+#[test]
+fn instances_under_one_holder_are_leaves_where_the_class_has_another() {
+    for elsewhere in [false, true] {
+        let mut heap = Heap::new();
+        let mut all = heap.instances(40);
+        all.push(Ref::Object(heap.loader));
+        all.push(Ref::Class(heap.class));
+        heap.holder(all);
+        // One more near to a root is elsewhere: then the class hangs on no holder.
+        if elsewhere {
+            let one = heap.instances(1);
+            heap.holder(one);
+        }
+        assert_eq!(heap.check(), 40 + usize::from(elsewhere));
+    }
+}
+
+#[test]
+fn a_holder_of_the_loader_and_of_instances_holds_the_class_by_no_reference() {
+    let mut heap = Heap::new();
+    let mut all = heap.instances(30);
+    all.push(Ref::Object(heap.loader));
+    let holder = heap.holder(all);
+    assert_eq!(heap.check(), 30);
+    let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));
+    let class = both.snapshot.classes().by_name("app.Key")[0];
+    let tree = both.snapshot.tree();
+    let above = tree
+        .dominator(ObjectIndex(class.0))
+        .and_then(|node| tree.object(node));
+    let id = hprof::ObjectId(heap.heap.address(holder));
+    assert_eq!(above, both.snapshot.find(id));
+}
+
+#[test]
+fn an_instance_in_another_part_of_the_heap_is_seen() {
+    // Far from roots: behind a list.
+    let mut heap = Heap::new();
+    let mut all = heap.instances(20);
+    all.push(Ref::Object(heap.loader));
+    heap.holder(all);
+    let one = heap.instances(1)[0];
+    let array = heap.heap.boot().object_array;
+    let mut last = heap.heap.add_object_array(array, vec![one]);
+    for _ in 0..20_000 {
+        last = heap.heap.add_object_array(array, vec![Ref::Object(last)]);
+    }
+    heap.holder(vec![Ref::Object(last)]);
+    let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));
+    let tree = both.snapshot.tree();
+    let class = both.snapshot.classes().by_name("app.Key")[0];
+    let object = ObjectIndex(class.0);
+    assert_eq!(tree.dominator(object), Some(Node::ROOT));
+    assert_eq!(heap.leaves(&both), 0, "read again without such leaves");
+}
+
+#[test]
+fn a_chain_of_loaders_hangs_on_one_instance() {
+    // The loader's class is of another loader, which nothing else knows.
+    let mut heap = Heap::new();
+    let boot = heap.heap.boot();
+    let above = heap
+        .heap
+        .add_class("app.Above", Some(boot.class_loader), &[], &[]);
+    let outer = heap.heap.add_class_loader(above, "outer");
+    let inner = heap
+        .heap
+        .add_class("app.Inner", Some(boot.class_loader), &[], &[]);
+    heap.heap.set_loader(inner, outer);
+    let loader = heap.heap.add_class_loader(inner, "inner");
+    heap.heap.set_loader(heap.class, loader);
+    let big = heap
+        .heap
+        .add_object_array(boot.object_array, vec![Ref::Null; 100]);
+    heap.heap.set_protection_domain(inner, big);
+    let one = heap.instances(1);
+    heap.holder(one);
+    assert_eq!(heap.check(), 0);
+}
+
+#[test]
+fn statics_of_a_class_may_hold_its_own_instances() {
+    let mut heap = Heap::new();
+    let boot = heap.heap.boot();
+    let holder = heap.heap.add_class(
+        "app.Statics",
+        Some(boot.object),
+        &[],
+        &[("all", Value::Ref(Ref::Null))],
+    );
+    heap.heap.set_loader(holder, heap.loader);
+    let some = heap.instances(30);
+    let table = heap.heap.add_object_array(boot.object_array, some);
+    heap.heap.set_static(holder, "all", table);
+    // All of it hangs on a single instance elsewhere, or on the loader.
+    for leaves in [0, 30] {
+        match leaves {
+            0 => {
+                let one = heap.instances(1);
+                heap.holder(one);
+            }
+            _ => {
+                let loader = Ref::Object(heap.loader);
+                heap.holder(vec![loader]);
+            }
+        }
+        assert!(heap.check() >= leaves);
+    }
+}
+
+#[test]
+fn an_instance_of_which_one_field_is_set_is_no_leaf() {
+    let mut heap = Heap::new();
+    let some = heap.instances(20);
+    let Ref::Object(first) = some[0] else {
+        panic!("an object")
+    };
+    heap.heap.set_field(first, "two", some[1]);
+    let mut all = vec![Ref::Object(heap.loader), Ref::Class(heap.class)];
+    all.extend(&some);
+    heap.holder(all);
+    assert_eq!(heap.check(), 19);
+}
