@@ -130,7 +130,7 @@ pub struct Snapshot {
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
-    /// Whether objects that refer to nothing but their class are leaves, see [`bare`](crate::graph::bare).
+    /// Whether objects that refer to nothing but their class are leaves, see [`bare`].
     pub(crate) bare_leaves: bool,
     /// The warnings that only linking the objects gave.
     pub(crate) of_graph: Vec<Warning>,

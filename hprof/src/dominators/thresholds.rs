@@ -41,7 +41,7 @@ impl Thresholds {
         long: 1 << 10,
         popular: 1 << 16,
         noted: 1 << 16,
-        bare: [16, 256],
+        bare: [64, 256],
         tally: None,
     };
     /// Those by which small heaps, too, come by all that is done in large ones.
