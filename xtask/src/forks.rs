@@ -65,7 +65,7 @@ enum Part {
     Same,
     /// Many dumps of a JVM under load, some of which are killed
     Many,
-    /// How long the program stands still
+    /// How long the program stands still, by the log of JDK 17 and later
     Pauses,
     /// What clients of a service notice
     Latency,

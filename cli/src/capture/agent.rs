@@ -29,7 +29,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
     (attach::FAILED, "the agent could not start", Some(SAYS)),
     (
         attach::HEAP_FULL,
-        "the heap is full, so the agent was not loaded",
+        "the heap is full, so the agent was not loaded or changed",
         Some("`heapdiff dump` shows what fills it; try again when there is room"),
     ),
     (

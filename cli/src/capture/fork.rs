@@ -68,6 +68,10 @@ fn reason(code: i32) -> Option<Refused> {
             ORDINARY,
         ),
         attach::HEAP_FULL => ("the heap is full, so no snapshot was taken", ORDINARY),
+        attach::NOT_UP => (
+            "the JVM is still starting, so no snapshot was taken",
+            "try again when it is up",
+        ),
         attach::NO_SPACE => ("no space for the dump", "nothing was left behind"),
         // An agent of an earlier version is loaded there, which takes it for an option.
         attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
@@ -118,6 +122,11 @@ mod tests {
                 attach::HEAP_FULL,
                 "the heap is full, so no snapshot",
                 "without --fork",
+            ),
+            (
+                attach::NOT_UP,
+                "the JVM is still starting, so no snapshot",
+                "when it is up",
             ),
             (
                 attach::NO_SPACE,
