@@ -166,7 +166,7 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     let loaded = loadable(environment, options).and_then(|(environment, options)| {
         // As early as can be: a thread draws the distance to its first sample when it is made, and to the
         // next only then.
-        let monitors = arm_for(&environment, &options)?;
+        let monitors = arm_for(&environment, &options, true)?;
         // Two at once do not get here: the JVM gives the capability to sample to one environment alone.
         match put(Agent::new(environment.keep(), options, monitors)) {
             Some(_) => Ok(attach::DONE),
@@ -217,11 +217,15 @@ fn loadable(
     }
 }
 
-/// Sets the interval, has the JVM call when it is up and when it ends, and makes the monitors.
-fn arm_for(environment: &Environment, options: &Options) -> std::result::Result<[Monitor; 2], i32> {
+/// Sets the interval, has the JVM call when it ends, and `at_load` when it is up, and makes the monitors.
+fn arm_for(
+    environment: &Environment,
+    options: &Options,
+    at_load: bool,
+) -> std::result::Result<[Monitor; 2], i32> {
     environment
         .set_interval(options.sampling.interval)
-        .and_then(|()| arm(environment))
+        .and_then(|()| arm(environment, at_load))
         .and_then(|()| Ok([environment.monitor(NAME)?, environment.monitor(NAME)?]))
         .map_err(|failed| {
             say(format_args!(
@@ -262,7 +266,7 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     }
     let started = loadable(Some(environment), options).and_then(|(environment, options)| {
         let ground = ground(env, &options, "nothing is sampled")?;
-        let monitors = arm_for(&environment, &options)?;
+        let monitors = arm_for(&environment, &options, false)?;
         let agent = put(Agent::new(environment.keep(), options, monitors));
         Ok(start(
             env,
@@ -312,21 +316,30 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         say("has given up in this JVM after faults of its own; nothing is sampled");
         return attach::FAILED;
     }
-    let monitors = environment
-        .monitor(NAME)
-        .and_then(|own| Ok([own, environment.monitor(NAME)?]));
-    let (Ok(monitors), true) = (monitors, ATTACHED.load(Acquire) < MOST_ATTACHED) else {
-        say("cannot be attached to this JVM once more; nothing is changed");
-        return attach::FAILED;
-    };
     let was_off = OFF.load(Relaxed);
     let so = match was_off {
         true => "nothing is sampled",
         false => "nothing is changed",
     };
+    let refused = |so| {
+        say(format_args!(
+            "cannot be attached to this JVM once more; {so}"
+        ));
+        attach::FAILED
+    };
+    if ATTACHED.load(Acquire) >= MOST_ATTACHED {
+        return refused(so);
+    }
     let ground = match ground(env, &options, so) {
         Ok(ground) => ground,
         Err(code) => return code,
+    };
+    // They last, so none are made before it is known that they are needed.
+    let monitors = environment
+        .monitor(NAME)
+        .and_then(|own| Ok([own, environment.monitor(NAME)?]));
+    let Ok(monitors) = monitors else {
+        return refused(so);
     };
     before.detach(env);
     // It sets what both have in common: the JVM's interval, what a dump finds.
@@ -343,7 +356,7 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return attach::FAILED;
     }
     let Some(agent) = put(Agent::new(jvmti, options, monitors)) else {
-        return attach::FAILED;
+        return refused("nothing is sampled");
     };
     OFF.store(false, Relaxed);
     match start(env, agent, ground, false) {
@@ -357,6 +370,10 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
     let Some(agent) = agent() else {
         return;
     };
+    // Changed, or told to stop, before the JVM was up.
+    if agent.place > 0 || OFF.load(Relaxed) {
+        return;
+    }
     match ground(env, &agent.options, "nothing is sampled") {
         Ok(ground) => _ = start(env, agent, ground, true),
         Err(_) => agent.detach(env),

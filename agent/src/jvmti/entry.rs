@@ -213,8 +213,9 @@ type WithThread = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject);
 // SAFETY: as above.
 type WithClass = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv, jobject, jclass);
 
-/// Turns on what is needed before the program runs.
-pub(crate) fn arm(environment: &Environment) -> super::Result<()> {
+/// Turns on what is needed before the program runs. `at_load`: the JVM is not up, and has to say when it is. Attached
+/// while another agent holds up its start, this would be told of that, too.
+pub(crate) fn arm(environment: &Environment, at_load: bool) -> super::Result<()> {
     environment.set_callbacks(&Callbacks {
         base: jvmtiEventCallbacks {
             // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys
@@ -234,7 +235,7 @@ pub(crate) fn arm(environment: &Environment) -> super::Result<()> {
         sampled_object_alloc: Some(sampled_object_alloc),
     })?;
     environment.0.set_event(event::VM_DEATH, true)?;
-    environment.0.set_event(event::VM_INIT, true)
+    environment.0.set_event(event::VM_INIT, at_load)
 }
 
 /// An environment for JVMTI 11; else the JVM's answer, which is `JNI_EDETACHED` of a JVM that is not up.

@@ -119,6 +119,29 @@ fn another_sampling_agent() {
     }
 }
 
+/// The JVM runs, but has not told agents that it is up: another one is at work before the program.
+#[test]
+fn attached_while_another_agent_holds_up_the_start() {
+    for jdk in jdks() {
+        let folder = tempfile::tempdir().unwrap();
+        let classes = jdk.compile(&programs::agent("HeldUp.java")).unwrap();
+        let jar = jdk.agent_jar("HeldUp", "", folder.path()).unwrap();
+        let mut target = Launch::class(&jdk, classes, "HeldUp")
+            .flag(format!("-javaagent:{}", jar.display()))
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let answer = target.load_agent(&library(), "interval=1k").unwrap();
+        assert!(answer.contains("return code: 0"), "{answer}");
+        target.advance(2).unwrap();
+        let dumped = Dumped::of(&target);
+        assert!(dumped.counter(Counter::Recorded) > 100);
+        assert_eq!(dumped.counter(Counter::Faults), 0);
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && !errors.contains("heapdiff"), "{errors}");
+    }
+}
+
 #[test]
 fn attached_late() {
     for jdk in jdks() {
