@@ -114,10 +114,14 @@ pub(crate) struct JvmStats {
     young: bool,
     /// Beans and counters have been asked for.
     asked: bool,
+    /// That was put off, since the heap had no room.
+    put_off: bool,
     beans: Option<Beans>,
     counters: Option<PerfCounters>,
     /// Pauses that no bean has claimed yet.
     pauses: Vec<Pause>,
+    /// Pauses from before the beans were there, which none of them claims.
+    early: Vec<Pause>,
     last: Figures,
     /// Collections that cannot be described, because others followed before they were seen.
     pub(crate) unseen: u64,
@@ -151,34 +155,48 @@ impl JvmStats {
             runtime,
             young,
             asked: false,
+            put_off: false,
             beans: None,
             counters: None,
             pauses: Vec::new(),
+            early: Vec::new(),
             last: Figures::default(),
             unseen: 0,
         }
     }
 
-    /// Asks for beans and counters, once. Whether the management beans are there; `None` if that was told before, or cannot
-    /// be asked yet.
+    /// Asks for beans and counters, once. Whether the management beans are there, else why not; `None` if that was told
+    /// before, or cannot be asked yet.
     ///
     /// To ask has the JVM initialise classes. One that is out of memory meanwhile leaves them unusable, for the program
     /// too. So it is put off until the heap has room, collected or not.
-    pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<bool> {
+    pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
             // What was counted until then is known by its pauses.
             self.young = false;
+            self.put_off |= !self.asked;
             return None;
         }
         self.asked = true;
         self.counters = Self::counters(env, pauses);
-        self.beans = Beans::find(env).ok();
-        if let (Some(beans), true) = (&mut self.beans, self.young) {
+        let mut beans = match Beans::find(env) {
+            Ok(beans) => beans,
+            Err(why) => return Some(Err(why)),
+        };
+        if self.young {
             for collector in &mut beans.collectors {
                 (collector.count, collector.time) = (0, 0);
             }
+        } else {
+            // The beans have counted what was collected until now. Right after an attach that is left out.
+            let (early, missed) = pauses.take();
+            if self.put_off {
+                self.early = early;
+                self.unseen += missed;
+            }
         }
-        Some(self.beans.is_some())
+        self.beans = Some(beans);
+        Some(Ok(()))
     }
 
     fn has_room(&self, env: &Env<'_>) -> bool {
@@ -340,29 +358,29 @@ impl JvmStats {
         let old = |pause: &Pause| self.beans.is_none() || pause.end.elapsed() >= UNCLAIMED;
         let (old, young): (Vec<Pause>, Vec<Pause>) = self.pauses.drain(..).partition(old);
         self.pauses = young;
-        if old.is_empty() {
+        let early = std::mem::take(&mut self.early);
+        let (unnamed, marking) = match &self.beans {
+            None => (old, Vec::new()),
+            Some(beans) if beans.lacks_concurrent() => (early, old),
+            // The others are of a collection that its bean counts when the whole of it is done.
+            Some(_) => (early, Vec::new()),
+        };
+        if unnamed.is_empty() && marking.is_empty() {
             return Ok(());
         }
-        let name = match &self.beans {
-            None => "",
-            Some(beans) if beans.lacks_concurrent() => G1_CONCURRENT,
-            // Of a collection that its bean counts when the whole of it is done.
-            Some(_) => return Ok(()),
-        };
         let before = self.last.heap_used;
         let after = self.heap(env)?.0;
-        for pause in old {
-            let figures = if self.beans.is_none() {
-                (before, after)
-            } else {
-                (after, after)
-            };
+        let unnamed = unnamed.into_iter().map(|pause| ("", before, pause));
+        let marking = marking
+            .into_iter()
+            .map(|pause| (G1_CONCURRENT, after, pause));
+        for (name, before, pause) in unnamed.chain(marking) {
             seen.push(row(
                 clock(pause.end),
                 name,
                 pause.cause(),
                 micros(&pause),
-                figures,
+                (before, after),
             ));
         }
         self.last.heap_used = after;

@@ -17,7 +17,7 @@ use heapdiff_trace::{
 
 use crate::counters::Counters;
 use crate::jvm_stats::{Figures, Invocation, JvmStats};
-use crate::jvmti::calls::Env;
+use crate::jvmti::calls::{Env, JniError};
 use crate::ledger::Ledger;
 use crate::log::say;
 use crate::options::{Options, TraceOptions};
@@ -113,6 +113,20 @@ pub(crate) fn wall_ms() -> i64 {
     millis(since.unwrap_or_default())
 }
 
+/// What the trace notes where the management beans cannot be asked.
+fn without_beans(why: &JniError) -> String {
+    let why = match why {
+        JniError::Thrown(class) if class == "java.lang.NoClassDefFoundError" => {
+            "this JVM has no module java.management".to_owned()
+        }
+        JniError::HeapFull => {
+            "the management beans of this JVM could not be asked, the heap is full".to_owned()
+        }
+        why => format!("the management beans of this JVM could not be asked ({why})"),
+    };
+    format!("{why}: collections are known by their pauses alone")
+}
+
 impl Tracing<'_> {
     /// Goes on until the JVM ends or the trace fails.
     pub(crate) fn run(&self, env: &Env<'_>) {
@@ -194,11 +208,8 @@ impl Tracing<'_> {
     }
 
     fn ask_for_beans(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
-        if stats.ask_for_beans(env, self.pauses) == Some(false) {
-            waiting.notes.push(
-                "this JVM has no module java.management: collections are known by their pauses alone"
-                    .to_owned(),
-            );
+        if let Some(Err(why)) = stats.ask_for_beans(env, self.pauses) {
+            waiting.notes.push(without_beans(&why));
         }
     }
 
@@ -320,7 +331,20 @@ mod tests {
 
     use heapdiff_trace::{Database, Limits, NewRun, NewTick, Writer, Written};
 
-    use super::{Hold, PATIENCE};
+    use super::{Hold, JniError, PATIENCE, without_beans};
+
+    #[test]
+    fn a_full_heap_is_not_told_as_a_missing_module() {
+        let missing = JniError::Thrown("java.lang.NoClassDefFoundError".to_owned());
+        assert!(without_beans(&missing).starts_with("this JVM has no module java.management: "));
+        let full = without_beans(&JniError::HeapFull);
+        assert!(
+            full.contains("could not be asked, the heap is full: ") && !full.contains("module"),
+            "{full}"
+        );
+        let other = without_beans(&JniError::Thrown("java.lang.InternalError".to_owned()));
+        assert!(other.contains("(java.lang.InternalError)") && !other.contains("module"));
+    }
 
     /// The file is held by another connection for real; only the clock is set forward.
     #[test]
