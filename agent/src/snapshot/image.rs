@@ -170,10 +170,11 @@ fn name_of(signature: &str) -> String {
         .strip_prefix('L')
         .and_then(|rest| rest.strip_suffix(';'));
     let name = inner.unwrap_or(signature);
-    // Before JDK 15 the class of a lambda has a number behind its name, which the JVM's own dumps leave out. No name
-    // that a program gives begins with a digit.
+    // Before JDK 15 the class of a lambda or a method handle has a number behind its name, which the JVM's own dumps
+    // leave out. A name before it has a `$`; a program's own class may be called `a/1`, which a class file allows.
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let name = match name.rsplit_once('/') {
-        Some((name, number)) if number.bytes().all(|b| b.is_ascii_digit()) => name,
+        Some((name, number)) if name.contains('$') && is_number(number) => name,
         _ => name,
     };
     name.replace('.', "+")
@@ -461,7 +462,13 @@ mod tests {
             ("[Ljava/lang/String;", "[Ljava/lang/String;"),
             ("La/B$$Lambda.0x12;", "a/B$$Lambda+0x12"),
             ("La/B$$Lambda$1/1191747167;", "a/B$$Lambda$1"),
+            (
+                "Ljava/lang/invoke/LambdaForm$MH/1191747167;",
+                "java/lang/invoke/LambdaForm$MH",
+            ),
             ("La/B7;", "a/B7"),
+            ("La/1;", "a/1"),
+            ("La$b/;", "a$b/"),
         ] {
             assert_eq!(name_of(signature), name);
         }

@@ -68,6 +68,7 @@ pub(super) fn watch(
             // A large array is written within one callback.
             if now != length {
                 (moved, length) = (Instant::now(), now);
+                used = state.map_or(used, |state| state.ticks);
             }
         }
         sleep(POLL);
