@@ -25,7 +25,8 @@ pub(crate) struct Options {
     /// Which parts; all if not given
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// A JVM to test beside those that are found: a folder with bin/java and bin/jcmd; may be repeated
+    /// A JVM to test beside those that are found, or in the place of one of the same major version: a folder with
+    /// bin/java and bin/jcmd; may be repeated
     #[arg(long, value_name = "HOME")]
     java: Vec<PathBuf>,
     /// Only JDKs of this major version; may be repeated
@@ -140,13 +141,15 @@ pub(crate) fn forks(options: &Options) -> Result<()> {
 }
 
 impl Options {
-    /// The JVMs that are found and those that are given, from 11 on, the oldest first.
+    /// The JVMs that are found and those that are given, from 11 on, the oldest first; one of each major version, given
+    /// ones first.
     fn jdks(&self) -> Result<Vec<Jdk>> {
         java::ensure_jdk()?;
-        let mut jdks = Jdk::all();
+        let mut jdks = Vec::new();
         for home in &self.java {
             jdks.push(Jdk::at(home)?);
         }
+        jdks.extend(Jdk::all());
         jdks.retain(|jdk| {
             jdk.major() >= 11 && (self.jdk.is_empty() || self.jdk.contains(&jdk.major()))
         });

@@ -1,5 +1,5 @@
-//! What clients of a service notice of a dump: requests come at fixed times, whether those before were answered or not,
-//! and each is timed from when it was due.
+//! What clients of a service notice of a dump: requests are due at fixed times, and each is timed from when it was due.
+//! A connection sends one at a time, so a late answer holds up those after it, and that counts.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
