@@ -102,7 +102,8 @@ struct WhatArgs {
     /// As is done without `--all`; who knows `jmap -dump:live` may say so
     #[arg(long, hide = true, conflicts_with = "all")]
     live: bool,
-    /// Compress it, 1 (fast) to 9 (small); the JVM does it from JDK 16 on, before that heapdiff
+    /// Compress it, 1 (fast) to 9 (small); the JVM does it from JDK 16 on; heapdiff does it before that, and where a
+    /// child of the JVM writes
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=9))]
     gz: Option<u8>,
 }

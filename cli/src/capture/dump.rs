@@ -188,13 +188,14 @@ impl Written {
             meter.reached(part.size());
             jvm.process.check_alive()
         };
-        let refused = match fork::ask(jvm, forker.library, &part.name_for_jvm, tick)? {
+        let refused = match fork::ask(jvm, forker, &part.name_for_jvm, tick)? {
             None if forker.only || part.file.exists() => {
                 return Self::read(jvm, (part, asked_ms), shown, how.what, meter);
             }
             refused => refused.unwrap_or_else(Refused::nothing_written),
         };
-        if forker.only || !refused.ordinary {
+        // Where there is no space for what the child writes, there may be for what the JVM compresses.
+        if forker.only || !(refused.ordinary || how.what.gzip.is_some()) {
             return Err(refused.failure(jvm.process));
         }
         // What a child began is gone before the JVM begins.

@@ -1,10 +1,9 @@
 //! `heapdiff dump --fork`: the agent forks the JVM, and the child writes.
 
-use std::path::Path;
-
 use heapdiff_sites::attach;
 
 use super::agent::{SAYS, asked, not_loaded, visible};
+use super::dump::Forker;
 use super::process::{Process, refused};
 use super::protocol::Jvm;
 use crate::failure::{Failure, Result};
@@ -32,6 +31,15 @@ impl Refused {
         }
     }
 
+    /// The agent's options do not take the file's name; the JVM's own command may.
+    fn too_long() -> Self {
+        Self {
+            why: "the folder's name is too long for the agent".to_owned(),
+            hint: ORDINARY,
+            ordinary: true,
+        }
+    }
+
     /// As the end of a command.
     pub(super) fn failure(self, process: &Process) -> Failure {
         refused(format!("{process}: {}", self.why)).with_hint(self.hint)
@@ -41,15 +49,18 @@ impl Refused {
 /// Has a child of the JVM write to a file, and waits until it is done. Returns why there is none, if the agent says so.
 pub(super) fn ask(
     jvm: &Jvm<'_>,
-    library: &Path,
+    forker: Forker<'_>,
     file: &[u8],
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Option<Refused>> {
     let options = [attach::SNAPSHOT.as_bytes(), file].concat();
     if options.len() >= LONGEST_ARGUMENT {
-        return Err(Failure::usage("-o: the folder's name is too long"));
+        return match forker.only {
+            true => Err(Failure::usage("-o: the folder's name is too long")),
+            false => Ok(Some(Refused::too_long())),
+        };
     }
-    let library = visible(jvm, library)?;
+    let library = visible(jvm, forker.library)?;
     let outcome = asked(jvm, &library.path, &options, tick)?;
     let code = outcome.map_err(|why| not_loaded(jvm, &why))?;
     Ok(reason(code))
@@ -90,7 +101,7 @@ fn reason(code: i32) -> Option<Refused> {
     Some(Refused {
         why: why.to_owned(),
         hint,
-        // That takes as much.
+        // That takes as much, unless the JVM compresses it.
         ordinary: code != attach::NO_SPACE,
     })
 }
@@ -103,6 +114,13 @@ pub(super) fn stood_still(file: &impl std::fmt::Display, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_too_long_for_the_agent_is_left_to_the_jvm() {
+        let refused = Refused::too_long();
+        assert_eq!(refused.why, "the folder's name is too long for the agent");
+        assert!(refused.ordinary);
+    }
 
     #[test]
     fn each_refusal_is_told_with_what_helps() {

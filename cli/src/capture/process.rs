@@ -31,8 +31,8 @@ pub(crate) struct Process {
     handle: Option<OwnedFd>,
 }
 
-/// How long a JVM that starts may take until it handles signals.
-const STARTING: Duration = Duration::from_secs(3);
+/// How long a JVM that starts may take until it has loaded its library, and then until it handles signals.
+const STARTING: Duration = Duration::from_secs(10);
 
 impl Process {
     /// Finds the process and makes sure that it is a HotSpot JVM of a user that we may act for.
@@ -295,13 +295,18 @@ impl Kind {
                 kind = Self::HotSpot;
             } else if name.starts_with("libj9vm") {
                 kind = Self::OpenJ9;
-            } else if name == "libjli.so" && kind == Self::Other {
+            } else if is_launcher(name) && kind == Self::Other {
                 kind = Self::Starting;
             }
             kind == Self::OpenJ9
         })?;
         Ok(kind)
     }
+}
+
+/// Whether a mapped file is of a JDK's launcher: its library, or the program, which is mapped before that.
+fn is_launcher(name: &str) -> bool {
+    name == "libjli.so" || name == "java"
 }
 
 /// Whether a path of the files that a process has mapped satisfies `wanted`.
@@ -570,6 +575,8 @@ mod tests {
     fn libraries_are_told_by_their_names() {
         assert_eq!(file_name("/usr/lib/server/libjvm.so"), "libjvm.so");
         assert_eq!(file_name("/usr/lib/libjvm.so (deleted)"), "libjvm.so");
+        assert!(is_launcher("java") && is_launcher("libjli.so"));
+        assert!(!is_launcher("javac") && !is_launcher("libjava.so"));
         assert_eq!(Kind::of(std::process::id()).unwrap(), Kind::Other);
     }
 }
