@@ -120,6 +120,8 @@ mod tests {
         let refused = Refused::too_long();
         assert_eq!(refused.why, "the folder's name is too long for the agent");
         assert!(refused.ordinary);
+        let other = reason(attach::NO_SPACE).unwrap();
+        assert!(!other.why.contains("too long for the agent"));
     }
 
     #[test]
