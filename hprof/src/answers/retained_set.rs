@@ -11,6 +11,7 @@ use crate::dominators::tree::Node;
 use crate::error::Result;
 use crate::graph::bits::Bits;
 use crate::graph::heap_graph::HeapGraph;
+use crate::graph::{implicit_refs, rows};
 use crate::ids::{NONE, ObjectIndex};
 use crate::progress::Progress;
 use crate::sizes::totals::Total;
@@ -69,6 +70,8 @@ impl Snapshot {
 
 /// The most objects that are looked at one by one.
 const LOOKS: usize = 1 << 15;
+/// The most leaves whose class is looked at, which is quick.
+const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
     /// What reachable objects retain together, from the dominator tree: what they dominate, and of what that
@@ -125,19 +128,23 @@ impl Snapshot {
         }
         let mut set = Bits::new(self.object_count() as usize);
         members.iter().for_each(|o| set.set(o.0));
-        let mut ends = Bidirectional::new(self, self.options.refs, &set)?;
-        let mut forward = ends.forward(None);
+        let pinned = implicit_refs::pinned_classes(self.classes(), &self.roots);
         let mut leaves: FxHashMap<u32, u32> = FxHashMap::default();
         let below_tops = tops.iter().flat_map(|top| top.0..tree.end(*top).0);
         let hung = below_tops.flat_map(|node| tree.leaves(Node(node)));
-        for leaf in alone.iter().copied().chain(hung) {
-            if let Some(class) = ends.rows.class_of_leaf(leaf.0) {
+        for (looks, leaf) in alone.iter().copied().chain(hung).enumerate() {
+            if looks == LEAVES {
+                return None;
+            }
+            if let Some(class) = rows::class_of_leaf(self, &pinned, leaf.0) {
                 leaves.entry(class).or_insert(leaf.0);
             }
         }
         if tops.len() < 2 && leaves.is_empty() {
             return Some(freed);
         }
+        let mut ends = Bidirectional::new(self, self.options.refs, &set)?;
+        let mut forward = ends.forward(None);
         let below_tops = tops.iter().flat_map(|top| top.0..tree.end(*top).0);
         let mut level: Vec<u32> = below_tops
             .filter_map(|n| tree.object(Node(n)))

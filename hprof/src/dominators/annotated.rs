@@ -24,7 +24,7 @@ pub(crate) struct AnnotatedGraph {
     pub(crate) roots: Vec<(u32, RootKind)>,
     /// Soft, then final referents: source, target.
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References in rows that stand for those by way of a leaf to its class: source, target.
+    /// References in rows that stand for those by way of a leaf to its class: source, target; sorted by target.
     pub(crate) by_leaves: Vec<(u32, u32)>,
     /// Classes of leaves that refer to them.
     pub(crate) of_leaves: Vec<u32>,
@@ -44,10 +44,11 @@ impl AnnotatedGraph {
             split,
             roots,
             weaker,
-            by_leaves,
+            mut by_leaves,
             of_leaves,
             ..
         } = graph;
+        by_leaves.sort_unstable_by_key(|&(from, class)| (class, from));
         let mut cells = offsets;
         let count = cells.len();
         cells.resize(count * 2)?;

@@ -203,13 +203,15 @@ impl LaidOut<'_> {
     /// the class.
     #[inline(always)]
     fn is_by_leaf(self, passing: Passing) -> bool {
-        let by_leaves = || {
-            let mut all = self.graph.by_leaves.iter();
-            all.any(|&(from, class)| {
-                class == passing.target && self.graph.note(from) == passing.from
-            })
-        };
-        passing.target < self.graph.split.classes && by_leaves()
+        if passing.target >= self.graph.split.classes {
+            return false;
+        }
+        let all = &self.graph.by_leaves;
+        let first = all.partition_point(|pair| pair.1 < passing.target);
+        let mut of_class = all[first..]
+            .iter()
+            .take_while(|pair| pair.1 == passing.target);
+        of_class.any(|&(from, _)| self.graph.note(from) == passing.from)
     }
 
     /// Each reference needs look-ups at places that have nothing to do with each other, so they are done stage by stage.
@@ -226,7 +228,8 @@ impl LaidOut<'_> {
                 NONE => self.dominator(passing.target),
                 node => self.parent[node as usize],
             };
-            if dominator == passing.from && !self.is_by_leaf(passing) {
+            let is_free = || slots[passing.target as usize].load(Ordering::Relaxed) == 0;
+            if dominator == passing.from && is_free() && !self.is_by_leaf(passing) {
                 set(slots, passing.target, passing.code);
             }
         }

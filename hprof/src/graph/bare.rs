@@ -183,6 +183,8 @@ pub(crate) struct Linked<'a> {
 /// Objects near to roots whose references are looked at, and references of one that are.
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
+/// References by way of leaves that are noted. Of others the check tells whether they are needed.
+const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
     fn row(&self, object: u32) -> &[u32] {
@@ -222,7 +224,8 @@ impl Linked<'_> {
             let known: FxHashSet<u32> = all.iter().copied().filter(|&t| t < classes).collect();
             for &target in &all {
                 visit(target, &mut found);
-                let is_leaf = target != NONE && target >= inner && row.len() <= LONG;
+                let has_room = pairs.len() < PAIRS && row.len() <= LONG;
+                let is_leaf = has_room && target != NONE && target >= inner;
                 let class = if is_leaf { class_of(target) } else { NONE };
                 if class != NONE && !known.contains(&class) {
                     pairs.insert((from, class));

@@ -123,6 +123,7 @@ impl HeapGraph {
         if self.leaf_classes.len() == 0 {
             return Ok(self);
         }
+        check_references(self.reference_count())?;
         let leaves = self.leaf_classes.rows();
         for leaf in 0..leaves {
             self.targets.extend(self.leaf_classes.row(leaf))?;
@@ -166,6 +167,18 @@ impl HeapGraph {
     }
 }
 
+/// Whether 32 bits are enough for the ends of rows with so many references.
+fn check_references(count: usize) -> Result<()> {
+    if count < NONE as usize {
+        return Ok(());
+    }
+    Err(Error::Limit {
+        what: "references",
+        count: count as u64,
+        limit: u64::from(NONE) - 1,
+    })
+}
+
 /// Turns slots into object numbers, in place.
 pub(crate) fn translate(
     targets: &mut [u32],
@@ -198,13 +211,7 @@ pub(crate) fn insert(
         return Ok(());
     };
     let old = targets.len();
-    if old + extra.len() >= NONE as usize {
-        return Err(Error::Limit {
-            what: "references",
-            count: (old + extra.len()) as u64,
-            limit: u64::from(NONE) - 1,
-        });
-    }
+    check_references(old + extra.len())?;
     targets.resize(old + extra.len())?;
     let (mut end, mut left) = (old, extra.len());
     let groups = extra.chunk_by(|a, b| a.0 == b.0).rev();
@@ -232,6 +239,19 @@ pub(crate) fn insert(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn references_are_as_many_as_32_bits_number() {
+        assert!(check_references(NONE as usize - 1).is_ok());
+        let error = check_references(NONE as usize).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::Limit {
+                what: "references",
+                ..
+            }
+        ));
+    }
 
     #[test]
     fn inserted_references_end_their_rows() {

@@ -69,7 +69,9 @@ impl<'a> Rows<'a> {
             let mut row = match raw {
                 Some(raw) => self.of_record(raw),
                 None if object < split.classes => self.of_class(object),
-                None => self.class_of_leaf(object).into_iter().collect(),
+                None => class_of_leaf(self.snapshot, &self.pinned, object)
+                    .into_iter()
+                    .collect(),
             };
             if object < split.inner {
                 let first = self.extra.partition_point(|e| e.0 < object);
@@ -105,18 +107,6 @@ impl<'a> Rows<'a> {
         });
         row.retain(|&target| target != NONE);
         row
-    }
-
-    /// The class object that a leaf refers to by being of that class.
-    pub(crate) fn class_of_leaf(&self, object: u32) -> Option<u32> {
-        let (snapshot, split) = (self.snapshot, self.snapshot.split);
-        let there = u64::from(object) < snapshot.object_count();
-        let leaf = Some(ObjectIndex(object)).filter(|_| object >= split.inner && there)?;
-        let class = snapshot.class_of(leaf)?;
-        let element = snapshot.classes()[class].element;
-        let follows =
-            !self.pinned[class.index()] && element.is_none_or(|kind| kind == Kind::Object);
-        follows.then_some(class.0)
     }
 
     fn of_class(&self, class: u32) -> Vec<u32> {
@@ -185,7 +175,8 @@ impl<'a> Rows<'a> {
         if object < split.classes && !self.pinned[object as usize] {
             let instances = snapshot.instances(&[ClassIndex(object)]).into_iter();
             sources.extend(instances.map(|o| o.0).filter(|&o| {
-                (split.classes..split.inner).contains(&o) || self.class_of_leaf(o).is_some()
+                (split.classes..split.inner).contains(&o)
+                    || class_of_leaf(self.snapshot, &self.pinned, o).is_some()
             }));
         }
         let first = self.back.partition_point(|e| e.0 < object);
@@ -195,4 +186,14 @@ impl<'a> Rows<'a> {
         sources.dedup();
         Ok(sources)
     }
+}
+
+/// The class object that a leaf refers to by being of that class, where that is no GC root.
+pub(crate) fn class_of_leaf(snapshot: &Snapshot, pinned: &[bool], object: u32) -> Option<u32> {
+    let there = u64::from(object) < snapshot.object_count();
+    let leaf = Some(ObjectIndex(object)).filter(|_| object >= snapshot.split.inner && there)?;
+    let class = snapshot.class_of(leaf)?;
+    let element = snapshot.classes()[class].element;
+    let follows = !pinned[class.index()] && element.is_none_or(|kind| kind == Kind::Object);
+    follows.then_some(class.0)
 }

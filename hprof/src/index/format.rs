@@ -18,8 +18,11 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
-/// The format's version, which goes up with every change of the sections.
-const VERSION: u32 = 7;
+/// The format's version, which goes up with every change of the sections, of [`Thresholds::USUAL`]'s `bare` and of how
+/// the file is split into pieces: the numbers of bare objects hang on these.
+///
+/// [`Thresholds::USUAL`]: crate::Thresholds::USUAL
+const VERSION: u32 = 8;
 /// Bytes of the header; its checksum, which covers the table as well, is the last word.
 const HEADER: usize = 128;
 const ENTRY: usize = 24;

@@ -243,7 +243,7 @@ fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
 /// The class object that an object of each shape refers to by being of that class.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
-    /// By shape, of all but long arrays; [`NONE`] for those that refer to none.
+    /// Of the first [`IN_TABLES`] but long arrays; [`NONE`] for those that refer to none.
     short: Vec<u32>,
     /// Whether objects of each class refer to it.
     counts: Vec<bool>,
@@ -253,26 +253,51 @@ impl ShapeClasses {
     /// `counts` tells of which classes the objects refer to their class.
     pub(crate) fn new(shapes: &Shapes, counts: impl Fn(ClassIndex) -> bool) -> Self {
         let counts: Vec<bool> = (0..shapes.classes).map(|c| counts(ClassIndex(c))).collect();
-        let short = (0..shapes.first_long())
-            .map(|shape| match shapes.decode(shape) {
-                Shape::Instance(class) | Shape::Array(class, _) if counts[class.index()] => class.0,
-                _ => NONE,
-            })
-            .collect();
-        Self { short, counts }
+        let known = |shape| class_referred_to(shapes, &counts, shape);
+        Self {
+            short: (0..shapes.first_long().min(IN_TABLES)).map(known).collect(),
+            counts,
+        }
     }
 
     #[inline(always)]
     pub(crate) fn of(&self, shapes: &Shapes, shape: u32) -> u32 {
         match self.short.get(shape as usize) {
             Some(&class) => class,
-            None => {
-                let (class, _) = shapes.longs[(shape - shapes.long) as usize];
-                match self.counts[class as usize] {
-                    true => class,
-                    false => NONE,
-                }
-            }
+            None => class_referred_to(shapes, &self.counts, shape),
         }
+    }
+}
+
+fn class_referred_to(shapes: &Shapes, counts: &[bool], shape: u32) -> u32 {
+    match class_of(shapes, shape) {
+        Some(class) if counts[class.index()] => class.0,
+        _ => NONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_beyond_the_tables_have_their_classes() {
+        let arrays = 2 * IN_TABLES / SHORT;
+        let shapes = Shapes {
+            classes: 3,
+            long: 6 + arrays * SHORT,
+            arrays: (0..arrays).map(|at| ClassIndex(1 + at % 2)).collect(),
+            longs: vec![(1, 1000), (2, 1000)],
+        };
+        let of = ShapeClasses::new(&shapes, |class| class.0 < 2);
+        assert_eq!(of.short.len(), IN_TABLES as usize);
+        let class = |shape| of.of(&shapes, shape);
+        let expected = [0, 1, NONE, NONE, NONE, NONE];
+        assert_eq!((0..6).map(class).collect::<Vec<_>>(), expected);
+        for array in [0, 1, arrays - 2, arrays - 1] {
+            let shape = shapes.short_array(array, 7).unwrap();
+            assert_eq!(class(shape), [1, NONE][array as usize % 2]);
+        }
+        assert_eq!([0, 1].map(|n| class(shapes.long_array(n))), [1, NONE]);
     }
 }
