@@ -201,7 +201,7 @@ struct Analysed {
 }
 
 impl Analysed {
-    /// `None` when leaves keep classes.
+    /// `None` when leaves keep classes, or what classes and threads hold.
     fn new(
         built: Built,
         header: &Header,
@@ -218,7 +218,11 @@ impl Analysed {
             pinned,
             roots,
             warnings: of_graph,
+            bare_holder,
         } = built;
+        if bare_holder {
+            return Ok(None);
+        }
         if !scanned.runs.are_apart() {
             build::measure_gaps(&plan.classes, &map, &mut scanned, graph.split);
         }
@@ -290,7 +294,8 @@ impl Snapshot {
     /// and sums up retained sizes.
     ///
     /// Memory: about 25 bytes an object. Time: a few passes over the file, on all threads of the
-    /// current rayon pool, and one single-threaded search.
+    /// current rayon pool, and one single-threaded search; all of that twice where objects that refer to nothing but
+    /// their class may be all that keeps the class.
     ///
     /// # Errors
     /// When the file cannot be read, is no heap dump, or there is no memory for its objects.
@@ -349,6 +354,7 @@ impl Snapshot {
                 Some(analysed) => break analysed,
                 // Leaves keep classes.
                 None => {
+                    progress.phase("reading again: single objects may keep classes", 0);
                     plan.bare_leaves = false;
                     options.thresholds.count(|tally| &tally.read_again, 1);
                 }

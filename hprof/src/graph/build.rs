@@ -207,6 +207,8 @@ pub(crate) struct Built {
     pub(crate) pinned: Vec<bool>,
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
+    /// Whether what holds objects without a record that says so is a bare leaf.
+    pub(crate) bare_holder: bool,
 }
 
 impl HeapGraph {
@@ -633,6 +635,11 @@ fn finish(
     let of_leaf = context
         .kept(plan)
         .map(|_| bare::shape_classes(&scanned.shapes, classes, &pinned, split));
+    let bare_holder = of_leaf.as_ref().is_some_and(|of_leaf| {
+        let shape = |leaf: u32| scanned.leaf_shapes[leaf as usize];
+        let is_bare = |leaf| of_leaf.of(&scanned.shapes, shape(leaf)) != NONE;
+        implicit_refs::have_bare_holder(classes, split, &roots, resolve, is_bare)
+    });
     let near = of_leaf.as_ref().filter(|_| !plan.class_references);
     let mut graph = assemble(&mut scanned, classes, split, near, &roots, resolve, store)?;
     if let Some(of_leaf) = of_leaf.filter(|_| plan.class_references) {
@@ -648,6 +655,7 @@ fn finish(
         pinned,
         roots,
         warnings,
+        bare_holder,
     })
 }
 

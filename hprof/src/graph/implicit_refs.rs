@@ -128,6 +128,25 @@ pub(crate) fn unwritten(
     (extra, held)
 }
 
+/// Whether one of these roots' threads or of the classes' loaders is a bare leaf: what it holds has no row to be in.
+/// `is_bare` tells which leaves are.
+pub(crate) fn have_bare_holder(
+    classes: &Classes,
+    split: Split,
+    roots: &[Root],
+    resolve: impl Fn(u64) -> u32,
+    is_bare: impl Fn(u32) -> bool,
+) -> bool {
+    let threads = roots.iter().filter(|r| r.kind == RootKind::Thread);
+    let loaders = classes.iter().take(classes.dumped());
+    let loaders = loaders.map(|(_, class)| class.loader.0);
+    let mut holders = threads.map(|r| r.id.0).chain(loaders).filter(|&id| id != 0);
+    holders.any(|id| {
+        let object = resolve(id);
+        object != NONE && object >= split.inner && is_bare(object - split.inner)
+    })
+}
+
 /// The tables of `ClassValue`. A table belongs to a class, and only the class's field `classValueMap` refers to it:
 /// dumps have no instance fields of classes, so nothing in them holds it, and it is alive as long as its class is.
 pub(crate) fn held_by_classes(scanned: &Scanned, classes: &Classes, split: Split) -> Vec<u32> {

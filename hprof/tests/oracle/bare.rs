@@ -1,7 +1,11 @@
 //! Objects that refer to nothing but their class, which may be all that keeps the class.
 
+use std::sync::Mutex;
+
 use hprof::dominators::DominatorTree;
-use hprof::{Node, ObjectIndex, Refs, Silent, Thresholds};
+use hprof::{
+    Node, ObjectIndex, Options as Reading, Progress, Refs, Silent, Snapshot, Source, Thresholds,
+};
 use testdata::writer::{ClassId, FieldType, HeapBuilder, Obj, Options, Ref, Root, Value};
 
 use crate::both::{Both, both_by};
@@ -48,7 +52,7 @@ impl Heap {
     /// Returns of the last how many instances of the class are leaves of the tree.
     fn check(&self) -> usize {
         let mut leaves = 0;
-        for first in [16, 1, 0] {
+        for first in [Thresholds::USUAL.bare[0], 1, 0] {
             let both = both_by(
                 self.heap.try_build().unwrap().bytes,
                 Refs::Soft,
@@ -179,6 +183,56 @@ fn an_instance_in_another_part_of_the_heap_is_seen() {
     let object = ObjectIndex(class.0);
     assert_eq!(tree.dominator(object), Some(Node::ROOT));
     assert_eq!(heap.leaves(&both), 0, "read again without such leaves");
+}
+
+/// Whether the heap is read again, as is told.
+fn is_read_again(heap: &Heap) -> bool {
+    #[derive(Default)]
+    struct Phases(Mutex<Vec<&'static str>>);
+    impl Progress for Phases {
+        fn phase(&self, name: &'static str, _: u64) {
+            self.0.lock().unwrap().push(name);
+        }
+        fn advance(&self, _: u64) {}
+    }
+    let phases = Phases::default();
+    let options = Reading {
+        thresholds: kept(0),
+        ..Reading::default()
+    };
+    let source = Source::from_bytes(heap.heap.try_build().unwrap().bytes);
+    Snapshot::of(source, &options, &phases).unwrap();
+    let all = phases.0.into_inner().unwrap();
+    all.iter().any(|name| name.starts_with("reading again"))
+}
+
+#[test]
+fn reading_again_is_told() {
+    let mut heap = Heap::new();
+    let mut all = heap.instances(20);
+    heap.holder(all.clone());
+    assert!(is_read_again(&heap), "they keep their class");
+    all.push(Ref::Object(heap.loader));
+    heap.holder(all);
+    assert!(!is_read_again(&heap), "the loader keeps it");
+}
+
+#[test]
+fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
+    let mut heap = Heap::new();
+    let boot = heap.heap.boot();
+    let bare = heap
+        .heap
+        .add_class("app.Bare", Some(boot.class_loader), &[], &[]);
+    heap.heap.set_loader(bare, heap.loader);
+    let loader = heap.heap.add_instance(bare, &[]);
+    heap.heap.set_loader(heap.class, loader);
+    // The loader's class hangs on another.
+    heap.holder(vec![Ref::Object(loader), Ref::Object(heap.loader)]);
+    assert_eq!(heap.check(), 0);
+    let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));
+    let class = both.snapshot.classes().by_name("app.Key")[0];
+    assert!(both.snapshot.tree().is_reachable(ObjectIndex(class.0)));
 }
 
 #[test]
