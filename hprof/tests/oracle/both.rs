@@ -41,6 +41,13 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
     both_by(bytes, refs, Thresholds::USUAL)
 }
 
+/// By turns with usual and low thresholds: with these, objects that refer to nothing but their class are leaves. The turns
+/// have nothing to do with what seeds are multiples of.
+pub(crate) fn both_of(bytes: Vec<u8>, refs: Refs, seed: u64) -> Both {
+    let thresholds = [Thresholds::USUAL, Thresholds::LOW][(seed / 4 % 2) as usize];
+    both_by(bytes, refs, thresholds)
+}
+
 pub(crate) fn both_by(bytes: Vec<u8>, refs: Refs, thresholds: Thresholds) -> Both {
     let deadline = Deadline::after(limit(bytes.len()));
     let heap = naive::read(&bytes);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use hprof::{Merge, ObjectIndex, PathOptions, Reference, Refs, Silent};
 use testdata::writer::Rng;
 
-use crate::both::{Both, both};
+use crate::both::{Both, both_of};
 use crate::naive::Strength;
 use crate::world::{self, Plan, rounds};
 
@@ -53,7 +53,7 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
     for refs in [Refs::Strong, Refs::Soft, Refs::All] {
         for seed in 0..rounds(300) {
             let plan = plan(seed);
-            let both = both(world::dump(&plan), refs);
+            let both = both_of(world::dump(&plan), refs, seed);
             let mut rng = Rng::new(seed);
             let some = rng.below(3) * 4;
             let except: Vec<ObjectIndex> = (0..some)
@@ -130,7 +130,7 @@ fn check_merged(both: &Both, paths: &hprof::Paths, distances: &[Option<usize>]) 
 fn referrers_are_those_of_the_dump() {
     for seed in 0..rounds(300) {
         let plan = plan(seed);
-        let both = both(world::dump(&plan), Refs::Soft);
+        let both = both_of(world::dump(&plan), Refs::Soft, seed);
         let mut rng = Rng::new(seed);
         let mut expected: BTreeMap<usize, Vec<(usize, Strength)>> = BTreeMap::new();
         for (from, node) in both.heap.nodes.iter().enumerate() {

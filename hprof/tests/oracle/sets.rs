@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hprof::{DeepOptions, ObjectIndex, Refs, Silent, Total};
 use testdata::writer::Rng;
 
-use crate::both::{Both, both};
+use crate::both::{Both, both_of};
 use crate::brute::BruteForce;
 use crate::naive::{Kind, Strength};
 use crate::world::{self, Plan, rounds};
@@ -91,7 +91,7 @@ fn a_set_retains_what_its_removal_frees() {
     for refs in ALL_REFS {
         for seed in 0..rounds(300) {
             let plan = plan(5_000_000 + seed, 40);
-            let both = both(world::dump(&plan), refs);
+            let both = both_of(world::dump(&plan), refs, seed);
             let brute = BruteForce::new(&both.heap, refs);
             let count = both.heap.nodes.len();
             let reached = brute.reached_without(|_| false);
@@ -122,7 +122,7 @@ fn one_object_retains_as_a_set_what_the_tree_says() {
     for refs in ALL_REFS {
         for seed in 0..rounds(300) {
             let plan = plan(6_000_000 + seed, 40);
-            let both = both(world::dump(&plan), refs);
+            let both = both_of(world::dump(&plan), refs, seed);
             let snapshot = &both.snapshot;
             for &object in &both.numbers {
                 let of_tree = snapshot.retained_bytes(object);
@@ -139,7 +139,7 @@ fn a_deep_size_is_what_a_walk_finds() {
     for refs in ALL_REFS {
         for seed in 0..rounds(400) {
             let plan = plan(7_000_000 + seed, 60);
-            let both = both(world::dump(&plan), refs);
+            let both = both_of(world::dump(&plan), refs, seed);
             let mut rng = Rng::new(seed);
             let snapshot = &both.snapshot;
             let mut deep = snapshot.deep(&DeepOptions::default(), &Silent).unwrap();
@@ -176,7 +176,7 @@ fn classes_are_left_out_or_ended_at_as_asked() {
     // Fewer would not all matter.
     for seed in 0..rounds(400).max(40) {
         let plan = plan(8_000_000 + seed, 60);
-        let both = both(world::dump(&plan), Refs::Soft);
+        let both = both_of(world::dump(&plan), Refs::Soft, seed);
         let mut rng = Rng::new(seed);
         let snapshot = &both.snapshot;
         let class = |node: usize| {
@@ -214,7 +214,7 @@ fn a_tree_has_each_object_where_it_is_first_reached() {
     for refs in ALL_REFS {
         for seed in 0..rounds(200) {
             let plan = plan(9_000_000 + seed, 60);
-            let both = both(world::dump(&plan), refs);
+            let both = both_of(world::dump(&plan), refs, seed);
             let mut rng = Rng::new(seed);
             let snapshot = &both.snapshot;
             let mut deep = snapshot.deep(&DeepOptions::default(), &Silent).unwrap();

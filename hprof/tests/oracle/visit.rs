@@ -10,7 +10,7 @@ use petgraph::visit::{
     NodeIndexable,
 };
 
-use crate::both::both;
+use crate::both::both_of;
 use crate::world::{self, Plan, rounds};
 
 #[test]
@@ -24,7 +24,7 @@ fn algorithms_run_on_the_heap_graph_as_on_a_copy() {
             odd_ids: false,
             shared: false,
         };
-        let both = both(world::dump(&plan), Refs::Strong);
+        let both = both_of(world::dump(&plan), Refs::Strong, seed);
         let graph = both.snapshot.graph(&Silent).unwrap();
         let root = graph.root_node();
         let mut copy: DiGraph<(), ()> = DiGraph::new();
