@@ -117,7 +117,15 @@ public class Full {
         System.gc();
         ready(3);
         System.in.read();
-        for (int i = 0; i < 1_000_000; i++) sink = new byte[100];
+        int made = 0;
+        try {
+            while (made++ < 1_000_000) sink = new byte[100];
+        } catch (OutOfMemoryError e) {
+            // Whether the heap is full again, or the error is somebody else's.
+            Runtime runtime = Runtime.getRuntime();
+            System.err.println("array " + made + ", " + runtime.freeMemory() + " of " + runtime.totalMemory() + " free");
+            throw e;
+        }
         ready(4);
         System.in.read();
     }
