@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-use jni_sys::{jbyte, jmethodID, jsize, jvalue};
+use jni_sys::{jbyte, jmethodID, jobject, jsize, jvalue};
 
 use super::refs::Kind;
 use super::{Any, Buffer, Class, Env, JniError, Local, Ref, Result, Text, jni};
@@ -115,11 +115,7 @@ impl<'local> Env<'local> {
         let (name, signature) = (named.0.as_ptr(), named.1.as_ptr());
         // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
         let id = unsafe { jni!(self.raw(), v1_1.GetMethodID, class.raw(), name, signature) };
-        self.check()?;
-        if id.is_null() {
-            return Err(unfit(named));
-        }
-        Ok(id)
+        self.found(id, named)
     }
 
     /// As [`Self::method`] for a static one.
@@ -139,11 +135,16 @@ impl<'local> Env<'local> {
                 signature
             )
         };
+        self.found(id, named)
+    }
+
+    /// A method's id, if it was found.
+    fn found(&self, id: jmethodID, named: Named<'_>) -> Result<jmethodID> {
         self.check()?;
-        if id.is_null() {
-            return Err(unfit(named));
+        match id.is_null() {
+            true => Err(unfit(named)),
+            false => Ok(id),
         }
-        Ok(id)
     }
 
     /// Whether the class has a method with this name and signature.
@@ -190,21 +191,17 @@ impl<'local> Env<'local> {
         arguments: &[Value<'_>],
     ) -> Result<Option<Local<'local, K>>> {
         let method = self.method_of(object, named)?;
-        if !returns(named.1, arguments).is_some_and(K::is_of) {
-            return Err(unfit(named));
-        }
-        let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
-        // SAFETY: the method is one of the object's class; the arguments are of the types in its signature, and what it
-        // returns is of the kind.
+        // SAFETY: the method is one of the object's class.
         unsafe {
-            let answer = jni!(
-                self.raw(),
-                v1_1.CallObjectMethodA,
-                object.raw(),
-                method,
-                raw.as_ptr()
-            );
-            self.returned(answer)
+            self.answer(named, arguments, |arguments| {
+                jni!(
+                    self.raw(),
+                    v1_1.CallObjectMethodA,
+                    object.raw(),
+                    method,
+                    arguments
+                )
+            })
         }
     }
 
@@ -216,21 +213,38 @@ impl<'local> Env<'local> {
         arguments: &[Value<'_>],
     ) -> Result<Option<Local<'local, K>>> {
         let method = self.static_method(class, named)?;
+        // SAFETY: the method is the class's.
+        unsafe {
+            self.answer(named, arguments, |arguments| {
+                jni!(
+                    self.raw(),
+                    v1_1.CallStaticObjectMethodA,
+                    class.raw(),
+                    method,
+                    arguments
+                )
+            })
+        }
+    }
+
+    /// What a method returns that is called with arguments that fit it, if it returns an object of the kind.
+    ///
+    /// # Safety
+    /// `call` calls a method with this name and signature, with the arguments that it is handed.
+    // SAFETY: what is unsafe in it says so where it stands.
+    unsafe fn answer<K: Kind>(
+        &self,
+        named: Named<'_>,
+        arguments: &[Value<'_>],
+        call: impl FnOnce(*const jvalue) -> jobject,
+    ) -> Result<Option<Local<'local, K>>> {
         if !returns(named.1, arguments).is_some_and(K::is_of) {
             return Err(unfit(named));
         }
         let raw: Vec<jvalue> = arguments.iter().map(Value::raw).collect();
-        // SAFETY: the method is the class's; else as above.
-        unsafe {
-            let answer = jni!(
-                self.raw(),
-                v1_1.CallStaticObjectMethodA,
-                class.raw(),
-                method,
-                raw.as_ptr()
-            );
-            self.returned(answer)
-        }
+        let answer = call(raw.as_ptr());
+        // SAFETY: by the caller's promise it is fresh, and its type in the signature is of the kind.
+        unsafe { self.returned(answer) }
     }
 
     /// As [`Self::ask`], where null is no answer.

@@ -143,8 +143,10 @@ impl<'local> Env<'local> {
             return JniError::Thrown("an exception".to_owned());
         };
         // SAFETY: the reference is to an object, which has a class.
-        let class =
-            unsafe { Local::<Class>::new(self, jni!(raw, v1_1.GetObjectClass, thrown.raw())) };
+        let class = unsafe {
+            let class = jni!(raw, v1_1.GetObjectClass, thrown.raw());
+            Local::<Class>::new(self, class)
+        };
         let name = class
             .as_ref()
             .and_then(|class| self.jvmti.class_signature(class.get()).ok())
@@ -154,8 +156,7 @@ impl<'local> Env<'local> {
         }
         let message = class.and_then(|class| self.message(thrown.get(), class.get()));
         match message.as_deref() {
-            Some("Java heap space" | "GC overhead limit exceeded") => JniError::HeapFull,
-            None => JniError::HeapFull,
+            None | Some("Java heap space" | "GC overhead limit exceeded") => JniError::HeapFull,
             Some(message) => JniError::Thrown(format!("OutOfMemoryError: {message}")),
         }
     }
