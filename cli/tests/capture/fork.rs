@@ -1,13 +1,12 @@
 //! `dump --fork` and `hunt`: a child of the JVM writes; what is whole gets its name, and nothing else stays.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::support::{
-    BOX, agent, ended, files, folder, instances, jdks, ready, run, shelf, signal, start,
+    BOX, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf, signal, start,
 };
 use crate::trace::library;
 
@@ -172,9 +171,7 @@ fn what_grew_between_forked_dumps_is_named_with_its_stacks() {
             "json",
         ];
         let mut child = start(home.path(), &args);
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("a line");
+        let (line, _stderr) = first_line(&mut child);
         assert!(line.contains("the second dump follows"), "{line}");
         target.advance(2).expect("READY");
         signal("INT", child.id());

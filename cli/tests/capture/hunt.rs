@@ -1,14 +1,14 @@
 //! The leak report in one command.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::support::{
-    Done, agent, chmod, ended, files, folder, jdks, lonely, ready, run, shelf, signal, start, until,
+    Done, agent, chmod, ended, files, first_line, folder, jdks, lonely, ready, run, shelf, signal,
+    start, until,
 };
 
 #[test]
@@ -36,9 +36,7 @@ fn a_hunt_names_what_grew() {
             "json",
         ];
         let mut child = start(home.path(), &args);
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("a line");
+        let (line, _stderr) = first_line(&mut child);
         assert!(
             line.contains("the second dump follows in 1h; Ctrl-C takes it now"),
             "{line}"
@@ -125,9 +123,7 @@ fn the_second_interrupt_ends_it() {
         ".",
     ];
     let mut child = start(home.path(), &args);
-    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("a line");
+    let (line, _stderr) = first_line(&mut child);
     assert!(line.contains("Ctrl-C takes it now"), "{line}");
     signal("INT", child.id());
     until("a second dump", || files(home.path()).len() > 1);

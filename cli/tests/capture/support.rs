@@ -1,9 +1,10 @@
 //! JVMs to talk to, and the program that talks to them.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -127,6 +128,14 @@ pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run")
+}
+
+/// The first line that it prints on standard error, and what follows, which has to be kept as long as it prints.
+pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<ChildStderr>) {
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("a line");
+    (line, stderr)
 }
 
 /// As `kill -SIGNAL PID`.
