@@ -75,6 +75,12 @@ impl Store {
         })
     }
 
+    /// Bytes of all arrays together.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
     /// Gives kept memory back to the system, where what comes next would leave it lying.
     pub(crate) fn give_back(&self) {
         if let Some(kept) = &mut *self.kept() {

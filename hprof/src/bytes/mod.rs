@@ -18,6 +18,7 @@
 pub(crate) mod array;
 pub(crate) mod disk;
 pub(crate) mod gzip;
+pub(crate) mod list;
 pub(crate) mod mapped;
 pub(crate) mod mem;
 pub(crate) mod source;

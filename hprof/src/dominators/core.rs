@@ -94,7 +94,7 @@ impl Core {
         let mut witnesses = MappedBits::new(inner, store)?;
         near_roots(graph, thresholds.near, &mut witnesses);
         also.iter().for_each(|&object| witnesses.insert(object));
-        let weaker = graph.weaker.clone();
+        let weaker = std::mem::take(&mut graph.weaker);
         let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
         let (cells, targets) = graph.shared();
         let held = roots
@@ -183,6 +183,7 @@ impl Core {
             .for_each(|(&sink, at)| {
                 cells.note(sink).store(SEVERAL - at, Ordering::Relaxed);
             });
+        graph.weaker = weaker;
         Ok(Self {
             members,
             joins,

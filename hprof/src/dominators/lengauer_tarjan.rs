@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Store};
+use crate::bytes::list::List;
 use crate::bytes::mem;
-use crate::dominators::annotated::{AnnotatedGraph, each_bit};
+use crate::dominators::annotated::{AnnotatedGraph, MappedBits, each_bit};
 use crate::dominators::core::Core;
 use crate::dominators::search::{self, SpanningTree};
 use crate::error::Result;
@@ -393,78 +394,81 @@ fn extend(
     let core = &all.core;
     let is_member = |object: u32| object < inner && core.members.contains(object);
     let base = all.idom.len() as u32 - 1;
-    let seeds: Vec<(u32, u32)> = graph.weaker[level - 1]
-        .iter()
-        .copied()
-        .filter(|&(from, to)| graph.note(from) != 0 && is_member(to) && graph.note(to) == 0)
-        .collect();
-    if seeds.is_empty() {
+    let mut seeds: List<[u32; 2]> = List::new(store)?;
+    for &(from, to) in &graph.weaker[level - 1] {
+        if graph.note(from) != 0 && is_member(to) && graph.note(to) == 0 {
+            seeds.push([from, to])?;
+        }
+    }
+    if seeds.len() == 0 {
         return Ok(());
     }
+    let seeds = seeds.into_array()?;
     // The new objects, and the references among them.
-    let mut found: Vec<u32> = Vec::new();
-    for &(_, to) in &seeds {
+    let mut found: List<u32> = List::new(store)?;
+    for &[_, to] in seeds.iter() {
         if graph.note(to) == 0 {
-            found.push(to);
+            found.push(to)?;
             graph.set_note(to, base + found.len() as u32);
         }
     }
-    let mut weaker: Vec<(u32, u32)> = graph.weaker[..level].concat();
-    weaker.sort_unstable();
-    let mut edges: Vec<(u32, u32)> = Vec::new();
+    let weaker = sorted(&graph.weaker[..level], store)?;
+    let mut edges: List<[u32; 2]> = List::new(store)?;
+    let (cells, targets) = graph.shared();
     let mut at = 0;
     while at < found.len() {
-        let object = found[at];
+        let object = found.get(at);
         let from = base + 1 + at as u32;
-        let first = weaker.partition_point(|e| e.0 < object);
+        let first = weaker.partition_point(|e| e[0] < object);
         let referents = weaker[first..]
             .iter()
-            .take_while(|e| e.0 == object)
-            .map(|e| e.1);
+            .take_while(|e| e[0] == object)
+            .map(|e| e[1]);
         let is_witness = core.witnesses.contains(object);
-        let held: Vec<u32> = graph
-            .row(object)
+        let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
+        let held = targets[row]
             .iter()
             .copied()
             .chain(referents)
             .chain([class_of(object)].into_iter().filter(|_| is_witness))
-            .filter(|&target| is_member(target))
-            .collect();
+            .filter(|&target| is_member(target));
         for target in held {
-            let mut to = graph.note(target);
+            let mut to = cells.number(target);
             if to == 0 {
-                found.push(target);
+                found.push(target)?;
                 to = base + found.len() as u32;
-                graph.set_note(target, to);
+                cells.note(target).store(to, Ordering::Relaxed);
             } else if target < classes && !is_witness {
                 continue;
             }
             if to > base {
-                edges.push((from, to));
+                edges.push([from, to])?;
             }
         }
         at += 1;
     }
-    // The part of the dominator tree above the references.
-    let mut above: Vec<u32> = Vec::new();
-    for &(from, to) in &seeds {
-        let from = graph.note(from);
-        above.push(from);
-        edges.push((from, graph.note(to)));
+    drop(weaker);
+    let found = found.into_array()?;
+    // The part of the dominator tree above the references, from the last node to the first: dominators are smaller.
+    let mut above = MappedBits::new(base as usize + 1, store)?;
+    for &[from, to] in seeds.iter() {
+        let (from, to) = (graph.note(from), graph.note(to));
+        above.insert(from);
+        edges.push([from, to])?;
     }
-    above.sort_unstable();
-    above.dedup();
-    let mut work = above.clone();
-    let mut known: std::collections::HashSet<u32> = above.iter().copied().collect();
-    while let Some(node) = work.pop() {
-        let dominator = all.idom[node as usize];
-        if dominator != 0 && known.insert(dominator) {
-            work.push(dominator);
-            above.push(dominator);
+    drop(seeds);
+    for at in (0..above.words().len()).rev() {
+        let mut left = above.words()[at];
+        while left != 0 {
+            let bit = 63 - left.leading_zeros();
+            let dominator = all.idom[at * 64 + bit as usize];
+            if dominator != 0 {
+                above.insert(dominator);
+            }
+            left = above.words()[at] & ((1 << bit) - 1);
         }
     }
-    above.sort_unstable();
-    edges.extend(above.iter().map(|&n| (all.idom[n as usize], n)));
+    let above = above.list(store)?;
     // Small numbers: first those above, then the new ones.
     let small = |n: u32| -> u32 {
         if n > base {
@@ -474,34 +478,33 @@ fn extend(
         }
     };
     let mut roots: Vec<u32> = Vec::new();
-    let mut rows: Vec<(u32, u32)> = Vec::with_capacity(edges.len());
-    for (from, to) in edges {
-        if from == 0 {
-            roots.push(small(to))
-        } else {
-            rows.push((small(from), small(to)))
+    for &node in above.iter() {
+        match all.idom[node as usize] {
+            0 => roots.push(small(node)),
+            dominator => edges.push([dominator, node])?,
         }
     }
-    rows.sort_unstable();
-    rows.dedup();
-    roots.sort_unstable();
+    let mut rows = edges.into_array()?;
+    rows.par_iter_mut().for_each(|row| *row = row.map(small));
+    rows.par_sort_unstable();
     let nodes = above.len() + found.len();
-    let mut little =
-        AnnotatedGraph::new(HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?)?;
+    let little = HeapGraph::from_rows(nodes as u32, &rows, &roots, store)?;
+    drop(rows);
+    let mut little = AnnotatedGraph::new(little)?;
     let whole = Core::all(&mut little, store)?;
     let search = search::search(&mut little, &|_| NONE, &whole, store)?;
     let reached = search.reached;
     let predecessors = Predecessors::new(&mut little, &|_| NONE, &whole, reached, store)?;
     let idom = immediate(predecessors, search.parent, reached, store)?;
     // New objects are numbered in the small search's order, so that dominators stay smaller.
-    let mut order: Vec<u32> = vec![NONE; reached as usize + 1];
+    let mut order: Array<u32> = store.zeroed(reached as usize + 1)?;
     for node in 0..nodes as u32 {
         let n = little.note(node);
         if n != 0 {
             order[n as usize] = node;
         }
     }
-    let mut outer: Vec<u32> = vec![0; reached as usize + 1];
+    let mut outer: Array<u32> = store.zeroed(reached as usize + 1)?;
     let mut next = base;
     all.idom.resize(base as usize + 1 + found.len())?;
     for n in 1..=reached as usize {
@@ -517,4 +520,16 @@ fn extend(
         };
     }
     Ok(())
+}
+
+/// References of several kinds, by source.
+fn sorted(weaker: &[Vec<(u32, u32)>], store: &Store) -> Result<Array<[u32; 2]>> {
+    let count = weaker.iter().map(Vec::len).sum();
+    let mut sorted: Array<[u32; 2]> = store.zeroed(count)?;
+    let all = weaker.iter().flatten();
+    for (to, &(source, target)) in sorted.iter_mut().zip(all) {
+        *to = [source, target];
+    }
+    sorted.par_sort_unstable();
+    Ok(sorted)
 }

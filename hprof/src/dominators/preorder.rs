@@ -100,9 +100,8 @@ pub(super) fn lay_out(
         let inner = graph.split.inner;
         let classes = graph.split.classes;
         let (cells, targets) = graph.shared();
-        let batch = tasks::batch();
-        let mut parts: Vec<TaskOutput> = (0..batch).map(|_| TaskOutput::default()).collect();
-        for batch in tasks.chunks(batch) {
+        let mut parts = TaskOutput::batch(store)?;
+        for batch in tasks.chunks(parts.len()) {
             let walk = Walk {
                 cells,
                 targets,
@@ -118,7 +117,7 @@ pub(super) fn lay_out(
             parts
                 .par_iter_mut()
                 .zip(batch)
-                .for_each(|(part, task)| walk.fill(part, task));
+                .try_for_each(|(part, task)| walk.fill(part, task))?;
             let parts = &mut parts[..batch.len()];
             let mut jobs = Vec::with_capacity(parts.len());
             let mut parents = &mut parent[len..];
@@ -140,8 +139,8 @@ pub(super) fn lay_out(
             let spans = referrers.spans();
             jobs.into_par_iter()
                 .for_each(|(part, nodes, base, above, parent)| {
-                    note(cells, &part.object, base);
-                    for (to, &from) in parent.iter_mut().zip(&part.parent) {
+                    note(cells, part.object.elements(), base);
+                    for (to, &from) in parent.iter_mut().zip(part.parent.elements()) {
                         *to = placed_at(from, base, above);
                     }
                     let to_sinks = part.to_sinks.iter();
@@ -258,8 +257,8 @@ impl Hanging<'_> {
         let mut parent: Array<u32> = store.zeroed(0)?;
         let (inner, classes) = (graph.split.inner, graph.split.classes);
         let (cells, targets) = graph.shared();
-        let count = tasks::batch();
-        let mut parts: Vec<TaskOutput> = (0..count).map(|_| TaskOutput::default()).collect();
+        let mut parts = TaskOutput::batch(store)?;
+        let count = parts.len();
         let share = tasks::share(sinks.len(), count);
         let mut next = 0;
         for batch in sinks.chunks(share * count) {
@@ -279,11 +278,11 @@ impl Hanging<'_> {
             parts
                 .par_iter_mut()
                 .zip(tasks)
-                .for_each(|(part, sinks)| walk.fill_sinks(part, sinks));
+                .try_for_each(|(part, sinks)| walk.fill_sinks(part, sinks))?;
             for (part, sinks) in parts.iter().zip(batch.chunks(share)) {
                 let base = self.nodes + parent.len() as u32;
                 let first = parent.len();
-                parent.extend(&part.parent)?;
+                parent.extend(part.parent.elements())?;
                 let parent = &mut parent[first..];
                 parent
                     .iter_mut()
@@ -294,7 +293,7 @@ impl Hanging<'_> {
                     *start = first as u32 + at;
                 }
                 next += sinks.len();
-                note(cells, &part.object, base);
+                note(cells, part.object.elements(), base);
             }
         }
         starts[next] = parent.len() as u32;

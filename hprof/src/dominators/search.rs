@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::bytes::array::{Array, Store};
+use crate::bytes::list::List;
 use crate::dominators::annotated::{AnnotatedGraph, PrefetchQueue};
 use crate::dominators::core::Core;
 use crate::error::Result;
@@ -39,7 +40,7 @@ pub(crate) fn search(
     {
         let parent = &mut parent[..];
         // What is left of the rows between the root and the current node, from where to where, and of which nodes.
-        let mut stack: Vec<(u32, u32, u32)> = Vec::new();
+        let mut stack: List<[u32; 3]> = List::new(store)?;
         let mut queue = PrefetchQueue::new(cells, targets);
         for root in roots {
             if !is_member.of(root) || cells.number(root) != 0 {
@@ -60,7 +61,7 @@ pub(crate) fn search(
                         }
                     }
                     if cursor < end {
-                        stack.push((cursor, end, current));
+                        stack.push([cursor, end, current])?;
                     }
                     current = reached;
                     (cursor, end) = (cells.begin(object), cells.begin(object + 1));
@@ -76,7 +77,7 @@ pub(crate) fn search(
                 }
                 if cursor == end {
                     let Some(up) = stack.pop() else { break };
-                    (cursor, end, current) = up;
+                    [cursor, end, current] = up;
                     continue;
                 }
                 let target = targets[cursor as usize];

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::bytes::array::Store;
+use crate::bytes::list::List;
 use crate::bytes::mem;
 use crate::dominators::annotated::{AnnotatedGraph, Cells, PrefetchQueue};
 use crate::dominators::core::SEVERAL;
@@ -10,6 +12,7 @@ use crate::dominators::preorder::Checks;
 use crate::dominators::search::AHEAD;
 use crate::dominators::sinks::Sink;
 use crate::dominators::thresholds::Thresholds;
+use crate::error::Result;
 use crate::ids::NONE;
 
 /// Tasks whose results are put together at a time, at most and at least: as few as keep all threads busy, since until
@@ -24,7 +27,7 @@ const LEAST_SHARE: usize = 1 << 6;
 const BATCHES: usize = 1 << 5;
 
 /// How many results a batch has.
-pub(super) fn batch() -> usize {
+fn batch() -> usize {
     (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH)
 }
 
@@ -41,7 +44,7 @@ pub(super) enum Task {
     Row {
         member: u32,
         object: u32,
-        part: Range<usize>,
+        part: Range<u32>,
     },
 }
 
@@ -78,17 +81,18 @@ pub(super) fn tasks(
         first = last + 1;
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= thresholds.long {
-            let (first, end) = (graph.begin(object), graph.begin(object + 1));
+            let (first, end) = (graph.begin(object) as u32, graph.begin(object + 1) as u32);
             // Much of the heap may hang on one row, which is then laid out in smaller parts. Many rows are many tasks as they are.
-            let share = match (end - first) * 8 < graph.targets.len() {
+            let references = (end - first) as usize;
+            let share = match references * 8 < graph.targets.len() {
                 true => LARGEST_SHARE,
-                false => self::share(end - first, LEAST_BATCH),
+                false => self::share(references, LEAST_BATCH),
             };
             for begin in (first..end).step_by(share) {
                 tasks.push(Task::Row {
                     member: last,
                     object,
-                    part: begin..(begin + share).min(end),
+                    part: begin..begin.saturating_add(share as u32).min(end),
                 });
             }
         }
@@ -97,11 +101,10 @@ pub(super) fn tasks(
 }
 
 /// A task's result; places count from its beginning. Used again by later tasks.
-#[derive(Default)]
 pub(super) struct TaskOutput {
-    pub(super) object: Vec<u32>,
+    pub(super) object: List<u32>,
     /// [`NONE`] for what hangs on the member that the task is about.
-    pub(super) parent: Vec<u32>,
+    pub(super) parent: List<u32>,
     /// Places of the members.
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
@@ -110,9 +113,42 @@ pub(super) struct TaskOutput {
     pub(super) to_sinks: Vec<(u32, u32)>,
     /// Whether there were more of them than a task notes.
     pub(super) more_to_sinks: bool,
+    /// What is left of the rows above the one that is read, from where to where, the object whose it is, and its place.
+    stack: List<[u32; 4]>,
 }
 
 impl TaskOutput {
+    /// Results for a batch.
+    pub(super) fn batch(store: &Store) -> Result<Vec<Self>> {
+        (0..batch()).map(|_| Self::new(store)).collect()
+    }
+
+    fn new(store: &Store) -> Result<Self> {
+        Ok(Self {
+            object: List::new(store)?,
+            parent: List::new(store)?,
+            members: Vec::new(),
+            missing: Vec::new(),
+            to_sinks: Vec::new(),
+            more_to_sinks: false,
+            stack: List::new(store)?,
+        })
+    }
+
+    /// Adds an object, and returns its place.
+    #[inline(always)]
+    fn add(&mut self, object: u32, parent: u32) -> Result<u32> {
+        let place = self.object.len() as u32;
+        self.object.push(object)?;
+        self.parent.push(parent)?;
+        Ok(place)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.object.settle()?;
+        self.parent.settle()
+    }
+
     fn clear(&mut self) {
         self.object.clear();
         self.parent.clear();
@@ -140,10 +176,9 @@ pub(super) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    pub(super) fn fill(&self, part: &mut TaskOutput, task: &Task) {
+    pub(super) fn fill(&self, part: &mut TaskOutput, task: &Task) -> Result<()> {
         const AHEAD: u32 = 8;
         part.clear();
-        let mut stack = Vec::new();
         match task {
             Task::Members(range) => {
                 for q in range.clone() {
@@ -153,14 +188,11 @@ impl Walk<'_> {
                         mem::prefetch(self.targets, self.cells.begin(later) as usize);
                     }
                     let object = self.object_at[q as usize];
-                    let at = part.object.len() as u32;
+                    let at = part.add(object, NONE)?;
                     part.members.push(at);
-                    part.object.push(object);
-                    part.parent.push(NONE);
-                    let row =
-                        self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
+                    let row = self.cells.begin(object)..self.cells.begin(object + 1);
                     if row.len() < self.thresholds.long {
-                        self.follow(q, object, at, row, &mut stack, part);
+                        self.follow(q, object, at, row, part)?;
                     }
                 }
             }
@@ -168,26 +200,26 @@ impl Walk<'_> {
                 member,
                 object,
                 part: row,
-            } => self.follow(*member, *object, NONE, row.clone(), &mut stack, part),
+            } => self.follow(*member, *object, NONE, row.clone(), part)?,
         }
+        part.settle()
     }
 
     /// Adds sinks and what hangs on them.
-    pub(super) fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) {
+    pub(super) fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
-        let mut stack = Vec::new();
         for (i, sink) in sinks.iter().enumerate() {
             if let Some(later) = sinks.get(i + AHEAD) {
                 self.cells.fetch(later.object);
             }
-            let (object, at) = (sink.object, part.object.len() as u32);
+            let object = sink.object;
             self.placed[object as usize / 64].fetch_or(1 << (object % 64), Ordering::Relaxed);
+            let at = part.add(object, NONE)?;
             part.members.push(at);
-            part.object.push(object);
-            part.parent.push(NONE);
-            let row = self.cells.begin(object) as usize..self.cells.begin(object + 1) as usize;
-            self.follow(0, object, at, row, &mut stack, part);
+            let row = self.cells.begin(object)..self.cells.begin(object + 1);
+            self.follow(0, object, at, row, part)?;
         }
+        part.settle()
     }
 
     /// Whether an object has no place yet.
@@ -205,10 +237,9 @@ impl Walk<'_> {
         q: u32,
         object: u32,
         above: u32,
-        row: Range<usize>,
-        stack: &mut Vec<(Range<usize>, u32, u32)>,
+        row: Range<u32>,
         part: &mut TaskOutput,
-    ) {
+    ) -> Result<()> {
         let level = self.level.get(q as usize).copied().unwrap_or(0);
         let checks = &self.checks.of_level[usize::from(level)];
         let mut queue = PrefetchQueue::new(self.cells, self.targets);
@@ -217,9 +248,10 @@ impl Walk<'_> {
             q.wrapping_sub(low) >= len
         };
         // The first element comes next anyway, so fetching it does not help.
-        let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<usize>| {
+        let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<u32>| {
             if row.len() > 2 {
-                for &next in self.targets[row.clone()].iter().take(AHEAD).skip(1) {
+                let row = row.start as usize..row.end as usize;
+                for &next in self.targets[row].iter().take(AHEAD).skip(1) {
                     if self.hangs(next) {
                         queue.fetch(next);
                     }
@@ -231,10 +263,13 @@ impl Walk<'_> {
         fetch_first(&mut queue, &row);
         loop {
             let Some(at) = row.next() else {
-                let Some(up) = stack.pop() else { break };
-                (row, object, above) = up;
+                let Some([start, end, of, place]) = part.stack.pop() else {
+                    return Ok(());
+                };
+                (row, object, above) = (start..end, of, place);
                 continue;
             };
+            let at = at as usize;
             let target = self.targets[at];
             if row.len() >= AHEAD {
                 let next = self.targets[at + AHEAD];
@@ -265,22 +300,19 @@ impl Walk<'_> {
                 if word.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     continue;
                 }
-                let place = part.object.len() as u32;
-                part.object.push(target);
-                part.parent.push(above);
-                let below =
-                    self.cells.begin(target) as usize..self.cells.begin(target + 1) as usize;
+                let place = part.add(target, above)?;
+                let below = self.cells.begin(target)..self.cells.begin(target + 1);
                 // Boxed values refer to nothing but their class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
                     // What is left of a list's node mostly is a leaf: long lists take no stack.
                     if row.len() < AHEAD {
-                        while !row.is_empty() && self.targets[row.start] >= self.inner {
+                        while !row.is_empty() && self.targets[row.start as usize] >= self.inner {
                             row.start += 1;
                         }
                     }
                     if !row.is_empty() {
-                        stack.push((row, object, above));
+                        part.stack.push([row.start, row.end, object, above])?;
                     }
                     (row, object, above) = (below, target, place);
                 }

@@ -83,12 +83,13 @@ impl HeapGraph {
     /// A graph of `nodes` objects that all may hold references, from edges sorted by source.
     pub(crate) fn from_rows(
         nodes: u32,
-        rows: &[(u32, u32)],
+        rows: &[impl Copy + Into<(u32, u32)>],
         roots: &[u32],
         store: &Store,
     ) -> Result<Self> {
         let mut offsets: Array<u32> = store.zeroed(nodes as usize + 1)?;
-        for &(from, _) in rows {
+        for &row in rows {
+            let (from, _) = row.into();
             offsets[from as usize + 1] += 1;
         }
         let mut sum = 0;
@@ -97,8 +98,8 @@ impl HeapGraph {
             *offset = sum;
         }
         let mut targets: Array<u32> = store.zeroed(rows.len())?;
-        for (slot, row) in targets.iter_mut().zip(rows) {
-            *slot = row.1;
+        for (slot, &row) in targets.iter_mut().zip(rows) {
+            (_, *slot) = row.into();
         }
         let split = Split {
             classes: 0,

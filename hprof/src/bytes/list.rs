@@ -1,0 +1,186 @@
+//! Lists and stacks whose length nobody knows before, within the limit on memory.
+
+use bytemuck::Pod;
+
+use crate::bytes::array::{Array, Store};
+use crate::error::Result;
+
+/// Elements that are appended one by one, or taken from the end again.
+///
+/// The last ones are on the allocator's heap, so that a short list is nothing else; all before them are in an array of
+/// the store.
+#[derive(Debug)]
+pub(crate) struct List<T: Pod> {
+    recent: Vec<T>,
+    /// Beyond `stored` elements it is room.
+    array: Array<T>,
+    stored: usize,
+}
+
+impl<T: Pod> List<T> {
+    /// Elements on the allocator's heap, at most.
+    const RECENT: usize = (32 << 10) / size_of::<T>();
+
+    pub(crate) fn new(store: &Store) -> Result<Self> {
+        Ok(Self {
+            recent: Vec::new(),
+            array: store.zeroed(0)?,
+            stored: 0,
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.stored + self.recent.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, element: T) -> Result<()> {
+        if self.recent.len() == self.recent.capacity() {
+            self.make_room()?;
+        }
+        self.recent.push(element);
+        Ok(())
+    }
+
+    /// Takes the last element off.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        match self.recent.pop() {
+            None if self.stored > 0 => {
+                self.take_back();
+                self.recent.pop()
+            }
+            last => last,
+        }
+    }
+
+    /// Forgets all elements; their memory is used again.
+    pub(crate) fn clear(&mut self) {
+        self.recent.clear();
+        self.stored = 0;
+    }
+
+    /// Puts all elements one after the other, where [`List::elements`] finds them.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        match self.stored {
+            0 => Ok(()),
+            _ => self.put_away(),
+        }
+    }
+
+    /// All elements of a list that is settled.
+    pub(crate) fn elements(&self) -> &[T] {
+        debug_assert!(self.stored == 0 || self.recent.is_empty());
+        match self.stored {
+            0 => &self.recent,
+            stored => &self.array[..stored],
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, at: usize) -> T {
+        match at.checked_sub(self.stored) {
+            Some(at) => self.recent[at],
+            None => self.array[at],
+        }
+    }
+
+    /// The elements as an array.
+    pub(crate) fn into_array(mut self) -> Result<Array<T>> {
+        self.put_away()?;
+        self.array.cut(self.stored)?;
+        Ok(self.array)
+    }
+
+    #[cold]
+    fn make_room(&mut self) -> Result<()> {
+        if self.recent.len() < Self::RECENT {
+            let more = self
+                .recent
+                .len()
+                .clamp(16, Self::RECENT - self.recent.len());
+            self.recent.reserve_exact(more);
+            return Ok(());
+        }
+        self.put_away()
+    }
+
+    fn put_away(&mut self) -> Result<()> {
+        let len = self.len();
+        if self.array.len() < len {
+            self.array.resize(len)?;
+        }
+        self.array[self.stored..len].copy_from_slice(&self.recent);
+        self.stored = len;
+        self.recent.clear();
+        Ok(())
+    }
+
+    /// Half of what there is room for, so that it is not put away again at the next element.
+    #[cold]
+    fn take_back(&mut self) {
+        let first = self.stored.saturating_sub(Self::RECENT / 2);
+        self.recent
+            .extend_from_slice(&self.array[first..self.stored]);
+        self.stored = first;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_what_a_vector_would_have() {
+        for limit in [None, Some(0)] {
+            let store = Store::new(limit);
+            let (mut list, mut expected) = (List::new(&store).unwrap(), Vec::new());
+            let mut next = 0_u32;
+            for round in 0..2 {
+                // Up and down over the ends of what is kept apart, by steps that do not divide it.
+                for (pushed, popped) in [(10, 3), (9_000, 1_000), (5_000, 12_000), (30_001, 7)] {
+                    for _ in 0..pushed {
+                        list.push(next).unwrap();
+                        expected.push(next);
+                        next += 1;
+                    }
+                    for _ in 0..popped {
+                        assert_eq!(list.pop(), expected.pop());
+                    }
+                    assert_eq!(list.len(), expected.len());
+                    for at in (0..expected.len()).step_by(997) {
+                        assert_eq!(list.get(at), expected[at]);
+                    }
+                }
+                list.settle().unwrap();
+                assert_eq!(list.elements(), expected);
+                if round == 0 {
+                    list.clear();
+                    expected.clear();
+                    assert_eq!(list.pop(), None);
+                }
+            }
+            list.push(1).unwrap();
+            expected.push(1);
+            assert_eq!(list.into_array().unwrap()[..], expected);
+        }
+    }
+
+    #[test]
+    fn long_lists_are_charged_to_the_store_and_short_ones_are_not() {
+        let store = Store::new(None);
+        let mut list = List::new(&store).unwrap();
+        for n in 0..List::<u32>::RECENT as u32 {
+            list.push(n).unwrap();
+        }
+        assert_eq!((store.used(), list.recent.capacity()), (0, 8192));
+        for n in 0..100_000_u32 {
+            list.push(n).unwrap();
+        }
+        assert!(store.used() >= 90_000 * 4, "{}", store.used());
+        assert_eq!(list.recent.capacity(), List::<u32>::RECENT);
+        drop(list);
+        assert_eq!(store.used(), 0);
+    }
+}
