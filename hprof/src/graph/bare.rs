@@ -296,6 +296,117 @@ mod tests {
         assert!((0..1000).all(|_| none.is_leaf(0)));
     }
 
+    /// A heap of class objects, then objects with these rows, then leaves.
+    struct Drawn {
+        classes: u32,
+        rows: Vec<Vec<u32>>,
+        extra: Vec<(u32, u32)>,
+    }
+
+    impl Drawn {
+        /// Rows of class objects are empty but for these.
+        fn new(classes: u32, of_classes: &[(u32, u32)], rows: Vec<Vec<u32>>) -> Self {
+            let mut all = vec![Vec::new(); classes as usize];
+            for &(class, to) in of_classes {
+                all[class as usize].push(to);
+            }
+            all.extend(rows);
+            Self {
+                classes,
+                rows: all,
+                extra: Vec::new(),
+            }
+        }
+
+        fn inner(&self) -> u32 {
+            self.rows.len() as u32
+        }
+
+        /// What refers to classes by way of leaves. The leaves' classes are by turns those after the first.
+        fn by_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
+            let lens = self.rows.iter().map(|row| row.len() as u32);
+            let ends = lens.scan(0, |sum, len| {
+                *sum += len;
+                Some(*sum)
+            });
+            let linked = Linked {
+                split: Split {
+                    classes: self.classes,
+                    inner: self.inner(),
+                },
+                offsets: &[0].into_iter().chain(ends).collect::<Vec<_>>(),
+                targets: &self.rows.concat(),
+                extra: &self.extra,
+                held: &held.into_iter().map(|o| (o, RootKind::Unknown)).collect(),
+            };
+            linked.by_leaves(|leaf| 1 + (leaf - self.inner()) % (self.classes - 1))
+        }
+    }
+
+    #[test]
+    fn classes_that_are_reached_without_them_are_referred_to_by_way_of_leaves() {
+        // The leaf is of class 1.
+        let rows = || vec![vec![5], vec![5, 5], vec![]];
+        let drawn = Drawn::new(2, &[], rows());
+        assert_eq!(drawn.by_leaves([1, 2]), [(2, 1)]);
+        assert_eq!(drawn.by_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
+        // Nothing else reaches the class, or near to roots nothing refers to the leaf.
+        assert_eq!(drawn.by_leaves([2]), []);
+        assert_eq!(drawn.by_leaves([1, 4]), []);
+        // By another class, and by its loader.
+        assert_eq!(Drawn::new(2, &[(0, 1)], rows()).by_leaves([0, 2]), [(2, 1)]);
+        let mut of_loader = Drawn::new(2, &[(0, 4)], rows());
+        of_loader.extra = vec![(4, 1)];
+        assert_eq!(of_loader.by_leaves([0, 2]), [(2, 1)]);
+        assert_eq!(of_loader.by_leaves([2, 4]), [(2, 1)]);
+        assert_eq!(of_loader.by_leaves([2]), []);
+        // What refers to the class itself, by its row or unwritten.
+        let itself = Drawn::new(2, &[], vec![vec![4, 1], vec![4]]);
+        assert_eq!(itself.by_leaves([1, 2, 3]), [(3, 1)]);
+        let mut unwritten = Drawn::new(2, &[], vec![vec![4], vec![4]]);
+        unwritten.extra = vec![(2, 1)];
+        assert_eq!(unwritten.by_leaves([2, 3]), [(3, 1)]);
+    }
+
+    #[test]
+    fn of_what_is_near_to_roots_so_much_is_looked_at() {
+        // Objects.
+        let near = NEAR as u32;
+        for objects in [near - 1, near, near + 1] {
+            let leaf = 2 + objects;
+            let drawn = Drawn::new(2, &[], vec![vec![leaf]; objects as usize]);
+            let found = drawn.by_leaves(1..2 + objects);
+            assert_eq!(found.len() as u32, objects.min(near));
+        }
+        // References of one: a longer row is followed no further, and says nothing of classes.
+        for more in [0, 1] {
+            let mut long = vec![4; LONG - 1 + more];
+            long.push(3);
+            let drawn = Drawn::new(2, &[], vec![long, vec![4]]);
+            let expected: &[(u32, u32)] = if more == 0 { &[(2, 1), (3, 1)] } else { &[] };
+            assert_eq!(drawn.by_leaves([1, 2]), expected);
+        }
+        // References that no record shows.
+        let objects = LONG as u32 + 10;
+        let leaf = 3 + objects;
+        let mut rows = vec![vec![leaf]; objects as usize + 1];
+        rows[0].clear();
+        let mut unwritten = Drawn::new(2, &[], rows);
+        unwritten.extra = (0..objects).map(|n| (2, 3 + n)).collect();
+        assert_eq!(unwritten.by_leaves([1, 2]).len(), LONG);
+    }
+
+    #[test]
+    fn so_many_references_by_way_of_leaves_are_noted() {
+        const CLASSES: u32 = 1 + LONG as u32;
+        for (objects, expected) in [(64, PAIRS), (65, PAIRS), (63, PAIRS - LONG)] {
+            let inner = CLASSES + objects;
+            let row: Vec<u32> = (inner..inner + LONG as u32).collect();
+            let drawn = Drawn::new(CLASSES, &[], vec![row; objects as usize]);
+            assert_eq!(drawn.by_leaves(0..inner).len(), expected, "{objects}");
+        }
+    }
+
     #[test]
     fn leaves_have_their_classes() {
         let store = Store::new(None);

@@ -253,6 +253,56 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_as_small_as_their_table_allows() {
+        let store = Store::new(None);
+        let range = |slots: u64| Range {
+            base: 64,
+            end: 64 + (slots << GRAIN),
+        };
+        for (slots, shift) in [
+            (8, Some(18)),
+            ((1 << 40) - 8, Some(18)),
+            (1 << 40, Some(19)),
+            ((1 << 45) - 8, Some(23)),
+            (1 << 45, None),
+        ] {
+            let range = range(slots);
+            assert_eq!(Blocks::fit(range), shift.is_some());
+            assert_eq!(Blocks::slots_in(range, 3), shift.map(|shift| 3 << shift));
+            let blocks = Blocks::new(range, &store).unwrap();
+            assert_eq!(blocks.is_some(), shift.is_some());
+            let (Some(mut blocks), Some(shift)) = (blocks, shift) else {
+                continue;
+            };
+            let of_shift = (blocks.shift, blocks.table.len() as u64);
+            assert_eq!(of_shift, (shift, (slots >> shift) + 1));
+            assert_eq!((blocks.slots_of(3), blocks.slots()), (3 << shift, 0));
+            let of_slots = [(3 << shift) - 1, 3 << shift].map(|slots| blocks.in_slots(slots));
+            assert_eq!(of_slots, [2, 3]);
+            // The last block, and none beyond.
+            let writer = blocks.writer(1);
+            let last = (slots - 1) & ((1 << shift) - 1);
+            assert_eq!(writer.slot(range.end - 8), Some(last));
+            assert_eq!(writer.slot(range.end), None);
+            assert_eq!(blocks.slots(), 1 << shift);
+        }
+    }
+
+    #[test]
+    fn a_range_is_widened_by_its_length_at_least_a_terabyte() {
+        let of = |base, end| {
+            let wide = widened(Range { base, end });
+            (wide.base, wide.end)
+        };
+        assert_eq!(of(4 * TB, 4 * TB + 64), (3 * TB, 5 * TB + 64));
+        assert_eq!(of(4 * TB, 6 * TB), (2 * TB, 8 * TB));
+        assert_eq!(of(64, 128), (0, TB + 128));
+        // Whole words, and what was there is covered.
+        assert_eq!(of(4 * TB + 8, 4 * TB + 72), (3 * TB, 5 * TB + 64));
+        assert_eq!(of(4 * TB, u64::MAX), (0, u64::MAX));
+    }
+
+    #[test]
     fn a_range_of_all_numbers_has_no_blocks() {
         let store = Store::new(None);
         let range = Range { base: 0, end: !63 };

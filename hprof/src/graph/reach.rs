@@ -102,3 +102,104 @@ fn is_compact(slots: u64, file: usize) -> bool {
     let file = file as u64;
     slots <= file + FREE && (slots < u64::from(NONE) || slots <= file / 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x7_0000_0000;
+
+    /// From `BASE` on, so many slots, of a file of so many bytes.
+    fn of(slots: u64, file: u64, in_order: bool) -> Reach {
+        Reach::new(BASE, BASE + (slots << GRAIN), file as usize, in_order).unwrap()
+    }
+
+    #[test]
+    fn ranges_begin_and_end_at_whole_words() {
+        let of = |low, high| Reach::new(low, high, 1000, true).map(|r| (r.range.base, r.range.end));
+        assert_eq!(of(BASE + 72, BASE + 136), Some((BASE + 64, BASE + 192)));
+        assert_eq!(of(BASE + 64, BASE + 192), Some((BASE + 64, BASE + 192)));
+        // One word at least.
+        assert_eq!(of(BASE, BASE), Some((BASE, BASE + 64)));
+        assert_eq!(of(BASE + 128, BASE), Some((BASE + 128, BASE + 192)));
+        // No addresses of objects.
+        assert_eq!(of(BASE + 4, BASE + 64), None);
+        assert_eq!(of(BASE, u64::MAX), None);
+    }
+
+    #[test]
+    fn bitmaps_lie_over_all_addresses_where_these_are_in_proportion() {
+        const WORD: u64 = 64 >> GRAIN;
+        let store = Store::new(None);
+        let mb = 1 << 20;
+        let all = u64::from(NONE) + 1;
+        for (slots, file, in_order, expected) in [
+            (FREE + mb, mb, true, false),
+            (FREE + mb, mb, false, true),
+            (FREE + mb + WORD, mb, true, true),
+            // Slots that do not fit in 32 bits.
+            (all, all * 2, true, false),
+            (all, all * 2 - 2, true, true),
+            (all - WORD, all, true, false),
+        ] {
+            let reach = of(slots, file, in_order);
+            assert_eq!(reach.in_blocks, expected, "{slots} slots, {file} bytes");
+            // What is in blocks costs nothing beyond what was sampled.
+            assert_eq!(reach.range.slots() > slots, expected);
+            if slots < all - WORD {
+                let mut marks = reach.marks(file as usize, &store).unwrap();
+                assert_eq!(marks.writers().1.is_some(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_outside_widens_the_range_or_makes_room_once() {
+        let file = 1 << 20;
+        let flat = of(1 << 10, file, true);
+        let end = flat.range.end;
+        // Nothing is outside, so another pass would find nothing new.
+        assert_eq!(flat.with(BASE, end, file as usize), None);
+        assert_eq!(flat.with(BASE + 64, end - 64, file as usize), None);
+        let wider = flat.with(BASE - 64, end, file as usize).unwrap();
+        assert_eq!((wider.range.base, wider.range.end), (BASE - 64, end));
+        let wider = flat.with(BASE, end + 64, file as usize).unwrap();
+        assert_eq!((wider.range.base, wider.range.end), (BASE, end + 64));
+        assert!(!wider.in_blocks && !wider.is_roomy);
+
+        let blocks = of(1 << 10, file, false);
+        let (base, end) = (blocks.range.base, blocks.range.end);
+        let roomy = blocks.with(base, end, file as usize).unwrap();
+        assert_eq!((roomy.range, roomy.in_blocks), (blocks.range, true));
+        assert!(roomy.is_roomy);
+        assert_eq!(roomy.with(base, end, file as usize), None);
+        // What is in no order stays so, and room stays.
+        for (reach, is_roomy) in [(blocks, false), (roomy, true)] {
+            let wider = reach.with(base, end + 64, file as usize).unwrap();
+            assert!(wider.in_blocks && wider.range.end > end);
+            assert_eq!(wider.is_roomy, is_roomy);
+        }
+        assert_eq!(blocks.with(base, u64::MAX, file as usize), None);
+    }
+
+    #[test]
+    fn slots_of_references_fit_in_32_bits_or_take_another_pass() {
+        let all = u64::from(NONE);
+        let flat = |slots| of(slots, all * 4, true);
+        assert!(flat(all - 7).is_one_step(0));
+        assert!(!flat(all + 1).is_one_step(0));
+        let blocks = of(1 << 10, 1 << 20, false);
+        let roomy = blocks.with(blocks.range.base, blocks.range.end, 1 << 20);
+        let roomy = roomy.unwrap();
+        let largest = ((all - FREE) / 16) as usize;
+        for (file, of_roomy) in [(1000, true), (largest, true), (largest + 1, false)] {
+            assert!(blocks.is_one_step(file));
+            assert_eq!(roomy.is_one_step(file), of_roomy, "{file}");
+        }
+        assert_eq!(blocks.room(10), FREE + 5);
+        assert_eq!(blocks.room(usize::MAX), all - 1);
+        assert_eq!(roomy.room(10), FREE + 160);
+        assert_eq!(flat(1 << 10).room(10), 1 << 10);
+        assert!(is_flat(most(10), 10) && !is_flat(most(10) + 1, 10));
+    }
+}

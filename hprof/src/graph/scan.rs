@@ -3,6 +3,10 @@
 //! Pieces of the file are scanned in parallel, a batch at a time; after each batch the pieces'
 //! results are appended in file order, so that objects are numbered the same on every run.
 
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -690,19 +694,13 @@ impl Scanned {
             inner_base += part.inner_shapes.len();
             leaf_base += part.leaf_shapes.len();
         }
-        let limit = |what, count: usize| Error::Limit {
-            what,
-            count: count as u64,
-            limit: u64::from(NONE) - 1,
-        };
-        // Class objects need numbers twice: searched rows name them by marks.
-        let objects = job.classes.len() * 2 + inner_base + leaf_base;
-        if objects >= NONE as usize || !self.shapes.has_room(self.shapes.longs.len()) {
-            return Err(limit("objects", objects));
-        }
-        if target_base >= NONE as usize {
-            return Err(limit("references", target_base));
-        }
+        let has_room = self.shapes.has_room(self.shapes.longs.len());
+        check_numbers(
+            job.classes.len(),
+            inner_base + leaf_base,
+            target_base,
+            has_room,
+        )?;
         parts
             .par_iter_mut()
             .zip(bases)
@@ -719,6 +717,29 @@ impl Scanned {
         append_all(&mut self.leaf_shapes, parts, |p| &p.leaf_shapes)?;
         append_all(&mut self.inner_ids, parts, |p| &p.inner_ids)?;
         append_all(&mut self.leaf_ids, parts, |p| &p.leaf_ids)
+    }
+}
+
+/// Whether 32 bits number all that a dump has; `shapes_fit` says whether its shapes do.
+fn check_numbers(
+    classes: usize,
+    objects: usize,
+    references: usize,
+    shapes_fit: bool,
+) -> Result<()> {
+    let limit = |what, count: usize| Error::Limit {
+        what,
+        count: count as u64,
+        limit: u64::from(NONE) - 1,
+    };
+    // Class objects need numbers twice: searched rows name them by marks.
+    let objects = classes * 2 + objects;
+    if objects >= NONE as usize || !shapes_fit {
+        return Err(limit("objects", objects));
+    }
+    match references < NONE as usize {
+        true => Ok(()),
+        false => Err(limit("references", references)),
     }
 }
 
