@@ -8,15 +8,13 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use heapdiff_sites::attach;
-use rustix::process::geteuid;
-
 use super::library::MARK;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Unfinished;
 use crate::job::LONGEST_ARGUMENT;
+use heapdiff_sites::attach;
 
 /// What it returns else, and what that means.
 const CODES: [(i32, &str, Option<&str>); 7] = [
@@ -236,11 +234,13 @@ fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Visible> {
     let path = jvm.tmp.path(&name);
     let user = &jvm.process.user;
     let (copy, mut file) = Unfinished::new(|| {
-        let mut new = OpenOptions::new();
-        let file = new.write(true).create_new(true).mode(0o644).open(&path)?;
+        let file = user.make(|| {
+            let mut new = OpenOptions::new();
+            new.write(true).create_new(true).mode(0o644).open(&path)
+        })?;
         Ok((path, file))
     })?;
-    if geteuid() != user.uid {
+    if file.metadata()?.uid() != user.uid.as_raw() {
         let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
         std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
     }

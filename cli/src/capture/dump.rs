@@ -255,8 +255,12 @@ impl Written {
     /// Gives the dump its name, and makes the user who asked for it the owner. Returns its size.
     fn deliver(self, place: &DumpPlace, meter: &Meter) -> io::Result<u64> {
         let target = place.target();
-        own(&self.file)?;
-        if self.to_compress.is_none() {
+        let is_ours = match own(&self.file) {
+            // The file system is of a user namespace, which has no number for us.
+            Err(e) if Errno::from_io_error(&e) == Some(Errno::OVERFLOW) => false,
+            owned => owned.map(|()| true)?,
+        };
+        if is_ours && self.to_compress.is_none() {
             if self.part.folder.is_none() {
                 let rename = |path: &Path| rename(path, &target, place.replace);
                 return self.part.unfinished.finish(rename).map(|()| self.bytes);
@@ -444,8 +448,8 @@ impl PartialDump {
         let folder = jvm.tmp.path(&name);
         let user = &jvm.process.user;
         let made = Unfinished::new(|| {
-            fs::DirBuilder::new().mode(0o700).create(&folder)?;
-            if geteuid() != user.uid {
+            user.make(|| fs::DirBuilder::new().mode(0o700).create(&folder))?;
+            if fs::symlink_metadata(&folder)?.uid() != user.uid.as_raw() {
                 let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
                 std::os::unix::fs::lchown(&folder, Some(uid), Some(gid))?;
             }

@@ -228,10 +228,12 @@ impl<'a> Jvm<'a> {
         let user = &self.process.user;
         let create = |folder: &Folder| -> io::Result<(PathBuf, ())> {
             let path = folder.path(&name);
-            let mut new = OpenOptions::new();
-            // Links and other users' files are not touched.
-            new.write(true).create_new(true).mode(0o600);
-            match new.open(&path) {
+            let made = user.make(|| {
+                let mut new = OpenOptions::new();
+                // Links and other users' files are not touched.
+                new.write(true).create_new(true).mode(0o600).open(&path)
+            });
+            match made {
                 Ok(file) => {
                     file.set_permissions(Permissions::from_mode(0o600))?;
                     let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());

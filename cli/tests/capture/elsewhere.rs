@@ -6,12 +6,14 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use testdata::jvm::{Jdk, Target};
+use tempfile::TempDir;
+use testdata::jvm::{Jdk, Launch, Target};
 
 use crate::support::{
     AS_NOBODY, BOX, Done, agent, chmod, files, folder, heapdiff, instances, is_root, jdks,
     public_shelf, ready, run, shelf,
 };
+use crate::trace::library;
 
 /// The same command by another user, for whom the program is copied to where it may be run.
 pub(crate) fn as_nobody(command: &Command) -> Command {
@@ -135,9 +137,9 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
     }
 }
 
-/// A JVM that is the first process of its namespace and has a `/tmp` of its own of this size.
-fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
-    // Classes that are there whatever /tmp is. The JVM has read them once it is ready.
+/// A JVM that is to be the first process of its namespace and to have a `/tmp` of its own of this size; and its classes,
+/// which are there whatever /tmp is. `outer` goes first.
+fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (Launch, TempDir) {
     let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let prepare = format!(
         "mount -t tmpfs -o size={tmp},mode=1777 tmpfs /tmp && exec {} \"$0\" \"$@\"",
@@ -152,8 +154,15 @@ fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
         "--mount-proc",
     ];
     let launch = public_shelf(jdk, classes.path())
+        .through(outer)
         .through(unshare)
         .through(["sh", "-c", &prepare]);
+    (launch, classes)
+}
+
+/// One that runs, and its id. It has read its classes.
+pub(crate) fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
+    let (launch, _classes) = in_a_container(jdk, tmp, &[], as_user);
     let target = ready(&launch);
     let pid = target.jvm_pid().expect("a JVM");
     let inner = fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
@@ -199,6 +208,67 @@ fn a_jvm_in_a_container() {
             assert!(done.stderr.contains(why), "{done:?}");
             assert!(target.is_running());
         }
+    }
+}
+
+/// Goes into a user namespace whose root is an ordinary user outside, as rootless containers have it.
+const AS_INNER_ROOT: &str = "\
+holder=$(unshare --user sleep 20 </dev/null >/dev/null 2>&1 & echo $!)
+tries=0
+while [ \"$(readlink /proc/$holder/ns/user)\" = \"$(readlink /proc/self/ns/user)\" ] && [ $tries -lt 500 ]; do
+    sleep 0.01
+    tries=$((tries + 1))
+done
+echo 0 100000 65536 > /proc/$holder/gid_map && echo 0 100000 65536 > /proc/$holder/uid_map &&
+exec nsenter --target $holder --user --setuid 0 --setgid 0 \"$0\" \"$@\"";
+
+/// Whether the kernel lets us make user namespaces, for root has them forbidden in some containers.
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
+fn has_user_namespaces() -> bool {
+    let tried = Command::new("sh")
+        .args(["-c", AS_INNER_ROOT, "true"])
+        .output();
+    let tried = tried.expect("a shell");
+    let said = String::from_utf8_lossy(&tried.stderr);
+    if !tried.status.success() {
+        eprintln!("the kernel forbids user namespaces, which are left out: {said}");
+    }
+    tried.status.success()
+}
+
+#[test]
+fn a_jvm_in_a_user_namespace() {
+    if !is_root() || !has_user_namespaces() {
+        return;
+    }
+    for jdk in jdks() {
+        let outer = ["sh", "-c", AS_INNER_ROOT];
+        let (launch, _classes) = in_a_container(&jdk, "100m", &outer, &[]);
+        let mut target = ready(&launch);
+        let pid = target.jvm_pid().expect("a JVM");
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        assert!(status.contains("Uid:\t100000\t"), "{status}");
+        let pid = pid.to_string();
+        let home = folder();
+        // Nothing of root's can be made in its /tmp.
+        let library = library();
+        let agent = library.to_str().expect("a path");
+        for fork in [&[][..], &["--fork", "--agent", agent]] {
+            let args = [&["dump", &pid, "-o", "a.hprof", "--force"], fork].concat();
+            run(home.path(), &args).well();
+            let dump = home.path().join("a.hprof");
+            assert_eq!(instances(&dump, &[BOX]), [10_000]);
+            assert_eq!(fs::metadata(&dump).expect("it").uid(), 0);
+        }
+        run(home.path(), &["attach", &pid, "--agent", agent]).well();
+        let hunt = ["hunt", &pid, "--agent", agent, "--for", "0"];
+        run(home.path(), &[&hunt[..], &["-o", "hunted"]].concat()).well();
+        let left = files(Path::new(&format!("/proc/{pid}/root/tmp")));
+        assert!(
+            !left.iter().any(|name| name.contains("heapdiff")),
+            "{left:?}"
+        );
+        assert!(target.is_running());
     }
 }
 
