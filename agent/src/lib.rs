@@ -83,3 +83,4 @@ mod tracer;
 mod wakeup;
 
 pub use jvmti::sys::{Places, capability};
+pub use snapshot::memory_left;

@@ -63,12 +63,12 @@ impl Job {
         }))
     }
 
-    /// Whether the report is shown on the output. A hunt keeps its report with the dumps, and shows it besides only
-    /// if it is text for people.
+    /// Whether the report is shown on the output. A hunt with files keeps its report with the dumps, and shows it
+    /// besides only if it is text for people.
     pub(crate) const fn is_shown(&self) -> bool {
         let format = self.setup.output.format;
-        !matches!(self.task, Task::Hunt { .. })
-            || matches!(format, Format::Text | Format::Json | Format::Md)
+        let is_kept = matches!(&self.task, Task::Hunt { hunt, .. } if hunt.files);
+        !is_kept || matches!(format, Format::Text | Format::Json | Format::Md)
     }
 }
 

@@ -21,6 +21,8 @@ const LISTS: [&str; 4] = [
 /// The code that words reports, and the warnings that they print.
 const WORDED: &[&str] = &[
     "cli/src/capture/fork.rs",
+    "cli/src/capture/held.rs",
+    "cli/src/capture/no_files.rs",
     "cli/src/capture/watch.rs",
     "cli/src/command/diff.rs",
     "cli/src/command/history.rs",

@@ -330,10 +330,10 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
         // SAFETY: the JVM that called has a full table; it is not null, for the environment came from it.
         let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
         if got == JNI_OK {
-            let file = options.strip_prefix(heapdiff_sites::attach::SNAPSHOT);
+            let wanted = snapshot::Wanted::of(&options);
             let attach = |env: &Env<'_>| {
-                result = match file {
-                    Some(file) => snapshot::take(&environment, env, file),
+                result = match wanted {
+                    Some(wanted) => snapshot::take(&environment, env, wanted),
                     None => agent::load_and_start(env, environment, &options),
                 }
             };

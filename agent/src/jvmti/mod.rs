@@ -8,8 +8,10 @@
 pub(crate) mod calls;
 mod entry;
 pub(crate) mod java;
+mod memory;
 pub(crate) mod perf;
 pub(crate) use entry::arm;
+pub(crate) use memory::{memory_file, wide_pipe};
 pub(crate) mod sys;
 
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -13,8 +13,6 @@
 //! the walk is over; the parent sends a signal, whose handler writes the end.
 
 use std::ffi::{c_int, c_void};
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{
@@ -27,7 +25,7 @@ use jni_sys::{jint, jlong, jvalue};
 
 use super::sys::VERSION_17;
 use super::{Environment, JvmtiError, Result, error};
-use crate::snapshot::{Image, Kind, Progress, Reference, Tally, Writer};
+use crate::snapshot::{Image, Kind, Progress, Reference, Tally, Target, Writer};
 
 const VISIT_OBJECTS: jint = 0x100;
 const VISIT_ABORT: jint = 0x8000;
@@ -93,7 +91,7 @@ impl Drop for Page {
 
 /// The walk, in the parent until it has forked, then in the child.
 struct Walk {
-    writer: Writer<File>,
+    writer: Writer<Target>,
     page: Page,
     file: c_int,
     /// Mappings of files that the JVM writes to.
@@ -174,19 +172,19 @@ impl Environment {
         version < VERSION_17
     }
 
-    /// Forks at a safepoint. The start of the file is written; the child writes the rest.
+    /// Forks at a safepoint. The start of a file is written; the child writes the rest.
     ///
     /// `shared` are mappings of files of which the child is to have copies of its own.
     pub(crate) fn fork(
         &self,
         image: Image,
-        file: File,
+        target: Target,
         shared: Vec<(usize, usize)>,
     ) -> std::result::Result<Child, NoChild> {
         let page = Page::new().ok_or(NoChild::Fork(libc::ENOMEM))?;
         let mut walk = Box::new(Walk {
-            file: file.as_raw_fd(),
-            writer: Writer::new(image, file),
+            file: target.descriptor(),
+            writer: Writer::new(image, target),
             page,
             shared,
             in_child: false,
@@ -285,7 +283,7 @@ impl Walk {
     }
 
     /// Runs a callback's work in the child; ends it where that fails.
-    fn tell(&mut self, work: impl FnOnce(&mut Writer<File>) -> std::io::Result<()>) {
+    fn tell(&mut self, work: impl FnOnce(&mut Writer<Target>) -> std::io::Result<()>) {
         let shared = self.page.shared();
         shared.busy.store(true, Release);
         let done = catch_unwind(AssertUnwindSafe(|| work(&mut self.writer)));

@@ -6,14 +6,15 @@
 
 mod image;
 mod room;
+mod target;
 mod watch;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,6 +27,8 @@ use crate::jvmti::walk::NoChild;
 use crate::jvmti::{Environment, walk::end};
 use crate::log::say;
 pub(crate) use image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
+pub use room::memory_left;
+pub(crate) use target::Target;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
 /// How far a child is.
@@ -38,10 +41,27 @@ pub(crate) struct Progress {
     pub(crate) tally: Tally,
 }
 
-/// Writes a snapshot to a new file. Returns one of [`attach`]'s codes. The environment is given back in the end, with
+/// Where a snapshot is to go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted<'a> {
+    /// To a new file of this name.
+    File(&'a str),
+    /// Through a pipe, to the process that gave this token.
+    Pipe(&'a str),
+}
+
+impl<'a> Wanted<'a> {
+    /// What options ask for, if they ask for a snapshot.
+    pub(crate) fn of(options: &'a str) -> Option<Self> {
+        let file = options.strip_prefix(attach::SNAPSHOT).map(Self::File);
+        file.or_else(|| options.strip_prefix(attach::SNAPSHOT_PIPE).map(Self::Pipe))
+    }
+}
+
+/// Writes a snapshot. Returns one of [`attach`]'s codes. The environment is given back in the end, with
 /// all tags.
-pub(crate) fn take(environment: &Environment, env: &Env<'_>, path: &str) -> i32 {
-    match snapshot(environment, env, path) {
+pub(crate) fn take(environment: &Environment, env: &Env<'_>, wanted: Wanted<'_>) -> i32 {
+    match snapshot(environment, env, wanted) {
         Ok(tally) => {
             if tally.late > 0 {
                 say(format_args!(
@@ -58,20 +78,24 @@ pub(crate) fn take(environment: &Environment, env: &Env<'_>, path: &str) -> i32 
     }
 }
 
-fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tally, (i32, String)> {
+fn snapshot(
+    environment: &Environment,
+    env: &Env<'_>,
+    wanted: Wanted<'_>,
+) -> Result<Tally, (i32, String)> {
     let failed = |why: &dyn std::fmt::Display| (attach::FAILED, why.to_string());
     let addresses = environment
         .heap_addresses(env)
         .ok_or_else(|| (attach::HEAP_FULL, "the heap is full".to_owned()))?;
     room::heap_is_private(&addresses)?;
     room::enough(environment.marks_objects()).map_err(|why| (attach::NO_ROOM, why))?;
-    let wanted = [
+    let needed = [
         capability::TAG_OBJECTS,
         capability::SOURCE_FILE_NAME,
         capability::LINE_NUMBERS,
     ];
     environment
-        .add_capabilities(&wanted)
+        .add_capabilities(&needed)
         .map_err(|e| failed(&e))?;
     let (mut gathered, held) = environment.gather(env).map_err(|e| failed(&e))?;
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -79,20 +103,15 @@ fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tall
     gathered.taken_ms = u64::try_from(millis).unwrap_or(0);
     let image = Image::new(&gathered);
     drop(gathered);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|e| failed(&format_args!("{path}: {e}")))?;
-    file.write_all(&image.start).map_err(|e| match e.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            (attach::NO_SPACE, format!("{path}: {e}"))
-        }
-        _ => failed(&format_args!("{path}: {e}")),
-    })?;
+    let target = match wanted {
+        Wanted::File(path) => begun(path, &image.start).map(Target::File)?,
+        Wanted::Pipe(token) => Target::Pipe {
+            pipe: target::offered(token).map_err(|e| failed(&format_args!("a pipe: {e}")))?,
+            start: image.start.clone(),
+        },
+    };
     let mut child = environment
-        .fork(image, file, room::shared_files())
+        .fork(image, target, room::shared_files())
         .map_err(|why| match why {
             NoChild::Fork(code) => (
                 attach::NO_ROOM,
@@ -104,7 +123,11 @@ fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tall
             NoChild::Jvm(e) => failed(&e),
         })?;
     drop(held);
-    match watch::watch(&mut child, Path::new(path), room::still_enough) {
+    let file = match wanted {
+        Wanted::File(path) => Some(Path::new(path)),
+        Wanted::Pipe(_) => None,
+    };
+    match watch::watch(&mut child, file, room::still_enough) {
         watch::Ended::Code(end::DONE) => Ok(child.progress().tally),
         watch::Ended::Code(end::NO_SPACE) => Err((attach::NO_SPACE, "no space for it".to_owned())),
         watch::Ended::Code(code) => Err(failed(&format_args!(
@@ -114,4 +137,23 @@ fn snapshot(environment: &Environment, env: &Env<'_>, path: &str) -> Result<Tall
         watch::Ended::Unwanted => Err(failed(&"its file was removed")),
         watch::Ended::Memory(why) => Err((attach::NO_ROOM, why)),
     }
+}
+
+/// A new file with the start of the dump.
+fn begun(path: &str, start: &[u8]) -> Result<File, (i32, String)> {
+    let failed = |code, e| (code, format!("{path}: {e}"));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|e| failed(attach::FAILED, e))?;
+    file.write_all(start).map_err(|e| {
+        let code = match e.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => attach::NO_SPACE,
+            _ => attach::FAILED,
+        };
+        failed(code, e)
+    })?;
+    Ok(file)
 }

@@ -113,21 +113,27 @@ pub(super) fn still_enough() -> Result<(), String> {
 }
 
 fn require(wanted: u64) -> Result<(), String> {
+    match memory_left() {
+        Some((available, place)) if available < wanted => Err(format!(
+            "{place} has {} of memory left, and {} are needed",
+            Size(available),
+            Size(wanted)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The memory that this process could still take, and what bounds it: the machine, or the container.
+#[must_use]
+pub fn memory_left() -> Option<(u64, &'static str)> {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|info| kilobytes(&info, "MemAvailable:"));
-    for (available, place) in [(machine, "the machine"), (of_group(), "the container")] {
-        if let Some(available) = available
-            && available < wanted
-        {
-            return Err(format!(
-                "{place} has {} of memory left, and {} are needed",
-                Size(available),
-                Size(wanted)
-            ));
-        }
-    }
-    Ok(())
+    let places = [(machine, "the machine"), (of_group(), "the container")];
+    let known = places
+        .into_iter()
+        .filter_map(|(left, place)| Some((left?, place)));
+    known.min_by_key(|&(left, _)| left)
 }
 
 fn kilobytes(text: &str, key: &str) -> Option<u64> {

@@ -5,7 +5,8 @@ use std::io;
 use hprof::{Content, ObjectId, Options, Silent, Snapshot, Source, Value};
 
 use super::image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
-use super::writer::{Kind, Output, Reference, Writer};
+use super::target::Output;
+use super::writer::{Kind, Reference, Writer};
 
 const BASE: u64 = 0x1000;
 

@@ -30,9 +30,11 @@ pub(super) enum Ended {
 }
 
 /// Waits until the child has ended, as long as there is `room` for it. Where this ends it, it is killed when it is dropped.
+///
+/// `file`: where it writes to; without one to a pipe, where it fails once nobody reads.
 pub(super) fn watch(
     child: &mut Child,
-    file: &Path,
+    file: Option<&Path>,
     mut room: impl FnMut() -> Result<(), String>,
 ) -> Ended {
     let mut moved = Instant::now();
@@ -62,7 +64,9 @@ pub(super) fn watch(
             if let Err(why) = room() {
                 return Ended::Memory(why);
             }
-            let Ok(now) = fs::symlink_metadata(file).map(|file| file.len()) else {
+            let Ok(now) = file.map_or(Ok(length), |file| {
+                fs::symlink_metadata(file).map(|file| file.len())
+            }) else {
                 return Ended::Unwanted;
             };
             // A large array is written within one callback.
@@ -166,7 +170,7 @@ mod tests {
         // Others use more and more of the memory while the child is at work.
         let mut left = 3;
         let mut child = started();
-        let ended = watch(&mut child, &file, || {
+        let ended = watch(&mut child, Some(&file), || {
             left -= 1;
             let short = || "the container has 1 byte of memory left".to_owned();
             (left > 0).then_some(()).ok_or_else(short)
@@ -180,7 +184,7 @@ mod tests {
         // A file that is gone: nobody waits for it.
         fs::remove_file(&file).unwrap();
         let mut child = started();
-        assert_eq!(watch(&mut child, &file, || Ok(())), Ended::Unwanted);
+        assert_eq!(watch(&mut child, Some(&file), || Ok(())), Ended::Unwanted);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::image::{Form, Image, NO_TRACE, NOWHERE, REFERENCE, Slot, tag, width};
+use super::target::Output;
 
 /// About so many bytes make a segment.
 const SEGMENT: u64 = 1 << 20;
@@ -18,24 +19,6 @@ const SEGMENT: u64 = 1 << 20;
 const HEADER: usize = 9;
 /// The name of a class that was loaded after the classes were asked for.
 const LATE: &str = "loaded/while/the/snapshot/began";
-
-/// Where the dump goes.
-pub(crate) trait Output {
-    /// Writes at the end.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Writes over what is there.
-    fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
-}
-
-impl Output for std::fs::File {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        io::Write::write_all(self, bytes)
-    }
-
-    fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(self, bytes, at)
-    }
-}
 
 /// How an object is referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +127,7 @@ pub(crate) struct Writer<O> {
 }
 
 impl<O: Output> Writer<O> {
-    /// The start of the file is written already.
+    /// The start of the dump is written already, or by the output itself.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);

@@ -198,6 +198,10 @@ pub(super) struct HuntArgs {
     /// Do not load the agent: no allocation sites, unless one is loaded already
     #[arg(long)]
     no_attach: bool,
+    /// Write no file to any disk: forked children of the JVM hand both dumps to heapdiff, which analyses each in
+    /// memory and shows the report
+    #[arg(long, conflicts_with_all = ["output", "enough", "no_fork", "no_attach", "all", "live", "gz", "max_memory"])]
+    no_files: bool,
     /// Have forked children of the JVM write the dumps, or fail; without it the JVM writes where they cannot
     #[arg(long, conflicts_with_all = ["no_fork", "no_attach", "all", "live"])]
     fork: bool,
@@ -219,8 +223,11 @@ impl HuntArgs {
             library: self.agent,
             options: self.options,
         };
+        let mut setup = self.report.setup(None, &[])?;
+        // What is kept for the next time is kept in files.
+        setup.index &= !self.no_files;
         Ok(Job {
-            setup: self.report.setup(None, &[])?,
+            setup,
             task: Task::Hunt {
                 hunt: Hunt {
                     target: self.jvm.pid,
@@ -234,7 +241,8 @@ impl HuntArgs {
                     },
                     wait: self.wait,
                     folder: self.output,
-                    enough: (!self.no_trace).then_some(self.enough.0),
+                    files: !self.no_files,
+                    enough: (!(self.no_trace || self.no_files)).then_some(self.enough.0),
                 },
                 question,
             },

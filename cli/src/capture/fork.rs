@@ -1,5 +1,7 @@
 //! `heapdiff dump --fork`: the agent forks the JVM, and the child writes.
 
+use std::path::Path;
+
 use heapdiff_sites::attach;
 
 use super::agent::{SAYS, asked, not_loaded, visible};
@@ -11,6 +13,9 @@ use crate::job::LONGEST_ARGUMENT;
 
 /// What helps where a fork does not.
 const ORDINARY: &str = "without --fork the JVM writes the dump itself, and stands still meanwhile";
+
+/// What helps where there are to be no files.
+const WITH_FILES: &str = "without --no-files the JVM writes the dumps itself, and stands still meanwhile: it writes to nothing but a new file";
 
 /// Why the agent took no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +49,19 @@ impl Refused {
     pub(super) fn failure(self, process: &Process) -> Failure {
         refused(format!("{process}: {}", self.why)).with_hint(self.hint)
     }
+
+    /// As the end of a command that may write no files.
+    pub(super) fn without_files(self, process: &Process) -> Failure {
+        self.hinting_at_files().failure(process)
+    }
+
+    fn hinting_at_files(self) -> Self {
+        let hint = match self.hint {
+            ORDINARY => WITH_FILES,
+            hint => hint,
+        };
+        Self { hint, ..self }
+    }
 }
 
 /// Has a child of the JVM write to a file, and waits until it is done. Returns why there is none, if the agent says so.
@@ -60,8 +78,18 @@ pub(super) fn ask(
             false => Ok(Some(Refused::too_long())),
         };
     }
-    let library = visible(jvm, forker.library)?;
-    let outcome = asked(jvm, &library.path, &options, tick)?;
+    ask_by(jvm, forker.library, &options, tick)
+}
+
+/// Has the agent do what the options say, and waits until it is done. Returns why it did not, if the agent says so.
+pub(super) fn ask_by(
+    jvm: &Jvm<'_>,
+    library: &Path,
+    options: &[u8],
+    tick: impl FnMut() -> Result<()>,
+) -> Result<Option<Refused>> {
+    let library = visible(jvm, library)?;
+    let outcome = asked(jvm, &library.path, options, tick)?;
     let code = outcome.map_err(|why| not_loaded(jvm, &why))?;
     Ok(reason(code))
 }
@@ -122,6 +150,14 @@ mod tests {
         assert!(refused.ordinary);
         let other = reason(attach::NO_SPACE).unwrap();
         assert!(!other.why.contains("too long for the agent"));
+    }
+
+    #[test]
+    fn where_there_are_to_be_no_files_they_are_the_way_out() {
+        let hint = |code| reason(code).unwrap().hinting_at_files().hint;
+        let files = "without --no-files the JVM writes the dumps itself";
+        assert!(hint(attach::SHARED_HEAP).starts_with(files));
+        assert!(!hint(attach::NOT_UP).contains("the JVM writes the dumps"));
     }
 
     #[test]

@@ -132,7 +132,13 @@ fn both(
     ));
     let watch = watch.as_mut();
     let mut watched = watch.map(|watch| (watch, Totals::new(before.clone(), hunt.what.all)));
-    let why = wait(jvm, span, folder, (watched.as_mut(), &mut notes), wanted)?;
+    let why = wait(
+        jvm,
+        span,
+        folder,
+        (watched.as_mut(), Some(&mut notes)),
+        wanted,
+    )?;
     notes.hunt(&format!("{why}; the second dump is being taken"));
     let second = dump::take(jvm, &DumpPlace::new(after, false)?, how, wanted)?;
     notes.dump(&second);
@@ -181,11 +187,14 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
 
 /// Waits until enough growth was seen, the time is over, the user ends the wait, or the JVM ends. Returns which
 /// of these it was.
-fn wait(
+pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,
     folder: &Path,
-    (mut watched, notes): (Option<&mut (&mut Watch, Totals)>, &mut TraceNotes<'_>),
+    (mut watched, mut notes): (
+        Option<&mut (&mut Watch, Totals)>,
+        Option<&mut TraceNotes<'_>>,
+    ),
     wanted: Wanted,
 ) -> Result<String> {
     let wait = Wait::start();
@@ -206,7 +215,9 @@ fn wait(
         }
         meter.waited(start.elapsed());
         jvm.process.check_alive()?;
-        notes.try_again();
+        if let Some(notes) = &mut notes {
+            notes.try_again();
+        }
         let Some((watch, totals)) = watched.as_deref_mut() else {
             continue;
         };

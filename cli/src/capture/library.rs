@@ -7,10 +7,11 @@
 use std::env;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::IntoRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::process::geteuid;
 use twox_hash::XxHash3_64;
 
@@ -34,6 +35,26 @@ const CARRIED: Option<&[u8]> = None;
 ///
 /// One beside a program that carries another is of another version, and is left alone.
 pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
+    found(told, unpack)
+}
+
+/// As [`library`], without a file for what this program carries: it is in memory as long as this process lives, by a path
+/// that leads nobody else to it.
+pub(super) fn library_without_files(told: Option<&Path>) -> Result<PathBuf> {
+    found(told, |content| {
+        in_memory(content)
+            .map_err(|e| Failure::usage(format!("the agent's library: {}", plain(&e))))
+    })
+}
+
+fn in_memory(content: &[u8]) -> io::Result<PathBuf> {
+    let mut file = File::from(memfd_create(LIBRARY, MemfdFlags::CLOEXEC)?);
+    file.write_all(content)?;
+    Ok(format!("/proc/self/fd/{}", file.into_raw_fd()).into())
+}
+
+/// The library in its place; `carried` makes one of what this program carries.
+fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Result<PathBuf> {
     let from_environment = env::var_os("HEAPDIFF_AGENT")
         .filter(|value| !value.is_empty())
         .map(PathBuf::from);
@@ -51,7 +72,7 @@ pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
         .and_then(fs::canonicalize)
         .unwrap_or_default();
     let beside = beside(&program);
-    let Some(carried) = CARRIED else {
+    let Some(packed) = CARRIED else {
         return beside.ok_or_else(|| {
             Failure::usage(format!("{LIBRARY} is not beside {}", program.display())).with_hint(
                 "`cargo xtask install` in heapdiff's source installs a program that carries it; or name \
@@ -59,10 +80,10 @@ pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
             )
         });
     };
-    let content = decompressed(carried)?;
+    let content = decompressed(packed)?;
     match beside.filter(|path| fs::read(path).is_ok_and(|found| found == content)) {
         Some(path) => Ok(path),
-        None => unpack(&content),
+        None => carried(&content),
     }
 }
 
@@ -255,6 +276,14 @@ mod tests {
             2,
             "nothing is left over"
         );
+    }
+
+    #[test]
+    fn a_library_in_memory_is_in_no_folder() {
+        let path = in_memory(b"library").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"library");
+        let name = fs::read_link(&path).unwrap();
+        assert!(name.starts_with(format!("/memfd:{LIBRARY} (deleted)")));
     }
 
     #[test]

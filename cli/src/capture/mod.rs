@@ -19,11 +19,15 @@ mod folder;
 #[cfg(target_os = "linux")]
 mod fork;
 #[cfg(target_os = "linux")]
+mod held;
+#[cfg(target_os = "linux")]
 mod hunt;
 #[cfg(target_os = "linux")]
 mod library;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod no_files;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
@@ -44,5 +48,7 @@ mod unsupported;
 pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{agent, run};
+#[cfg(target_os = "linux")]
+pub(crate) use no_files::hunt_without_files;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use unsupported::{agent, hunt, run};
+pub(crate) use unsupported::{agent, hunt, hunt_without_files, run};

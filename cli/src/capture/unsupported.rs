@@ -1,6 +1,8 @@
 //! What is said where running JVMs cannot be reached: HotSpot's attach protocol and what is known of
 //! processes differ from system to system, and only Linux's are known here.
 
+use std::path::Path;
+
 use crate::failure::{Exit, Failure, Result};
 use crate::job::{AgentCopy, Capture, Hunt, Hunted};
 use crate::progress::Wanted;
@@ -14,6 +16,15 @@ pub(crate) fn agent(_: &AgentCopy) -> Result<Exit> {
 }
 
 pub(crate) fn hunt(_: &Hunt, _: &[&str], _: Wanted) -> Result<Hunted> {
+    Err(not_here())
+}
+
+pub(crate) fn hunt_without_files<F, T>(
+    _: &Hunt,
+    _: Wanted,
+    _: impl FnOnce(&Path, &Path) -> Result<F>,
+    _: impl FnOnce(F, &Path, &Path) -> Result<T>,
+) -> Result<T> {
     Err(not_here())
 }
 

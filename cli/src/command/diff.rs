@@ -7,9 +7,10 @@ use heapdiff_diff::samples::SITES_LEFT_OUT;
 use heapdiff_diff::{ClassGrowth, Comparison, Filter, SnapshotInfo, Summary, through};
 
 use heapdiff_report::{DiffReport, Format, growth};
+use heapdiff_trace::Trace;
 use hprof::{Header, Progress, Snapshot};
 
-use super::{history, open_after};
+use super::{history, open_after, open_called};
 use crate::failure::{Failure, Result};
 use crate::fits::{self, Classes};
 use crate::gates;
@@ -32,6 +33,42 @@ pub(crate) fn run(
 ) -> Result<DiffReport> {
     // A trace that cannot be read is reported before the dumps are.
     let trace = trace.map(super::trace::open).transpose()?;
+    report(setup, Compared::of(setup, dumps)?, trace, question)
+}
+
+/// What is kept of a dump that is gone when the next comes.
+pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summary> {
+    let (snapshot, meter) = open_called(setup, dump, name)?;
+    summarize(setup, name, &snapshot, &meter)
+}
+
+/// Compares a dump with an earlier one.
+pub(crate) fn with_earlier(
+    setup: &Setup,
+    earlier: Summary,
+    (dump, name): (&Path, &Path),
+    question: &Question,
+) -> Result<DiffReport> {
+    let (last, meter) = open_called(setup, dump, name)?;
+    let mut comparison = Comparison::default();
+    comparison.add(earlier);
+    comparison.add(summarize(setup, name, &last, &meter)?);
+    drop(meter);
+    let compared = Compared {
+        comparison,
+        last,
+        sorted: false,
+    };
+    report(setup, compared, None, question)
+}
+
+/// The report of a comparison.
+fn report(
+    setup: &Setup,
+    compared: Compared,
+    trace: Option<Trace>,
+    question: &Question,
+) -> Result<DiffReport> {
     let limit = setup.top.unwrap_or(SUSPECTS);
     let classes = Classes::new(&question.classes);
     let filter = Filter {
@@ -46,7 +83,7 @@ pub(crate) fn run(
         comparison,
         last,
         sorted,
-    } = Compared::of(setup, dumps)?;
+    } = compared;
     let format = setup.output.format;
     let with_stacks = format.is_of_stacks() || format == Format::Html;
     let (mut report, allocated) = match with_stacks {

@@ -9,8 +9,11 @@ use crate::job::{Hunt, Output, Question, Setup};
 use crate::style::When;
 use crate::write;
 
-/// Takes the dumps, compares them, and keeps the report with them besides showing it.
+/// Takes the dumps, compares them, and keeps the report with them besides showing it, unless there are to be no files.
 pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Report> {
+    if !hunt.files {
+        return without_files(setup, hunt, question);
+    }
     let kept = format!("report.{}", setup.output.format.extension());
     let hunted = capture::hunt(hunt, &[&kept], setup.progress)?;
     let trace = hunted.trace.as_deref();
@@ -23,4 +26,15 @@ pub(crate) fn run(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Rep
     };
     write::report(&file, &report)?;
     Ok(report)
+}
+
+/// Reduces the first dump to its summary before the second is taken.
+fn without_files(setup: &Setup, hunt: &Hunt, question: &Question) -> Result<Report> {
+    let report = capture::hunt_without_files(
+        hunt,
+        setup.progress,
+        |dump, name| diff::summary_of(setup, dump, name),
+        |before, dump, name| diff::with_earlier(setup, before, (dump, name), question),
+    )?;
+    Ok(Report::Diff(Box::new(report)))
 }

@@ -156,6 +156,17 @@ fn open_after(
     Ok((snapshot, meter))
 }
 
+/// Opens a dump that has a name besides its path, and nothing beside it, to be asked for what holds its objects.
+fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
+    let meter = Meter::new(setup.progress, name);
+    let options = Options {
+        holders: true,
+        ..setup.analysis.clone()
+    };
+    let snapshot = Snapshot::open(dump, &options, &meter).map_err(|e| Failure::input(name, &e))?;
+    Ok((snapshot, meter))
+}
+
 /// The objects that a selector names in a dump.
 struct Selection {
     objects: Vec<ObjectIndex>,

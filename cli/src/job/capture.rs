@@ -128,6 +128,8 @@ pub(crate) struct Hunt {
     /// The time between the dumps.
     pub(crate) wait: Span,
     pub(crate) folder: Option<PathBuf>,
+    /// Whether there are to be files at all; without them the dumps are in memory.
+    pub(crate) files: bool,
     /// Growth, in bytes, that ends the wait; without one the agent keeps no trace.
     pub(crate) enough: Option<u64>,
 }

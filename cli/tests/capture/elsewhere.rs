@@ -263,6 +263,7 @@ fn a_jvm_in_a_user_namespace() {
         run(home.path(), &["attach", &pid, "--agent", agent]).well();
         let hunt = ["hunt", &pid, "--agent", agent, "--for", "0"];
         run(home.path(), &[&hunt[..], &["-o", "hunted"]].concat()).well();
+        run(home.path(), &[&hunt[..], &["--no-files"]].concat()).well();
         let left = files(Path::new(&format!("/proc/{pid}/root/tmp")));
         assert!(
             !left.iter().any(|name| name.contains("heapdiff")),

@@ -2,12 +2,14 @@
 #![cfg(target_os = "linux")]
 
 mod attach;
+mod cgroup;
 mod detach;
 mod dump;
 mod elsewhere;
 mod fork;
 mod hunt;
 mod jhsdb;
+mod no_files;
 mod refusals;
 mod support;
 mod trace;

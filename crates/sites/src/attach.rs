@@ -27,6 +27,8 @@ pub const NO_SPACE: i32 = 208;
 
 /// How options begin that ask for a snapshot by a forked child; the rest is the file.
 pub const SNAPSHOT: &str = "snapshot=";
+/// As [`SNAPSHOT`], for one that goes through a pipe ([`crate::piped`]); the rest is the token.
+pub const SNAPSHOT_PIPE: &str = "snapshot-pipe=";
 
 /// The agent sampled already, and samples by the new options now.
 pub const CHANGED: i32 = 209;

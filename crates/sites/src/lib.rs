@@ -109,6 +109,7 @@ mod estimate;
 mod generated;
 mod interval;
 mod names;
+pub mod piped;
 mod stratum;
 pub mod types;
 mod weight;

@@ -1,0 +1,134 @@
+//! Where a snapshot goes: to a file, or through a pipe to the process that asked for it, so that there is no file anywhere.
+//!
+//! The asker cannot hand a pipe over: in a container the JVM sees none of its files. So the agent makes one and shows it,
+//! and the asker, who may look into the JVM's process, takes an end of it ([`heapdiff_sites::piped`]).
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use heapdiff_sites::piped;
+
+use crate::jvmti::{memory_file, wide_pipe};
+
+/// How long the asker may take to take its end of the pipe, and when is looked.
+const TAKEN: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Where the dump goes.
+pub(crate) trait Output {
+    /// Writes at the end.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Writes over what is there. A pipe takes this once, at the very end.
+    fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A file with the start of the dump, or a pipe that gets all of it from the child: with a reader that stands still the
+/// JVM must not wait.
+#[derive(Debug)]
+pub(crate) enum Target {
+    File(File),
+    Pipe { pipe: File, start: Vec<u8> },
+}
+
+impl Target {
+    /// The one file that the child keeps.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        match self {
+            Self::File(file) | Self::Pipe { pipe: file, .. } => file.as_raw_fd(),
+        }
+    }
+}
+
+impl Output for Target {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.write_all(bytes),
+            Self::Pipe { pipe, start } => {
+                pipe.write_all(&std::mem::take(start))?;
+                pipe.write_all(bytes)
+            }
+        }
+    }
+
+    fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.write_all_at(bytes, at),
+            Self::Pipe { pipe, .. } => {
+                pipe.write_all(bytes)?;
+                pipe.write_all(&piped::trailer(at, bytes.len() as u64))
+            }
+        }
+    }
+}
+
+/// Makes a pipe, shows it to the asker by its token, and waits until it is taken. Returns the end to write to.
+pub(super) fn offered(token: &str) -> io::Result<File> {
+    let (from, to) = wide_pipe()?;
+    let mut sign = memory_file(&piped::sign(token))?;
+    sign.write_all(piped::shown(from.as_raw_fd()).as_bytes())?;
+    let shown = Instant::now();
+    loop {
+        let mut first = [0];
+        sign.seek(SeekFrom::Start(0))?;
+        if sign.read(&mut first)? == 0 {
+            // The asker has emptied it, and its end of the pipe is its own: without it writing fails.
+            return Ok(File::from(OwnedFd::from(to)));
+        }
+        if shown.elapsed() > TAKEN {
+            let why = "who asked for it did not take it";
+            return Err(io::Error::new(ErrorKind::TimedOut, why));
+        }
+        sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_shown_and_taken() {
+        let token = format!("test-{}", std::process::id());
+        let asked = token.clone();
+        let agent = std::thread::spawn(move || {
+            let pipe = offered(&asked)?;
+            let mut target = Target::Pipe {
+                pipe,
+                start: b"0123456789".to_vec(),
+            };
+            target.append(b"more")?;
+            target.overwrite(2, b"ab")
+        });
+        let sign = format!("/memfd:{}", piped::sign(&token));
+        let started = Instant::now();
+        let (path, end) = loop {
+            assert!(started.elapsed() < TAKEN, "no sign of it");
+            let files = fs::read_dir("/proc/self/fd").unwrap();
+            let found = files.flatten().find(|file| {
+                let link = fs::read_link(file.path()).unwrap_or_default();
+                link.to_string_lossy().starts_with(&sign)
+            });
+            let text = found.map(|found| (found.path(), fs::read_to_string(found.path())));
+            if let Some((path, Ok(text))) = text
+                && let Some(end) = piped::end_of(&text)
+            {
+                break (path, end);
+            }
+        };
+        let mut pipe = File::open(format!("/proc/self/fd/{end}")).unwrap();
+        fs::write(path, "").unwrap();
+        let mut all = Vec::new();
+        pipe.read_to_end(&mut all).unwrap();
+        agent.join().unwrap().unwrap();
+        let (at, length, whole) = piped::parts(&all).unwrap();
+        assert_eq!((at, length, whole), (2, 2, 14));
+        assert_eq!(&all[..whole], b"0123456789more");
+        assert_eq!(&all[whole..whole + length], b"ab");
+    }
+}

@@ -1,0 +1,291 @@
+//! A dump in memory: a forked child of the JVM sends it through a pipe, and it is kept in a file that has no name and is
+//! on no disk.
+//!
+//! The pipe is the agent's: in a container the JVM sees none of our files, but whoever may attach to it may open its
+//! ([`heapdiff_sites::piped`]). So the pages are ours, and not of the JVM's container, and a process that is killed on either
+//! side leaves nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use heapdiff_sites::{attach, piped};
+use heapdiff_units::Size;
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
+
+use super::fork::{self, Refused};
+use super::process::{Process, refused};
+use super::protocol::Jvm;
+use crate::failure::{Result, plain};
+use crate::progress::{Meter, Wanted};
+
+/// How often is looked for the pipe.
+const LOOK: Duration = Duration::from_millis(5);
+/// How often is looked whether more has come: the pipe holds what a child writes in that time.
+const MORE: Duration = Duration::from_micros(300);
+/// How long the pipe may be silent when the agent has said that it is done.
+const SILENT: Duration = Duration::from_secs(5);
+/// Bytes between two looks at the memory that is left.
+const ROOM: u64 = 16 << 20;
+/// What is left for others.
+const RESERVE: u64 = 64 << 20;
+
+/// A dump in memory. It goes with this.
+#[derive(Debug)]
+pub(super) struct Held {
+    file: File,
+}
+
+impl Held {
+    /// Has a child of the JVM send its heap.
+    pub(super) fn take(jvm: &Jvm<'_>, library: &Path, wanted: Wanted, name: &Path) -> Result<Self> {
+        let meter = Meter::new(wanted, name);
+        meter.phase_of_unknown_length("dumping");
+        let token = token();
+        let options = [attach::SNAPSHOT_PIPE, &token].concat();
+        let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (asked, came) = std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| {
+                let pipe = found(jvm.process, &token, &over)?;
+                pipe.map(|pipe| receive(&pipe, &over, &received))
+                    .transpose()
+            });
+            let asked = fork::ask_by(jvm, library, options.as_bytes(), || {
+                meter.reached(received.load(Relaxed));
+                jvm.process.check_alive()
+            });
+            over.store(true, Relaxed);
+            let came = receiver.join();
+            (asked, came.unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let process = jvm.process;
+        // Where there is no room for it we give up first, and the child then fails.
+        if let Err(Unreceived::NoRoom(why)) = &came {
+            return Err(refused(format!("{process}: {why}")).with_hint(
+                "without --no-files the dumps are files, and --max-memory bounds what their analysis takes",
+            ));
+        }
+        if let Some(refused) = asked? {
+            return Err(refused.without_files(process));
+        }
+        match came {
+            Ok(Some(held)) => Ok(held),
+            Ok(None) => Err(Refused::nothing_written().without_files(process)),
+            Err(error) => Err(refused(format!("{process}: {error}"))),
+        }
+    }
+
+    /// A path that leads to it, for this process alone.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+}
+
+/// Why a dump was not received.
+#[derive(Debug)]
+enum Unreceived {
+    NoRoom(String),
+    Io(io::Error),
+}
+
+impl std::fmt::Display for Unreceived {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoRoom(why) => f.write_str(why),
+            Self::Io(error) => write!(f, "the dump broke off: {}", plain(error)),
+        }
+    }
+}
+
+impl From<io::Error> for Unreceived {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A word that nobody can tell beforehand.
+fn token() -> String {
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{random:016x}")
+}
+
+/// Our end of the pipe that the agent shows; `None` if it has none to show until it is `over`.
+fn found(
+    process: &Process,
+    token: &str,
+    over: &AtomicBool,
+) -> std::result::Result<Option<File>, Unreceived> {
+    let sign = format!("/memfd:{}", piped::sign(token));
+    let files = PathBuf::from(format!("/proc/{}/fd", process.pid));
+    loop {
+        // The JVM opens and closes files meanwhile, and may end.
+        let is_last = over.load(Relaxed);
+        for entry in fs::read_dir(&files).into_iter().flatten().flatten() {
+            let link = fs::read_link(entry.path()).unwrap_or_default();
+            if !link
+                .as_os_str()
+                .as_encoded_bytes()
+                .starts_with(sign.as_bytes())
+            {
+                continue;
+            }
+            let mut text = String::new();
+            let shown = File::open(entry.path())?.take(64).read_to_string(&mut text);
+            if let (Ok(_), Some(end)) = (shown, piped::end_of(&text)) {
+                let pipe = opened(&files.join(end.to_string()))?;
+                // From now on the agent knows that somebody reads.
+                OpenOptions::new()
+                    .write(true)
+                    .truncate(true)
+                    .open(entry.path())?;
+                return Ok(Some(pipe));
+            }
+        }
+        if is_last {
+            return Ok(None);
+        }
+        sleep(LOOK);
+    }
+}
+
+/// Opens a pipe, and nothing else that the JVM's user may have put in its place.
+fn opened(path: &Path) -> io::Result<File> {
+    let pipe = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
+    match pipe.metadata()?.file_type().is_fifo() {
+        true => Ok(pipe),
+        false => Err(io::Error::other("what the agent shows is no pipe")),
+    }
+}
+
+/// Keeps all that comes through the pipe.
+fn receive(
+    mut pipe: &File,
+    over: &AtomicBool,
+    received: &AtomicU64,
+) -> std::result::Result<Held, Unreceived> {
+    let file = memfd_create("heapdiff-dump", MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
+    let mut held = File::from(file);
+    let mut buffer = vec![0; 256 << 10];
+    let (mut bytes, mut looked) = (0, 0);
+    let mut heard = Instant::now();
+    room(0)?;
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => {
+                held.write_all(&buffer[..read])?;
+                bytes += read as u64;
+                received.store(bytes, Relaxed);
+                heard = Instant::now();
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                if !over.load(Relaxed) {
+                    heard = Instant::now();
+                } else if heard.elapsed() > SILENT {
+                    return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
+                }
+                sleep(MORE);
+            }
+            Err(e) => return Err(e.into()),
+        }
+        if bytes - looked >= ROOM {
+            looked = bytes;
+            room(bytes)?;
+        }
+    }
+    completed(&held, bytes)?;
+    Ok(Held { file: held })
+}
+
+/// Whether there is room for the rest of a dump of which so many bytes have come, and for what is made of it.
+fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
+    match heapdiff_agent::memory_left() {
+        None => Ok(()),
+        Some((left, place)) => match fits(bytes, left) {
+            true => Ok(()),
+            false => Err(Unreceived::NoRoom(format!(
+                "no room for the dump in memory: {place} has {} left, and {} of the dump have come",
+                Size(left),
+                Size(bytes)
+            ))),
+        },
+    }
+}
+
+/// The arrays of an analysis take some 28 bytes for an object, of which the records take 45 and more.
+fn fits(bytes: u64, left: u64) -> bool {
+    left >= RESERVE + bytes / 8 * 5
+}
+
+/// Puts the piece that came last in its place.
+fn completed(held: &File, bytes: u64) -> io::Result<()> {
+    let broken = || io::Error::from(ErrorKind::UnexpectedEof);
+    let mut trailer = [0; piped::TRAILER];
+    let from = bytes
+        .checked_sub(piped::TRAILER as u64)
+        .ok_or_else(broken)?;
+    held.read_exact_at(&mut trailer, from)?;
+    let (at, length, whole) = piped::parts_of(bytes, trailer).ok_or_else(broken)?;
+    let mut piece = vec![0; usize::try_from(length).map_err(|_| broken())?];
+    held.read_exact_at(&mut piece, whole)?;
+    held.write_all_at(&piece, at)?;
+    held.set_len(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is held of what comes.
+    fn held(sent: &[u8]) -> std::result::Result<Vec<u8>, Unreceived> {
+        let (from, mut to) = io::pipe().unwrap();
+        let files = PathBuf::from("/proc/self/fd");
+        let pipe = opened(&files.join(from.as_raw_fd().to_string())).unwrap();
+        drop(from);
+        std::thread::scope(|scope| {
+            scope.spawn(move || to.write_all(sent).unwrap());
+            let held = receive(&pipe, &AtomicBool::new(false), &AtomicU64::new(0))?;
+            Ok(fs::read(held.path())?)
+        })
+    }
+
+    #[test]
+    fn a_dump_is_put_together() {
+        let dump = vec![b'.'; 300_000];
+        let sent = [&dump, &b"ab"[..], &piped::trailer(1, 2)].concat();
+        let mut whole = dump.clone();
+        whole[1..3].copy_from_slice(b"ab");
+        assert_eq!(held(&sent).unwrap(), whole);
+        for cut in [0, 1, 20] {
+            let error = held(&sent[..cut]).unwrap_err().to_string();
+            assert!(error.starts_with("the dump broke off: "), "{cut}: {error}");
+            assert!(!error.contains("is no pipe"), "{error}");
+        }
+        let full = Unreceived::NoRoom("no room for the dump in memory".to_owned());
+        assert!(!full.to_string().contains("the dump broke off"));
+    }
+
+    #[test]
+    fn what_is_no_pipe_is_not_opened() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = opened(file.path()).unwrap_err().to_string();
+        assert_eq!(error, "what the agent shows is no pipe");
+    }
+
+    #[test]
+    fn a_dump_needs_room_for_its_analysis() {
+        assert!(fits(0, RESERVE) && !fits(0, RESERVE - 1));
+        assert!(fits(800, RESERVE + 500) && !fits(8000, RESERVE + 500));
+    }
+}

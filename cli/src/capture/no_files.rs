@@ -1,0 +1,46 @@
+//! `heapdiff hunt --no-files`: both dumps are sent by children of the JVM and analysed in memory, one after the other.
+
+use std::path::Path;
+
+use super::agent;
+use super::checked;
+use super::held::Held;
+use super::hunt::wait;
+use super::library::library_without_files;
+use super::process::Process;
+use super::protocol::Jvm;
+use crate::failure::{Failure, Result};
+use crate::job::Hunt;
+use crate::progress::Wanted;
+
+/// What the dumps are called in the report.
+const NAMES: [&str; 2] = ["before (memory)", "after (memory)"];
+
+/// Takes both dumps, and hands each on by a path to read it from and its name: the second with what was made of the first,
+/// which is gone by then.
+pub(crate) fn hunt_without_files<F, T>(
+    hunt: &Hunt,
+    wanted: Wanted,
+    first: impl FnOnce(&Path, &Path) -> Result<F>,
+    second: impl FnOnce(F, &Path, &Path) -> Result<T>,
+) -> Result<T> {
+    let Some(agent) = &hunt.agent else {
+        return Err(Failure::usage("--no-files needs the agent, which forks"));
+    };
+    let options = checked::options(agent)?;
+    if options.is_some_and(|options| options.trace.is_some()) {
+        return Err(Failure::usage("--no-files: trace= names a file")
+            .with_hint("without --no-files a hunt keeps its trace in its folder"));
+    }
+    let library = library_without_files(agent.library.as_deref())?;
+    let process = Process::find(&hunt.target)?;
+    let jvm = Jvm::attach(&process, hunt.timeout)?;
+    agent::load(&jvm, &library, &agent.options)?;
+    let [before, after] = NAMES.map(Path::new);
+    let held = Held::take(&jvm, &library, wanted, before)?;
+    let made = first(&held.path(), before)?;
+    drop(held);
+    wait(&jvm, hunt.wait, before, (None, None), wanted)?;
+    let held = Held::take(&jvm, &library, wanted, after)?;
+    second(made, &held.path(), after)
+}

@@ -1,0 +1,70 @@
+//! Control groups that bound memory, as containers have them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A control group, which goes with this.
+pub(crate) struct Group {
+    folder: PathBuf,
+}
+
+impl Group {
+    /// A group below our own that may have so many bytes; `None` where the kernel forbids to make one, which is said.
+    #[expect(clippy::print_stderr, reason = "what is left out is said")]
+    pub(crate) fn of(bytes: u64) -> Option<Self> {
+        let made = made(bytes);
+        if made.is_none() {
+            eprintln!("no control group can be made here: room in a container is left out");
+        }
+        made
+    }
+
+    /// The same command in the group.
+    pub(crate) fn within(&self, plain: &Command) -> Command {
+        let join = format!(
+            "echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"",
+            self.folder.display()
+        );
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &join])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        command
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It can go when its last process has.
+        let start = Instant::now();
+        while fs::remove_dir(&self.folder).is_err() && start.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn made(bytes: u64) -> Option<Group> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let of = |line: &str| -> Option<(PathBuf, &'static str)> {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let below = |root: &str| Path::new(root).join(path.trim_start_matches('/'));
+        match controllers {
+            "" => Some((below("/sys/fs/cgroup"), "memory.max")),
+            "memory" => Some((below("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")),
+            _ => None,
+        }
+    };
+    let make = |(above, limit): (PathBuf, &str)| {
+        let name = "heapdiff-test-";
+        let folder = tempfile::Builder::new().prefix(name).tempdir_in(above);
+        let folder = folder.ok()?.keep();
+        let group = Group { folder };
+        fs::write(group.folder.join(limit), bytes.to_string()).ok()?;
+        Some(group)
+    };
+    groups.lines().filter_map(of).find_map(make)
+}

@@ -1,0 +1,272 @@
+//! `hunt --no-files`: both dumps are in memory, and nothing is left anywhere, whoever is killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use testdata::jvm::Target;
+
+use crate::cgroup::Group;
+use crate::elsewhere::contained;
+use crate::support::{
+    AS_NOBODY, agent, ended, files, first_line, folder, heapdiff, is_root, jdks, ready, run, shelf,
+    signal, until,
+};
+use crate::trace::library;
+
+/// Folders that heapdiff may want to write to, which it is told of.
+const FOLDERS: [(&str, &str); 3] = [
+    ("TMPDIR", "tmp"),
+    ("XDG_CACHE_HOME", "cache"),
+    ("HOME", "home"),
+];
+
+/// A hunt without files, in the background, in a folder with all that it may write to.
+fn hunt(home: &Path, pid: &str, more: &[&str]) -> Child {
+    let library = library();
+    let agent = library.to_str().expect("a path");
+    let args = [&["hunt", pid, "--no-files", "--agent", agent], more].concat();
+    begun(home, &heapdiff(home, &args))
+}
+
+fn begun(home: &Path, plain: &Command) -> Child {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT");
+    for (name, below) in FOLDERS {
+        let below = home.join(below);
+        fs::create_dir_all(&below).expect("a folder");
+        command.arg(format!("{name}={}", below.display()));
+    }
+    command
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(home)
+        .env_remove("HEAPDIFF_AGENT")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run")
+}
+
+/// All files in the folder and below.
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    entries
+        .flat_map(|entry| match entry.path().is_dir() {
+            true => all_files(&entry.path()),
+            false => vec![entry.path()],
+        })
+        .collect()
+}
+
+/// What a process has open.
+fn open(pid: u32) -> Vec<String> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).expect("files");
+    let links = files.flatten().flat_map(|file| fs::read_link(file.path()));
+    links.map(|link| link.display().to_string()).collect()
+}
+
+fn open_of(pid: u32, what: &str) -> usize {
+    open(pid).iter().filter(|link| link.contains(what)).count()
+}
+
+/// Processes whose parent is this one.
+fn children(pid: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let parent = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        parent == Some(pid)
+    };
+    ids.filter(is_child).collect()
+}
+
+/// What a JVM has that a dump could leave: pipes, files in memory, processes.
+fn of_dumps(pid: u32) -> [usize; 3] {
+    [
+        open_of(pid, "pipe:"),
+        open_of(pid, "memfd:heapdiff"),
+        children(pid).len(),
+    ]
+}
+
+fn report(printed: &str) -> Value {
+    serde_json::from_str(printed).expect("JSON")
+}
+
+/// That the first suspect is what the program let grow.
+fn names_what_grew(report: &Value) {
+    let first = &report["suspects"][0];
+    assert_eq!(first["holder"], "Shelf.boxes", "{first}");
+    assert_eq!(first["growth"]["objects"], 10_000, "{first}");
+    assert_eq!(report["snapshots"][0]["path"], "before (memory)");
+    assert_eq!(report["snapshots"][1]["path"], "after (memory)");
+}
+
+#[test]
+fn what_grew_is_named_and_no_file_is_anywhere() {
+    for jdk in jdks() {
+        let home = folder();
+        let mut target = ready(&shelf(&jdk));
+        let pid = target.pid();
+        let before = of_dumps(pid);
+        let mut child = hunt(
+            home.path(),
+            &pid.to_string(),
+            &["--for", "1h", "--format", "json"],
+        );
+        let (line, _stderr) = first_line(&mut child);
+        assert!(line.contains("the second dump follows in 1h"), "{line}");
+        // The first is gone already: its summary is all that is kept.
+        assert_eq!(open_of(child.id(), "memfd:"), 0, "{:?}", open(child.id()));
+        assert_eq!(of_dumps(pid), before);
+        assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
+        target.advance(2).expect("READY");
+        signal("INT", child.id());
+        let done = ended(child).well();
+        names_what_grew(&report(&done.stdout));
+        assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
+        assert_eq!(of_dumps(pid), before);
+        assert!(target.finish().expect("an end"));
+    }
+}
+
+#[test]
+fn nothing_is_left_in_a_container_either() {
+    if !is_root() {
+        return;
+    }
+    for jdk in jdks() {
+        for user in [&[][..], &AS_NOBODY] {
+            let home = folder();
+            let (mut target, pid) = contained(&jdk, "100m", user);
+            let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp"));
+            let mut child = hunt(
+                home.path(),
+                &pid.to_string(),
+                &["--for", "1h", "--format", "json"],
+            );
+            let (line, _stderr) = first_line(&mut child);
+            assert!(line.contains("the second dump follows in 1h"), "{line}");
+            target.advance(2).expect("READY");
+            signal("INT", child.id());
+            let done = ended(child).well();
+            names_what_grew(&report(&done.stdout));
+            assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
+            let left = files(&tmp);
+            // The JVM's socket and its counters are its own.
+            let own = |name: &String| name == ".java_pid1" || name.starts_with("hsperfdata_");
+            assert!(left.iter().all(own), "{left:?}");
+            assert!(target.is_running());
+        }
+    }
+}
+
+/// A program whose dump takes a while.
+fn large() -> Target {
+    ready(&shelf(&jdks()[0]).arg("96"))
+}
+
+#[test]
+fn nothing_is_left_of_a_hunt_that_was_killed() {
+    let mut target = large();
+    let pid = target.pid();
+    let home = folder();
+    let quick = ["--for", "0", "--format", "json"];
+    ended(hunt(home.path(), &pid.to_string(), &quick)).well();
+    let before = of_dumps(pid);
+    let mut seen = 0;
+    for millis in [0, 10, 20, 30, 50, 80, 120, 200] {
+        let child = hunt(home.path(), &pid.to_string(), &quick);
+        std::thread::sleep(Duration::from_millis(millis));
+        seen += usize::from(of_dumps(pid) != before);
+        signal("KILL", child.id());
+        let _ = ended(child);
+        until("nothing is left in the JVM", || of_dumps(pid) == before);
+        assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
+        assert!(target.is_running());
+    }
+    assert!(seen > 0, "no hunt was killed while it took a dump");
+    ended(hunt(home.path(), &pid.to_string(), &quick)).well();
+    assert_eq!(of_dumps(pid), before);
+    assert!(target.finish().expect("an end"));
+}
+
+#[test]
+fn a_child_or_a_jvm_that_is_killed_is_told() {
+    let target = large();
+    let pid = target.pid();
+    let home = folder();
+    let before = of_dumps(pid);
+    let child = hunt(home.path(), &pid.to_string(), &["--for", "0"]);
+    until("a child", || !children(pid).is_empty());
+    for writer in children(pid) {
+        signal("KILL", writer);
+    }
+    ended(child).failed(3, "the agent took no snapshot");
+    assert_eq!(of_dumps(pid), before);
+    let child = hunt(home.path(), &pid.to_string(), &["--for", "1h", "-q"]);
+    until("a child", || !children(pid).is_empty());
+    signal("KILL", pid);
+    ended(child).failed(3, "has ended");
+    assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn what_cannot_be_without_files_is_refused() {
+    let jdk = jdks().remove(0);
+    let home = folder();
+    let target = ready(&shelf(&jdk).flag("-XX:+UseZGC"));
+    let pid = target.pid().to_string();
+    let done = ended(hunt(home.path(), &pid, &["--for", "0"]));
+    let done = done.failed(3, "its heap is shared memory");
+    let hint = "without --no-files the JVM writes the dumps itself";
+    assert!(done.stderr.contains(hint), "{done:?}");
+    let hint = "without --no-files a hunt keeps its trace";
+    assert!(!done.stderr.contains(hint), "{done:?}");
+    assert!(!done.stderr.contains("the dumps are files"), "{done:?}");
+    let done = ended(hunt(home.path(), &pid, &["trace=/tmp/t.db"]));
+    let done = done.failed(2, "--no-files: trace= names a file");
+    assert!(done.stderr.contains(hint), "{done:?}");
+    assert!(target.finish().expect("an end"));
+    // An agent that knows nothing of pipes says that all went well.
+    let target = ready(&shelf(&jdk));
+    let pid = target.pid().to_string();
+    let other = folder();
+    let stub = agent(&jdk, other.path());
+    let args = ["hunt", &pid, "--no-files", "--for", "0", "--agent"];
+    let done = run(
+        home.path(),
+        &[&args[..], &[stub.to_str().expect("a path")]].concat(),
+    );
+    done.failed(3, "the agent wrote nothing");
+    assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
+    assert!(target.finish().expect("an end"));
+}
+
+#[test]
+fn a_dump_for_which_there_is_no_room_is_given_up() {
+    let Some(group) = Group::of(120 << 20) else {
+        return;
+    };
+    let target = large();
+    let pid = target.pid();
+    let home = folder();
+    let before = of_dumps(pid);
+    let library = library();
+    let agent = library.to_str().expect("a path");
+    let args = ["hunt", &pid.to_string(), "--no-files", "--agent", agent];
+    let plain = heapdiff(home.path(), &args);
+    let done = ended(begun(home.path(), &group.within(&plain)));
+    let done = done.failed(3, "no room for the dump in memory: the container has");
+    let hint = "without --no-files the dumps are files";
+    assert!(done.stderr.contains(hint), "{done:?}");
+    assert_eq!(of_dumps(pid), before);
+    assert!(target.finish().expect("an end"));
+}
