@@ -2,4 +2,7 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heapdiff_diff::fuzz::kept(bytes));
+libfuzzer_sys::fuzz_target!(
+    init: hprof::fuzz::on_this_thread(),
+    |bytes: &[u8]| heapdiff_diff::fuzz::kept(bytes)
+);

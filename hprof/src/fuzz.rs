@@ -10,6 +10,16 @@ use crate::{
     PathOptions, Refs, Selector, Silent, Snapshot, Source, Thresholds, WasteOptions,
 };
 
+/// From now on all parallel passes run on this thread: waking others takes several times as long as small inputs do. How
+/// threads come by each other is the smoke test's task.
+pub fn on_this_thread() {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread();
+    // Where threads were begun already, they do it.
+    let _ = pool.build_global();
+}
+
 /// The header, and a hop over the records.
 pub fn outline(bytes: &[u8]) {
     if let Ok(header) = record::header(bytes) {

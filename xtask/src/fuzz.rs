@@ -2,6 +2,7 @@
 
 mod soak;
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ const TARGETS: [&str; 7] = [
 /// The small dumps and recordings that fuzzing starts from, written by the harness.
 const SEEDS: &str = "fuzz/corpus/seeds";
 
+/// Bytes of the longest inputs; the largest recording that fuzzing starts from is cut.
+const LONGEST: usize = 24_000;
+
 /// How long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -35,11 +39,15 @@ pub(crate) struct Options {
     /// Only the harness
     #[arg(long)]
     harness: bool,
+    /// Only these targets of cargo-fuzz
+    #[arg(long, value_delimiter = ',', value_parser = TARGETS)]
+    targets: Vec<String>,
     /// Built as the tests are, so that nothing is built for it: overflow is not checked
     #[arg(long)]
     as_tested: bool,
     /// A soak: the targets in turn, round after round, until they ran this many inputs in all. What
-    /// fails is kept, the others go on, and a table is shown after each round
+    /// fails is kept, the others go on, and a table is shown after each round. The harness runs first
+    /// only where it has to write the small dumps that fuzzing starts from
     #[arg(long, value_name = "N", conflicts_with = "harness")]
     executions: Option<u64>,
     /// Minutes after which a soak begins no further round
@@ -54,14 +62,43 @@ impl Options {
             seconds: 10,
             seed: Some(2),
             harness: true,
+            targets: Vec::new(),
             as_tested: true,
             executions: None,
             minutes: 0,
         }
     }
+
+    fn targets(&self) -> Vec<&str> {
+        match self.targets.is_empty() {
+            true => TARGETS.to_vec(),
+            false => self.targets.iter().map(String::as_str).collect(),
+        }
+    }
 }
 
 pub(crate) fn fuzz(options: &Options) -> Result<()> {
+    if options.executions.is_none() || !run::root().join(SEEDS).exists() {
+        harness(options)?;
+    }
+    if let Some(executions) = options.executions {
+        ensure!(
+            has_cargo_fuzz(),
+            "a soak needs cargo-fuzz and a nightly toolchain"
+        );
+        let most = Duration::from_secs(options.minutes * 60);
+        return soak::soak(&options.targets(), executions, options.seconds, most);
+    }
+    if options.harness || !has_cargo_fuzz() {
+        return Ok(());
+    }
+    for target in options.targets() {
+        run::run(&mut libfuzzer(target, options.seconds)?)?;
+    }
+    Ok(())
+}
+
+fn harness(options: &Options) -> Result<()> {
     let seed = options.seed.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         now.map_or(0, |d| d.as_secs())
@@ -82,22 +119,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
             .env("FUZZ_SECONDS", options.seconds.to_string())
             .env("FUZZ_SEED", seed.to_string())
             .env("FUZZ_CORPUS", run::root().join(SEEDS)),
-    )?;
-    if let Some(executions) = options.executions {
-        ensure!(
-            has_cargo_fuzz(),
-            "a soak needs cargo-fuzz and a nightly toolchain"
-        );
-        let most = Duration::from_secs(options.minutes * 60);
-        return soak::soak(executions, options.seconds, most);
-    }
-    if options.harness || !has_cargo_fuzz() {
-        return Ok(());
-    }
-    for target in TARGETS {
-        run::run(&mut libfuzzer(target, options.seconds)?)?;
-    }
-    Ok(())
+    )
 }
 
 /// A run of one target with cargo-fuzz; what it finds is kept in its corpus.
@@ -112,7 +134,14 @@ fn libfuzzer(target: &str, seconds: u64) -> Result<Command> {
         .args([SEEDS, "--"])
         .arg(format!("-max_total_time={seconds}"))
         .args(["-timeout=10", "-rss_limit_mb=1024"])
+        .arg(format!("-max_len={LONGEST}"))
         .current_dir(run::root());
+    // Half of the inputs of `snapshot` are read with a limit on memory; files for what is beyond take twenty times as long on
+    // a disk.
+    let in_memory = Path::new("/dev/shm");
+    if in_memory.is_dir() {
+        command.env("TMPDIR", in_memory);
+    }
     Ok(command)
 }
 

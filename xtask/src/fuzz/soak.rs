@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{TARGETS, libfuzzer};
+use super::libfuzzer;
 use crate::run;
 
 /// What the runs of one target add up to.
@@ -34,14 +34,14 @@ impl Total {
 
 /// Runs each target for so many seconds, round after round, until there were `executions` inputs in
 /// all or `most` is over. An input that fails stays in `fuzz/artifacts`, and the other targets go on.
-pub(super) fn soak(executions: u64, seconds: u64, most: Duration) -> Result<()> {
+pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Duration) -> Result<()> {
     let start = Instant::now();
     let artifacts = run::root().join("fuzz/artifacts");
     fs::create_dir_all(&artifacts).with_context(|| format!("{}", artifacts.display()))?;
     let mut totals: BTreeMap<&str, Total> = BTreeMap::new();
     let reached = |totals: &BTreeMap<&str, Total>| totals.values().map(|t| t.executions).sum();
     while reached(&totals) < executions && start.elapsed() < most {
-        for target in TARGETS {
+        for &target in targets {
             let log = artifacts.join(format!("{target}.log"));
             let one = one_run(target, seconds, &log)?;
             totals.entry(target).or_default().add(&one);
