@@ -170,16 +170,20 @@ mod tests {
     #[test]
     fn long_lists_are_charged_to_the_store_and_short_ones_are_not() {
         let store = Store::new(None);
-        let mut list = List::new(&store).unwrap();
-        for n in 0..List::<u32>::RECENT as u32 {
-            list.push(n).unwrap();
+        let mut list: List<[u32; 3]> = List::new(&store).unwrap();
+        let recent = List::<[u32; 3]>::RECENT;
+        assert!(!recent.is_power_of_two());
+        for n in 0..recent as u32 {
+            list.push([n; 3]).unwrap();
         }
-        assert_eq!((store.used(), list.recent.capacity()), (0, 8192));
+        list.settle().unwrap();
+        assert_eq!((store.used(), list.recent.capacity()), (0, recent));
         for n in 0..100_000_u32 {
-            list.push(n).unwrap();
+            list.push([n; 3]).unwrap();
         }
-        assert!(store.used() >= 90_000 * 4, "{}", store.used());
-        assert_eq!(list.recent.capacity(), List::<u32>::RECENT);
+        assert!(store.used() >= 90_000 * 12, "{}", store.used());
+        while list.pop().is_some() {}
+        assert_eq!(list.recent.capacity(), recent);
         drop(list);
         assert_eq!(store.used(), 0);
     }
