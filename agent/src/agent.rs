@@ -30,6 +30,7 @@ use crate::sampler::Sampler;
 use crate::stacks::Stacks;
 use crate::strategy::ActiveStrategy;
 use crate::tracer::Tracing;
+use crate::unproven::followed_at_first;
 use crate::wakeup::{NAME, Wakeup};
 
 /// How long the end of the JVM waits for the trace's last tick.
@@ -573,7 +574,10 @@ impl Agent {
             trace.wakeup.until(done, LAST_TICK);
         }
         self.wakeup.until(|| self.has_ended(), LAST_TICK);
-        sampler.samples.clear_all(env);
+        match sampler.unproven {
+            Some(_) => sampler.samples.let_all_go(env),
+            None => sampler.samples.clear_all(env),
+        }
         sampler.classes.clear_all(env);
     }
 
@@ -605,6 +609,7 @@ impl Agent {
             dropped: AtomicU64::new(0),
             collecting: AtomicU64::new(0),
             collects_slowly: &COLLECTS_SLOWLY,
+            looked: AtomicU64::new(0),
         }
     }
 
@@ -672,6 +677,7 @@ impl Agent {
             allocated: ground.allocated,
             class_totals: ground.class_totals,
             strategy: ActiveStrategy::new(options.sampling, ground.seed),
+            unproven: ground.unproven,
             ledger: options
                 .trace
                 .as_ref()
@@ -689,12 +695,20 @@ impl Agent {
             number: ATTACHED.load(Acquire),
             refs: ground.refs,
         };
+        let mut sampling = options.sampling;
+        if sampler.unproven.is_some() {
+            let times;
+            (times, sampling) = followed_at_first(options);
+            sampler.strategy.follow(sampling);
+            COUNTERS.add(Counter::Thinnings, times);
+            COUNTERS.count(Counter::FewFollowed);
+        }
         let mut fields = ground.fields;
         for (name, value) in [
             (statics::STARTED, started_ms),
             (statics::PID, process::id().into()),
-            (statics::INTERVAL, options.sampling.interval.cast_signed()),
-            (statics::RATE, options.sampling.rate.cast_signed()),
+            (statics::INTERVAL, sampling.interval.cast_signed()),
+            (statics::RATE, sampling.rate.cast_signed()),
             (
                 statics::FIRST_INTERVAL,
                 options.sampling.interval.cast_signed(),

@@ -9,7 +9,7 @@ use heapdiff_sites::{Counter, Strategy, statics};
 use crate::collected::CollectedRefs;
 use crate::heap::{Blobs, Fields};
 use crate::intern::{MAX_SITES, MAX_TYPES};
-use crate::jvm_stats::runtime;
+use crate::jvm_stats::{largest_heap, runtime};
 use crate::jvmti::calls::{Env, Global, Local, Longs, Result, Value};
 use crate::jvmti::java::RefClass;
 use crate::options::Options;
@@ -17,6 +17,7 @@ use crate::reaper::Found;
 use crate::sampler::MAX_CLASSES;
 use crate::table::Table;
 use crate::totals::Totals;
+use crate::unproven::{Unproven, is_to_follow_few};
 
 /// Arrays and threads that are made, but not shown or started: if it goes, the heap is as before.
 pub(crate) struct Ground<'local> {
@@ -26,6 +27,7 @@ pub(crate) struct Ground<'local> {
     pub(crate) seed: u64,
     pub(crate) shown: Arc<Global<Longs>>,
     pub(crate) runtime: Arc<Global>,
+    pub(crate) unproven: Option<Unproven>,
     pub(crate) class_totals: Option<Totals<2>>,
     pub(crate) blobs: Blobs,
     pub(crate) samples: Table,
@@ -46,13 +48,17 @@ impl<'local> Ground<'local> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let seed = u64::from(since_epoch.subsec_nanos()) ^ u64::from(process::id()) << 32;
+        let runtime = Arc::new(runtime(env)?.hold(env)?);
+        let largest = || largest_heap(env, runtime.get());
+        let unproven = is_to_follow_few(options).then(largest).transpose()?;
         let mut fields = Fields::default();
         let of = &mut fields;
         Ok(Self {
             refs,
             seed,
             shown: of.longs(env, statics::COUNTERS, Counter::ALL.len())?,
-            runtime: Arc::new(runtime(env)?.hold(env)?),
+            runtime,
+            unproven: unproven.map(Unproven::new),
             class_totals: match options.sampling.strategy {
                 Strategy::Class => Some(Totals::create(env, of, statics::CLASS_TOTALS, MAX_TYPES)?),
                 _ => None,

@@ -145,6 +145,11 @@ pub(crate) fn heap_of(env: &Env<'_>, runtime: Ref<'_>) -> Result<(u64, u64)> {
     Ok((unsigned(committed - free), unsigned(committed)))
 }
 
+/// Bytes that the heap may grow to.
+pub(crate) fn largest_heap(env: &Env<'_>, runtime: Ref<'_>) -> Result<u64> {
+    Ok(unsigned(env.ask_long(runtime, c"maxMemory")?))
+}
+
 impl JvmStats {
     /// `young`: the JVM has just come up.
     pub(crate) fn new(runtime: Arc<Global>, pauses: &Pauses, young: bool) -> Self {

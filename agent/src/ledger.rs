@@ -139,14 +139,16 @@ impl Ledger {
         })
     }
 
-    /// Books a sample that is kept.
+    /// Books a sample. It was taken after the sampling had been made coarser so often, and if it is `followed` it is one
+    /// of those that are, after that many times.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
         size: u64,
-        generation: u32,
+        taken: u32,
+        followed: Option<u32>,
     ) -> Result<Booking, Full> {
-        let weight = self.weight(generation, size);
+        let weight = self.weight(taken, size);
         let number = (class as usize).wrapping_mul(31) ^ stack as usize;
         let shard_number = number % SHARDS;
         let mut shard = lock(&self.shards[shard_number]);
@@ -170,12 +172,17 @@ impl Ledger {
                 index
             }
         };
-        let booking = Booking::new(shard_number, index, generation).ok_or(Full)?;
+        let booking = followed
+            .map(|times| Booking::new(shard_number, index, times).ok_or(Full))
+            .transpose()?;
         let activity = shard.touch(index).ok_or(Full)?;
         add(&mut activity.allocated, &weight);
-        add(&mut activity.live, &weight);
-        activity.live_variance += weight.bytes_variance;
-        Ok(booking)
+        if let Some(times) = followed {
+            let weight = self.weight(times, size);
+            add(&mut activity.live, &weight);
+            activity.live_variance += weight.bytes_variance;
+        }
+        Ok(booking.unwrap_or_default())
     }
 
     /// Counts a sample that found no account, and the bytes that it stands for.
@@ -316,7 +323,7 @@ mod tests {
     fn exact_when_all_is_sampled() {
         let ledger = Ledger::new(sampling(0));
         let bookings: Vec<Booking> = (0..10)
-            .map(|_| ledger.allocated((1, 2), 24, 0).unwrap())
+            .map(|_| ledger.allocated((1, 2), 24, 0, Some(0)).unwrap())
             .collect();
         assert_eq!(ledger.site(bookings[9]), Some((1, 2)));
         for &booking in &bookings[..4] {
@@ -340,9 +347,9 @@ mod tests {
     #[test]
     fn live_figures_follow_the_sampling() {
         let ledger = Ledger::new(sampling(1000));
-        let a = ledger.allocated((1, 1), 500, 0).unwrap();
-        let b = ledger.allocated((1, 1), 500, 0).unwrap();
-        let c = ledger.allocated((1, 1), 500, 1).unwrap();
+        let a = ledger.allocated((1, 1), 500, 0, Some(0)).unwrap();
+        let b = ledger.allocated((1, 1), 500, 0, Some(0)).unwrap();
+        let c = ledger.allocated((1, 1), 500, 1, Some(1)).unwrap();
         let a = ledger.thinned(a, 500, 1, true);
         assert_eq!(ledger.thinned(b, 500, 1, false), Booking::default());
         let weight = sampling(2000).weight(500).unwrap();
@@ -364,9 +371,10 @@ mod tests {
     #[test]
     fn a_full_ledger_says_so() {
         let ledger = Ledger::new(sampling(0));
-        let full = (0..1_000_000_u32).find(|&stack| ledger.allocated((1, stack), 8, 0).is_err());
+        let full =
+            (0..1_000_000_u32).find(|&stack| ledger.allocated((1, stack), 8, 0, Some(0)).is_err());
         assert!(full.is_some_and(|at| at as usize <= MOST));
-        assert!(ledger.allocated((1, 0), 8, 0).is_ok());
+        assert!(ledger.allocated((1, 0), 8, 0, Some(0)).is_ok());
     }
 
     #[test]

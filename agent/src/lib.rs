@@ -80,6 +80,7 @@ mod strategy;
 mod table;
 mod totals;
 mod tracer;
+mod unproven;
 mod wakeup;
 
 pub use jvmti::sys::{Places, capability};

@@ -55,6 +55,8 @@ pub struct Options {
     pub embed: bool,
     /// The most live samples.
     pub max_samples: usize,
+    /// Mean bytes between the samples that are followed under generational ZGC; `None`: not told.
+    pub follow: Option<u64>,
     /// Collected samples remembered, in each of the two collections.
     pub garbage: usize,
     /// Whether class definitions are recorded.
@@ -107,6 +109,7 @@ impl Default for Options {
             verbosity: Verbosity::Line,
             embed: true,
             max_samples: 262_144,
+            follow: None,
             garbage: 512,
             classes: true,
             reaper: ReaperChoice::Auto,
@@ -283,6 +286,7 @@ impl Options {
                 }
                 "embed" => options.embed = given.one_of(SWITCH)?,
                 "max_samples" => options.max_samples = given.index(1, MAX_SAMPLES)?,
+                "follow" => options.follow = Some(given.size(MAX_INTERVAL)?),
                 "garbage" => options.garbage = given.index(0, MAX_GARBAGE)?,
                 "classes" => options.classes = given.one_of(SWITCH)?,
                 "trace" => file = Some(value.to_owned()),
@@ -495,7 +499,7 @@ mod tests {
     fn every_key() {
         let options = Options::parse(
             "interval=64k,depth=12,include=^com\\.acme\\.,exclude=Foo{1\\,2}$,strategy=bytes,delay=3,\
-             verbosity=method,embed=off,max_samples=1000,garbage=0,classes=off,reaper=queue",
+             verbosity=method,follow=1m,embed=off,max_samples=1000,garbage=0,classes=off,reaper=queue",
         )
         .unwrap();
         assert_eq!((options.sampling.interval, options.depth), (65_536, 12));
@@ -515,6 +519,7 @@ mod tests {
         assert!(one.passes(one.named(Some("com.A")), || unreachable!()));
         assert!(!one.passes(one.named(None), || one.named(None)));
         assert_eq!((options.delay, options.garbage), (3, 0));
+        assert_eq!(options.follow, Some(1 << 20));
         assert_eq!(options.verbosity, Verbosity::Method);
         assert!(!options.embed && !options.classes);
         assert_eq!(options.reaper, ReaperChoice::Queue);

@@ -21,10 +21,15 @@ use crate::jvmti::java::Static;
 use crate::sample_ref::Reaper;
 use crate::sampler::Sampler;
 use crate::table::Table;
+use crate::unproven::Unproven;
 use crate::wakeup::Wakeup;
 
 /// Without word from the collector the thread looks by itself: some collectors give none.
 const IDLE: Duration = Duration::from_secs(1);
+/// Where minor collections find nothing it looks no sooner for what was collected.
+const REST_OF_UNPROVEN: Duration = Duration::from_millis(250);
+/// So often it doubles the interval at most in one look.
+const MOST_DOUBLINGS: u32 = 16;
 /// Places that thinning gives back at a time.
 const BATCH: usize = 256;
 /// After a look it rests, however often the collector runs.
@@ -55,6 +60,8 @@ pub(crate) struct Work<'a> {
     pub(crate) collecting: AtomicU64,
     /// One of them took too long.
     pub(crate) collects_slowly: &'a AtomicBool,
+    /// When it looked last for what was collected, nanoseconds since the start.
+    pub(crate) looked: AtomicU64,
 }
 
 /// What a look at the samples is put into: the collected ones, and their places.
@@ -86,18 +93,52 @@ impl Work<'_> {
     }
 
     fn look(&self, env: &Env<'_>) -> Result<()> {
-        self.find_collected(env)?;
+        match &self.sampler.unproven {
+            Some(unproven) => self.look_at_unproven(env, unproven)?,
+            None => self.find_collected(env)?,
+        }
         // Samples that find no place would make estimates too low. Which ones they are is not chance:
         // even when the dead have made room again the table is too small for this interval.
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
-        let is_short = dropped > before || self.sampler.samples.is_crowded();
+        // Where few are followed those that had no room are so few because of that, and it has been seen to.
+        let is_small = dropped > before && self.sampler.unproven.is_none();
+        let is_short = is_small || self.sampler.samples.is_crowded();
         if is_short && (dropped > before || !self.room_is_made(env)?) && !self.wakeup.is_stopping()
         {
             self.thin(env)?;
         }
         self.flush(env);
         Ok(())
+    }
+
+    /// Looks for what was collected, if that is worth it, and follows fewer samples until half of those that are not tried
+    /// have room.
+    fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
+        let now = self.sampler.started.elapsed();
+        let looked = Duration::from_nanos(self.looked.load(Relaxed));
+        if now.saturating_sub(looked) >= REST_OF_UNPROVEN {
+            let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+            self.looked.store(nanos, Relaxed);
+            let tried = unproven.tried();
+            self.find_collected(env)?;
+            if unproven.tried() > tried {
+                self.recount(unproven);
+            }
+        }
+        for _ in 0..MOST_DOUBLINGS {
+            if !unproven.is_crowded() || self.wakeup.is_stopping() {
+                break;
+            }
+            self.thin(env)?;
+            self.recount(unproven);
+        }
+        Ok(())
+    }
+
+    fn recount(&self, unproven: &Unproven) {
+        let followed = self.sampler.samples.records();
+        unproven.recount(followed.map(|record| (record.uid, record.size)));
     }
 
     fn find_collected(&self, env: &Env<'_>) -> Result<()> {
@@ -118,6 +159,7 @@ impl Work<'_> {
         let stand_for = sampling.interval.saturating_mul(samples.capacity().into());
         let spent = Duration::from_nanos(self.collecting.load(Relaxed));
         if sampling.strategy != Strategy::Bytes
+            || self.sampler.unproven.is_some()
             || stand_for > MOST_BEFORE_A_COLLECTION
             || !is_within_budget(spent, self.sampler.started.elapsed())
             || self.collects_slowly.load(Relaxed)
@@ -177,8 +219,14 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Books for the trace what was collected.
+    /// Books for the trace what was collected, and notes how far collections have tried.
     fn book_collected(&self, table: &Table, slots: &[u32]) {
+        if let Some(unproven) = &self.sampler.unproven
+            && std::ptr::eq(table, &raw const self.sampler.samples)
+        {
+            let newest = slots.iter().map(|&slot| table.uid_at(slot)).max();
+            unproven.found_dead(newest.unwrap_or(0));
+        }
         let Some(ledger) = &self.sampler.ledger else {
             return;
         };
@@ -265,7 +313,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Doubles interval or rate and drops the samples that would not have been taken so.
+    /// Doubles interval or rate and drops the samples that would not have been taken so. Where samples keep garbage as many
+    /// are taken as before, and fewer followed.
     ///
     /// A dump may be taken at any moment: the new interval is in the heap before any sample goes, and the
     /// reader leaves out those that it does not keep.
@@ -274,17 +323,25 @@ impl Work<'_> {
         let now = sampler.strategy.sampling();
         let next = now.doubled();
         show_sampling(env, sampler, next)?;
-        if next.strategy == Strategy::Bytes && self.jvmti.set_interval(next.interval).is_err() {
-            return show_sampling(env, sampler, now);
+        if sampler.unproven.is_some() {
+            sampler.strategy.follow(next);
+        } else {
+            if next.strategy == Strategy::Bytes && self.jvmti.set_interval(next.interval).is_err() {
+                return show_sampling(env, sampler, now);
+            }
+            sampler.strategy.set(next);
         }
-        sampler.strategy.set(next);
         self.counters.count(Counter::Thinnings);
         let samples = &sampler.samples;
         let mut dropped = Vec::with_capacity(BATCH);
         let generation = u32::try_from(self.counters.get(Counter::Thinnings)).unwrap_or(u32::MAX);
         for record in samples.records() {
             let keeps = next.keeps(&sampler.first, record.uid, record.size);
-            let gone = !keeps && samples.clear(env, record.slot);
+            let gone = !keeps
+                && match sampler.unproven {
+                    Some(_) => samples.let_go(env, record.slot),
+                    None => samples.clear(env, record.slot),
+                };
             if let Some(ledger) = &sampler.ledger {
                 let booking = ledger.thinned(record.booking, record.size, generation, !gone);
                 samples.book(record.slot, booking);

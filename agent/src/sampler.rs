@@ -17,6 +17,7 @@ use crate::stacks::Stacks;
 use crate::strategy::ActiveStrategy;
 use crate::table::Table;
 use crate::totals::Totals;
+use crate::unproven::Unproven;
 
 /// Class definitions kept at most.
 pub(crate) const MAX_CLASSES: usize = 1 << 17;
@@ -43,6 +44,8 @@ pub(crate) struct Sampler {
     pub(crate) allocated: Totals<1>,
     pub(crate) class_totals: Option<Totals<2>>,
     pub(crate) strategy: ActiveStrategy,
+    /// Where samples keep garbage: how many may be followed. All are counted.
+    pub(crate) unproven: Option<Unproven>,
     /// Where a trace is kept.
     pub(crate) ledger: Option<Ledger>,
     /// Of no length without a trace.
@@ -75,7 +78,7 @@ impl Sampler {
         let bytes = u64::try_from(size).unwrap_or(0);
         // The program's exception must stay as it is, and JNI forbids nearly everything until it is handled.
         if env.is_throwing() {
-            self.lost(counters, Counter::DroppedPending, bytes);
+            self.lost(counters, Counter::DroppedPending, self.taken(), bytes);
             return true;
         }
         // The class's name costs a call into the JVM: it is asked for first only where it decides.
@@ -98,17 +101,67 @@ impl Sampler {
             counters.count(Counter::Filtered);
             return true;
         }
-        let Some(slot) = self.samples.take() else {
-            self.lost(counters, Counter::DroppedFull, bytes);
+        let uid = self.uid(bytes);
+        let is_followed = self.is_followed(uid, bytes);
+        let slot = is_followed.then(|| self.place(bytes));
+        if slot == Some(None) {
+            self.lost(
+                counters,
+                Counter::DroppedFull,
+                self.strategy.sampling(),
+                bytes,
+            );
             return false;
-        };
+        }
+        let slot = slot.flatten();
         let site = self.stacks.site(env, counters);
         let class = known
             .unwrap_or_else(|| self.stacks.class(class, counters))
             .id;
         self.stacks.publish_class(env, class, counters);
+        let sample = (uid, size, (class, site));
+        let is_kept = match slot {
+            Some(slot) => self.follow(env, counters, (thread, object), slot, sample),
+            None => {
+                counters.count(Counter::Thinned);
+                let _ = self.book(counters, (class, site), bytes, false);
+                true
+            }
+        };
+        if !is_kept {
+            self.lost(
+                counters,
+                Counter::DroppedFailed,
+                self.strategy.sampling(),
+                bytes,
+            );
+            return true;
+        }
+        counters.raise(Counter::Uids, uid);
+        counters.count(Counter::Recorded);
+        counters.add(Counter::RecordedBytes, bytes);
+        self.totals.add(site, [1, bytes]);
+        self.totals.show(env, site);
+        self.allocated
+            .add(site, [self.stands_for(self.taken(), bytes)]);
+        self.allocated.show(env, site);
+        self.show(env, counters);
+        let is_crowded = |unproven: &Unproven| is_followed && unproven.is_crowded();
+        !self.samples.is_crowded() && !self.unproven.as_ref().is_some_and(is_crowded)
+    }
+
+    /// Puts a sample, its uid, size, class and stack, into its place in the table; `false` if the heap has no room.
+    fn follow(
+        &self,
+        env: &Env<'_>,
+        counters: &Counters,
+        (thread, object): (Ref<'_>, Ref<'_>),
+        slot: u32,
+        (uid, size, (class, site)): (u64, i64, (u32, u32)),
+    ) -> bool {
+        let bytes = u64::try_from(size).unwrap_or(0);
         let fields = RefFields {
-            uid: self.uid(bytes),
+            uid,
             size,
             site,
             class,
@@ -118,36 +171,54 @@ impl Sampler {
             mark: MARK_SAMPLE,
         };
         if !self.keep(env, &self.samples, slot, object, &fields) {
-            self.lost(counters, Counter::DroppedFailed, bytes);
-            return true;
+            if let Some(unproven) = &self.unproven {
+                unproven.take_back(bytes);
+            }
+            return false;
         }
-        let booking = self.book(counters, (class, site), bytes);
         self.samples.record(SlotRecord {
             slot,
-            uid: fields.uid,
+            uid,
             size: bytes,
-            booking,
+            booking: self.book(counters, (class, site), bytes, true),
             thread: fields.thread,
             time: fields.time,
         });
-        counters.raise(Counter::Uids, fields.uid);
-        counters.count(Counter::Recorded);
-        counters.add(Counter::RecordedBytes, bytes);
-        self.totals.add(site, [1, bytes]);
-        self.totals.show(env, site);
-        self.allocated.add(site, [self.stands_for(bytes)]);
-        self.allocated.show(env, site);
-        self.show(env, counters);
-        !self.samples.is_crowded()
+        true
     }
 
-    /// Bytes that a sample taken now stands for.
-    fn stands_for(&self, bytes: u64) -> u64 {
-        let weight = self
-            .strategy
-            .sampling()
-            .relative_bytes(&self.first, bytes)
-            .round();
+    /// A place in the table for a sample of so many bytes, if there is one.
+    fn place(&self, bytes: u64) -> Option<u32> {
+        let Some(unproven) = &self.unproven else {
+            return self.samples.take();
+        };
+        if !unproven.add(bytes) {
+            return None;
+        }
+        let slot = self.samples.take();
+        if slot.is_none() {
+            unproven.take_back(bytes);
+        }
+        slot
+    }
+
+    /// Whether a sample is followed until its object is collected: each, or where samples keep garbage those that the
+    /// present sampling keeps.
+    fn is_followed(&self, uid: u64, bytes: u64) -> bool {
+        self.unproven.is_none() || self.strategy.sampling().keeps(&self.first, uid, bytes)
+    }
+
+    /// How samples are taken, followed or not.
+    fn taken(&self) -> Sampling {
+        match self.unproven {
+            Some(_) => self.first,
+            None => self.strategy.sampling(),
+        }
+    }
+
+    /// Bytes that a sample stands for that was chosen so.
+    fn stands_for(&self, chosen: Sampling, bytes: u64) -> u64 {
+        let weight = chosen.relative_bytes(&self.first, bytes).round();
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -158,24 +229,31 @@ impl Sampler {
     }
 
     /// Books a sample for the trace, if there is one.
-    fn book(&self, counters: &Counters, site: (u32, u32), bytes: u64) -> Booking {
+    fn book(
+        &self,
+        counters: &Counters,
+        site: (u32, u32),
+        bytes: u64,
+        is_followed: bool,
+    ) -> Booking {
         let Some(ledger) = &self.ledger else {
             return Booking::default();
         };
-        let generation = counters.get(Counter::Thinnings);
-        let generation = u32::try_from(generation).unwrap_or(u32::MAX);
+        let times = counters.get(Counter::Thinnings);
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        let taken = if self.unproven.is_some() { 0 } else { times };
         ledger
-            .allocated(site, bytes, generation)
+            .allocated(site, bytes, taken, is_followed.then_some(times))
             .unwrap_or_else(|_| {
-                ledger.refuse(self.stands_for(bytes));
+                ledger.refuse(self.stands_for(self.taken(), bytes));
                 Booking::default()
             })
     }
 
-    /// Counts a sample that is dropped.
-    fn lost(&self, counters: &Counters, counter: Counter, bytes: u64) {
+    /// Counts a sample that is dropped, and was chosen so.
+    fn lost(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
-        counters.add(Counter::DroppedBytes, self.stands_for(bytes));
+        counters.add(Counter::DroppedBytes, self.stands_for(chosen, bytes));
     }
 
     /// The JVM has defined a class.
@@ -228,12 +306,16 @@ impl Sampler {
     }
 
     /// The next uid. After thinning only such as the present sampling keeps are given, so that
-    /// the next thinning finds all uids drawn alike (see `Sampling::keeps`).
+    /// the next thinning finds all uids drawn alike (see `Sampling::keeps`); where not all samples are followed it is the
+    /// uid that decides which.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {
             let uid = self.uids.fetch_add(1, Relaxed) + 1;
-            if sampling == self.first || sampling.keeps(&self.first, uid, bytes) {
+            if self.unproven.is_some()
+                || sampling == self.first
+                || sampling.keeps(&self.first, uid, bytes)
+            {
                 return uid;
             }
         }

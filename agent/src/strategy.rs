@@ -13,6 +13,8 @@ pub(crate) struct ActiveStrategy {
     strategy: Strategy,
     interval: AtomicU64,
     rate: AtomicU64,
+    /// The rate at which samples are taken. They may be followed more seldom, at `rate`.
+    taking: AtomicU64,
     random: Random,
     /// Allocations so far.
     position: AtomicU64,
@@ -32,6 +34,7 @@ impl ActiveStrategy {
             strategy: sampling.strategy,
             interval: AtomicU64::new(sampling.interval),
             rate: AtomicU64::new(sampling.rate),
+            taking: AtomicU64::new(sampling.rate),
             random,
             position: AtomicU64::new(0),
             next: AtomicU64::new(next),
@@ -52,6 +55,12 @@ impl ActiveStrategy {
 
     /// Chooses so from now on.
     pub(crate) fn set(&self, sampling: Sampling) {
+        self.taking.store(sampling.rate, Relaxed);
+        self.follow(sampling);
+    }
+
+    /// Takes as many as before, and follows so many of them.
+    pub(crate) fn follow(&self, sampling: Sampling) {
         self.interval.store(sampling.interval, Relaxed);
         self.rate.store(sampling.rate, Relaxed);
     }
@@ -67,10 +76,10 @@ impl ActiveStrategy {
             Strategy::Bytes => true,
             Strategy::Count => {
                 let position = self.position.fetch_add(1, Relaxed);
-                self.hit(&self.next, position, self.rate.load(Relaxed), false)
+                self.hit(&self.next, position, self.taking.load(Relaxed), false)
             }
             Strategy::Time => {
-                let rate = self.rate.load(Relaxed).saturating_mul(1_000_000);
+                let rate = self.taking.load(Relaxed).saturating_mul(1_000_000);
                 self.hit(&self.next, now(), rate, true)
             }
             // Decided by `takes_class`.
@@ -84,7 +93,7 @@ impl ActiveStrategy {
         let Some(lock) = self.next_of_class.get(chunk) else {
             return false;
         };
-        let rate = self.rate.load(Relaxed);
+        let rate = self.taking.load(Relaxed);
         let first = || AtomicU64::new(self.random.below(rate));
         let next = lock.get_or_init(|| (0..TOTALS_CHUNK).map(|_| first()).collect());
         self.hit(&next[place], position, rate, false)

@@ -122,10 +122,36 @@ impl Table {
             .is_some_and(|(chunk, place)| chunk.put(env, place, None).is_ok())
     }
 
+    /// Empties a place and lets go of the reference's object: else a reference that is old would keep it under generational
+    /// ZGC until it is collected itself.
+    pub(crate) fn let_go(&self, env: &Env<'_>, slot: u32) -> bool {
+        let Some((chunk, place)) = self.place(slot) else {
+            return false;
+        };
+        let Ok(reference) = chunk.at(env, place) else {
+            return false;
+        };
+        if chunk.put(env, place, None).is_err() {
+            return false;
+        }
+        if let Some(reference) = reference {
+            // If it fails the object is kept until the reference goes, which is all that was to be spared.
+            let _ = env.tell(reference.get(), c"clear");
+        }
+        true
+    }
+
     /// Empties all places, of a table that nothing is put into any more.
     pub(crate) fn clear_all(&self, env: &Env<'_>) {
         for record in self.records() {
             self.clear(env, record.slot);
+        }
+    }
+
+    /// Lets go of the objects of a table that nothing is put into any more.
+    pub(crate) fn let_all_go(&self, env: &Env<'_>) {
+        for record in self.records() {
+            self.let_go(env, record.slot);
         }
     }
 

@@ -263,6 +263,16 @@ impl Tracing<'_> {
         if now.thinnings > before.thinnings {
             let sampling = self.sampler.strategy.sampling();
             notes.push(match sampling.strategy {
+                Strategy::Bytes if self.sampler.unproven.is_some() => format!(
+                    "few samples are followed until they are collected, one every {} bytes from here on: ZGC's minor \
+                     collections keep what is followed",
+                    sampling.interval
+                ),
+                _ if self.sampler.unproven.is_some() => format!(
+                    "few samples are followed until they are collected, at a rate of {} from here on: ZGC's minor \
+                     collections keep what is followed",
+                    sampling.rate
+                ),
                 Strategy::Bytes => format!(
                     "{THINNED}: the interval is {} bytes from here on, and live samples were thinned to it",
                     sampling.interval

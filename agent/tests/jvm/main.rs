@@ -7,6 +7,7 @@ mod dumped;
 mod estimates;
 mod forked;
 mod full_heap;
+mod generational_z;
 mod header;
 mod kinds;
 mod lifecycle;

@@ -121,7 +121,9 @@ fn agent(agent: &Agent, samples: &Samples) -> AgentReport {
             .map(|&counter| CounterRow {
                 name: name(counter),
                 count: agent.counter(counter),
-                is_loss: is_loss(counter),
+                // Where few samples are followed the others are counted, and not lost.
+                is_loss: is_loss(counter)
+                    && !(counter == Counter::Thinned && agent.counter(Counter::FewFollowed) > 0),
             })
             .collect(),
     }
@@ -167,5 +169,6 @@ const fn name(counter: Counter) -> &'static str {
         Counter::Faults => "faults",
         Counter::DroppedBytes => "dropped_bytes",
         Counter::FromStart => "from_start",
+        Counter::FewFollowed => "few_followed",
     }
 }

@@ -77,6 +77,10 @@ pub const KEYS: &[(&str, &str)] = &[
         "the most live samples; the interval doubles when they are reached (262144)",
     ),
     (
+        "follow",
+        "under generational ZGC: mean bytes between samples that are followed until collected (128m)",
+    ),
+    (
         "garbage",
         "collected samples remembered: so many recent ones and as many chosen at random (512)",
     ),

@@ -118,6 +118,9 @@ counters! {
     DroppedBytes,
     /// 1 where sampling began as the JVM came up, so that only what the JVM itself makes at its start is older.
     FromStart,
+    /// 1 where all samples are counted, at the first interval, and only those are kept in the heap that the present one
+    /// keeps: under generational ZGC, whose minor collections keep what has a sample.
+    FewFollowed,
 }
 
 impl Counter {

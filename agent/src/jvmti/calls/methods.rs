@@ -285,6 +285,15 @@ impl<'local> Env<'local> {
         Ok(answer)
     }
 
+    /// Calls a method without parameters that returns nothing.
+    pub(crate) fn tell(&self, object: Ref<'_>, name: &CStr) -> Result<()> {
+        let method = self.method_of(object, (name, c"()V"))?;
+        let none = std::ptr::null();
+        // SAFETY: the method is one of the object's class, has no parameters and returns nothing.
+        unsafe { jni!(self.raw(), v1_1.CallVoidMethodA, object.raw(), method, none) };
+        self.check()
+    }
+
     /// The `int` that a method without parameters returns.
     pub(crate) fn ask_int(&self, object: Ref<'_>, name: &CStr) -> Result<i32> {
         let method = self.method_of(object, (name, c"()I"))?;

@@ -82,8 +82,16 @@ fn origin(
         ("class", _, rate) => format!("one sample every {} objects of a class", grouped(rate)),
         (_, _, rate) => format!("one sample every {} objects", grouped(rate)),
     };
+    let few = agent
+        .counters
+        .iter()
+        .any(|c| c.name == "few_followed" && c.count > 0);
     let thinned = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => String::new(),
+        (bytes @ 1.., _) if few => {
+            format!(" is followed, one every {} counted", Size(bytes))
+        }
+        (_, rate) if few => format!(" is followed, one every {} counted", grouped(rate)),
         (0, 0 | 1) => ", at first every allocation".to_owned(),
         (0, rate) => format!(", at first every {}", grouped(rate)),
         (bytes, _) => format!(", at first every {}", Size(bytes)),
@@ -126,10 +134,16 @@ mod tests {
     use crate::model::{CollectedReport, CostReport, CounterRow};
 
     /// What is told of an agent with this strategy, bytes and rate, and of the samples that it lost.
-    fn told(
+    fn told(sampling: (&'static str, u64, u64), first: (u64, u64), lost: u64) -> String {
+        told_by(sampling, first, lost, false)
+    }
+
+    /// The same of an agent that follows `few` of its samples.
+    fn told_by(
         (strategy, interval_bytes, rate): (&'static str, u64, u64),
         first: (u64, u64),
         lost: u64,
+        few: bool,
     ) -> String {
         let report = AgentReport {
             strategy,
@@ -151,11 +165,18 @@ mod tests {
                 remembered: 5,
                 median_age_ms: (lost > 0).then_some(30),
             },
-            counters: vec![CounterRow {
-                name: "dropped_full",
-                count: lost,
-                is_loss: true,
-            }],
+            counters: vec![
+                CounterRow {
+                    name: "dropped_full",
+                    count: lost,
+                    is_loss: true,
+                },
+                CounterRow {
+                    name: "few_followed",
+                    count: few.into(),
+                    is_loss: false,
+                },
+            ],
         };
         let mut out = Vec::new();
         origin(Some(&report), lost * 1024, Style::plain(), &mut out).unwrap();
@@ -208,6 +229,27 @@ mod tests {
             let text = told(sampling, first, 0);
             let with = forms.iter().filter(|f| text.contains(f.2)).count();
             assert!(text.contains(words) && with == 1, "{text}");
+            assert!(!text.contains("is followed, one every"), "{text}");
+        }
+        for (sampling, first, words) in [
+            (
+                ("bytes", 4096, 0),
+                (1024, 0),
+                "every 4.0 KiB allocated is followed, one every 1.0 KiB counted; ",
+            ),
+            (
+                ("count", 0, 9),
+                (0, 3),
+                "every 9 objects is followed, one every 3 counted; ",
+            ),
+            (
+                ("bytes", 4096, 0),
+                (4096, 0),
+                "one sample every 4.0 KiB allocated; ",
+            ),
+        ] {
+            let text = told_by(sampling, first, 0, true);
+            assert!(text.contains(words) && !text.contains("at first"), "{text}");
         }
     }
 

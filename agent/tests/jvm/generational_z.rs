@@ -1,0 +1,154 @@
+//! Generational ZGC, whose minor collections keep what has a sample: few are followed, all are counted.
+
+use std::time::Duration;
+
+use heapdiff_sites::{Counter, attach};
+use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
+
+use crate::dumped::Dumped;
+use crate::{CHECKED, jdks, launch, library};
+
+/// Objects that are kept; fifty times as many are not.
+const KEPT: f64 = 100_000.0;
+/// Bytes of each: the header and ten numbers.
+const SIZE: u64 = 96;
+/// What is not tried may take a two-hundredth of 64 MB, a sample the object's bytes and 160.
+const MOST: usize = (64 << 20) / 200 / (SIZE as usize + 160);
+
+/// The flags of generational ZGC; `None` of a JDK that has none.
+fn flags(jdk: &Jdk) -> Option<&'static [&'static str]> {
+    match jdk.major() {
+        ..21 => None,
+        21..23 => Some(&["-XX:+UseZGC", "-XX:+ZGenerational"]),
+        _ => Some(&["-XX:+UseZGC"]),
+    }
+}
+
+/// A program that makes garbage, with the agent or without.
+fn aside(jdk: &Jdk, flags: &[&str], options: Option<&str>) -> Target {
+    let started = match options {
+        Some(options) => launch(jdk, "Aside", options),
+        None => {
+            let source = testdata::programs::agent("Aside.java");
+            Launch::class(jdk, jdk.compile(&source).unwrap(), "Aside")
+        }
+    };
+    started
+        .flag("-Xmx64m")
+        .flags(flags)
+        .flags(CHECKED)
+        .flag("-XX:+EnableDynamicAgentLoading")
+        .arg(KEPT.to_string())
+        .timeout(Duration::from_secs(180))
+        .start()
+        .unwrap()
+}
+
+/// All that is in the heap, garbage too: no collection is made for it.
+fn dumped(target: &Target) -> Dumped {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heap.hprof");
+    let options = DumpOptions {
+        selection: Selection::All,
+        ..DumpOptions::default()
+    };
+    target.dump(&file, options).unwrap();
+    Dumped::read(&file).expect("the dump has the agent's class")
+}
+
+#[test]
+fn few_are_followed_and_all_are_counted() {
+    for jdk in jdks() {
+        let Some(flags) = flags(&jdk) else { continue };
+        let mut target = aside(&jdk, flags, Some("interval=16k,follow=256k"));
+        target.wait_ready(1).unwrap();
+        let first = dumped(&target);
+        let garbage = |dumped: &Dumped| dumped.of_kind("Aside.drop", "Aside$Dropped").len();
+        println!(
+            "JDK {}: {} of {} samples are garbage, interval {}, {} dropped, {} collections",
+            jdk.version(),
+            garbage(&first),
+            first.counter(Counter::Recorded),
+            first.sampling.interval,
+            first.counter(Counter::DroppedFull),
+            first.counter(Counter::Collections),
+        );
+        assert!(first.counter(Counter::Recorded) > 20_000);
+        assert!(garbage(&first) <= MOST, "{} of {MOST}", garbage(&first));
+        assert!(first.counter(Counter::Thinnings) > 0);
+        assert!(first.sampling.interval > first.first.interval && first.first.interval == 16 << 10);
+        // As many are taken as before.
+        let weight = first.first.weight(SIZE).unwrap();
+        let taken = f64::from(i32::try_from(first.taken("Aside.drop")).unwrap());
+        let lost = f64::from(i32::try_from(first.counter(Counter::DroppedFull)).unwrap());
+        let (truth, deviation) = (
+            50.0 * KEPT / weight.objects,
+            (50.0 * KEPT / weight.objects).sqrt(),
+        );
+        assert!(
+            (taken - truth).abs() <= 4.0 * deviation + lost,
+            "{taken} of {truth}, {lost} lost"
+        );
+        // What a major collection has left is what is kept, and the estimate holds.
+        target.advance(2).unwrap();
+        let second = dumped(&target);
+        let kept = second.of_kind("Aside.keep", "Aside$Kept");
+        assert!(!kept.is_empty() && kept.iter().all(|s| s.referent.is_some()));
+        let weight = second.sampling.weight(SIZE).unwrap();
+        let count = f64::from(u32::try_from(kept.len()).unwrap());
+        let (objects, deviation) = (count * weight.objects, (KEPT * weight.objects).sqrt());
+        println!(
+            "JDK {}: {count} samples stand for {objects:.0} objects",
+            jdk.version()
+        );
+        assert!(
+            (objects - KEPT).abs() <= 4.0 * deviation + lost * weight.objects,
+            "{objects:.0} +- {deviation:.0} of {KEPT}"
+        );
+        assert!(
+            garbage(&second) <= garbage(&first) / 4,
+            "{}",
+            garbage(&second)
+        );
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && errors.is_empty(), "{errors}");
+    }
+}
+
+#[test]
+fn detached_and_attached_again() {
+    for jdk in jdks() {
+        let Some(flags) = flags(&jdk) else { continue };
+        let mut target = aside(&jdk, flags, None);
+        target.wait_ready(1).unwrap();
+        let load = |options: &str| target.load_agent(&library(), options).unwrap();
+        for _ in 0..2 {
+            let answer = load("interval=1k");
+            assert!(answer.contains("return code: 0"), "{answer}");
+            let answer = load(attach::DETACH);
+            assert!(answer.contains(&attach::DETACHED.to_string()), "{answer}");
+        }
+        target.advance(2).unwrap();
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && errors.is_empty(), "{errors}");
+    }
+}
+
+/// Who asks for every allocation gets every one.
+#[test]
+fn every_allocation_is_followed_if_that_is_asked_for() {
+    for jdk in jdks() {
+        let Some(flags) = flags(&jdk) else { continue };
+        let mut target = launch(&jdk, "Steady", "interval=0")
+            .flag("-Xmx64m")
+            .flags(flags)
+            .arg("1000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let dumped = Dumped::of(&target);
+        assert_eq!(dumped.of_kind("Steady.keep", "Steady$Kept").len(), 1000);
+        assert_eq!(dumped.counter(Counter::Thinnings), 0);
+        assert!(target.finish().unwrap());
+    }
+}
