@@ -234,11 +234,12 @@ impl Analysed {
         );
         let split = graph.split;
         let shape_sizes = ShapeSizes::new(&scanned.shapes, &sizes);
+        let (inner_shapes, leaf_shapes) = (&scanned.inner_shapes[..], &scanned.leaf_shapes[..]);
         let size = |object: u32| {
             let shape = if object >= split.inner {
-                scanned.leaf_shapes[(object - split.inner) as usize]
+                leaf_shapes[(object - split.inner) as usize]
             } else if object >= split.classes {
-                scanned.inner_shapes[(object - split.classes) as usize]
+                inner_shapes[(object - split.classes) as usize]
             } else {
                 scanned.shapes.class_object(object)
             };
@@ -249,9 +250,9 @@ impl Analysed {
             let shape = if object < split.classes {
                 return NONE;
             } else if object < split.inner {
-                shape::plain(scanned.inner_shapes[(object - split.classes) as usize])
+                shape::plain(inner_shapes[(object - split.classes) as usize])
             } else if plan.bare_leaves {
-                scanned.leaf_shapes[(object - split.inner) as usize]
+                leaf_shapes[(object - split.inner) as usize]
             } else {
                 return NONE;
             };
@@ -260,7 +261,7 @@ impl Analysed {
         let (objects, bare) = (graph.objects as usize, graph.of_leaves.len());
         let mut noted: Option<Array<u16>> = None;
         let codes = |object: u32| {
-            let shape = scanned.inner_shapes[(object - split.classes) as usize];
+            let shape = inner_shapes[(object - split.classes) as usize];
             RowCodes::of(&plan.classes, &scanned.shapes, shape)
         };
         let mut note = |rows: LaidOut<'_>| {

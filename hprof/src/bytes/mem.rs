@@ -93,6 +93,31 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
+/// Work in whose loops bits are counted.
+pub(crate) trait BitCounting {
+    /// Does it. To be inlined, so that it is compiled for where it is called.
+    fn run(self);
+}
+
+/// Does work with the processor's own instruction for counting bits, where it has one. What is compiled for every
+/// processor of a kind takes a dozen instructions in its place.
+#[inline]
+pub(crate) fn counting_bits(work: impl BitCounting) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "popcnt")]
+        fn with_instruction(work: impl BitCounting) {
+            work.run();
+        }
+        if std::arch::is_x86_feature_detected!("popcnt") {
+            // SAFETY: the processor has what the function is compiled for, as asked just now.
+            unsafe { with_instruction(work) };
+            return;
+        }
+    }
+    work.run();
+}
+
 #[cfg(target_os = "linux")]
 mod pages {
     use std::io::{Error, ErrorKind, Result};

@@ -97,6 +97,15 @@ impl AnnotatedGraph {
         &self.targets[self.begin(object)..self.begin(object + 1)]
     }
 
+    /// Rows and notes as slices, for loops over many objects.
+    #[inline(always)]
+    pub(crate) fn view(&self) -> GraphView<'_> {
+        GraphView {
+            cells: &self.cells,
+            targets: &self.targets,
+        }
+    }
+
     /// Sets all notes to [`NONE`].
     pub(crate) fn clear_notes(&mut self) {
         self.cells
@@ -127,7 +136,26 @@ impl AnnotatedGraph {
     }
 }
 
-/// The rows and notes of [`AnnotatedGraph`].
+/// An [`AnnotatedGraph`]'s rows and notes as slices: where an array lies is looked up once, not for each object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GraphView<'a> {
+    cells: &'a [u32],
+    pub(crate) targets: &'a [u32],
+}
+
+impl GraphView<'_> {
+    #[inline(always)]
+    pub(crate) fn begin(self, object: u32) -> usize {
+        self.cells[object as usize * 2] as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn note(self, object: u32) -> u32 {
+        self.cells[object as usize * 2 + 1]
+    }
+}
+
+/// The rows and notes of [`AnnotatedGraph`], to be written by several threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a>(&'a [AtomicU32]);
 
@@ -203,6 +231,12 @@ impl MappedBits {
         self.0[object as usize / 64] & 1 << (object % 64) != 0
     }
 
+    /// The bits as a slice, for loops that look at many.
+    #[inline(always)]
+    pub(crate) fn view(&self) -> BitsView<'_> {
+        BitsView(&self.0)
+    }
+
     pub(crate) fn insert(&mut self, object: u32) {
         self.0[object as usize / 64] |= 1 << (object % 64);
     }
@@ -236,6 +270,17 @@ impl MappedBits {
 
     pub(crate) fn count(&self) -> u64 {
         self.0.par_iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+}
+
+/// [`MappedBits`] as a slice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BitsView<'a>(&'a [u64]);
+
+impl BitsView<'_> {
+    #[inline(always)]
+    pub(crate) fn contains(self, object: u32) -> bool {
+        self.0[object as usize / 64] & 1 << (object % 64) != 0
     }
 }
 

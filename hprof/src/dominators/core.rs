@@ -148,13 +148,14 @@ impl Core {
             .zip(sinks.words())
             .for_each(|(join, sink)| *join &= !sink);
         drop(sinks);
+        let near_joins = joins.view();
         let is_near = |object: u32| {
             let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
             let in_rows = |&target: &u32| (classes..inner as u32).contains(&target);
             targets[row]
                 .iter()
                 .filter(|t| in_rows(t))
-                .any(|&target| joins.contains(target))
+                .any(|&target| near_joins.contains(target))
         };
         members
             .words_mut()
@@ -363,6 +364,7 @@ fn mark(
     } = choice;
     let (inner, classes) = (rows as u32, class_referrers.len() as u32);
     let words = thresholds.every.div_ceil(64);
+    let joins = joins.view();
     let mut long: Vec<u32> = marks
         .members
         .words_mut()
@@ -427,6 +429,7 @@ fn mark(
 
 /// Adds what lies above the members by single referrers.
 fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
+    let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
     shared.par_iter().enumerate().for_each(|(at, word)| {
         each_bit(at, word.load(Ordering::Relaxed), |object| {

@@ -3,7 +3,7 @@
 //! Most leaves have one referrer, which is their dominator. Of the others the smallest and the largest referrer in
 //! preorder tell it: the nearest common dominator of all is that of these two.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -12,6 +12,7 @@ use crate::bytes::mem;
 use crate::dominators::annotated::AnnotatedGraph;
 use crate::dominators::preorder::WeaklyReached;
 use crate::dominators::ranges::Minima;
+use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
@@ -25,13 +26,14 @@ pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 /// The node that each leaf hangs on, by its strongest referrers; [`NONE`] for those that are unreachable. And the leaves that only
 /// weaker references reach, by their numbers among leaves.
 ///
-/// Cost: one pass over the rows, and one more where some leaf has several referrers. Memory: four bytes a leaf, and
-/// eight for each with several referrers.
+/// Cost: one pass over the rows, and one more where leaves with several referrers have many references. Memory: four bytes
+/// a leaf, and eight for each with several referrers.
 pub(super) fn dominators(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
     parent: &[u32],
     leaves: u32,
+    thresholds: Thresholds,
     store: &Store,
 ) -> Result<(Array<u32>, WeaklyReached)> {
     let mut hung: Array<u32> = store.zeroed(leaves as usize)?;
@@ -41,25 +43,34 @@ pub(super) fn dominators(
     for root in graph.roots.iter().filter_map(|&(root, _)| slot(root)) {
         hung[root] = 0;
     }
-    {
+    let most = thresholds.noted + leaves as usize / 64;
+    let noted = {
         let shared = mem::as_atomic_u32(&mut hung);
-        each_reference(graph, leaves, &is_strong, shared, |slot, node| {
-            let slot = &shared[slot];
-            let old = slot.load(Ordering::Relaxed);
+        let total = AtomicUsize::new(0);
+        let noted = each_reference(graph, leaves, &is_strong, shared, |slot, node, noted| {
+            let hangs_on = &shared[slot];
+            let mut old = hangs_on.load(Ordering::Relaxed);
+            if old == NONE {
+                match hangs_on.compare_exchange(old, node, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => return,
+                    Err(seen) => old = seen,
+                }
+            }
             // What a root holds hangs on the super-root whatever else refers to it.
-            if old == node || old == SEVERAL || old == 0 {
+            if old == node || old == 0 {
                 return;
             }
-            let swapped = old == NONE
-                && slot
-                    .compare_exchange(NONE, node, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok();
-            if !swapped && slot.load(Ordering::Relaxed) != node {
-                // Only another referrer can have come in between.
-                slot.store(SEVERAL, Ordering::Relaxed);
+            if old != SEVERAL {
+                old = hangs_on.swap(SEVERAL, Ordering::Relaxed);
+            }
+            if total.load(Ordering::Relaxed) <= most {
+                let all = [old, node].into_iter().filter(|&node| node != SEVERAL);
+                noted.extend(all.map(|node| (slot as u32, node)));
+                total.fetch_add(2, Ordering::Relaxed);
             }
         });
-    }
+        (total.into_inner() <= most).then_some(noted)
+    };
     let several = number(&mut hung);
     if several == 0
         && weak.iter().all(|of_level| of_level.is_empty())
@@ -74,12 +85,25 @@ pub(super) fn dominators(
         let shared = mem::as_atomic_u64(&mut span);
         let nodes = parent.len() as u32;
         let hung_now = &hung[..];
-        each_reference(graph, leaves, &is_strong, hung_now, |slot, node| {
-            let number = SEVERAL.wrapping_sub(hung_now[slot]);
-            if hung_now[slot] >= nodes && hung_now[slot] != NONE {
-                widen(&shared[number as usize], node);
+        let span_of = |slot: usize| {
+            let number = Some(hung_now[slot]).filter(|&node| node >= nodes && node != NONE);
+            number.map(|number| &shared[(SEVERAL - number) as usize])
+        };
+        match &noted {
+            Some(noted) => noted.par_iter().for_each(|&(slot, node)| {
+                if let Some(span) = span_of(slot as usize) {
+                    widen(span, node);
+                }
+            }),
+            None => {
+                thresholds.count(|tally| &tally.leaves_again, 1);
+                each_reference(graph, leaves, &is_strong, hung_now, |slot, node, _| {
+                    if let Some(span) = span_of(slot) {
+                        widen(span, node);
+                    }
+                });
             }
-        });
+        }
         hung.par_iter_mut()
             .filter(|node| **node >= nodes && **node != NONE)
             .for_each(|node| *node = common(&minima, span[(SEVERAL - *node) as usize]));
@@ -111,35 +135,44 @@ pub(super) fn strong(
     move |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
 }
 
-/// Visits each reference of a strongly reached node to a leaf: the leaf's place, the node. What is `read` at that
-/// place is fetched some references ahead: an atomic operation that misses the cache holds up all that follow it.
+/// References to leaves: the leaf's place, the node.
+type Noted = Vec<(u32, u32)>;
+
+/// Visits each reference of a strongly reached node to a leaf: the leaf's place, the node, and a list to note references
+/// in, which is returned. What is `read` at that place is fetched some references ahead: an atomic operation that misses
+/// the cache holds up all that follow it.
 fn each_reference<T: Sync>(
     graph: &AnnotatedGraph,
     leaves: u32,
     is_strong: &(impl Fn(u32) -> bool + Sync),
     read: &[T],
-    visit: impl Fn(usize, u32) + Sync,
-) {
+    visit: impl Fn(usize, u32, &mut Noted) + Sync,
+) -> Noted {
     const AHEAD: usize = 32;
-    let (inner, targets) = (graph.split.inner, &graph.targets[..]);
+    let (inner, rows) = (graph.split.inner, graph.view());
+    let targets = rows.targets;
     (0..inner.div_ceil(CHUNK as u32))
         .into_par_iter()
-        .for_each(|chunk| {
+        .flat_map_iter(|chunk| {
+            let mut noted = Noted::new();
             let first = chunk * CHUNK as u32;
-            let mut begin = graph.begin(first);
+            let mut begin = rows.begin(first);
             let mut ring = [(usize::MAX, 0_u32); AHEAD];
             let mut at = 0;
             for object in first..first.saturating_add(CHUNK as u32).min(inner) {
-                let end = graph.begin(object + 1);
-                let node = graph.note(object);
+                let end = rows.begin(object + 1);
+                let node = rows.note(object);
                 if begin < end && node != NONE && is_strong(object) {
-                    let slots = targets[begin..end].iter();
-                    for slot in slots.filter_map(|&target| slot(graph, leaves, target)) {
-                        mem::prefetch(read, slot);
-                        let (slot, node) = std::mem::replace(&mut ring[at], (slot, node));
+                    for &target in &targets[begin..end] {
+                        let slot = target.wrapping_sub(inner);
+                        if slot >= leaves {
+                            continue;
+                        }
+                        mem::prefetch(read, slot as usize);
+                        let (slot, node) = std::mem::replace(&mut ring[at], (slot as usize, node));
                         at = (at + 1) % AHEAD;
                         if slot != usize::MAX {
-                            visit(slot, node);
+                            visit(slot, node, &mut noted);
                         }
                     }
                 }
@@ -147,10 +180,12 @@ fn each_reference<T: Sync>(
             }
             for (slot, node) in ring {
                 if slot != usize::MAX {
-                    visit(slot, node);
+                    visit(slot, node, &mut noted);
                 }
             }
-        });
+            noted
+        })
+        .collect()
 }
 
 /// Numbers the leaves with several referrers, from [`SEVERAL`] down, in the place of the mark. Returns how many

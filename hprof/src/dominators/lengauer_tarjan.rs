@@ -124,6 +124,7 @@ fn for_each_edge<T: Sync>(
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
     let (cells, targets) = graph.shared();
+    let (joins, witnesses) = (core.joins.view(), core.witnesses.view());
     core.members
         .words()
         .par_chunks(WORDS)
@@ -156,7 +157,7 @@ fn for_each_edge<T: Sync>(
                     if from == 0 {
                         return;
                     }
-                    let with_classes = core.witnesses.contains(object);
+                    let with_classes = witnesses.contains(object);
                     let row = cells.begin(object) as usize..cells.begin(object + 1) as usize;
                     let mut add = |target: u32| {
                         cells.fetch(target);
@@ -168,7 +169,7 @@ fn for_each_edge<T: Sync>(
                         let counts = if target < classes {
                             with_classes
                         } else {
-                            target < inner && core.joins.contains(target)
+                            target < inner && joins.contains(target)
                         };
                         if counts {
                             add(target);

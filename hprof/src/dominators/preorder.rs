@@ -68,20 +68,15 @@ pub(super) fn lay_out(
     long.sort_unstable();
     // Holds each member's object at first, and its place once it has been laid out.
     let mut place = objects(graph, &core, &members.place, store)?;
-    members.place = store.zeroed(0)?;
-    let weak_from = |q: usize| match levels[0] == levels[2] {
-        true => 0,
-        false => level_of(graph.note(place[q])),
-    };
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
         level.resize(nodes)?;
-        level
-            .par_iter_mut()
-            .enumerate()
-            .skip(1)
-            .for_each(|(q, level)| *level = weak_from(q) as u8);
+        let (level, places) = (&mut level[..], &members.place[..]);
+        for number in levels[0] + 1..=levels[2] {
+            level[places[number as usize] as usize] = level_of(number) as u8;
+        }
     }
+    members.place = store.zeroed(0)?;
     let tasks = tasks::tasks(graph, nodes as u32, &long, &place, thresholds);
     // From here on those that have a place in the order, or are sure to get one.
     let Core {
@@ -95,6 +90,7 @@ pub(super) fn lay_out(
     place[0] = 0;
     let mut missing: Vec<u32> = Vec::new();
     let mut more_to_sinks = false;
+    let mut weak: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let mut len = 1;
     {
         let inner = graph.split.inner;
@@ -123,8 +119,12 @@ pub(super) fn lay_out(
             let mut parents = &mut parent[len..];
             for (part, task) in parts.iter().zip(batch) {
                 let base = len as u32;
+                let places = &mut place[..];
                 for (q, at) in task.nodes().zip(&part.members) {
-                    place[q as usize] = base + at;
+                    places[q as usize] = base + at;
+                }
+                if !level.is_empty() {
+                    part.each_weak(task, &level, |level, objects| weak[level].extend(objects))?;
                 }
                 let above = match task {
                     Task::Members(_) => 0,
@@ -137,6 +137,7 @@ pub(super) fn lay_out(
                 len += count;
             }
             let spans = referrers.spans();
+            let (above_of, place) = (members.view(), &place[..]);
             jobs.into_par_iter()
                 .for_each(|(part, nodes, base, above, parent)| {
                     note(cells, part.object.elements(), base);
@@ -146,7 +147,7 @@ pub(super) fn lay_out(
                     let to_sinks = part.to_sinks.iter();
                     spans.widen(to_sinks.map(|&(sink, at)| (sink, placed_at(at, base, above))));
                     for (q, &at) in nodes.zip(&part.members) {
-                        parent[at as usize] = place[members.above(q) as usize];
+                        parent[at as usize] = place[above_of.above(q) as usize];
                     }
                 });
             for part in parts.iter() {
@@ -163,12 +164,7 @@ pub(super) fn lay_out(
     }
     let nodes = len;
     let place_of = |q: usize| place.get(q).map_or(nodes as u32, |&place| place);
-    let [soft, last] = [1, 2].map(|wanted| {
-        let of_level = (1..level.len()).filter(|&q| level[q] == wanted);
-        let places = of_level.map(|q| place_of(q)..place_of(q + 1));
-        objects_at(graph, places, &placed, store)
-    });
-    let mut weak: WeaklyReached = [soft?, last?];
+    weak.iter_mut().for_each(|weak| weak.par_sort_unstable());
     if more_to_sinks {
         thresholds.count(|tally| &tally.again, 1);
         referrers.widen_by_rows(graph, &placed, &weak);
@@ -347,12 +343,13 @@ fn objects_at(
     let mut wanted = MappedBits::new(inner as usize + 1, store)?;
     places.flatten().for_each(|place| wanted.insert(place));
     let mut found = MappedBits::new(inner as usize, store)?;
+    let (rows, is_wanted) = (graph.view(), wanted.view());
     let words = found.words_mut().par_iter_mut().zip(placed.words());
     words.enumerate().for_each(|(at, (found, &placed))| {
         each_bit(at, placed, |object| {
-            let place = graph.note(object);
-            let is_wanted = place != NONE && wanted.contains(place);
-            *found |= u64::from(is_wanted) << (object % 64);
+            let place = rows.note(object);
+            let is_found = place != NONE && is_wanted.contains(place);
+            *found |= u64::from(is_found) << (object % 64);
         });
     });
     drop(wanted);
@@ -368,7 +365,7 @@ fn misplaced_classes(
     dominated: &[(usize, Range<u32>)],
     weak: &WeaklyReached,
 ) -> Vec<u32> {
-    let (inner, classes) = (graph.split.inner, graph.split.classes);
+    let (inner, classes, rows) = (graph.split.inner, graph.split.classes, graph.view());
     let level_of = |object: u32| {
         let is_in = |list: &[u32]| list.binary_search(&object).is_ok();
         match weak {
@@ -385,7 +382,7 @@ fn misplaced_classes(
             let last = first.saturating_add(CHUNK as u32).min(inner);
             let mut found: Vec<(u32, u32)> = Vec::new();
             for object in first.max(classes)..last {
-                let (place, class) = (graph.note(object), class_of(object));
+                let (place, class) = (rows.note(object), class_of(object));
                 if place == NONE || class == NONE {
                     continue;
                 }
@@ -473,16 +470,32 @@ impl Members {
         }
     }
 
-    /// The place above the member at a place.
-    #[inline(always)]
-    fn above(&self, q: u32) -> u32 {
-        self.above[(self.nodes - 1 - q) as usize]
+    fn view(&self) -> MembersView<'_> {
+        MembersView {
+            above: &self.above,
+            nodes: self.nodes,
+        }
     }
 
     /// Gives back what is known of the members before a place.
     fn shed(&mut self, first: u32) {
         self.above
             .shed((self.nodes - first.min(self.nodes)) as usize);
+    }
+}
+
+/// What is above members, as a slice.
+#[derive(Clone, Copy)]
+struct MembersView<'a> {
+    above: &'a [u32],
+    nodes: u32,
+}
+
+impl MembersView<'_> {
+    /// The place above the member at a place.
+    #[inline(always)]
+    fn above(self, q: u32) -> u32 {
+        self.above[(self.nodes - 1 - q) as usize]
     }
 }
 

@@ -81,11 +81,11 @@ impl Sums {
     /// Sums are smaller.
     const FAR: u64 = 1 << 63;
 
-    /// Sums `amount` of 0 to `len`: element `i` is the sum of all before it, element `len` the
-    /// total.
-    pub(super) fn new(
+    /// Sums amounts 0 to `len`: element `i` is the sum of all before it, element `len` the total. `amounts` gives
+    /// those from the first that it is passed on.
+    pub(super) fn new<I: Iterator<Item = u64>>(
         len: usize,
-        amount: impl Fn(usize) -> u64 + Sync,
+        amounts: impl Fn(usize) -> I + Sync,
         store: &Store,
     ) -> Result<Self> {
         let mut rest: Array<u16> = store.zeroed(len + 1)?;
@@ -96,14 +96,13 @@ impl Sums {
             .enumerate()
             .map(|(chunk, (rest, bases))| {
                 let (mut sum, mut far) = (0, Vec::new());
-                let mut at = chunk * Self::CHUNK;
+                let mut amounts = amounts(chunk * Self::CHUNK);
                 for (rest, base) in rest.chunks_mut(Self::BLOCK).zip(bases) {
                     let mut sums = [0; Self::BLOCK];
                     let sums = &mut sums[..rest.len()];
                     for slot in sums.iter_mut() {
                         *slot = sum;
-                        sum += if at < len { amount(at) } else { 0 };
-                        at += 1;
+                        sum += amounts.next().unwrap_or(0);
                     }
                     *base = pack(sums, rest, &mut far);
                 }
@@ -281,7 +280,7 @@ mod tests {
         let store = Store::new(None);
         for scale in [0, 60_000, 70_000, 1 << 26, 1 << 40] {
             let amount = amounts(scale);
-            let sums = Sums::new(100_000, &amount, &store).unwrap();
+            let sums = Sums::new(100_000, |first| (first..100_000).map(&amount), &store).unwrap();
             assert_eq!(sums.far.is_empty(), scale <= 60_000);
             assert!(sums.far.len() <= 100 * Sums::BLOCK);
             let mut sum = 0;
@@ -321,7 +320,7 @@ mod tests {
     fn sums_that_do_not_fit_are_told() {
         let store = Store::new(None);
         let fits = |change: fn(&mut Vec<u64>, &mut Vec<u16>, &mut Vec<u64>)| {
-            let sums = Sums::new(3000, amounts(70_000), &store).unwrap();
+            let sums = Sums::new(3000, |first| (first..3000).map(amounts(70_000)), &store).unwrap();
             let (mut bases, mut rest, mut far) =
                 (sums.bases.to_vec(), sums.rest.to_vec(), sums.far.to_vec());
             change(&mut bases, &mut rest, &mut far);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::bytes::array::{Array, Store};
 use crate::bytes::list::List;
-use crate::dominators::annotated::{AnnotatedGraph, PrefetchQueue};
+use crate::dominators::annotated::{AnnotatedGraph, BitsView, PrefetchQueue};
 use crate::dominators::core::Core;
 use crate::error::Result;
 use crate::ids::NONE;
@@ -34,7 +34,8 @@ pub(crate) fn search(
     let inner = graph.split.inner;
     let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();
     let (cells, targets) = graph.shared();
-    let is_member = Membership(inner, core);
+    let is_member = Membership(inner, core.members.view());
+    let witnesses = core.witnesses.view();
     let mut parent: Array<u32> = store.zeroed(core.count as usize + 1)?;
     let mut reached = 0_u32;
     {
@@ -66,7 +67,7 @@ pub(crate) fn search(
                     current = reached;
                     (cursor, end) = (cells.begin(object), cells.begin(object + 1));
                     entered = Some(object)
-                        .filter(|&object| core.witnesses.contains(object))
+                        .filter(|&object| witnesses.contains(object))
                         .map(class_of)
                         .filter(|&class| class != NONE && cells.number(class) == 0);
                     for &next in targets[cursor as usize..end as usize].iter().take(AHEAD) {
@@ -99,12 +100,12 @@ pub(crate) fn search(
 
 /// Tells members of the core.
 #[derive(Clone, Copy)]
-struct Membership<'a>(u32, &'a Core);
+struct Membership<'a>(u32, BitsView<'a>);
 
 impl Membership<'_> {
     // A closure would be called at each of the places where it is needed.
     #[inline(always)]
     fn of(self, object: u32) -> bool {
-        object < self.0 && self.1.members.contains(object)
+        object < self.0 && self.1.contains(object)
     }
 }

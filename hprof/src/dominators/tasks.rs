@@ -149,6 +149,32 @@ impl TaskOutput {
         self.parent.settle()
     }
 
+    /// Visits what only weaker references reach: the level, soft references first, and the objects. `level` is that of
+    /// each member.
+    pub(super) fn each_weak(
+        &self,
+        task: &Task,
+        level: &[u8],
+        mut visit: impl FnMut(usize, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let all = self.object.elements();
+        let mut weak = |member: u32, objects: Range<usize>| match level[member as usize] {
+            0 => Ok(()),
+            level => visit(usize::from(level) - 1, &all[objects]),
+        };
+        match task {
+            Task::Members(members) => {
+                let ends = self.members.iter().skip(1).map(|&end| end as usize);
+                let ends = ends.chain([all.len()]);
+                for ((member, &begin), end) in members.clone().zip(&self.members).zip(ends) {
+                    weak(member, begin as usize..end)?;
+                }
+                Ok(())
+            }
+            Task::Row { member, .. } => weak(*member, 0..all.len()),
+        }
+    }
+
     fn clear(&mut self) {
         self.object.clear();
         self.parent.clear();

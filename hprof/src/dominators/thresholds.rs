@@ -17,7 +17,8 @@ pub struct Thresholds {
     pub long: usize,
     /// Objects with as many referrers are joins, whatever leads back to them.
     pub popular: u32,
-    /// References to sinks that a task notes; where it meets more, all rows are read once more for them.
+    /// References to sinks that a task notes, and references to leaves that have several; where there are more, all rows are
+    /// read once more for them.
     pub noted: usize,
     /// So many objects of each class that refer to nothing but their class are no leaves in each piece of the file, and
     /// then one of so many.
@@ -76,6 +77,8 @@ pub struct Tally {
     pub popular: AtomicUsize,
     /// Times that all rows were read once more for references to sinks.
     pub again: AtomicUsize,
+    /// Times that all rows were read once more for references to leaves.
+    pub leaves_again: AtomicUsize,
     /// Members with long rows.
     pub long: AtomicUsize,
     /// Times that the first witnesses were not enough.
@@ -96,6 +99,7 @@ impl Tally {
             settled: AtomicUsize::new(0),
             popular: AtomicUsize::new(0),
             again: AtomicUsize::new(0),
+            leaves_again: AtomicUsize::new(0),
             long: AtomicUsize::new(0),
             wanting: AtomicUsize::new(0),
             bare: AtomicUsize::new(0),

@@ -118,7 +118,7 @@ impl DominatorTree {
         } = preorder_of(&mut graph, &class_of, thresholds, store, progress)?;
         let nodes = parent.len();
         let (leaf_parent, weak) =
-            leaves::dominators(&graph, &weak, &parent, objects - inner, store)?;
+            leaves::dominators(&graph, &weak, &parent, objects - inner, thresholds, store)?;
         let checked = Checked {
             graph: &graph,
             of_class: &of_class,
@@ -146,14 +146,21 @@ impl DominatorTree {
         let (end, (leaf_start, leaves)) = (end?, hung?);
         let object = nodes_objects(&node_of, nodes, store)?;
         store.give_back();
-        let (leaves, starts) = (Column::from(leaves), leaf_start.view());
-        let of_node = |node: usize| {
-            let begin = starts.before(node as u32) as usize;
-            let held = &leaves[begin..starts.before(node as u32 + 1) as usize];
-            let own = Some(object[node]).filter(|&o| o != NONE).map_or(0, &size);
-            own + held.iter().map(|&leaf| size(leaf)).sum::<u64>()
+        let bytes = {
+            let (object, leaves, starts) = (&object[..], &leaves[..], leaf_start.view());
+            let size = &size;
+            let from = |first: usize| {
+                let mut begin = starts.before(first as u32) as usize;
+                (first..nodes).map(move |node| {
+                    let end = starts.before(node as u32 + 1) as usize;
+                    let held = &leaves[begin..end];
+                    begin = end;
+                    let own = Some(object[node]).filter(|&o| o != NONE).map_or(0, size);
+                    own + held.iter().map(|&leaf| size(leaf)).sum::<u64>()
+                })
+            };
+            Sums::new(nodes, from, store)?
         };
-        let bytes = Sums::new(nodes, of_node, store)?;
         store.stop_keeping();
         Ok(Some(Self {
             object: object.into(),
@@ -161,7 +168,7 @@ impl DominatorTree {
             end: end.into(),
             bytes,
             leaf_start,
-            leaves,
+            leaves: leaves.into(),
             node_of: node_of.into(),
             leaf_parent: leaf_parent.into(),
             inner,

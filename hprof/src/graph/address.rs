@@ -287,33 +287,15 @@ impl Ranks {
     /// The rank of a marked slot, and whether it is a leaf's.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
-        let word = (slot >> 6) as usize;
-        let line = word / PAIRS_IN_LINE;
-        let bits = self
-            .bits
-            .get(line * PAIRS_IN_LINE * PAIR..(line + 1) * PAIRS_IN_LINE * PAIR)?;
-        let at = word % PAIRS_IN_LINE;
-        let bit = 1_u64 << (slot & 63);
-        let leaf = if bits[at * PAIR] & bit != 0 {
-            0
-        } else if bits[at * PAIR + 1] & bit != 0 {
-            1
-        } else {
-            return None;
-        };
-        let mut rank = self.counts[line * 2 + leaf];
-        for i in 0..PAIRS_IN_LINE {
-            let word = bits[i * PAIR + leaf];
-            let mask = if i < at {
-                u64::MAX
-            } else if i == at {
-                bit - 1
-            } else {
-                0
-            };
-            rank += (word & mask).count_ones();
+        self.view().rank(slot)
+    }
+
+    #[inline(always)]
+    fn view(&self) -> RanksView<'_> {
+        RanksView {
+            bits: &self.bits,
+            counts: &self.counts,
         }
-        Some((rank, leaf == 1))
     }
 
     /// How many objects of both kinds lie before a slot.
@@ -464,6 +446,55 @@ impl Ranks {
     }
 }
 
+/// The arrays of [`Ranks`] as slices: where an array lies is looked up once, not for each slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RanksView<'a> {
+    bits: &'a [u64],
+    counts: &'a [u32],
+}
+
+impl RanksView<'_> {
+    /// As [`Ranks::rank`].
+    #[inline(always)]
+    fn rank(self, slot: u64) -> Option<(u32, bool)> {
+        let word = (slot >> 6) as usize;
+        let line = word / PAIRS_IN_LINE;
+        let bits = self
+            .bits
+            .get(line * PAIRS_IN_LINE * PAIR..(line + 1) * PAIRS_IN_LINE * PAIR)?;
+        let at = word % PAIRS_IN_LINE;
+        let bit = 1_u64 << (slot & 63);
+        let leaf = if bits[at * PAIR] & bit != 0 {
+            0
+        } else if bits[at * PAIR + 1] & bit != 0 {
+            1
+        } else {
+            return None;
+        };
+        let mut rank = self.counts[line * 2 + leaf];
+        for i in 0..PAIRS_IN_LINE {
+            let word = bits[i * PAIR + leaf];
+            let mask = if i < at {
+                u64::MAX
+            } else if i == at {
+                bit - 1
+            } else {
+                0
+            };
+            rank += (word & mask).count_ones();
+        }
+        Some((rank, leaf == 1))
+    }
+
+    /// Prefetches what [`Ranks::rank`] reads.
+    #[inline(always)]
+    fn fetch(self, slot: u64) {
+        let line = (slot >> 6) as usize / PAIRS_IN_LINE;
+        mem::prefetch(self.bits, line * PAIRS_IN_LINE * PAIR);
+        mem::prefetch(self.counts, line * 2);
+    }
+}
+
 /// Copies stretches of a size to where their numbers say; only the last of all can be shorter.
 fn place<T: bytemuck::Pod + Send + Sync>(
     all: &mut [T],
@@ -523,28 +554,22 @@ impl AddressMap {
     /// The number of the object at a slot, or [`NONE`].
     #[inline(always)]
     pub(crate) fn by_slot(&self, slot: u64, split: Split) -> u32 {
-        match self {
-            Self::Ordered(ranks) => match ranks.rank(slot) {
-                Some((rank, false)) => split.classes + rank,
-                Some((rank, true)) => split.inner + rank,
-                None => NONE,
-            },
-            Self::Runs { ranks, runs } => match ranks.rank(slot) {
-                Some((rank, false)) => split.classes + runs.number(slot, rank, false),
-                Some((rank, true)) => split.inner + runs.number(slot, rank, true),
-                None => NONE,
-            },
+        self.view().map_or(NONE, |view| view.by_slot(slot, split))
+    }
+
+    /// The map for loops over many slots; `None` where ids are no addresses.
+    #[inline(always)]
+    pub(crate) fn view(&self) -> Option<MapView<'_>> {
+        Some(match self {
+            Self::Ordered(ranks) => MapView::Ordered(ranks.view()),
+            Self::Runs { ranks, runs } => MapView::Runs(ranks.view(), runs),
             Self::Permuted {
                 ranks,
                 with_refs,
                 leaves,
-            } => match ranks.rank(slot) {
-                Some((rank, false)) => with_refs[rank as usize],
-                Some((rank, true)) => leaves[rank as usize],
-                None => NONE,
-            },
-            Self::Sorted { .. } => NONE,
-        }
+            } => MapView::Permuted(ranks.view(), [with_refs, leaves]),
+            Self::Sorted { .. } => return None,
+        })
     }
 
     /// The number of the object with this id, or [`NONE`]. Class objects are not in the map.
@@ -565,9 +590,7 @@ impl AddressMap {
         if let Some(ranks) = self.ranks()
             && let Some(slot) = ranks.space.slot(id)
         {
-            let line = (slot >> 6) as usize / PAIRS_IN_LINE;
-            mem::prefetch(&ranks.bits, line * PAIRS_IN_LINE * PAIR);
-            mem::prefetch(&ranks.counts, line * 2);
+            ranks.view().fetch(slot);
         }
     }
 
@@ -616,6 +639,38 @@ impl AddressMap {
             }
             Self::Sorted { .. } => None,
         }
+    }
+}
+
+/// An [`AddressMap`] whose arrays are slices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MapView<'a> {
+    Ordered(RanksView<'a>),
+    Runs(RanksView<'a>, &'a RunTable),
+    Permuted(RanksView<'a>, [&'a [u32]; 2]),
+}
+
+impl MapView<'_> {
+    /// As [`AddressMap::by_slot`].
+    #[inline(always)]
+    pub(crate) fn by_slot(self, slot: u64, split: Split) -> u32 {
+        let (Self::Ordered(ranks) | Self::Runs(ranks, _) | Self::Permuted(ranks, _)) = self;
+        let Some((rank, leaf)) = ranks.rank(slot) else {
+            return NONE;
+        };
+        let first = if leaf { split.inner } else { split.classes };
+        match self {
+            Self::Ordered(_) => first + rank,
+            Self::Runs(_, runs) => first + runs.number(slot, rank, leaf),
+            Self::Permuted(_, numbers) => numbers[usize::from(leaf)][rank as usize],
+        }
+    }
+
+    /// Prefetches what [`MapView::by_slot`] reads first.
+    #[inline(always)]
+    pub(crate) fn fetch(self, slot: u64) {
+        let (Self::Ordered(ranks) | Self::Runs(ranks, _) | Self::Permuted(ranks, _)) = self;
+        ranks.fetch(slot);
     }
 }
 

@@ -3,8 +3,9 @@
 use rayon::prelude::*;
 
 use crate::bytes::array::{Array, Store};
+use crate::bytes::mem::{self, BitCounting};
 use crate::error::{Error, Result};
-use crate::graph::address::{AddressMap, Split};
+use crate::graph::address::{AddressMap, MapView, Split};
 use crate::graph::bare::LeafClasses;
 use crate::ids::{NONE, ObjectIndex};
 use crate::records::walk::RootKind;
@@ -187,17 +188,47 @@ pub(crate) fn translate(
     split: Split,
     class_at: impl Fn(u32) -> u32 + Sync,
 ) {
-    targets.par_chunks_mut(1 << 15).for_each(|chunk| {
-        for target in chunk {
-            if *target != NONE {
-                let slot = *target;
-                *target = match map.by_slot(u64::from(slot), split) {
-                    NONE => class_at(slot),
+    let Some(map) = map.view() else {
+        // Ids that are no addresses have no slots.
+        targets.fill(NONE);
+        return;
+    };
+    targets.par_chunks_mut(1 << 15).for_each(|slots| {
+        mem::counting_bits(Translation {
+            slots,
+            map,
+            split,
+            class_at: &class_at,
+        });
+    });
+}
+
+/// A part of what [`translate`] does.
+struct Translation<'a, F> {
+    slots: &'a mut [u32],
+    map: MapView<'a>,
+    split: Split,
+    class_at: &'a F,
+}
+
+impl<F: Fn(u32) -> u32> BitCounting for Translation<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        /// References ahead whose place in the map is fetched.
+        const AHEAD: usize = 16;
+        for at in 0..self.slots.len() {
+            if let Some(&later) = self.slots.get(at + AHEAD) {
+                self.map.fetch(u64::from(later));
+            }
+            let slot = self.slots[at];
+            if slot != NONE {
+                self.slots[at] = match self.map.by_slot(u64::from(slot), self.split) {
+                    NONE => (self.class_at)(slot),
                     number => number,
                 };
             }
         }
-    });
+    }
 }
 
 /// Inserts references that no record shows: `extra` is sorted by source and each source has a row.

@@ -119,13 +119,14 @@ fn thresholds(seed: u64, tally: &'static Tally) -> Thresholds {
 }
 
 /// What was done, of all that heaps of some kind come by.
-fn came_by(tally: &Tally) -> [usize; 8] {
+fn came_by(tally: &Tally) -> [usize; 9] {
     [
         &tally.sinks,
         &tally.weak_sinks,
         &tally.settled,
         &tally.popular,
         &tally.again,
+        &tally.leaves_again,
         &tally.long,
         &tally.wanting,
         &tally.bare,
