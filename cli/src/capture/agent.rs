@@ -1,18 +1,16 @@
 //! `heapdiff attach`: the JVM loads the agent's library.
 
-use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::library::MARK;
+use super::places::Copy;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
-use crate::interrupt::Unfinished;
 use crate::job::LONGEST_ARGUMENT;
 use heapdiff_sites::attach;
 
@@ -184,8 +182,8 @@ fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
 /// The library as the JVM sees it.
 pub(super) struct Visible {
     pub(super) path: Vec<u8>,
-    /// A copy in the JVM's `/tmp`, which is removed with this.
-    _copy: Option<Unfinished>,
+    /// A copy in a folder of the JVM's, which is removed with this.
+    _copy: Option<Copy>,
 }
 
 impl Visible {
@@ -195,7 +193,7 @@ impl Visible {
     }
 }
 
-/// The library's path as the JVM sees it: the same, or that of a copy in its `/tmp`.
+/// The library's path as the JVM sees it: the same, or that of a copy in a folder of its.
 ///
 /// If it has one already, from wherever, that is asked: a second would not know of the first and
 /// take it for another's.
@@ -209,12 +207,16 @@ pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     if path.len() < LONGEST_ARGUMENT && is_seen(jvm, library) {
         return Ok(Visible::at(path));
     }
-    copy(jvm, library).map_err(|e| {
+    let copy = Copy::of(jvm, library).map_err(|e| {
         refused(format!(
             "{}: cannot copy the agent to its /tmp: {}",
             jvm.process,
             plain(&e)
         ))
+    })?;
+    Ok(Visible {
+        path: bytes_of(&copy.path),
+        _copy: Some(copy),
     })
 }
 
@@ -224,37 +226,6 @@ fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
     let theirs = jvm.root.identity_of(library);
     let same = matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs);
     same && matches!(jvm.process.user.act(|| File::open(library)), Ok(Ok(_)))
-}
-
-/// Copies the library to the JVM's `/tmp`, by a name of its own: another JVM may share the folder, and load its copy at
-/// the same time.
-fn copy(jvm: &Jvm<'_>, library: &Path) -> io::Result<Visible> {
-    let content = fs::read(library)?;
-    let name = unused_name();
-    let path = jvm.tmp.path(&name);
-    let user = &jvm.process.user;
-    let (copy, mut file) = Unfinished::new(|| {
-        let file = user.make(|| {
-            let mut new = OpenOptions::new();
-            new.write(true).create_new(true).mode(0o644).open(&path)
-        })?;
-        Ok((path, file))
-    })?;
-    if file.metadata()?.uid() != user.uid.as_raw() {
-        let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
-        std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
-    }
-    file.write_all(&content)?;
-    Ok(Visible {
-        path: bytes_of(&Path::new("/tmp").join(name)),
-        _copy: Some(copy),
-    })
-}
-
-/// A name that nobody can tell beforehand, with what the agent's library is known by.
-fn unused_name() -> String {
-    let random = RandomState::new().hash_one(std::process::id());
-    format!("lib{MARK}-{random:016x}.so")
 }
 
 #[cfg(test)]
@@ -270,13 +241,6 @@ mod tests {
         assert!(said(why, false).ends_with("symbol not found"));
         let off = "Dynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading";
         assert!(said(off, true).ends_with(off));
-    }
-
-    #[test]
-    fn copies_have_names_of_their_own_by_which_they_are_found() {
-        let names = [unused_name(), unused_name()];
-        assert!(names.iter().all(|name| name.contains(MARK)), "{names:?}");
-        assert_ne!(names[0], names[1]);
     }
 
     #[test]

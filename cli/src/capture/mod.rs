@@ -29,6 +29,8 @@ mod linux;
 #[cfg(target_os = "linux")]
 mod no_files;
 #[cfg(target_os = "linux")]
+mod places;
+#[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
 mod protocol;

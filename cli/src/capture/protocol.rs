@@ -136,6 +136,7 @@ impl<'a> Jvm<'a> {
                     if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
                 {
                     if trigger.is_none() {
+                        self.check_tmp()?;
                         self.clear_the_way()?;
                         trigger = Some(self.trigger()?);
                     }
@@ -184,6 +185,20 @@ impl<'a> Jvm<'a> {
     fn socket(&self) -> PathBuf {
         self.tmp
             .path(format!(".java_pid{}", self.process.inner_pid))
+    }
+
+    /// Whether the JVM can make its socket. Where it cannot it never listens, nor says why.
+    fn check_tmp(&self) -> Result<()> {
+        let Ok(Err(e)) = self.process.user.act(|| self.tmp.is_writable()) else {
+            return Ok(());
+        };
+        let process = self.process;
+        let message = format!(
+            "{process} cannot listen: it cannot write to its /tmp: {}",
+            plain(&e)
+        );
+        Err(refused(message)
+            .with_hint("mount a folder that it can write to at its /tmp, in a pod an emptyDir"))
     }
 
     /// Makes room for the JVM's socket.

@@ -293,6 +293,45 @@ fn a_small_tmp_in_a_container() {
     }
 }
 
+/// The agent's library goes where there is room for it, and a JVM that can make no socket is told at once.
+#[test]
+fn a_tmp_without_room_for_the_agent() {
+    if !is_root() {
+        return;
+    }
+    for jdk in jdks() {
+        for user in [&[][..], &AS_NOBODY] {
+            let (mut target, pid) = contained(&jdk, "1m", user);
+            let (pid, home) = (pid.to_string(), folder());
+            let library = library();
+            let agent = library.to_str().expect("a path");
+            let copies = || {
+                let folders = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+                let all =
+                    folders.map(|below| files(Path::new(&format!("/proc/{pid}/root{below}"))));
+                let mut names = all.concat();
+                names.retain(|name| name.contains("heapdiff_agent-"));
+                names
+            };
+            let before = copies();
+            run(home.path(), &["attach", &pid, "--agent", agent]).well();
+            assert_eq!(copies(), before);
+            let hunt = ["hunt", &pid, "--no-files", "--for", "0", "--agent", agent];
+            run(home.path(), &hunt).well();
+            assert_eq!(copies(), before);
+            // Without its socket it would have to make one, where it cannot.
+            let mut mount = Command::new("nsenter");
+            mount.args(["--target", &pid, "--mount", "mount", "-t", "tmpfs"]);
+            let mounted = mount.args(["-o", "ro", "tmpfs", "/tmp"]).status();
+            assert!(mounted.expect("nsenter").success());
+            let done = run(home.path(), &["attach", &pid, "--agent", agent]);
+            let done = done.failed(3, "(Shelf) cannot listen: it cannot write to its /tmp: ");
+            assert!(done.stderr.contains("in a pod an emptyDir"), "{done:?}");
+            assert!(target.is_running());
+        }
+    }
+}
+
 #[test]
 fn a_container_cannot_lead_us_astray() {
     if !is_root() {

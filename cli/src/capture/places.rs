@@ -1,0 +1,141 @@
+//! Where a JVM in a container can read the agent's library: a copy in its `/tmp`, or in another folder of its where that is small,
+//! read-only, or lets nothing be loaded.
+
+use std::fs::{self, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use super::folder::Folder;
+use super::library::MARK;
+use super::protocol::Jvm;
+use crate::interrupt::Unfinished;
+
+/// Where programs put what is temporary, the usual place first.
+const USUAL: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+/// Kinds of file systems that hold no files of programs.
+const KERNELS: [&str; 8] = [
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "mqueue",
+    "devpts",
+    "devtmpfs",
+    "securityfs",
+];
+
+/// A copy of the library, which goes with this.
+#[derive(Debug)]
+pub(super) struct Copy {
+    /// The JVM's path to it.
+    pub(super) path: PathBuf,
+    /// Removed before the folder is closed, through which we reach it.
+    _file: Unfinished,
+    _folder: Folder,
+}
+
+impl Copy {
+    /// Copies the library, by a name of its own: another JVM may share the folder, and load its copy at the same time.
+    pub(super) fn of(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
+        let content = fs::read(library)?;
+        let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));
+        let mut first = None;
+        for place in places(&mountinfo.unwrap_or_default()) {
+            match Self::to(jvm, &place, &content) {
+                Ok(copy) => return Ok(copy),
+                Err(e) => _ = first.get_or_insert(e),
+            }
+        }
+        Err(first.unwrap_or_else(|| ErrorKind::NotFound.into()))
+    }
+
+    fn to(jvm: &Jvm<'_>, place: &Path, content: &[u8]) -> io::Result<Self> {
+        let folder = jvm.root.below(place)?;
+        let room = statvfs(folder.path("."))?;
+        if room.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        if room.f_bavail.saturating_mul(room.f_frsize) < content.len() as u64 {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        let name = unused_name();
+        let path = folder.path(&name);
+        let user = &jvm.process.user;
+        let (copy, mut file) = Unfinished::new(|| {
+            let file = user.make(|| {
+                let mut new = OpenOptions::new();
+                new.write(true).create_new(true).mode(0o644).open(&path)
+            })?;
+            Ok((path, file))
+        })?;
+        let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+        if file.metadata()?.uid() != uid {
+            std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
+        }
+        file.write_all(content)?;
+        Ok(Self {
+            path: place.join(name),
+            _file: copy,
+            _folder: folder,
+        })
+    }
+}
+
+/// Folders of a process to try, by what it has mounted.
+fn places(mountinfo: &str) -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
+    for line in mountinfo.lines() {
+        let mut words = line.split(' ');
+        // After the ids and the device: what of the file system is mounted, where, and how.
+        let (Some(place), Some(options)) = (words.nth(4), words.next()) else {
+            continue;
+        };
+        let kind = words.skip_while(|word| *word != "-").nth(1);
+        let has = |option| options.split(',').any(|o| o == option);
+        // The kernel writes odd characters with a backslash.
+        let is_plain = !place.contains('\\') && !places.iter().any(|p| p == Path::new(place));
+        if is_plain && has("rw") && !has("noexec") && kind.is_some_and(|k| !KERNELS.contains(&k)) {
+            places.push(place.into());
+        }
+    }
+    places
+}
+
+/// A name that nobody can tell beforehand, with what the agent's library is known by.
+fn unused_name() -> String {
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("lib{MARK}-{random:016x}.so")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_have_names_of_their_own_by_which_they_are_found() {
+        let names = [unused_name(), unused_name()];
+        assert!(names.iter().all(|name| name.contains(MARK)), "{names:?}");
+        assert_ne!(names[0], names[1]);
+    }
+
+    #[test]
+    fn what_is_mounted_tells_where_there_may_be_room() {
+        let mounts = "\
+1 0 8:1 / / ro,relatime - ext4 /dev/sda rw
+2 1 0:20 / /proc rw - proc proc rw
+3 1 0:21 / /tmp rw,noexec - tmpfs tmpfs rw
+4 1 0:22 / /data rw,relatime shared:1 - ext4 /dev/sdb rw
+5 1 0:23 / /odd\\040name rw - ext4 /dev/sdc rw
+6 1 0:24 / /secret ro - tmpfs tmpfs rw
+7 1 0:25 / /cache rw,noexec - tmpfs tmpfs rw
+";
+        let places = places(mounts);
+        let more: Vec<_> = places.iter().skip(USUAL.len()).collect();
+        assert_eq!(more, [Path::new("/data")]);
+        assert_eq!(places[0], Path::new("/tmp"));
+    }
+}
