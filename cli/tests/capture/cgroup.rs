@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 /// A control group, which goes with this.
 pub(crate) struct Group {
     folder: PathBuf,
+    /// The names of its files: what it may have, and what it has.
+    names: [&'static str; 2],
 }
 
 impl Group {
@@ -21,15 +23,27 @@ impl Group {
         made
     }
 
+    /// What a program is to be started through to be in the group.
+    pub(crate) fn entrance(&self) -> [String; 3] {
+        let procs = self.folder.join("cgroup.procs");
+        let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
+        ["sh", "-c", &join].map(str::to_owned)
+    }
+
+    /// Lets it have so many bytes more than it has, with all that could be given up.
+    pub(crate) fn leave(&self, bytes: u64) {
+        let [limit, used] = self.names.map(|name| self.folder.join(name));
+        let used = fs::read_to_string(used).expect("a figure");
+        let used: u64 = used.trim().parse().expect("a number");
+        fs::write(limit, (used + bytes).to_string()).expect("a limit");
+    }
+
     /// The same command in the group.
     pub(crate) fn within(&self, plain: &Command) -> Command {
-        let join = format!(
-            "echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"",
-            self.folder.display()
-        );
-        let mut command = Command::new("sh");
+        let [shell, option, join] = self.entrance();
+        let mut command = Command::new(shell);
         command
-            .args(["-c", &join])
+            .args([option, join])
             .arg(plain.get_program())
             .args(plain.get_args());
         command
@@ -48,22 +62,25 @@ impl Drop for Group {
 
 fn made(bytes: u64) -> Option<Group> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let of = |line: &str| -> Option<(PathBuf, &'static str)> {
+    let of = |line: &str| -> Option<(PathBuf, [&'static str; 2])> {
         let mut parts = line.splitn(3, ':');
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         let below = |root: &str| Path::new(root).join(path.trim_start_matches('/'));
         match controllers {
-            "" => Some((below("/sys/fs/cgroup"), "memory.max")),
-            "memory" => Some((below("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")),
+            "" => Some((below("/sys/fs/cgroup"), ["memory.max", "memory.current"])),
+            "memory" => Some((
+                below("/sys/fs/cgroup/memory"),
+                ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+            )),
             _ => None,
         }
     };
-    let make = |(above, limit): (PathBuf, &str)| {
+    let make = |(above, names): (PathBuf, [&'static str; 2])| {
         let name = "heapdiff-test-";
         let folder = tempfile::Builder::new().prefix(name).tempdir_in(above);
         let folder = folder.ok()?.keep();
-        let group = Group { folder };
-        fs::write(group.folder.join(limit), bytes.to_string()).ok()?;
+        let group = Group { folder, names };
+        fs::write(group.folder.join(names[0]), bytes.to_string()).ok()?;
         Some(group)
     };
     groups.lines().filter_map(of).find_map(make)

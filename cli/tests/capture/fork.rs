@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::cgroup::Group;
 use crate::support::{
     BOX, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf, signal, start,
 };
@@ -64,6 +65,28 @@ fn a_refusal_names_the_ordinary_dump_and_leaves_nothing() {
         assert!(files(home.path()).is_empty());
         assert!(target.finish().expect("an end"));
     }
+}
+
+#[test]
+fn a_container_without_room_for_a_child_is_left_alone() {
+    let Some(group) = Group::of(1 << 30) else {
+        return;
+    };
+    let jdk = jdks().remove(0);
+    let target = ready(&shelf(&jdk).arg("96").through(group.entrance()));
+    let pid = target.jvm_pid().expect("a JVM").to_string();
+    let home = folder();
+    let library = library();
+    let agent = library.to_str().expect("a path");
+    let args = ["dump", &pid, "--fork", "--agent", agent, "-o", "a.hprof"];
+    // Of its memory next to nothing is of files, which could be given up.
+    group.leave(32 << 20);
+    let done = run(home.path(), &args).failed(3, "there is not enough memory for a child");
+    assert!(done.stderr.contains("without --fork"), "{done:?}");
+    assert!(files(home.path()).is_empty());
+    group.leave(512 << 20);
+    run(home.path(), &args).well();
+    assert!(target.finish().expect("an end"));
 }
 
 #[test]
