@@ -9,6 +9,7 @@ mod elsewhere;
 mod fork;
 mod hunt;
 mod jhsdb;
+mod kubectl;
 mod no_files;
 mod refusals;
 mod support;

@@ -1,0 +1,145 @@
+//! docs/kubectl-heapdiff, from a laptop's command to the report, with namespaces of this machine in place of a pod.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::elsewhere::contained;
+use crate::support::{
+    AS_NOBODY, BOX, Done, chmod, ended, files, first_line, instances, is_root, jdks, lonely, signal,
+};
+use crate::trace::library;
+
+/// In place of `kubectl`: a pod is a JVM in namespaces of its own, a debug container a program in the same process namespace
+/// with a `/tmp` of its own. It keeps what it knows in the folder that it lies in.
+const KUBECTL: &str = r#"#!/bin/sh
+set -eu
+here=$(dirname "$0")
+pod=$(cat "$here/pod")
+verb=$1
+shift
+case $verb in
+get)
+    printf shop
+    ;;
+debug)
+    echo "$@" > "$here/debug"
+    until [ "$1" = -- ]; do shift; done
+    shift
+    # `kubectl debug` does not wait for the container to run, nor to end.
+    nsenter --target "$pod" --pid unshare --mount sh -c '
+        mount -t proc proc /proc && mount -t tmpfs tmpfs /tmp && exec "$0" "$@"' "$@" < /dev/null > /dev/null 2>&1 &
+    echo $! > "$here/debugger"
+    ;;
+exec)
+    until [ "$1" = -- ]; do shift; done
+    shift
+    # The first is nsenter, which waits for the container.
+    debugger=$(cat "/proc/$(cat "$here/debugger")/task/$(cat "$here/debugger")/children" | tr -d ' ')
+    [ -n "$debugger" ]
+    exec nsenter --target "$debugger" --pid --mount "$@"
+    ;;
+esac
+"#;
+
+/// A pod's JVM, and a folder with `kubectl` and `heapdiff`.
+struct Laptop {
+    path: PathBuf,
+    script: PathBuf,
+}
+
+impl Laptop {
+    fn with(folder: &Path, pod: u32) -> Self {
+        let path = folder.join("bin");
+        fs::create_dir(&path).expect("a folder");
+        fs::write(path.join("kubectl"), KUBECTL).expect("a script");
+        chmod(&path.join("kubectl"), 0o755);
+        fs::write(path.join("pod"), pod.to_string()).expect("a file");
+        // The image: what lies in /tmp is not seen in the debug container.
+        lonely(&path);
+        let copied = Command::new("cp").arg(library()).arg(&path).status();
+        assert!(copied.expect("a copy").success());
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+        let script = root.expect("a folder").join("docs/kubectl-heapdiff");
+        Self { path, script }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        let before = std::env::var("PATH").expect("a path");
+        command
+            .arg(&self.script)
+            .args(args)
+            .env("PATH", format!("{}:{before}", self.path.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Done {
+        ended(self.command(args).spawn().expect("a run"))
+    }
+}
+
+#[test]
+fn a_pod_without_shell_and_jdk() {
+    if !is_root() {
+        return;
+    }
+    let jdk = jdks().remove(0);
+    for user in [&[][..], &AS_NOBODY] {
+        let (mut target, pod) = contained(&jdk, "60m", user);
+        let home = tempfile::tempdir_in("/var/tmp").expect("a folder");
+        let laptop = Laptop::with(home.path(), pod);
+        let tmp = PathBuf::from(format!("/proc/{pod}/root/tmp"));
+        let to_pod = ["--image", "heapdiff", "-n", "prod", "shop-7d9f"];
+
+        let args = [&to_pod[..], &["hunt", "--for", "1h"]].concat();
+        let mut hunt = laptop.command(&args).spawn().expect("a run");
+        let (line, _stderr) = first_line(&mut hunt);
+        assert!(line.contains("the second dump follows in 1h"), "{line}");
+        target.advance(2).expect("READY");
+        // As a Ctrl-C in the debug container, which the script has no terminal to hand on.
+        for hunting in inner_hunts(pod) {
+            signal("INT", hunting);
+        }
+        let done = ended(hunt).well();
+        assert!(done.stdout.contains("Shelf.boxes"), "{done:?}");
+        let asked = fs::read_to_string(home.path().join("bin/debug")).expect("arguments");
+        assert!(asked.contains("--target shop"), "{asked}");
+        assert!(asked.contains("--namespace prod"), "{asked}");
+
+        let args = [&to_pod[..], &["dump", "--gz", "1"]].concat();
+        let file = home.path().join("before.hprof.gz");
+        let out = fs::File::create(&file).expect("a file");
+        let mut dump = laptop.command(&args);
+        let done = dump.stdout(out).output().expect("a run");
+        assert!(done.status.success(), "{done:?}");
+        assert_eq!(instances(&file, &[BOX]), [20_000]);
+
+        laptop.run(&[&to_pod[..], &["detach"]].concat()).well();
+        let left = files(&tmp);
+        let of_ours = left.iter().any(|name| name.contains("heapdiff"));
+        assert!(!of_ours, "{left:?}");
+        // What heapdiff says, and how it ends, is what the command says.
+        let args = ["--image", "i", "--pid", "77777", "shop-7d9f", "detach"];
+        laptop.run(&args).failed(3, "there is no process 77777");
+        laptop
+            .run(&["shop-7d9f", "hunt"])
+            .failed(2, "usage: kubectl heapdiff");
+        assert!(target.is_running());
+    }
+}
+
+/// Hunts in the same process namespace as a pod's JVM.
+fn inner_hunts(pod: u32) -> Vec<u32> {
+    let space = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_hunt = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim() == "heapdiff" && space(*pid) == space(pod)
+    };
+    ids.filter(is_hunt).collect()
+}
