@@ -11,7 +11,6 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use heapdiff_units::Size;
 use hprof::{IndexFault, Options, Progress, Refs, Snapshot};
@@ -20,6 +19,7 @@ use twox_hash::XxHash3_64;
 use crate::failure::{Exit, Failure, Result, plain};
 use crate::interrupt::{UNFINISHED, Unfinished};
 use crate::job::Setup;
+use crate::leftovers::is_left_behind;
 use crate::progress::{Meter, Wanted};
 use crate::write;
 
@@ -311,37 +311,11 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let indexed = EXTENSIONS.contains(&extension_of(&path)) && is_ours(&path);
-        if indexed || is_left_behind(&path) {
+        if indexed || is_left_behind(&path, &EXTENSIONS) {
             found.push(path);
         }
     }
     Ok(found)
-}
-
-/// Whether a file is one that a killed run had not finished. Nobody writes to it: runs that do hold a lock, and
-/// a JVM that writes a dump does so all the time.
-fn is_left_behind(path: &Path) -> bool {
-    /// A file that was written to since may still be.
-    const STILL: Duration = Duration::from_secs(60);
-    /// Letters and digits that follow, of temporary files and of dumps.
-    const RANDOM: [usize; 2] = [6, 16];
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let random = name.strip_prefix(UNFINISHED).map(|rest| {
-        let random = EXTENSIONS.iter().find_map(|extension| {
-            let rest = rest.strip_suffix(extension)?;
-            rest.strip_suffix('.')
-        });
-        let random = random.unwrap_or(rest);
-        let plain = random.bytes().all(|b| b.is_ascii_alphanumeric());
-        plain && RANDOM.contains(&random.len())
-    });
-    let is_still = |meta: &Metadata| {
-        let since = meta.modified().ok().and_then(|time| time.elapsed().ok());
-        meta.is_file() && since.is_some_and(|since| since > STILL)
-    };
-    random == Some(true)
-        && fs::symlink_metadata(path).is_ok_and(|meta| is_still(&meta))
-        && fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Whether a file begins as an index does.

@@ -16,6 +16,7 @@ mod inputs;
 mod interrupt;
 mod jfr;
 mod job;
+mod leftovers;
 mod merge;
 mod messages;
 #[cfg_attr(

@@ -22,6 +22,7 @@ use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
 use crate::interrupt::Unfinished;
 use crate::job::{LONGEST_ARGUMENT, What};
+use crate::leftovers;
 use crate::progress::{Meter, Wanted};
 use crate::write::failed as failed_to_write;
 
@@ -416,6 +417,9 @@ struct PartialDump {
 impl PartialDump {
     /// A file in the folder, or in the JVM's `/tmp`.
     fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
+        // Of a run that was killed, here or there.
+        leftovers::sweep(folder);
+        leftovers::sweep(&jvm.tmp.path("."));
         Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
     }
 

@@ -255,3 +255,35 @@ fn an_interrupt_leaves_nothing() {
         assert!(target.is_running());
     }
 }
+
+#[test]
+fn what_a_killed_run_left_goes_with_the_next_dump() {
+    let jdk = jdks().remove(0);
+    let target = ready(&shelf(&jdk).arg("96"));
+    let pid = target.pid().to_string();
+    let home = folder();
+    let hidden = || {
+        let mut names = files(home.path());
+        names.retain(|name| name.starts_with(".heapdiff-"));
+        names
+    };
+    let mut dump = start(home.path(), &["dump", &pid, "-o", "a.hprof"]);
+    until("a file that is being written", || !hidden().is_empty());
+    dump.kill().expect("SIGKILL");
+    dump.wait().expect("an end");
+    // The JVM writes on; where nobody writes any more is known after a while.
+    let again = ["dump", &pid, "-o", "b.hprof", "--force"];
+    run(home.path(), &again).well();
+    let left = hidden();
+    assert!(!left.is_empty(), "it may still be written to");
+    for name in left {
+        let aged = Command::new("touch")
+            .args(["-d", "2 minutes ago"])
+            .arg(home.path().join(name))
+            .status();
+        assert!(aged.expect("touch").success());
+    }
+    run(home.path(), &again).well();
+    assert_eq!(files(home.path()), ["b.hprof"]);
+    assert!(target.finish().expect("an end"));
+}
