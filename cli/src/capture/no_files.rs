@@ -1,5 +1,6 @@
 //! `heapdiff hunt --no-files`: both dumps are sent by children of the JVM and analysed in memory, one after the other.
 
+use std::fs;
 use std::path::Path;
 
 use super::agent;
@@ -36,6 +37,8 @@ pub(crate) fn hunt_without_files<F, T>(
     let process = Process::find(&hunt.target)?;
     let jvm = Jvm::attach(&process, hunt.timeout)?;
     agent::load(&jvm, &library, &agent.options)?;
+    // Where memory runs short all the same, we go before a JVM does.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);
     let held = Held::take(&jvm, &library, wanted, before)?;
     let made = first(&held.path(), before)?;

@@ -123,6 +123,9 @@ fn what_grew_is_named_and_no_file_is_anywhere() {
         );
         let (line, _stderr) = first_line(&mut child);
         assert!(line.contains("the second dump follows in 1h"), "{line}");
+        let first_to_go = format!("/proc/{}/oom_score_adj", child.id());
+        let first_to_go = fs::read_to_string(first_to_go).expect("a number");
+        assert_eq!(first_to_go.trim(), "1000", "before the JVM");
         // The first is gone already: its summary is all that is kept.
         assert_eq!(open_of(child.id(), "memfd:"), 0, "{:?}", open(child.id()));
         assert_eq!(of_dumps(pid), before);
