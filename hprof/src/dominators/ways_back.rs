@@ -169,3 +169,62 @@ impl Counting<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dominators::annotated::AnnotatedGraph;
+    use crate::dominators::thresholds::Tally;
+    use crate::graph::HeapGraph;
+
+    /// For each object how many references lead to it and the exclusive or of their sources; and how many objects are
+    /// popular, which is what three refer to.
+    fn counted(nodes: u32, rows: &[(u32, u32)]) -> (Vec<u32>, usize) {
+        let store = Store::new(None);
+        let graph = HeapGraph::from_rows(nodes, rows, &[0], &store).unwrap();
+        let mut graph = AnnotatedGraph::new(graph).unwrap();
+        let (cells, targets) = graph.shared();
+        let tally: &'static Tally = Box::leak(Box::default());
+        let mut counts = vec![0; nodes as usize * 2];
+        let counting = Counting {
+            cells,
+            targets,
+            counts: mem::as_atomic_u32(&mut counts),
+            countable: 1..nodes,
+            thresholds: Thresholds {
+                popular: 3,
+                tally: Some(tally),
+                ..Thresholds::USUAL
+            },
+        };
+        counting.count();
+        (counts, tally.popular.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn what_many_refer_to_is_not_counted_on() {
+        for (referrers, expected) in [(2, [2, 5 ^ 6]), (3, [3, 5 ^ 6 ^ 7])] {
+            let rows: Vec<(u32, u32)> = (0..referrers).map(|n| (5 + n, 1)).collect();
+            let (counts, popular) = counted(100, &rows);
+            assert_eq!((&counts[2..4], popular), (&expected[..], 0));
+        }
+        for referrers in [4, 50] {
+            let rows: Vec<(u32, u32)> = (0..referrers).map(|n| (5 + n, 1)).collect();
+            let (counts, popular) = counted(100, &rows);
+            assert_eq!((counts[2], popular), (NEVER | 3, 1), "{referrers}");
+        }
+        // Nothing of what does not count, nor of an object itself.
+        let (counts, popular) = counted(100, &[(1, 0), (1, 1), (2, 0), (3, 0), (4, 0)]);
+        assert!(counts.iter().all(|&count| count == 0) && popular == 0);
+    }
+
+    #[test]
+    fn referrers_are_counted_in_every_part_of_the_heap() {
+        let nodes = CHUNK as u32 * 2 + 10;
+        let rows: Vec<(u32, u32)> = (0..nodes - 1).map(|from| (from, from + 1)).collect();
+        let (counts, _) = counted(nodes, &rows);
+        for to in 1..nodes {
+            assert_eq!(counts[to as usize * 2..][..2], [1, to - 1]);
+        }
+    }
+}

@@ -360,6 +360,10 @@ mod tests {
         assert_eq!(of_loader.by_leaves([0, 2]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2, 4]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2]), []);
+        // The first object that is no class is none, whatever refers to it.
+        let mut first = Drawn::new(2, &[(0, 2)], rows());
+        first.extra = vec![(2, 2), (2, 3), (4, 1)];
+        assert_eq!(first.by_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
         // What refers to the class itself, by its row or unwritten.
         let itself = Drawn::new(2, &[], vec![vec![4, 1], vec![4]]);
         assert_eq!(itself.by_leaves([1, 2, 3]), [(3, 1)]);

@@ -336,7 +336,10 @@ fn more_than_32_bits_count_is_refused() {
         classes, objects, references, has_room,
     ) {
         Ok(()) => None,
-        Err(Error::Limit { what, count, .. }) => Some((what, count)),
+        Err(Error::Limit { what, count, limit }) => {
+            assert_eq!(limit, u64::from(NONE) - 1);
+            Some((what, count))
+        }
         Err(error) => panic!("{error}"),
     };
     assert_eq!(refused(10, most - 21, most - 1, true), None);
