@@ -78,7 +78,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "follow",
-        "under generational ZGC: mean bytes between samples that are followed until collected (128m)",
+        "generational ZGC: mean bytes between samples followed until collected (128m)",
     ),
     (
         "garbage",
