@@ -30,8 +30,14 @@ fn agent_help() -> String {
     for (key, meaning) in KEYS {
         text += &format!("  {key:<11} {meaning}\n");
     }
-    text + "\n" + AGENT_HELP
+    text + FILTER_HELP + AGENT_HELP
 }
+
+const FILTER_HELP: &str = r"
+Filters go by the class of the object, and by the class whose code allocates, the innermost one that is
+not of the JDK: include=^com\.pet\. samples what com.pet allocates, the byte[] of its lists as well.
+
+";
 
 const AGENT_HELP: &str = "\
 The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, from beside this

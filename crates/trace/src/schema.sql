@@ -1,7 +1,7 @@
 -- The trace database. Times of day are milliseconds since 1970 (UTC), so that traces of several
 -- machines can be laid beside each other; spans and uptimes come from the monotonic clock, which a
 -- change of the machine's time does not move. Objects and bytes are estimates made of samples
--- unless run.interval_bytes is 0: then they are counts.
+-- unless run.interval_bytes is 0: then they are counts, until a note says that max_samples was reached.
 
 -- One row for each JVM that wrote to this file.
 CREATE TABLE run (

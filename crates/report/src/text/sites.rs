@@ -76,7 +76,15 @@ fn origin(
         return writeln!(out, "{}", style.dim(exact));
     };
     let rate = match (agent.strategy, agent.interval_bytes, agent.rate) {
-        ("bytes", 0, _) => "every allocation is sampled".to_owned(),
+        ("bytes", 0, _) => {
+            let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
+            let lost = ["dropped_full", "dropped_failed", "dropped_pending"];
+            every(
+                count("filtered"),
+                lost.into_iter().any(count),
+                "sampled",
+            )
+        }
         ("bytes", bytes, _) => format!("one sample every {} allocated", Size(bytes)),
         ("time", _, ms) => format!("one sample every {ms} ms"),
         ("class", _, rate) => format!("one sample every {} objects of a class", grouped(rate)),
@@ -126,6 +134,16 @@ fn origin(
         writeln!(out, "{}", style.yellow(table::shortened(&line, WIDTH)))?;
     }
     Ok(())
+}
+
+/// What is true of all allocations, where some were left out by class, or lost.
+pub(super) fn every(filtered: bool, lost: bool, done: &str) -> String {
+    match (filtered, lost) {
+        (false, false) => format!("every allocation is {done}"),
+        (true, false) => format!("every allocation past the filters is {done}"),
+        (false, true) => format!("every allocation but those lost is {done}"),
+        (true, true) => format!("every allocation past the filters but those lost is {done}"),
+    }
 }
 
 #[cfg(test)]
@@ -251,6 +269,24 @@ mod tests {
             let text = told_by(sampling, first, 0, true);
             assert!(text.contains(words) && !text.contains("at first"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_was_left_out_or_lost_is_not_said_to_be_sampled() {
+        assert!(told(("bytes", 0, 0), (0, 0), 0).contains("every allocation is sampled; "));
+        let text = told(("bytes", 0, 0), (0, 0), 3);
+        assert!(
+            text.contains("every allocation but those lost is sampled; "),
+            "{text}"
+        );
+        let said = [
+            "every allocation is counted",
+            "every allocation past the filters is counted",
+            "every allocation but those lost is counted",
+            "every allocation past the filters but those lost is counted",
+        ];
+        let cases = [(false, false), (true, false), (false, true), (true, true)];
+        assert_eq!(cases.map(|(filtered, lost)| every(filtered, lost, "counted")), said);
     }
 
     #[test]

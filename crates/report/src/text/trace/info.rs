@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::{heading, line, run};
+use crate::text::sites::every;
 use crate::model::{NoteRow, TraceInfoReport};
 use crate::style::Style;
 use crate::times::{span, utc};
@@ -39,7 +40,7 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             ("bytes", bytes) if row.thinned => {
                 format!("at first one sample every {} allocated", Size(bytes))
             }
-            ("bytes", 0) => "every allocation is counted".to_owned(),
+            ("bytes", 0) => every(is_filtered(&row.options), row.lost_samples > 0, "counted"),
             ("bytes", bytes) => format!("one sample every {} allocated", Size(bytes)),
             ("recording", _) => "samples of a flight recording".to_owned(),
             (strategy, _) => format!("samples by {strategy}"),
@@ -84,6 +85,13 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
     Ok(())
 }
 
+/// Whether the agent's options, as they were given, leave allocations out by class.
+fn is_filtered(options: &str) -> bool {
+    let options = options.replace("\\,", "");
+    let mut keys = options.split(',').map(str::trim_start);
+    keys.any(|option| option.starts_with("include=") || option.starts_with("exclude="))
+}
+
 fn notes(notes: &[NoteRow], style: Style, out: &mut dyn Write) -> io::Result<()> {
     let first = notes.len().saturating_sub(NOTES);
     for (i, note) in notes[first..].iter().enumerate() {
@@ -106,11 +114,11 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_run_is_told() {
-        let of = |run: RunInfo, lost_samples: u64, path: Option<&str>, thinned: bool| {
+        let with = |options: &str, run: RunInfo, lost_samples, path: Option<&str>, thinned| {
             let row = RunRow {
                 run,
                 flags: String::new(),
-                options: String::new(),
+                options: options.to_owned(),
                 ticks: 3,
                 uptime_ms: 3000,
                 collections: Collections { major: 1, all: 4 },
@@ -134,6 +142,7 @@ mod tests {
             info(&report, Style::plain(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
+        let of = |run, lost_samples, path, thinned| with("", run, lost_samples, path, thinned);
         let parts = [
             "running, or killed",
             "every allocation is counted",
@@ -158,12 +167,30 @@ mod tests {
             [yes, no, yes, no, no, no, no, no, no],
             "{text}"
         );
+        let text = of(ended("bytes", 0), 0, None, false);
+        assert_eq!(
+            told(&text),
+            [no, yes, no, no, yes, no, no, no, no],
+            "{text}"
+        );
+        // What was lost or left out is not counted.
         let text = of(ended("bytes", 0), 2, None, false);
         assert_eq!(
             told(&text),
-            [no, yes, no, no, yes, yes, no, no, no],
+            [no, no, no, no, yes, yes, no, no, no],
             "{text}"
         );
+        assert!(text.contains(", every allocation but those lost is counted\n"));
+        for (options, filtered) in [
+            ("interval=0,include=^com\\.pet", true),
+            ("exclude=byte,interval=0", true),
+            ("interval=0,service=a\\,include=b", false),
+        ] {
+            let text = with(options, ended("bytes", 0), 0, None, false);
+            let past = "every allocation past the filters is counted";
+            assert_eq!(text.contains(past), filtered, "{text}");
+            assert_eq!(told(&text)[1], !filtered, "{text}");
+        }
         let text = of(ended("recording", 0), 0, dump, false);
         assert_eq!(told(&text), [no, no, no, yes, no, no, no, no, no], "{text}");
         // What was counted at first is not said of what came when the table was full.
