@@ -47,7 +47,27 @@ impl Job {
         let format = self.setup.output.format;
         let fits = match &self.task {
             Task::Diff { .. } | Task::Hunt { .. } => !format.is_of_rows(),
-            Task::Sites { .. } => format.is_of_stacks(),
+            Task::Sites { job, .. } if job.reverse && !format.is_flame() => {
+                let message = "--reverse is for flame graphs and collapsed stacks";
+                let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
+                return Err(Failure::usage(message).with_hint(hint));
+            }
+            Task::Sites { job, .. } if job.by_class && format.shows_stacks() => {
+                let message = "--by class is a table: flame graphs and profiles are of stacks";
+                return Err(Failure::usage(message).with_hint("leave it out"));
+            }
+            Task::Sites { .. } => format.is_of_stacks() || format == Format::Html,
+            Task::Trace {
+                job: TraceJob::Flame { .. },
+                ..
+            } => {
+                if format.is_flame() {
+                    return Ok(self);
+                }
+                let message = "a flame graph is a web page, an SVG or collapsed stacks";
+                let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
+                return Err(Failure::usage(message).with_hint(hint));
+            }
             Task::Query { .. } => format.is_of_rows(),
             _ => false,
         };
@@ -57,7 +77,7 @@ impl Job {
         let name = format.name();
         let message = format!("this command cannot write its report as {name}");
         Err(Failure::usage(message).with_hint(match format {
-            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` can",
+            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` can; of a trace `heapdiff trace flame`",
             _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` can",
             _ => "`heapdiff BEFORE AFTER` can",
         }))
@@ -129,10 +149,7 @@ pub(crate) enum Task {
     },
     Sites {
         dump: PathBuf,
-        /// Only stacks with a frame or a class that this matches.
-        focus: Option<Regex>,
-        /// For a recording: whether to report what was allocated even where it tells what is alive.
-        allocated: bool,
+        job: SitesJob,
     },
     Trace {
         trace: PathBuf,
@@ -221,6 +238,19 @@ pub(crate) struct SizeofJob {
     pub(crate) by_class: bool,
     /// How deep the tree is, if one is asked for.
     pub(crate) tree: Option<u32>,
+}
+
+/// A question about allocation sites.
+#[derive(Debug)]
+pub(crate) struct SitesJob {
+    /// Only stacks with a frame or a class that this matches.
+    pub(crate) focus: Option<Regex>,
+    /// Whether to report what was allocated, dead or alive.
+    pub(crate) allocated: bool,
+    /// Whether rows are classes, not stacks.
+    pub(crate) by_class: bool,
+    /// Whether flame graphs begin with what was allocated.
+    pub(crate) reverse: bool,
 }
 
 /// Tables to export, the folder for them, and their labels.

@@ -12,7 +12,7 @@ use heapdiff_sites::{Known, whole};
 use crate::growth::{Aligned, Candidate};
 use crate::samples::attribution::Attribution;
 use crate::samples::place::{Level, Place, known};
-use crate::samples::{Sample, Samples, SiteId};
+use crate::samples::{Allocations, Sample, Samples, SiteId};
 use crate::summary::Summary;
 use crate::trie::{StepId, Trie};
 
@@ -104,6 +104,22 @@ impl Allocated {
             figures.samples[0] += counts.get(&(site, class)).copied().unwrap_or(0);
             figures.objects[0] += part.objects;
             figures.bytes[0] += part.bytes.value;
+        }
+        lines.finish(interval(samples))
+    }
+}
+
+impl Allocated {
+    /// What was allocated since the agent's start, dead or alive.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn since_start(samples: &Samples, allocations: &Allocations) -> Self {
+        let mut lines = AllocatedBuilder::new(1);
+        for stack in &allocations.stacks {
+            let figures = lines.line(samples.sites.frames(stack.site), stack.class());
+            figures.samples[0] += stack.samples;
+            figures.objects[0] += stack.objects as f64;
+            figures.bytes[0] += stack.bytes as f64;
         }
         lines.finish(interval(samples))
     }

@@ -117,7 +117,7 @@ pub use summary::Summary;
 pub use self::{
     frame_parts::FrameParts,
     ignore::pattern,
-    samples::attribution::{LiveBySite, by_site},
+    samples::attribution::{LiveBySite, LiveClass, by_class, by_site},
     samples::frames::{Shown, folded, frame_text, is_runtime_frame},
     through::through,
     waste::{WasteExample, WasteGrowth, WasteHolderRow, WasteRow, WasteSummary},

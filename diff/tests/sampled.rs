@@ -596,3 +596,136 @@ fn all_stacks_are_told_with_what_shrank() {
     program(&mut plain, 10);
     assert_eq!(with_stacks(vec![plain.build()]).1, None);
 }
+
+/// What an agent with these totals and bytes at its two sites tells of what was allocated.
+fn allocated_by(agent: impl FnOnce(&mut AgentHeap)) -> Snapshot {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    let entries = program(&mut heap, 20);
+    let mut sampled = AgentHeap::new(&[ADD, LOAD]);
+    for (&entry, uid) in entries.iter().zip(1..) {
+        sampled.sample(Sampled::new(entry, uid, SIZE, 1));
+    }
+    agent(&mut sampled);
+    sampled.add_to(&mut heap);
+    snapshot(heap.build())
+}
+
+#[test]
+fn what_was_allocated_is_known_of_stacks_without_a_sample() {
+    let told = |snapshot: &Snapshot| {
+        let own = AgentObjects::of(snapshot);
+        let (samples, _) = Samples::with_all_sites(snapshot, &own);
+        let samples = samples.unwrap();
+        let all = samples.allocations(&|_, _| true)?;
+        let text = |s: &heapdiff_diff::samples::StackAllocations| {
+            let leaf = samples.sites.frames(s.site).next().unwrap().to_owned();
+            (
+                leaf,
+                s.class().to_owned(),
+                s.samples,
+                s.objects,
+                s.bytes,
+                s.ci95,
+            )
+        };
+        let drawn = Allocated::since_start(&samples, &all);
+        let drawn: u64 = drawn.lines.iter().map(|l| l.bytes[0]).sum();
+        assert_eq!(drawn, all.bytes);
+        Ok::<_, heapdiff_diff::samples::NotCounted>(all.stacks.iter().map(text).collect::<Vec<_>>())
+    };
+    // Every allocation: figures are counts. Of what the second site allocated nothing is left.
+    let exact = allocated_by(|agent| {
+        agent.totals[1] = (100, 100 * SIZE);
+        agent.totals[2] = (7, 7000);
+    });
+    let add = "com.acme.Registry.add(Registry.java:7)".to_owned();
+    let load = "java.io.InputStream.read(InputStream.java:7)".to_owned();
+    assert_eq!(
+        told(&exact).unwrap(),
+        [
+            (
+                add.clone(),
+                "byte[]".to_owned(),
+                100,
+                100,
+                101_600,
+                Some([101_600; 2])
+            ),
+            (
+                load.clone(),
+                "(class not remembered)".to_owned(),
+                7,
+                7,
+                7000,
+                Some([7000; 2])
+            ),
+        ]
+    );
+    // Sampled, and thinned since: what samples stood for was added up.
+    let thinned = |adds_up: bool| {
+        allocated_by(|agent| {
+            (agent.interval, agent.first_interval) = (8192, Some(4096));
+            agent.totals[1] = (40, 40 * SIZE);
+            if adds_up {
+                agent.allocated = vec![0, 203_200, 0];
+            }
+        })
+    };
+    let rows = told(&thinned(true)).unwrap();
+    let (_, class, samples, objects, bytes, ci95) = &rows[0];
+    assert_eq!(
+        (&**class, *samples, *objects, *bytes),
+        ("byte[]", 40, 200, 203_200)
+    );
+    let [low, high] = ci95.unwrap();
+    assert!(
+        low < 150_000 && low > 40 * 1016 && high > 280_000,
+        "{low}..{high}"
+    );
+    assert_eq!(
+        told(&thinned(false)).unwrap_err(),
+        heapdiff_diff::samples::NotCounted::OldAgent
+    );
+    // At one rate the samples' mean size tells it.
+    let one_rate = allocated_by(|agent| {
+        agent.interval = 8192;
+        agent.totals[1] = (40, 40 * SIZE);
+    });
+    let rows = told(&one_rate).unwrap();
+    let weight = Sampling {
+        interval: 8192,
+        ..Sampling::default()
+    };
+    let weight = weight.weight(1016).unwrap().bytes;
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small"
+    )]
+    let expected = (40.0 * weight).round() as u64;
+    assert_eq!(rows[0].4, expected);
+}
+
+#[test]
+fn classes_are_counted_where_the_strategy_counts_them() {
+    let counts = |snapshot: &Snapshot| {
+        let own = AgentObjects::of(snapshot);
+        let all = Samples::with_all_sites(snapshot, &own).0.unwrap();
+        assert_eq!(Samples::of(snapshot, &own).0.unwrap().classes, None);
+        all.classes
+    };
+    let with = allocated_by(|agent| {
+        agent.strategy = 3;
+        agent.classes = vec![(2, 48), (60_000, 960_000)];
+    });
+    let found = counts(&with).unwrap();
+    let texts: Vec<_> = found
+        .iter()
+        .map(|c| (&*c.class, c.objects, c.bytes))
+        .collect();
+    assert_eq!(
+        texts,
+        [("(unknown class)", 2, 48), ("byte[]", 60_000, 960_000)]
+    );
+    assert_eq!(counts(&allocated_by(|_| ())), None);
+}

@@ -70,6 +70,8 @@ pub struct AgentHeap {
     pub totals: Vec<(i64, i64)>,
     /// Bytes that each site's samples stood for; the field is left out where there are none.
     pub allocated: Vec<i64>,
+    /// What was allocated of each type, objects and bytes, by type id; the array is null where there are none.
+    pub classes: Vec<(i64, i64)>,
     /// Static fields to leave out.
     pub without: Vec<&'static str>,
 }
@@ -117,6 +119,7 @@ impl AgentHeap {
             table: batch.finish(),
             totals: vec![(0, 0); sites.len() + 1],
             allocated: Vec::new(),
+            classes: Vec::new(),
             without: Vec::new(),
         }
     }
@@ -240,6 +243,15 @@ impl AgentHeap {
             let allocated = heap.add_primitive_array(Elements::Long(allocated));
             let outer = array(heap, boot.object, vec![allocated.into()]);
             values.push((statics::ALLOCATED, outer));
+        }
+        if !self.classes.is_empty() {
+            let mut counts = vec![0; 2 * TOTALS_CHUNK];
+            for (pair, &(objects, bytes)) in counts.chunks_exact_mut(2).zip(&self.classes) {
+                pair.copy_from_slice(&[objects, bytes]);
+            }
+            let counts = heap.add_primitive_array(Elements::Long(counts));
+            let outer = array(heap, boot.object, vec![counts.into()]);
+            values.push((statics::CLASS_TOTALS, outer));
         }
         for (name, value) in values {
             if !is_out(name) {

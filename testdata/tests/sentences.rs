@@ -36,6 +36,7 @@ const WORDED: &[&str] = &[
     "crates/report/assets/classes.js",
     "crates/report/assets/flame.js",
     "crates/report/assets/page.js",
+    "crates/report/assets/stacks.js",
     "crates/report/assets/suspects.js",
     "crates/report/assets/tree.js",
     "crates/report/src",

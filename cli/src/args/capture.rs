@@ -34,8 +34,9 @@ fn agent_help() -> String {
 }
 
 const FILTER_HELP: &str = r"
-Filters go by the class of the object, and by the class whose code allocates, the innermost one that is
-not of the JDK: include=^com\.pet\. samples what com.pet allocates, the byte[] of its lists as well.
+Filters go by the class of the object, and by the class whose code allocates, the innermost one
+that is not of the JDK: include=^com\.pet\. samples what com.pet allocates, the byte[] of its lists
+as well.
 
 ";
 

@@ -16,14 +16,14 @@ mod waste;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use heapdiff_diff::pattern;
 use hprof::Selector;
 use regex::Regex;
 
 use crate::failure::Result;
-use crate::job::{Action, Job, Task};
+use crate::job::{Action, Job, SitesJob, Task};
 use agent::AgentArgs;
 use capture::{AttachArgs, DetachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
@@ -54,6 +54,9 @@ const SITES_HELP: &str = "\
 Bytes are estimated from samples, and the part after ± is half of the interval that covers the true
 bytes in 95 of 100 cases. Frames are listed from the allocation up to the thread's start. Those of the
 runtime are folded; -v shows them all.
+
+`-o flame.html` and `-o flame.svg` draw all stacks; --reverse turns them over, so that each class shows
+who allocates it. What was allocated of each class the agent counts with strategy=class.
 
 Of a flight recording: live objects where it has them (profiler.LiveObject; of jdk.OldObjectSample
 the objects that the JVM followed, which stand for nothing else), otherwise what was allocated.";
@@ -94,7 +97,8 @@ enum Command {
     Waste(WasteArgs),
     /// Threads, their frames and what their local variables retain
     Threads(DumpArgs),
-    /// Live bytes by the stack that allocated them, in a dump taken with the agent loaded or a JFR recording
+    /// Live or allocated bytes by stack or class, of a dump taken with the agent loaded or a JFR recording;
+    /// flame graphs (-o flame.html)
     Sites(SitesArgs),
     /// Rows of a SELECT over objects, classes, references, strings and threads
     Query(QueryArgs),
@@ -159,15 +163,29 @@ struct TopArgs {
 struct SitesArgs {
     /// A heap dump (HPROF) or a flight recording (JFR), gzipped or not
     dump: PathBuf,
-    /// For a recording: what was allocated, even where it tells what is alive
+    /// What was allocated, dead or alive, in place of what is alive
     #[arg(long)]
     allocated: bool,
+    /// What rows are: the stacks that allocated, or the classes
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    by: SitesBy,
+    /// Have flame graphs and collapsed stacks begin with what was allocated: callees first, callers last
+    #[arg(long)]
+    reverse: bool,
     /// Only stacks with a frame, or of a class, that a regular expression matches; profiles and flame
     /// graphs begin with the first such frame, and drop its callers
     #[arg(long, value_name = "RE", value_parser = pattern)]
     focus: Option<Regex>,
     #[command(flatten)]
     common: CommonArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum SitesBy {
+    #[default]
+    #[value(alias = "site")]
+    Stack,
+    Class,
 }
 
 #[derive(Debug, Args)]
@@ -220,16 +238,22 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         Some(Command::Sites(SitesArgs {
             dump,
             allocated,
+            by,
+            reverse,
             focus,
             common,
-        })) => (
-            common.setup(std::slice::from_ref(&dump))?,
-            Task::Sites {
-                dump,
+        })) => {
+            let job = SitesJob {
                 focus,
                 allocated,
-            },
-        ),
+                by_class: by == SitesBy::Class,
+                reverse,
+            };
+            (
+                common.setup(std::slice::from_ref(&dump))?,
+                Task::Sites { dump, job },
+            )
+        }
         Some(Command::Paths(SelectArgs {
             dump,
             selector,

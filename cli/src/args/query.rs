@@ -14,7 +14,7 @@ use crate::job::{ExportJob, Setup, Task};
 const ROWS: [u64; 2] = [100, 10_000];
 
 const QUERY_HELP: &str = "\
-Tables: objects, classes, refs, roots, strings, threads, frames, samples; docs/query.md has their columns,
+Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated; docs/query.md has their columns,
 functions and examples. Ids are written 0x7f0012345678.
 
   heapdiff query a.hprof \"select class, objects from classes order by objects desc limit 10\"
@@ -77,7 +77,7 @@ pub(super) struct ExportArgs {
     /// The folder to write to; made if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Only these tables: objects, classes, refs, roots, strings, threads, frames, samples [default: all]
+    /// Only these tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table)]
     tables: Vec<Table>,
     /// Labels in the metadata of the files, such as service=shop or host=web-3; may be repeated

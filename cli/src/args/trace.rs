@@ -25,6 +25,12 @@ grows for certain from the first major collection to the last is called a leak.
 
 MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
 
+const FLAME_HELP: &str = "\
+The file's name says what is written: a web page (.html) with both orders, an SVG, or collapsed stacks
+(.collapsed) for other tools. Widths are bytes, estimated from samples as in `heapdiff trace top`.
+
+MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
+
 const SAMPLES_HELP: &str = "\
 A sample is one object that the agent saw allocated; sizes are the objects' own, and `heapdiff trace top`
 tells what samples stand for. Those that live are of the run's last tick. Of those that were collected the agent
@@ -43,6 +49,8 @@ enum TraceCommand {
     Info(InfoArgs),
     /// What leaks: allocation sites or classes by the trend of what stays alive
     Top(TraceTopArgs),
+    /// A flame graph of what was allocated, or is alive (--live): -o flame.html, flame.svg
+    Flame(FlameArgs),
     /// Single samples: what lives, or what was collected, each with its uid, size, thread and age
     Samples(SamplesArgs),
     /// The trace for other programs: tables, or profiles of slices of time
@@ -72,6 +80,28 @@ struct TraceTopArgs {
     /// What is ranked: the frames of the program that allocate, whatever path leads there; classes; or stacks
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: ByArg,
+    /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    focus: Option<Regex>,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = FLAME_HELP)]
+struct FlameArgs {
+    /// A trace, as the agent writes it (trace=FILE)
+    trace: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+    /// What is alive at the end, in place of what was allocated
+    #[arg(long)]
+    live: bool,
+    /// Callees first: each class shows who allocates it, and who calls that
+    #[arg(long)]
+    reverse: bool,
     /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
     #[arg(long, value_name = "RE", value_parser = pattern)]
     focus: Option<Regex>,
@@ -232,6 +262,20 @@ impl TraceArgs {
                 };
                 let focus = args.focus;
                 job(args.view, args.trace, TraceJob::Top { part, by, focus })
+            }
+            TraceCommand::Flame(args) => {
+                let flame = TraceJob::Flame {
+                    part: RunWindow {
+                        run: args.run.run,
+                        since: args.window.since,
+                        until: args.window.until,
+                        window: args.window.window,
+                    },
+                    focus: args.focus,
+                    live: args.live,
+                    reverse: args.reverse,
+                };
+                job(args.view, args.trace, flame)
             }
             TraceCommand::Samples(args) => {
                 let samples = SamplesJob {

@@ -56,22 +56,11 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
             offset,
         } => show::run(setup, dump, selector, *offset).map(Report::Show),
         Task::Paths { dump, selector } => paths::run(setup, dump, selector).map(Report::Paths),
-        Task::Sites {
-            dump,
-            focus,
-            allocated,
-        } => {
-            let focus = focus.as_ref();
-            if jfr::is_recording(dump) {
-                let report = recording::run(setup, dump, focus, *allocated)?;
-                return Ok(Report::Recording(Box::new(report)));
-            }
-            if *allocated {
-                let message = "--allocated is for flight recordings: a dump has what is alive";
-                return Err(Failure::usage(message));
-            }
-            sites::run(setup, dump, focus).map(|r| Report::Sites(Box::new(r)))
+        Task::Sites { dump, job } if jfr::is_recording(dump) => {
+            let report = recording::run(setup, dump, job)?;
+            Ok(Report::Recording(Box::new(report)))
         }
+        Task::Sites { dump, job } => sites::run(setup, dump, job),
         Task::Sizeof { dump, job } => {
             sizeof::run(setup, dump, job).map(|r| Report::Sizeof(Box::new(r)))
         }

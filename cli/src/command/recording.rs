@@ -8,11 +8,10 @@ use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_jfr::{Event, Jvm, MANY_OLD, NameId, Recording, Sample, StackId};
 use heapdiff_report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
 use heapdiff_sites::{Estimate, Unseen};
-use regex::Regex;
 
 use crate::failure::{Failure, Result};
 use crate::jfr;
-use crate::job::Setup;
+use crate::job::{Setup, SitesJob};
 
 const ROWS: usize = 10;
 /// The most threads that are named for one stack.
@@ -103,15 +102,17 @@ fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     doubts
 }
 
-pub(crate) fn run(
-    setup: &Setup,
-    path: &Path,
-    focus: Option<&Regex>,
-    allocated: bool,
-) -> Result<RecordingReport> {
+pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<RecordingReport> {
+    if job.by_class {
+        let message = "--by class is for dumps";
+        let hint =
+            "`heapdiff trace import` and `heapdiff trace top --by class` do it for recordings";
+        return Err(Failure::usage(message).with_hint(hint));
+    }
+    let focus = job.focus.as_ref();
     let recording = jfr::open(path)?;
     let mut warnings = jfr::warnings(&recording);
-    let choice = chosen(&recording, path, allocated, &mut warnings)?;
+    let choice = chosen(&recording, path, job.allocated, &mut warnings)?;
     // Two events tell of allocation buffers, and together they make one account.
     let is_of = |sample: &&Sample| match choice.event {
         Event::InBuffer | Event::Outside => {
@@ -160,7 +161,7 @@ pub(crate) fn run(
     let allocated = setup
         .output
         .format
-        .is_of_stacks()
+        .shows_stacks()
         .then(|| all(&recording, &by_site, &texts));
     let mut order: Vec<_> = by_site.iter().collect();
     // A sample of the JVM's list says where something stays; its own size says little.
@@ -204,6 +205,7 @@ pub(crate) fn run(
         verbose: setup.progress.verbose,
         allocated,
         only: focus.cloned(),
+        reverse: job.reverse,
     })
 }
 

@@ -1,28 +1,36 @@
-//! `heapdiff sites`: live bytes by allocation stack.
+//! `heapdiff sites`: bytes by allocation stack or class, alive or all that were allocated.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use heapdiff_diff::samples::{Agent, AgentObjects, Samples};
-use heapdiff_diff::{Allocated, by_site};
+use heapdiff_diff::samples::{Agent, AgentObjects, ClassCount, NotCounted, Samples};
+use heapdiff_diff::{Allocated, by_class, by_site};
 use heapdiff_report::{
-    AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport,
+    AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
+    CountRow, CountedClassRow, CounterRow, LiveClassRow, Report, SiteTotals, SitesReport,
+    SnapshotInfo,
 };
-use heapdiff_sites::{Counter, Strategy};
+use heapdiff_sites::{Counter, Interval, Strategy, Unseen};
 use hprof::Progress;
-use regex::Regex;
 
 use super::dump_info;
 use super::open;
 use crate::failure::{Failure, Result};
-use crate::job::Setup;
+use crate::job::{Setup, SitesJob};
 
 const ROWS: usize = 10;
+/// Classes take a line each.
+const CLASSES: usize = 20;
 
-pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<SitesReport> {
+pub(crate) fn run(setup: &Setup, dump: &Path, job: &SitesJob) -> Result<Report> {
     let (snapshot, meter) = open(setup, dump)?;
     meter.phase("reading samples", 0);
     let own = AgentObjects::of(&snapshot);
-    let (samples, fault) = Samples::of(&snapshot, &own);
+    let (samples, fault) = match job.allocated || job.by_class {
+        true => Samples::with_all_sites(&snapshot, &own),
+        false => Samples::of(&snapshot, &own),
+    };
     let Some(samples) = samples else {
         let dump = dump.display();
         return Err(match fault {
@@ -33,53 +41,278 @@ pub(crate) fn run(setup: &Setup, dump: &Path, focus: Option<&Regex>) -> Result<S
             .with_hint("load it into the JVM with `heapdiff attach PID` before the next dump"),
         });
     };
-    let matches = |frames: &[&str], class: &str| {
-        focus.is_none_or(|re| re.is_match(class) || frames.iter().any(|f| re.is_match(f)))
-    };
     let mut info = dump_info::of_own(&snapshot, &own);
-    let reachable = info.reachable_bytes.unwrap_or(0);
-    let live = by_site(&samples, &matches, reachable);
-    let mut stacks = live.stacks;
-    let totals = SiteTotals {
-        stacks: stacks.len() as u64,
-        samples: live.samples,
-        estimated_bytes: live.bytes,
-        ci95: live.ci95,
-        estimated_objects: live.objects,
-        unreachable_samples: samples.unreachable,
-        unfinished_samples: samples.unfinished,
-        unseen_bytes: live.unseen.there,
-        unsampled_bytes: live.unsampled_bytes,
-        undersampled_bytes: live.undersampled_bytes,
-    };
-    if let Some(focus) = focus.filter(|_| stacks.is_empty()) {
-        info.warnings.push(format!(
-            "--focus {focus}: no class and no frame of the stacks fits"
-        ));
-    }
-    stacks.truncate(setup.rows(ROWS));
     info.agent = samples.info();
-    info.warnings.extend(fault);
-    let allocated = setup
-        .output
-        .format
-        .is_of_stacks()
-        .then(|| Allocated::of(&samples));
-    Ok(SitesReport {
-        schema: SitesReport::SCHEMA,
-        snapshot: info,
-        origin: match samples.agent() {
-            Some(_) => "agent",
-            None => "traces",
-        },
-        focus: focus.map(ToString::to_string),
-        totals,
-        agent: samples.agent().map(|a| agent(a, &samples)),
-        stacks,
-        verbose: setup.progress.verbose,
-        allocated,
-        only: focus.cloned(),
-    })
+    let asked = Asked {
+        setup,
+        dump,
+        job,
+        samples: &samples,
+    };
+    match (job.allocated, samples.agent()) {
+        (true, Some(of)) => {
+            info.warnings.extend(fault);
+            let report = asked.allocated(info, of)?;
+            Ok(Report::Allocated(Box::new(report)))
+        }
+        (true, None) => Err(not_counted(dump, NotCounted::Traces)),
+        (false, _) => {
+            let report = asked.live(info, fault);
+            Ok(Report::Sites(Box::new(report)))
+        }
+    }
+}
+
+/// A question, with the samples that answer it.
+struct Asked<'a> {
+    setup: &'a Setup,
+    dump: &'a Path,
+    job: &'a SitesJob,
+    samples: &'a Samples,
+}
+
+impl Asked<'_> {
+    fn is_wanted(&self, frames: &[&str], class: &str) -> bool {
+        let focus = self.job.focus.as_ref();
+        focus.is_none_or(|re| re.is_match(class) || frames.iter().any(|f| re.is_match(f)))
+    }
+
+    /// What `--focus` says, and a warning where nothing fits.
+    fn focus(&self, is_empty: bool, info: &mut SnapshotInfo) -> Option<String> {
+        let focus = self.job.focus.as_ref()?;
+        if is_empty {
+            info.warnings.push(format!(
+                "--focus {focus}: no class and no frame of the stacks fits"
+            ));
+        }
+        Some(focus.to_string())
+    }
+
+    fn by(&self) -> &'static str {
+        match self.job.by_class {
+            true => "class",
+            false => "stack",
+        }
+    }
+
+    /// What is alive.
+    fn live(&self, mut info: SnapshotInfo, fault: Option<String>) -> SitesReport {
+        let (job, samples) = (self.job, self.samples);
+        let reachable = info.reachable_bytes.unwrap_or(0);
+        let wanted = |frames: &[&str], class: &str| self.is_wanted(frames, class);
+        let live = by_site(samples, &wanted, reachable);
+        let mut stacks = live.stacks;
+        let totals = SiteTotals {
+            stacks: stacks.len() as u64,
+            samples: live.samples,
+            estimated_bytes: live.bytes,
+            ci95: live.ci95,
+            estimated_objects: live.objects,
+            unreachable_samples: samples.unreachable,
+            unfinished_samples: samples.unfinished,
+            unseen_bytes: live.unseen.there,
+            unsampled_bytes: live.unsampled_bytes,
+            undersampled_bytes: live.undersampled_bytes,
+        };
+        let mut classes = match job.by_class {
+            true => self.live_classes(live.unseen),
+            false => Vec::new(),
+        };
+        let class_count = classes.len() as u64;
+        let focus = self.focus(stacks.is_empty() && classes.is_empty(), &mut info);
+        match job.by_class {
+            true => stacks.clear(),
+            false => stacks.truncate(self.setup.rows(ROWS)),
+        }
+        classes.truncate(self.setup.rows(CLASSES));
+        info.warnings.extend(fault);
+        let allocated = self.setup.output.format.shows_stacks();
+        SitesReport {
+            schema: SitesReport::SCHEMA,
+            snapshot: info,
+            origin: match samples.agent() {
+                Some(_) => "agent",
+                None => "traces",
+            },
+            by: self.by(),
+            focus,
+            totals,
+            agent: samples.agent().map(|a| agent(a, samples)),
+            stacks,
+            classes,
+            class_count,
+            verbose: self.setup.progress.verbose,
+            allocated: allocated.then(|| Allocated::of(samples)),
+            only: job.focus.clone(),
+            reverse: job.reverse,
+        }
+    }
+
+    /// Classes that have live samples, then those that were counted and have none.
+    fn live_classes(&self, unseen: Unseen) -> Vec<LiveClassRow> {
+        let counts = self.samples.classes.as_deref();
+        let count = |class: &str| {
+            let counts = counts?;
+            let at = counts.binary_search_by(|c| c.class.as_str().cmp(class));
+            let found = at.ok().and_then(|at| counts.get(at));
+            Some(found.map_or_else(CountRow::default, |count| CountRow {
+                objects: count.objects,
+                bytes: count.bytes,
+            }))
+        };
+        let wanted = |frames: &[&str], class: &str| self.is_wanted(frames, class);
+        let mut rows: Vec<LiveClassRow> = by_class(self.samples, &wanted, unseen)
+            .into_iter()
+            .map(|live| LiveClassRow {
+                samples: live.samples,
+                estimated_bytes: live.bytes,
+                ci95: live.ci95,
+                estimated_objects: live.objects,
+                allocated: count(&live.class),
+                class: live.class,
+            })
+            .collect();
+        let sampled: BTreeSet<String> = rows.iter().map(|r| r.class.clone()).collect();
+        let mut others: Vec<&ClassCount> = counts
+            .unwrap_or_default()
+            .iter()
+            .filter(|c| !sampled.contains(&c.class) && self.is_wanted(&[], &c.class))
+            .collect();
+        others.sort_by_key(|c| Reverse(c.bytes));
+        rows.extend(others.into_iter().map(|other| LiveClassRow {
+            class: other.class.clone(),
+            samples: 0,
+            estimated_bytes: 0,
+            ci95: unseen.widened(Interval::exact(0.0)),
+            estimated_objects: 0,
+            allocated: Some(CountRow {
+                objects: other.objects,
+                bytes: other.bytes,
+            }),
+        }));
+        rows
+    }
+
+    /// What was allocated.
+    fn allocated(&self, mut info: SnapshotInfo, of: &Agent) -> Result<AllocatedReport> {
+        let (job, samples) = (self.job, self.samples);
+        let span_ms = info.taken_ms.saturating_sub(of.started_ms);
+        let (totals, stacks, classes, allocated) = match job.by_class {
+            true => {
+                let (totals, classes) = self.counted_classes()?;
+                (totals, Vec::new(), classes, None)
+            }
+            false => {
+                let wanted = |frames: &[&str], classes: &[&str]| {
+                    classes.iter().any(|class| self.is_wanted(&[], class))
+                        || self.is_wanted(frames, "")
+                };
+                let all = samples.allocations(&wanted);
+                let all = all.map_err(|why| not_counted(self.dump, why))?;
+                let wants_all = self.setup.output.format.shows_stacks();
+                let allocated = wants_all.then(|| Allocated::since_start(samples, &all));
+                let totals = AllocatedTotals {
+                    rows: all.stacks.len() as u64,
+                    samples: Some(all.samples),
+                    bytes: all.bytes,
+                    ci95: all.ci95,
+                    objects: all.objects,
+                    unseen_bytes: all.unseen_bytes,
+                    undersampled_bytes: all.undersampled_bytes,
+                };
+                let rows = all.stacks.into_iter().take(self.setup.rows(ROWS));
+                let rows = rows.map(|stack| AllocatedStackRow {
+                    frames: samples
+                        .sites
+                        .frames(stack.site)
+                        .map(str::to_owned)
+                        .collect(),
+                    class: stack.class().to_owned(),
+                    classes: stack.classes,
+                    samples: stack.samples,
+                    estimated_bytes: stack.bytes,
+                    ci95: stack.ci95,
+                    estimated_objects: stack.objects,
+                    survival_permille: stack.survival_permille,
+                });
+                (totals, rows.collect(), Vec::new(), allocated)
+            }
+        };
+        let focus = self.focus(totals.rows == 0, &mut info);
+        Ok(AllocatedReport {
+            schema: AllocatedReport::SCHEMA,
+            snapshot: info,
+            by: self.by(),
+            focus,
+            span_ms,
+            totals,
+            agent: agent(of, samples),
+            stacks,
+            classes,
+            verbose: self.setup.progress.verbose,
+            allocated,
+            only: job.focus.clone(),
+            reverse: job.reverse,
+        })
+    }
+
+    fn counted_classes(&self) -> Result<(AllocatedTotals, Vec<CountedClassRow>)> {
+        let Some(counts) = &self.samples.classes else {
+            let message = format!(
+                "{}: the agent counted no classes, and stacks tell bytes, not classes",
+                self.dump.display()
+            );
+            let hint = "it counts them with strategy=class; a trace tells what its samples say: \
+                        `heapdiff trace top TRACE --by class`";
+            return Err(Failure::usage(message).with_hint(hint));
+        };
+        let mut counts: Vec<&ClassCount> = counts
+            .iter()
+            .filter(|c| self.is_wanted(&[], &c.class))
+            .collect();
+        counts.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
+        let sum = |figure: fn(&ClassCount) -> u64| {
+            let figures = counts.iter().map(|&c| figure(c));
+            figures.fold(0, u64::saturating_add)
+        };
+        let totals = AllocatedTotals {
+            rows: counts.len() as u64,
+            samples: None,
+            bytes: sum(|c| c.bytes),
+            ci95: None,
+            objects: sum(|c| c.objects),
+            unseen_bytes: 0,
+            undersampled_bytes: 0,
+        };
+        let rows = counts.into_iter().take(self.setup.rows(CLASSES));
+        let rows = rows.map(|count| CountedClassRow {
+            class: count.class.clone(),
+            objects: count.objects,
+            bytes: count.bytes,
+        });
+        Ok((totals, rows.collect()))
+    }
+}
+
+/// Why the dump does not say what was allocated, and what would.
+fn not_counted(dump: &Path, why: NotCounted) -> Failure {
+    let dump = dump.display();
+    match why {
+        NotCounted::Traces => {
+            let message = format!(
+                "{dump} names the stacks of the objects that it has, and of no others that were allocated"
+            );
+            let hint = "heapdiff's agent (`heapdiff attach PID`) or a flight recording tells";
+            Failure::usage(message).with_hint(hint)
+        }
+        NotCounted::OldAgent => {
+            let message = format!(
+                "{dump}: its agent did not add up what its samples stand for, so what was allocated is not known"
+            );
+            let hint = "a dump with this version's agent tells (`heapdiff attach PID`)";
+            Failure::usage(message).with_hint(hint)
+        }
+    }
 }
 
 fn agent(agent: &Agent, samples: &Samples) -> AgentReport {
@@ -170,5 +403,36 @@ const fn name(counter: Counter) -> &'static str {
         Counter::DroppedBytes => "dropped_bytes",
         Counter::FromStart => "from_start",
         Counter::FewFollowed => "few_followed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_dump_does_not_tell_what_was_allocated_is_told() {
+        let told = |why| {
+            let failure = not_counted(Path::new("a.hprof"), why);
+            (failure.message, failure.hint.unwrap_or_default())
+        };
+        let (message, hint) = told(NotCounted::Traces);
+        assert_eq!(
+            message,
+            "a.hprof names the stacks of the objects that it has, and of no others that were allocated"
+        );
+        assert_eq!(
+            hint,
+            "heapdiff's agent (`heapdiff attach PID`) or a flight recording tells"
+        );
+        let (message, hint) = told(NotCounted::OldAgent);
+        assert_eq!(
+            message,
+            "a.hprof: its agent did not add up what its samples stand for, so what was allocated is not known"
+        );
+        assert_eq!(
+            hint,
+            "a dump with this version's agent tells (`heapdiff attach PID`)"
+        );
     }
 }

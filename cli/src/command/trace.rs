@@ -1,6 +1,7 @@
 //! `heapdiff trace`: the reports `info`, `top` and `samples`, and what ends in no report.
 
 mod export;
+mod flame;
 mod import;
 mod prune;
 mod samples;
@@ -48,6 +49,15 @@ pub(super) fn run(setup: &Setup, path: &Path, job: &TraceJob) -> Result<Report> 
         TraceJob::Top { part, by, focus } => {
             let report = top(setup, &trace, part, (*by, focus.as_ref()));
             report.map(|r| Report::TraceTop(Box::new(r)))
+        }
+        TraceJob::Flame {
+            part,
+            focus,
+            live,
+            reverse,
+        } => {
+            let report = flame::run(&trace, part, (focus.as_ref(), *live, *reverse));
+            report.map(|r| Report::Flame(Box::new(r)))
         }
         TraceJob::Samples(job) => samples::run(setup, &trace, job).map(Report::TraceSamples),
     }

@@ -40,6 +40,15 @@ pub(crate) enum TraceJob {
         focus: Option<Regex>,
     },
     Samples(SamplesJob),
+    /// All stacks, as a flame graph.
+    Flame {
+        part: RunWindow,
+        focus: Option<Regex>,
+        /// What is alive at the end, not what was allocated.
+        live: bool,
+        /// Callees first.
+        reverse: bool,
+    },
 }
 
 /// What samples are ordered by.

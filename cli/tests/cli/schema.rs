@@ -85,6 +85,14 @@ fn sites_holds() {
 }
 
 #[test]
+fn sites_by_class_and_what_was_allocated_hold() {
+    hold("sites", &["sites", SAMPLED, "--by", "class"]);
+    hold("allocated", &["sites", SAMPLED, "--allocated"]);
+    let focused = ["sites", SAMPLED, "--allocated", "--focus", "Orders"];
+    hold("allocated", &[&focused[..], &["--top", "1"]].concat());
+}
+
+#[test]
 fn recordings_hold() {
     for recording in ["testdata/recorded.jfr.gz", "live.jfr", "cut.jfr"] {
         hold("recording", &["sites", recording]);
@@ -184,7 +192,15 @@ fn a_snapshot_is_described_alike_everywhere() {
     let snapshot = schema("histo")["$defs"]["snapshot"].clone();
     assert!(snapshot.is_object());
     for name in [
-        "diff", "top", "show", "paths", "threads", "sites", "sizeof", "waste",
+        "diff",
+        "top",
+        "show",
+        "paths",
+        "threads",
+        "sites",
+        "allocated",
+        "sizeof",
+        "waste",
     ] {
         assert_eq!(schema(name)["$defs"]["snapshot"], snapshot, "{name}");
     }

@@ -147,7 +147,15 @@ fn an_export_holds_what_reports_say() {
 
         // Each table as the query sees it.
         for table in [
-            "objects", "classes", "refs", "roots", "strings", "threads", "frames", "samples",
+            "objects",
+            "classes",
+            "refs",
+            "roots",
+            "strings",
+            "threads",
+            "frames",
+            "samples",
+            "allocated",
         ] {
             let sql = format!("select count(*) from {table}");
             let counted = json(here, &["query", dump, &sql]);
@@ -189,7 +197,7 @@ fn an_export_is_the_same_each_time_and_replaces_the_last() {
         assert!(one == two, "{}", name.display());
         files += 1;
     }
-    assert_eq!(files, 8);
+    assert_eq!(files, 9);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use heapdiff_diff::samples::{AgentObjects, Samples};
+use heapdiff_diff::samples::{AgentObjects, ClassCount, Samples};
 use hprof::{ClassTotal, Ids, Link, Numbers, ObjectId, ObjectIndex, Place, Snapshot, Thread};
 
 use crate::error::{Error, Result};
@@ -146,7 +146,7 @@ impl Heap {
             if self.own.is_empty() {
                 return (None, None);
             }
-            let (samples, doubt) = Samples::of(&self.snapshot, &self.own);
+            let (samples, doubt) = Samples::with_all_sites(&self.snapshot, &self.own);
             (samples.filter(|s| s.agent().is_some()), doubt)
         })
     }
@@ -157,6 +157,12 @@ impl Heap {
             (None, Some(fault)) => Err(Error::Samples(fault.clone())),
             (samples, _) => Ok(samples.as_ref()),
         }
+    }
+
+    /// What the agent counted of each class, by name; none where it does not count classes.
+    pub(crate) fn class_counts(&self) -> Result<&[ClassCount]> {
+        let counts = self.samples()?.and_then(|s| s.classes.as_deref());
+        Ok(counts.unwrap_or_default())
     }
 
     /// What is wrong with the agent's samples, if it was there: why the table `samples` cannot be read

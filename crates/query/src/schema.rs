@@ -21,6 +21,8 @@ pub enum Table {
     Frames,
     /// The agent's samples.
     Samples,
+    /// What the agent counted of each class.
+    Allocated,
 }
 
 use Kind::{Bool, Id, Int, Text};
@@ -121,9 +123,11 @@ pub(crate) const SAMPLES: Columns = &[
     ("stack", Text),
 ];
 
+pub(crate) const ALLOCATED: Columns = &[("class", Text), ("objects", Int), ("bytes", Int)];
+
 impl Table {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Objects,
         Self::Classes,
         Self::Refs,
@@ -132,6 +136,7 @@ impl Table {
         Self::Threads,
         Self::Frames,
         Self::Samples,
+        Self::Allocated,
     ];
 
     /// The table's name.
@@ -146,6 +151,7 @@ impl Table {
             Self::Threads => "threads",
             Self::Frames => "frames",
             Self::Samples => "samples",
+            Self::Allocated => "allocated",
         }
     }
 
@@ -166,6 +172,7 @@ impl Table {
             Self::Threads => THREADS,
             Self::Frames => FRAMES,
             Self::Samples => SAMPLES,
+            Self::Allocated => ALLOCATED,
         }
     }
 

@@ -63,7 +63,7 @@ const stackTree = (data) => {
     return [
       ...(place ? [`allocates at ${printable(place)}`] : []),
       ...(tree.isClass(node) ? ["the class that was allocated"] : []),
-      `${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`,
+      ...(data.single ? [] : [`${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`]),
     ];
   };
   return completed(tree);

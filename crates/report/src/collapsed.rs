@@ -1,5 +1,5 @@
 //! Collapsed stacks, as `flamegraph.pl`, inferno, speedscope and most profilers' viewers read them:
-//! `root;caller;leaf;class N`, one line a stack, root first, the allocated class as the last frame.
+//! `root;caller;leaf;class N`, one line a stack, root first, the allocated class as the last frame; reversed, it comes first.
 
 use std::io::{self, Write};
 
@@ -44,12 +44,10 @@ pub(crate) fn live(stacks: &Stacks, line: &StackLine) -> String {
 }
 
 fn text(stacks: &Stacks, line: &StackLine) -> String {
-    let mut text = String::new();
-    for &frame in &line.frames {
-        text += &collapsible(stacks.name(frame));
-        text.push(';');
-    }
-    text + &collapsible(stacks.class(line))
+    let steps = stacks
+        .steps(line)
+        .map(|step| collapsible(stacks.text(step)));
+    steps.collect::<Vec<_>>().join(";")
 }
 
 #[cfg(test)]

@@ -94,6 +94,18 @@ impl Format {
         matches!(self, Self::Collapsed | Self::Pprof | Self::Svg)
     }
 
+    /// Whether all allocating stacks are looked at to write a report about them.
+    #[must_use]
+    pub const fn shows_stacks(self) -> bool {
+        self.is_of_stacks() || matches!(self, Self::Html)
+    }
+
+    /// Whether it shows stacks as a tree, from either end.
+    #[must_use]
+    pub const fn is_flame(self) -> bool {
+        matches!(self, Self::Html | Self::Svg | Self::Collapsed)
+    }
+
     /// Whether the report is rows, and nothing else.
     #[must_use]
     pub const fn is_of_rows(self) -> bool {

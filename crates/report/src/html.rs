@@ -6,6 +6,7 @@
 //! JSON and set as text. Files stay below 10 MB: what is cut is said on the page.
 
 mod flame;
+mod stacks;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +22,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::printable::printable;
-use crate::stacks::{Names, Stacks};
+use crate::stacks::{Names, Stacks, Step};
+
+pub use stacks::{StackPage, render_stacks};
 
 /// The style of all pages: colours, light and dark, that tell kinds apart for everybody.
 pub const STYLE: &str = include_str!("../assets/page.css");
@@ -123,7 +126,7 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         .allocated
         .map(|a| Stacks::new(a, context.focus, Names::Functions));
     let flame = context.allocated.zip(stacks.as_ref());
-    let flame = flame.map(|(allocated, stacks)| flame_data(allocated, stacks, &mut cut));
+    let flame = flame.map(|(allocated, stacks)| flame_data(allocated, stacks, FRAMES, &mut cut));
     let script = format!(
         "(() => {{\n\"use strict\";\n{}{}}})();\n",
         PARTS.concat(),
@@ -295,14 +298,20 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     }
 }
 
-fn flame_data(allocated: &Allocated, stacks: &Stacks, cut: &mut Vec<String>) -> io::Result<String> {
+/// The tree of a flame graph with so many frames at most.
+fn flame_data(
+    allocated: &Allocated,
+    stacks: &Stacks,
+    most: usize,
+    cut: &mut Vec<String>,
+) -> io::Result<String> {
     let tree = flame::Tree::new(stacks);
-    let (tree, rest) = tree.pruned(FRAMES);
+    let (tree, rest) = tree.pruned(most);
     if rest.frames > 0 {
         cut.push(format!(
             "The flame graph has the {} frames of most weight; {} more, with {} of growth, count for \
              their callers only.",
-            grouped(FRAMES as u64),
+            grouped(most as u64),
             grouped(rest.frames),
             heapdiff_units::Size(rest.grown),
         ));
@@ -315,21 +324,21 @@ fn flame_data(allocated: &Allocated, stacks: &Stacks, cut: &mut Vec<String>) -> 
     }
     let (encoded, names) = tree.encode();
     let lines = places(allocated);
-    let is_class = |n: &&flame::Name| matches!(n, flame::Name::Class(_));
+    let is_class = |n: &&Step| matches!(n, Step::Class(_));
     let data = FlameData {
         first_class: names.iter().filter(|n| !is_class(n)).count(),
         places: names
             .iter()
             .map(|n| match n {
-                flame::Name::Frame(f) => lines.get(stacks.name(*f)).cloned().unwrap_or_default(),
-                flame::Name::Class(_) => String::new(),
+                Step::Frame(f) => lines.get(stacks.name(*f)).cloned().unwrap_or_default(),
+                Step::Class(_) => String::new(),
             })
             .collect(),
         names: names
             .iter()
             .map(|n| match n {
-                flame::Name::Frame(f) => stacks.name(*f),
-                flame::Name::Class(c) => stacks.classes.get(*c as usize).map_or("", |c| c),
+                Step::Frame(f) => stacks.name(*f),
+                Step::Class(c) => stacks.classes.get(*c as usize).map_or("", |c| c),
             })
             .collect(),
         tree: STANDARD.encode(encoded),

@@ -9,9 +9,11 @@ use crate::format::Format;
 use crate::html::Context;
 use crate::junit::Checks;
 use crate::markdown::More;
-use crate::model::{DiffReport, RecordingReport, Report, SitesReport};
+use crate::model::{
+    AllocatedReport, DiffReport, FlameReport, RecordingReport, Report, SitesReport, SnapshotInfo,
+};
 use crate::pprof::About;
-use crate::stacks::{Names, Stacks};
+use crate::stacks::{Names, StackLine, Stacks};
 use crate::style::Style;
 use crate::svg::Measured;
 use crate::{collapsed, html, json, junit, markdown, pprof, svg, text};
@@ -32,6 +34,8 @@ pub fn render(
         _ => match report {
             Report::Diff(report) => growth(format, report, out),
             Report::Sites(report) => sites(format, report, out),
+            Report::Allocated(report) => allocated(format, report, out),
+            Report::Flame(report) => flame(format, report, out),
             Report::Recording(report) => recording(format, report, out),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -78,14 +82,14 @@ fn growth(format: Format, report: &DiffReport, out: &mut dyn Write) -> io::Resul
             let about = About::of(diff, interval);
             let allocated = report.allocated.as_ref();
             let has_agent = diff.snapshots.last().is_some_and(|s| s.agent.is_some());
-            stacks(
-                format,
-                (allocated, live(has_agent)),
-                report.focus.as_ref(),
-                &about,
-                report.columns,
-                out,
-            )
+            let drawn = Drawn {
+                allocated,
+                measured: live(has_agent),
+                focus: report.focus.as_ref(),
+                reverse: false,
+                columns: report.columns,
+            };
+            drawn.write(format, &about, out)
         }
     }
 }
@@ -98,26 +102,44 @@ const fn live(has_agent: bool) -> Measured {
     }
 }
 
+/// What a profile or flame graph of one dump says of it.
+fn of_dump(snapshot: &SnapshotInfo, allocated: Option<&Allocated>, from_ms: u64) -> About {
+    About {
+        from_ms,
+        to_ms: snapshot.taken_ms,
+        interval_bytes: allocated.map_or(0, |a| a.interval_bytes),
+        dumps: vec![snapshot.path.clone()],
+        warnings: Vec::new(),
+    }
+}
+
 /// Live bytes of one dump.
 fn sites(format: Format, report: &SitesReport, out: &mut dyn Write) -> io::Result<()> {
-    let taken = report.snapshot.taken_ms;
-    let about = About {
-        from_ms: taken,
-        to_ms: taken,
-        interval_bytes: report.allocated.as_ref().map_or(0, |a| a.interval_bytes),
-        dumps: vec![report.snapshot.path.clone()],
-        warnings: Vec::new(),
-    };
     let allocated = report.allocated.as_ref();
-    let columns = collapsed::Columns::Growth;
-    stacks(
-        format,
-        (allocated, live(report.agent.is_some())),
-        report.only.as_ref(),
-        &about,
-        columns,
-        out,
-    )
+    let about = of_dump(&report.snapshot, allocated, report.snapshot.taken_ms);
+    let drawn = Drawn {
+        allocated,
+        measured: live(report.agent.is_some()),
+        focus: report.only.as_ref(),
+        reverse: report.reverse,
+        columns: collapsed::Columns::Growth,
+    };
+    drawn.write(format, &about, out)
+}
+
+/// What was allocated before one dump.
+fn allocated(format: Format, report: &AllocatedReport, out: &mut dyn Write) -> io::Result<()> {
+    let allocated = report.allocated.as_ref();
+    let from_ms = report.snapshot.taken_ms.saturating_sub(report.span_ms);
+    let about = of_dump(&report.snapshot, allocated, from_ms);
+    let drawn = Drawn {
+        allocated,
+        measured: Measured::Allocated,
+        focus: report.only.as_ref(),
+        reverse: report.reverse,
+        columns: collapsed::Columns::Growth,
+    };
+    drawn.write(format, &about, out)
 }
 
 /// What a recording found alive, or allocated.
@@ -130,60 +152,100 @@ fn recording(format: Format, report: &RecordingReport, out: &mut dyn Write) -> i
         dumps: vec![info.path.clone()],
         warnings: Vec::new(),
     };
-    let (allocated, only) = (report.allocated.as_ref(), report.only.as_ref());
-    if let (Format::Pprof, "allocated", Some(allocated)) = (format, report.measure, allocated) {
-        // Profiles name what was allocated and what is alive differently.
-        let stacks = Stacks::new(allocated, only, Names::Frames);
-        let samples: Vec<pprof::HeapSample<'_>> = stacks
-            .lines
-            .iter()
-            .map(|line| pprof::HeapSample {
-                frames: line
-                    .frames
-                    .iter()
-                    .rev()
-                    .filter_map(|&f| stacks.names.get(f as usize))
-                    .map(|f| &**f)
-                    .collect(),
-                class: stacks.classes.get(line.class as usize).map_or("", |c| c),
-                allocated: [line.after.objects, line.after.bytes],
-                live: [0, 0],
-            })
-            .collect();
-        return pprof::render_heap(&samples, &about, out);
-    }
-    let columns = collapsed::Columns::Growth;
-    let measured = match report.measure {
-        "allocated" => Measured::Allocated,
-        "sampled" => Measured::Followed,
-        _ => Measured::Estimated,
+    let drawn = Drawn {
+        allocated: report.allocated.as_ref(),
+        measured: match report.measure {
+            "allocated" => Measured::Allocated,
+            "sampled" => Measured::Followed,
+            _ => Measured::Estimated,
+        },
+        focus: report.only.as_ref(),
+        reverse: report.reverse,
+        columns: collapsed::Columns::Growth,
     };
-    stacks(format, (allocated, measured), only, &about, columns, out)
+    drawn.write(format, &about, out)
 }
 
-/// What is made of all stacks.
-fn stacks(
-    format: Format,
-    (allocated, measured): (Option<&Allocated>, Measured),
-    focus: Option<&Regex>,
-    about: &About,
-    columns: collapsed::Columns,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    let Some(allocated) = allocated else {
-        return refused("no allocation sites are known");
+/// What a trace has.
+fn flame(format: Format, report: &FlameReport, out: &mut dyn Write) -> io::Result<()> {
+    let about = About {
+        from_ms: report.from_ms,
+        to_ms: report.to_ms,
+        interval_bytes: report.allocated.interval_bytes,
+        dumps: vec![report.of.clone()],
+        warnings: report.warnings.clone(),
     };
-    let stacks = |names| Stacks::new(allocated, focus, names);
-    match format {
-        Format::Collapsed => collapsed::render(&stacks(Names::Functions), columns, out),
-        Format::Pprof => pprof::render(&stacks(Names::Frames), about, out),
-        Format::Svg => {
-            let stacks = stacks(Names::Functions);
-            svg::render(&stacks, measured, &about.dumps, &about.warnings, out)
+    let drawn = Drawn {
+        allocated: Some(&report.allocated),
+        measured: report.measured,
+        focus: report.only.as_ref(),
+        reverse: report.reverse,
+        columns: collapsed::Columns::Growth,
+    };
+    drawn.write(format, &about, out)
+}
+
+/// All stacks, and how they are shown.
+struct Drawn<'a> {
+    allocated: Option<&'a Allocated>,
+    measured: Measured,
+    focus: Option<&'a Regex>,
+    reverse: bool,
+    columns: collapsed::Columns,
+}
+
+impl Drawn<'_> {
+    fn write(&self, format: Format, about: &About, out: &mut dyn Write) -> io::Result<()> {
+        let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        let Some(allocated) = self.allocated else {
+            return refused("no allocation sites are known");
+        };
+        let stacks = |names| {
+            let stacks = Stacks::new(allocated, self.focus, names);
+            match self.reverse {
+                true => stacks.reversed(),
+                false => stacks,
+            }
+        };
+        match format {
+            Format::Collapsed => collapsed::render(&stacks(Names::Functions), self.columns, out),
+            // Profiles name what was allocated and what is alive differently.
+            Format::Pprof if self.measured == Measured::Allocated => {
+                allocated_profile(&stacks(Names::Frames), about, out)
+            }
+            Format::Pprof => pprof::render(&stacks(Names::Frames), about, out),
+            Format::Svg => {
+                let stacks = stacks(Names::Functions);
+                svg::render(&stacks, self.measured, &about.dumps, &about.warnings, out)
+            }
+            Format::Html => {
+                let page = html::StackPage {
+                    allocated,
+                    measured: self.measured,
+                    focus: self.focus,
+                    reverse: self.reverse,
+                    of: &about.dumps,
+                    warnings: &about.warnings,
+                };
+                html::render_stacks(&page, out)
+            }
+            _ => refused("this report cannot be written in this format"),
         }
-        _ => refused("this report cannot be written in this format"),
     }
+}
+
+fn allocated_profile(stacks: &Stacks, about: &About, out: &mut dyn Write) -> io::Result<()> {
+    let sample = |line| -> pprof::HeapSample<'_> {
+        let line: &StackLine = line;
+        pprof::HeapSample {
+            frames: line.frames.iter().rev().map(|&f| stacks.name(f)).collect(),
+            class: stacks.class(line),
+            allocated: [line.after.objects, line.after.bytes],
+            live: [0, 0],
+        }
+    };
+    let samples: Vec<pprof::HeapSample<'_>> = stacks.lines.iter().map(sample).collect();
+    pprof::render_heap(&samples, about, out)
 }
 
 #[cfg(test)]

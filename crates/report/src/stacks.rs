@@ -66,6 +66,17 @@ pub struct Stacks {
     pub classes: Vec<String>,
     /// Stacks with their figures.
     pub lines: Vec<StackLine>,
+    /// Whether they are told from the class on: callees first, the root last.
+    pub reversed: bool,
+}
+
+/// A step of a stack as it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Among [`Stacks::names`].
+    Frame(u32),
+    /// Among [`Stacks::classes`].
+    Class(u32),
 }
 
 impl Stacks {
@@ -134,12 +145,46 @@ impl Stacks {
             lines: lines.collect(),
             names: table.texts,
             classes: classes.texts,
+            reversed: false,
         };
         stacks.sort();
         stacks
     }
 
-    /// Sorts by name: numbers depend on the order in which names were met.
+    /// The same, told from the class on.
+    #[must_use]
+    pub fn reversed(mut self) -> Self {
+        self.reversed = true;
+        self.sort();
+        self
+    }
+
+    /// A line's steps in the order in which they are told: the frames from the root on and the class, or backwards.
+    pub fn steps<'a>(&self, line: &'a StackLine) -> impl Iterator<Item = Step> + use<'a> {
+        let (first, last) = match self.reversed {
+            true => (Some(line.class), None),
+            false => (None, Some(line.class)),
+        };
+        let frames = line.frames.len();
+        let reversed = self.reversed;
+        let frame = move |at: usize| line.frames[if reversed { frames - 1 - at } else { at }];
+        let first = first.into_iter().map(Step::Class);
+        let last = last.into_iter().map(Step::Class);
+        first
+            .chain((0..frames).map(frame).map(Step::Frame))
+            .chain(last)
+    }
+
+    /// What a step is called.
+    #[must_use]
+    pub fn text(&self, step: Step) -> &str {
+        match step {
+            Step::Frame(frame) => self.name(frame),
+            Step::Class(class) => self.classes.get(class as usize).map_or("", |c| c),
+        }
+    }
+
+    /// Sorts by name, in the order in which steps are told: numbers depend on the order in which names were met.
     fn sort(&mut self) {
         let rank = |texts: &[String]| {
             let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -151,9 +196,14 @@ impl Stacks {
             ranks
         };
         let (names, classes) = (rank(&self.names), rank(&self.classes));
+        let reversed = self.reversed;
         self.lines.sort_by_cached_key(|line| {
-            let frames: Vec<usize> = line.frames.iter().map(|&f| names[f as usize]).collect();
-            (frames, classes[line.class as usize])
+            let mut frames: Vec<usize> = line.frames.iter().map(|&f| names[f as usize]).collect();
+            let class = classes[line.class as usize];
+            if reversed {
+                frames.reverse();
+            }
+            (reversed.then_some(class), frames, class)
         });
     }
 
@@ -296,6 +346,25 @@ mod tests {
         );
         assert_eq!(shown(Some("Foo"), Names::Frames).len(), 2);
         assert_eq!(shown(Some("nowhere"), Names::Frames), []);
+    }
+
+    #[test]
+    fn stacks_are_told_from_either_end() {
+        let all = allocated(&[
+            ("a b", "X", [0, 5]),
+            ("c b", "X", [0, 7]),
+            ("a", "Y", [0, 1]),
+        ]);
+        let told = |stacks: &Stacks| -> Vec<String> {
+            let text = |l: &StackLine| {
+                let steps: Vec<&str> = stacks.steps(l).map(|s| stacks.text(s)).collect();
+                steps.join(" ")
+            };
+            stacks.lines.iter().map(text).collect()
+        };
+        let stacks = Stacks::new(&all, None, Names::Functions);
+        assert_eq!(told(&stacks), ["a Y", "a b X", "c b X"]);
+        assert_eq!(told(&stacks.reversed()), ["X b a", "X b c", "Y a"]);
     }
 
     #[test]

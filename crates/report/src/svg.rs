@@ -1,4 +1,4 @@
-//! A differential flame graph, by inferno: width is what is alive in the last dump, colour is growth.
+//! A flame graph, by inferno: width is what is alive in the last dump or was allocated; of two dumps, colour is growth.
 
 use std::io::{self, Write};
 
@@ -22,28 +22,23 @@ pub enum Measured {
 }
 
 impl Measured {
-    const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Allocated => "Allocated bytes by stack, alive or not",
             _ => "Live bytes by the stack that allocated them",
         }
     }
 
-    const fn note(self) -> &'static str {
+    /// What figures rest on.
+    pub(crate) const fn basis(self) -> &'static str {
         match self {
-            Self::Estimated | Self::Allocated => {
-                "Estimated from allocation samples; the last frame is the class."
-            }
-            Self::Exact => {
-                "Exact: the dump names each object's stack; the last frame is the class."
-            }
-            Self::Followed => {
-                "Of the objects that the JVM followed, and no others; the last frame is the class."
-            }
+            Self::Estimated | Self::Allocated => "Estimated from allocation samples",
+            Self::Exact => "Exact: the dump names each object's stack",
+            Self::Followed => "Of the objects that the JVM followed, and no others",
         }
     }
 
-    const fn nothing(self) -> &'static str {
+    pub(crate) const fn nothing(self) -> &'static str {
         match self {
             Self::Allocated => "no stack that is in focus allocated anything",
             _ => "no sampled object that is in focus is alive in the last dump",
@@ -70,7 +65,11 @@ pub fn render(
         _ => format!("{}: red grew, blue shrank", names.join(" to ")),
     });
     options.count_name = "bytes".to_owned();
-    options.notes = measured.note().to_owned();
+    let class = match stacks.reversed {
+        true => "callees first: the class, then what allocated it, then its callers.",
+        false => "the last frame is the class.",
+    };
+    options.notes = format!("{}; {class}", measured.basis());
     if let Some(subtitle) = &mut options.subtitle {
         for warning in warnings {
             *subtitle += &format!("; warning: {}", printable(warning));
@@ -167,6 +166,30 @@ mod tests {
                 "{measured:?}: {svg}"
             );
         }
+    }
+
+    #[test]
+    fn which_end_comes_first_is_told() {
+        let all = allocated(&[("a.Main.main b.B.b", "X", [1, 5])]);
+        let drawn = |stacks: &Stacks| {
+            let mut out = Vec::new();
+            render(
+                stacks,
+                Measured::Allocated,
+                &["a".to_owned()],
+                &[],
+                &mut out,
+            )
+            .unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let stacks = Stacks::new(&all, None, Names::Functions);
+        let callees = "callees first: the class, then what allocated it, then its callers.";
+        let class = "the last frame is the class.";
+        let svg = drawn(&stacks);
+        assert!(svg.contains(class) && !svg.contains(callees), "{svg}");
+        let svg = drawn(&stacks.reversed());
+        assert!(svg.contains(callees) && !svg.contains(class), "{svg}");
     }
 
     #[test]

@@ -254,6 +254,14 @@ impl SiteTable {
         ids.iter().map(|&frame| self.frame(frame))
     }
 
+    /// All ids of types, in order.
+    #[must_use]
+    pub fn type_ids(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.types.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// The name of a type, as in Java source.
     #[must_use]
     pub fn class(&self, id: u32) -> Option<&str> {

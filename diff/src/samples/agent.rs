@@ -1,6 +1,6 @@
 //! Reading the agent's objects in a dump, which `heapdiff_sites` describes. The dump is not trusted.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use heapdiff_sites::{
     CLASS, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, Sampling, SiteTable, Strategy, TOTALS_CHUNK,
@@ -9,7 +9,8 @@ use heapdiff_sites::{
 use hprof::{ClassIndex, Content, ObjectIndex, Snapshot, Value};
 
 use super::{
-    Agent, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites, exact, population,
+    Agent, ClassCount, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites, exact,
+    population,
 };
 use crate::agent_objects::{AgentObjects, agent_class};
 use crate::samples::frames;
@@ -31,12 +32,26 @@ pub(super) enum Fault {
 
 type Result<T> = std::result::Result<T, Fault>;
 
-/// Reads samples; `None` if the agent was not there.
-pub(super) fn read(snapshot: &Snapshot, agent_objects: &AgentObjects) -> Result<Option<Samples>> {
+/// Reads samples, with the sites and classes that `which` says; `None` if the agent was not there.
+pub(super) fn read(
+    snapshot: &Snapshot,
+    agent_objects: &AgentObjects,
+    which: Which,
+) -> Result<Option<Samples>> {
     let Some(class) = agent_class(snapshot) else {
         return Ok(None);
     };
-    Reader { snapshot, class }.samples(agent_objects).map(Some)
+    let reader = Reader { snapshot, class };
+    reader.samples(agent_objects, which).map(Some)
+}
+
+/// Which sites and classes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those with a sample that the heap still has.
+    Remembered,
+    /// All where something was allocated.
+    All,
 }
 
 /// Whether a JVM's version, as in `17.0.15+6`, is one before 25.
@@ -53,7 +68,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn samples(&self, agent_objects: &AgentObjects) -> Result<Samples> {
+    fn samples(&self, agent_objects: &AgentObjects, which: Which) -> Result<Samples> {
         let format = self.integer(statics::FORMAT)?;
         if format != i64::from(FORMAT) {
             return Err(Fault::Format(format));
@@ -126,6 +141,12 @@ impl Reader<'_> {
             }
             same
         });
+        if which == Which::All {
+            found.site(0);
+            for id in table.site_ids() {
+                found.site(id);
+            }
+        }
         let uids = live.iter().map(|s| s.uid);
         let uids = uids.chain(collected.iter().map(|c| c.uid));
         agent.last_uid = uids.max().unwrap_or(0).max(agent.counter(Counter::Uids));
@@ -135,6 +156,10 @@ impl Reader<'_> {
         let allocated = match self.value(statics::ALLOCATED) {
             Ok(_) => self.by_site::<1>(statics::ALLOCATED, &found.numbers)?,
             Err(_) => Vec::new(),
+        };
+        let classes = match which {
+            Which::All => self.class_counts(&table)?,
+            Which::Remembered => None,
         };
         let counted = population::count(self.snapshot, agent_objects, &mut live);
         let SampleBuilder {
@@ -151,6 +176,7 @@ impl Reader<'_> {
             sites,
             totals: totals.collect(),
             allocated: allocated.into_iter().flatten().collect(),
+            classes,
             names: names.names,
             counted,
             unfinished,
@@ -247,30 +273,72 @@ impl Reader<'_> {
         name: &'static str,
         numbers: &HashMap<u32, SiteId>,
     ) -> Result<Vec<[u64; N]>> {
-        let chunks = self.places(name)?;
-        let mut wanted: Vec<ObjectIndex> = numbers
-            .keys()
-            .filter_map(|&id| *chunks.get(id as usize / TOTALS_CHUNK)?)
-            .collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let values = self.longs(&wanted);
         let mut totals: Vec<[u64; N]> = Vec::new();
-        for (&id, site) in numbers {
-            let chunk = chunks.get(id as usize / TOTALS_CHUNK).copied().flatten();
-            let chunk = chunk.and_then(|c| values.get(wanted.binary_search(&c).ok()?));
-            let at = N * (id as usize % TOTALS_CHUNK);
-            let figures = chunk.and_then(|c| c.get(at..at + N)).unwrap_or(&[0; N]);
+        for (id, figures) in self.by_id::<N>(name, numbers.keys().copied())? {
+            let Some(site) = numbers.get(&id) else {
+                continue;
+            };
             let at = site.0 as usize;
             if totals.len() <= at {
                 totals.resize(at + 1, [0; N]);
             }
             // Two ids of one stack are one site here.
-            for (total, &figure) in totals[at].iter_mut().zip(figures) {
-                *total = total.saturating_add(u64::try_from(figure).unwrap_or(0));
+            for (total, figure) in totals[at].iter_mut().zip(figures) {
+                *total = total.saturating_add(figure);
             }
         }
         Ok(totals)
+    }
+
+    /// The agent's counts for some ids, from a static array of chunks.
+    fn by_id<const N: usize>(
+        &self,
+        name: &'static str,
+        ids: impl Iterator<Item = u32> + Clone,
+    ) -> Result<Vec<(u32, [u64; N])>> {
+        let chunks = self.places(name)?;
+        let mut wanted: Vec<ObjectIndex> = ids
+            .clone()
+            .filter_map(|id| *chunks.get(id as usize / TOTALS_CHUNK)?)
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let values = self.longs(&wanted);
+        let figures = |id: u32| {
+            let chunk = chunks.get(id as usize / TOTALS_CHUNK).copied().flatten();
+            let chunk = chunk.and_then(|c| values.get(wanted.binary_search(&c).ok()?));
+            let at = N * (id as usize % TOTALS_CHUNK);
+            let found = chunk.and_then(|c| c.get(at..at + N)).unwrap_or(&[0; N]);
+            let figure = |i: usize| u64::try_from(found[i]).unwrap_or(0);
+            (id, std::array::from_fn(figure))
+        };
+        Ok(ids.map(figures).collect())
+    }
+
+    /// What the agent counted of each class, by name; `None` where it does not count classes.
+    fn class_counts(&self, table: &SiteTable) -> Result<Option<Vec<ClassCount>>> {
+        if self.array(statics::CLASS_TOTALS)?.is_none() {
+            return Ok(None);
+        }
+        let ids = table.type_ids();
+        let mut classes: BTreeMap<&str, ClassCount> = BTreeMap::new();
+        let unnamed = std::iter::once(0);
+        for (id, [objects, bytes]) in
+            self.by_id::<2>(statics::CLASS_TOTALS, unnamed.chain(ids.iter().copied()))?
+        {
+            if objects == 0 {
+                continue;
+            }
+            let name = table.class(id).unwrap_or("(unknown class)");
+            let count = classes.entry(name).or_insert_with(|| ClassCount {
+                class: name.to_owned(),
+                objects: 0,
+                bytes: 0,
+            });
+            count.objects = count.objects.saturating_add(objects);
+            count.bytes = count.bytes.saturating_add(bytes);
+        }
+        Ok(Some(classes.into_values().collect()))
     }
 
     fn collected(

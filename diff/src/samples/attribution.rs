@@ -76,7 +76,7 @@ impl Samples {
     /// The part of each site's allocations that is alive, in thousandths of the bytes that samples stand for.
     /// The agent counts samples before it thins them, so numbers of samples are compared only where it does not
     /// tell bytes.
-    fn survival(&self) -> Vec<u64> {
+    pub(super) fn survival(&self) -> Vec<u64> {
         let agent = self.agent();
         let agent = agent.filter(|_| self.allocated.len() >= self.totals.len());
         let mut live = vec![0.0_f64; self.totals.len()];
@@ -101,7 +101,7 @@ impl Samples {
     }
 
     /// Bytes that samples stood for which the agent could not keep.
-    fn lost_bytes(&self) -> u64 {
+    pub(super) fn lost_bytes(&self) -> u64 {
         self.agent().map_or(0, Agent::lost_bytes)
     }
 
@@ -267,6 +267,59 @@ pub fn by_site(
             Totals::Shared | Totals::Most => 0,
         },
     }
+}
+
+/// The live objects of one class.
+#[derive(Clone, Debug)]
+pub struct LiveClass {
+    /// The class.
+    pub class: String,
+    /// Its live samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub bytes: u64,
+    /// The 95 % interval of the bytes.
+    pub ci95: [u64; 2],
+    /// Estimated objects.
+    pub objects: u64,
+}
+
+/// Live samples by class, as [`by_site`] counts them; the most bytes first.
+#[must_use]
+pub fn by_class(
+    samples: &Samples,
+    wanted: &dyn Fn(&[&str], &str) -> bool,
+    unseen: Unseen,
+) -> Vec<LiveClass> {
+    let mut known: BTreeMap<SiteAndClass, bool> = BTreeMap::new();
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for sample in &samples.live {
+        let of = (sample.site, sample.class);
+        let is_wanted = *known.entry(of).or_insert_with(|| {
+            let frames: Vec<&str> = samples.sites.frames(sample.site).collect();
+            wanted(&frames, samples.name(sample.class))
+        });
+        if is_wanted {
+            *counts.entry(sample.class).or_default() += 1;
+        }
+    }
+    let is_wanted = |s: &Sample| known.get(&(s.site, s.class)).copied().unwrap_or(false);
+    let parts = samples.divided(|s| (is_wanted(s), s.class)).parts;
+    let mut classes: Vec<LiveClass> = counts
+        .into_iter()
+        .map(|(class, count)| {
+            let part = parts.get(&(true, class)).copied().unwrap_or_default();
+            LiveClass {
+                class: samples.name(class).to_owned(),
+                samples: count,
+                bytes: whole(part.bytes.value),
+                ci95: unseen.widened(part.bytes),
+                objects: whole(part.objects),
+            }
+        })
+        .collect();
+    classes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
+    classes
 }
 
 /// A dump's samples, placed in its trie.

@@ -66,6 +66,7 @@ impl Attribution {
             sites: Sites::decode(d)?,
             totals: d.list(|d| Some((d.u64()?, d.u64()?)))?,
             allocated: d.list(Decoder::u64)?,
+            classes: None,
             names: d.list(Decoder::text)?,
             counted: d.list(|d| {
                 Some(CountedClass {

@@ -4,6 +4,7 @@
 //! Both give one model: live [`Sample`]s, each with its object, its site and its weight.
 
 mod agent;
+mod allocations;
 pub(crate) mod attribution;
 pub(crate) mod frames;
 mod kept;
@@ -16,6 +17,7 @@ use heapdiff_sites::{Counter, Sampling, Strategy, Weight};
 use hprof::{ObjectIndex, Snapshot};
 
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
+pub use allocations::{Allocations, NotCounted, StackAllocations};
 pub use sites::{SiteId, Sites};
 
 const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \
@@ -150,6 +152,17 @@ impl Agent {
     }
 }
 
+/// All objects of a class that were allocated since the agent's start, as it counted them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    /// The class.
+    pub class: String,
+    /// Objects, dead or alive.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// The agent's objects in the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -186,6 +199,9 @@ pub struct Samples {
     pub totals: Vec<(u64, u64)>,
     /// Bytes that these stood for when they were taken, by [`SiteId`]; empty where the agent does not tell.
     pub allocated: Vec<u64>,
+    /// What was allocated of each class, by name; `None` where the agent did not count it, or it was not read
+    /// ([`Self::with_all_sites`]).
+    pub classes: Option<Vec<ClassCount>>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
     /// The classes of live samples with all their reachable objects by size; empty where every object is a sample.
@@ -203,7 +219,24 @@ impl Samples {
     /// samples, and some 100 bytes for each sample.
     #[must_use]
     pub fn of(snapshot: &Snapshot, agent_objects: &AgentObjects) -> (Option<Self>, Option<String>) {
-        match agent::read(snapshot, agent_objects) {
+        Self::read(snapshot, agent_objects, agent::Which::Remembered)
+    }
+
+    /// As [`Self::of`], with what the agent counted at sites and of classes of which no sample is left.
+    #[must_use]
+    pub fn with_all_sites(
+        snapshot: &Snapshot,
+        agent_objects: &AgentObjects,
+    ) -> (Option<Self>, Option<String>) {
+        Self::read(snapshot, agent_objects, agent::Which::All)
+    }
+
+    fn read(
+        snapshot: &Snapshot,
+        agent_objects: &AgentObjects,
+        which: agent::Which,
+    ) -> (Option<Self>, Option<String>) {
+        match agent::read(snapshot, agent_objects, which) {
             Ok(Some(samples)) => {
                 let note = samples.agent().and_then(Agent::doubts);
                 (Some(samples), note)

@@ -1,5 +1,6 @@
 //! Rows of each table, made as they are asked for.
 
+mod allocated;
 mod classes;
 mod objects;
 mod refs;
@@ -72,6 +73,7 @@ pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn 
         Table::Threads => Box::new(threads::Threads::new(heap)),
         Table::Frames => Box::new(threads::Frames::new(heap)),
         Table::Samples => Box::new(samples::Samples::new(heap, ask)),
+        Table::Allocated => Box::new(allocated::AllocatedClasses::new(heap)),
     })
 }
 
@@ -82,7 +84,7 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
         Table::Classes => classes::accepts(column, op),
         Table::Refs => refs::accepts(column, op),
         Table::Strings => strings::accepts(column, op),
-        Table::Roots | Table::Threads | Table::Frames | Table::Samples => false,
+        Table::Roots | Table::Threads | Table::Frames | Table::Samples | Table::Allocated => false,
     }
 }
 
@@ -97,7 +99,7 @@ pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
         Table::Roots => small(heap.snapshot().gc_roots().len()),
         Table::Threads => small(100),
         Table::Frames => small(1000),
-        Table::Samples => samples::cost(heap),
+        Table::Samples | Table::Allocated => samples::cost(heap),
     };
     (cost.max(1.0), rows.max(1))
 }

@@ -2,21 +2,12 @@
 
 use std::cmp::Reverse;
 
-use crate::stacks::{StackLine, Stacks};
-
-/// What a node is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
-    /// Among [`Stacks::names`].
-    Frame(u32),
-    /// Among [`Stacks::classes`]; always a leaf.
-    Class(u32),
-}
+use crate::stacks::{StackLine, Stacks, Step};
 
 /// A node, without what is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
-    name: Name,
+    name: Step,
     /// The depth; 1 for the outermost frame of a stack.
     depth: u32,
     own: Figures,
@@ -70,26 +61,26 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Builds the tree in one pass: neighbours in the order of stacks share their first frames.
+    /// Builds the tree in one pass: neighbours in the order of stacks share their first steps.
     pub(super) fn new(stacks: &Stacks) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
-        let mut previous: &[u32] = &[];
+        let mut previous: Vec<Step> = Vec::new();
         for line in &stacks.lines {
-            let shared = previous
-                .iter()
-                .zip(&line.frames)
-                .take_while(|(a, b)| a == b)
-                .count();
-            let mut push = |name, depth: usize, own| {
-                let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-                nodes.push(Node { name, depth, own });
-            };
-            for (i, &frame) in line.frames.iter().enumerate().skip(shared) {
-                push(Name::Frame(frame), i + 1, Figures::default());
+            let steps: Vec<Step> = stacks.steps(line).collect();
+            let pairs = previous.iter().zip(&steps);
+            let shared = pairs.take_while(|(a, b)| a == b).count();
+            for (i, &step) in steps.iter().enumerate().skip(shared) {
+                nodes.push(Node {
+                    name: step,
+                    depth: u32::try_from(i + 1).unwrap_or(u32::MAX),
+                    own: Figures::default(),
+                });
             }
-            let own = Figures::of(line);
-            push(Name::Class(line.class), line.frames.len() + 1, own);
-            previous = &line.frames;
+            // No two lines have the same steps, so the last one is this line's alone when it comes.
+            if let Some(last) = nodes.last_mut() {
+                last.own.add(Figures::of(line));
+            }
+            previous = steps;
         }
         Self { nodes }
     }
@@ -146,24 +137,24 @@ impl Tree {
 
     /// Each node as five LEB128 numbers: depth, name, bytes that grew, that shrank, and that are alive; and
     /// the names that the numbers mean, frames before classes.
-    pub(super) fn encode(&self) -> (Vec<u8>, Vec<Name>) {
-        let used = |wanted: fn(Name) -> Option<u32>| {
+    pub(super) fn encode(&self) -> (Vec<u8>, Vec<Step>) {
+        let used = |wanted: fn(Step) -> Option<u32>| {
             let mut used: Vec<u32> = self.nodes.iter().filter_map(|n| wanted(n.name)).collect();
             used.sort_unstable();
             used.dedup();
             used
         };
         let frames = used(|n| match n {
-            Name::Frame(f) => Some(f),
-            Name::Class(_) => None,
+            Step::Frame(f) => Some(f),
+            Step::Class(_) => None,
         });
         let classes = used(|n| match n {
-            Name::Class(c) => Some(c),
-            Name::Frame(_) => None,
+            Step::Class(c) => Some(c),
+            Step::Frame(_) => None,
         });
         let number = |name| match name {
-            Name::Frame(f) => frames.binary_search(&f).unwrap_or(0),
-            Name::Class(c) => frames.len() + classes.binary_search(&c).unwrap_or(0),
+            Step::Frame(f) => frames.binary_search(&f).unwrap_or(0),
+            Step::Class(c) => frames.len() + classes.binary_search(&c).unwrap_or(0),
         };
         let mut bytes = Vec::with_capacity(self.nodes.len() * 8);
         for node in &self.nodes {
@@ -173,8 +164,8 @@ impl Tree {
                 leb128(value, &mut bytes);
             }
         }
-        let frames = frames.iter().map(|&f| Name::Frame(f));
-        let names = frames.chain(classes.iter().map(|&c| Name::Class(c)));
+        let frames = frames.iter().map(|&f| Step::Frame(f));
+        let names = frames.chain(classes.iter().map(|&c| Step::Class(c)));
         (bytes, names.collect())
     }
 }
@@ -214,7 +205,7 @@ mod tests {
         assert_eq!(
             tree.nodes
                 .iter()
-                .filter(|n| matches!(n.name, Name::Class(_)))
+                .filter(|n| matches!(n.name, Step::Class(_)))
                 .count(),
             4
         );

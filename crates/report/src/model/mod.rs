@@ -1,6 +1,7 @@
 //! What the commands report, as data: the JSON formats are these structs, and every renderer reads
 //! them. Keys keep the order of the fields.
 
+mod flame;
 mod histo;
 mod paths;
 mod query;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use crate::collapsed::Columns;
 use crate::junit::Gate;
 
+pub use flame::FlameReport;
 pub use histo::{ClassRow, HistoReport, HistoTotals};
 pub use paths::{Hidden, PathLine, PathsReport};
 pub use query::{ExportReport, ExportedFile, QueryReport};
@@ -29,7 +31,10 @@ pub use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField,
     ShownObject, ShownReferrer, ShownValue,
 };
-pub use sites::{AgentReport, CollectedReport, CostReport, CounterRow, SiteTotals, SitesReport};
+pub use sites::{
+    AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
+    CountRow, CountedClassRow, CounterRow, LiveClassRow, SiteTotals, SitesReport,
+};
 pub use sizeof::{
     SizeofClass, SizeofFinals, SizeofFlyweights, SizeofLine, SizeofObject, SizeofOptions,
     SizeofReport, SizeofSet,
@@ -62,6 +67,8 @@ pub enum Report {
     Threads(ThreadsReport),
     /// Live bytes by allocation stack.
     Sites(Box<SitesReport>),
+    /// What was allocated, dead or alive, by stack or class.
+    Allocated(Box<AllocatedReport>),
     /// A flight recording by allocation stack.
     Recording(Box<RecordingReport>),
     /// What objects cost.
@@ -76,6 +83,8 @@ pub enum Report {
     TraceInfo(TraceInfoReport),
     /// What leaks, by a trace.
     TraceTop(Box<TraceTopReport>),
+    /// All stacks of a trace.
+    Flame(Box<FlameReport>),
     /// Single samples of a trace.
     TraceSamples(TraceSamplesReport),
 }
@@ -152,6 +161,7 @@ impl Report {
             Self::Paths(r) => vec![r.snapshot.condition()],
             Self::Threads(r) => vec![r.snapshot.condition()],
             Self::Sites(r) => vec![r.snapshot.condition()],
+            Self::Allocated(r) => vec![r.snapshot.condition()],
             Self::Recording(r) => vec![r.condition()],
             Self::Sizeof(r) => vec![r.snapshot.condition()],
             Self::Waste(r) => r.snapshots.iter().map(SnapshotInfo::condition).collect(),
@@ -159,6 +169,7 @@ impl Report {
             Self::Export(r) => vec![r.snapshot.condition()],
             Self::TraceInfo(r) => vec![r.trace.condition()],
             Self::TraceTop(r) => vec![r.trace.condition()],
+            Self::Flame(r) => vec![r.condition()],
             Self::TraceSamples(r) => vec![r.trace.condition()],
         }
     }

@@ -32,6 +32,9 @@ pub struct RecordingReport {
     /// As `focus`, to match with.
     #[serde(skip)]
     pub only: Option<Regex>,
+    /// Whether flame graphs begin with what was allocated.
+    #[serde(skip)]
+    pub reverse: bool,
 }
 
 /// The file, and what it holds.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::SnapshotInfo;
 
-/// The allocation sites of a dump.
+/// The allocation sites of a dump: what is alive.
 #[derive(Debug, Serialize)]
 pub struct SitesReport {
     /// The schema's name.
@@ -15,14 +15,21 @@ pub struct SitesReport {
     pub snapshot: SnapshotInfo,
     /// `agent`, or `traces` where the dump names the stack trace of each object.
     pub origin: &'static str,
+    /// What rows are: `stack` or `class`.
+    pub by: &'static str,
     /// What `--focus` says.
     pub focus: Option<String>,
     /// All together, those that are not listed included.
     pub totals: SiteTotals,
     /// `None` without the agent.
     pub agent: Option<AgentReport>,
-    /// The stacks, most bytes first.
+    /// The stacks, most bytes first; none by class.
     pub stacks: Vec<Stack>,
+    /// The classes, most bytes first; none by stack.
+    pub classes: Vec<LiveClassRow>,
+    /// Classes, listed or not; 0 by stack.
+    #[serde(skip)]
+    pub class_count: u64,
     /// Whether text shows every frame.
     #[serde(skip)]
     pub verbose: bool,
@@ -32,6 +39,122 @@ pub struct SitesReport {
     /// As `focus`, to match with.
     #[serde(skip)]
     pub only: Option<Regex>,
+    /// Whether flame graphs begin with what was allocated.
+    #[serde(skip)]
+    pub reverse: bool,
+}
+
+/// The live objects of a class.
+#[derive(Debug, Serialize)]
+pub struct LiveClassRow {
+    /// The class.
+    pub class: String,
+    /// Live samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// The 95 % interval of the estimated bytes.
+    pub ci95: [u64; 2],
+    /// Estimated objects.
+    pub estimated_objects: u64,
+    /// What was allocated of it since the agent's start; `None` where the agent does not count classes.
+    pub allocated: Option<CountRow>,
+}
+
+/// What the agent counted.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct CountRow {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What was allocated since the agent's start, dead or alive.
+#[derive(Debug, Serialize)]
+pub struct AllocatedReport {
+    /// The schema's name.
+    pub schema: &'static str,
+    /// The dump.
+    pub snapshot: SnapshotInfo,
+    /// What rows are: `stack` or `class`.
+    pub by: &'static str,
+    /// What `--focus` says.
+    pub focus: Option<String>,
+    /// From the agent's start to the dump.
+    pub span_ms: u64,
+    /// All together, those that are not listed included.
+    pub totals: AllocatedTotals,
+    /// The agent.
+    pub agent: AgentReport,
+    /// The stacks, most bytes first; none by class.
+    pub stacks: Vec<AllocatedStackRow>,
+    /// The classes, most bytes first; none by stack.
+    pub classes: Vec<CountedClassRow>,
+    /// Whether text shows every frame.
+    #[serde(skip)]
+    pub verbose: bool,
+    /// All stacks, where the format shows them.
+    #[serde(skip)]
+    pub allocated: Option<Allocated>,
+    /// As `focus`, to match with.
+    #[serde(skip)]
+    pub only: Option<Regex>,
+    /// Whether flame graphs begin with what was allocated.
+    #[serde(skip)]
+    pub reverse: bool,
+}
+
+/// All rows together.
+#[derive(Debug, Serialize)]
+pub struct AllocatedTotals {
+    /// Stacks, or classes.
+    pub rows: u64,
+    /// Samples; `None` where the agent counted.
+    pub samples: Option<u64>,
+    /// Bytes.
+    pub bytes: u64,
+    /// The 95 % interval of the bytes; `None` where it is not known.
+    pub ci95: Option<[u64; 2]>,
+    /// Objects.
+    pub objects: u64,
+    /// Bytes, at most, that have no sample because the agent could not keep it.
+    pub unseen_bytes: u64,
+    /// Bytes of stacks with large objects, of which this JVM samples too few: there may have been up to half more.
+    pub undersampled_bytes: u64,
+}
+
+/// What was allocated at a stack.
+#[derive(Debug, Serialize)]
+pub struct AllocatedStackRow {
+    /// The frames, the leaf first.
+    pub frames: Vec<String>,
+    /// What was allocated, in a word.
+    #[serde(skip)]
+    pub class: String,
+    /// The classes of the samples that are remembered, most samples first.
+    pub classes: Vec<String>,
+    /// Samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// The 95 % interval of the estimated bytes; `None` where it is not known.
+    pub ci95: Option<[u64; 2]>,
+    /// Estimated objects.
+    pub estimated_objects: u64,
+    /// Thousandths of the bytes that are alive.
+    pub survival_permille: u64,
+}
+
+/// What was allocated of a class.
+#[derive(Debug, Serialize)]
+pub struct CountedClassRow {
+    /// The class.
+    pub class: String,
+    /// Objects.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// All stacks together, those left out of the list included.
@@ -119,6 +242,11 @@ pub struct CounterRow {
     pub count: u64,
     /// Whether it counts samples or names that are missing.
     pub is_loss: bool,
+}
+
+impl AllocatedReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.allocated/1";
 }
 
 impl SitesReport {

@@ -1,5 +1,6 @@
 //! Text for people: what matters first, at most 100 columns.
 
+mod allocated;
 mod diff;
 mod export;
 mod histo;
@@ -35,10 +36,13 @@ pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::
         Report::Paths(report) => paths::render(report, style, out),
         Report::Threads(report) => threads::render(report, style, out),
         Report::Sites(report) => sites::render(report, style, out),
+        Report::Allocated(report) => allocated::render(report, style, out),
         Report::Recording(report) => recording::render(report, style, out),
         Report::Sizeof(report) => sizeof::render(report, style, out),
         Report::Waste(report) => waste::render(report, style, out),
         Report::Export(report) => export::render(report, style, out),
+        // It has no form in text.
+        Report::Flame(_) => Ok(()),
         // Its rows are written as they are found, see [`crate::rows`].
         Report::Query(_) => Ok(()),
         Report::TraceInfo(report) => trace::info(report, style, out),

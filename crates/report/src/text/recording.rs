@@ -187,6 +187,7 @@ mod tests {
             verbose: false,
             allocated: None,
             only: None,
+            reverse: false,
         }
     }
 

@@ -5,11 +5,14 @@ use std::io::{self, Write};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::stacks::is_noted;
+use super::table::{Align, Table};
 use super::{WIDTH, snapshot, stacks, table};
 use crate::model::{AgentReport, SitesReport};
 use crate::style::Style;
 
 const INDENT: usize = 5;
+/// What the agent's counts of classes are of.
+pub(super) const COUNTED: &str = "allocated: counted from the agent's start on, past its filters if it has any, but for the last second";
 
 pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let reachable = report.snapshot.reachable_bytes.unwrap_or(0);
@@ -22,11 +25,14 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         Some(focus) => format!("what matches {}", table::printable(focus)),
         None => format!("{} reachable", Size(reachable)),
     };
+    let from = match report.by {
+        "class" => classes(report.class_count),
+        _ => counted(totals.stacks, "stack"),
+    };
     let line = format!(
-        "{} in {} from {}, of {of}",
+        "{} in {} from {from}, of {of}",
         stacks::interval(totals.estimated_bytes, totals.ci95),
         counted(totals.samples, "live sample"),
-        counted(totals.stacks, "stack"),
     );
     writeln!(out, "{}", table::shortened(&line, WIDTH))?;
     if is_noted(totals.unsampled_bytes, reachable) {
@@ -39,6 +45,9 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     }
     if let Some(line) = undersampled(totals.undersampled_bytes) {
         writeln!(out, "{}", style.yellow(line))?;
+    }
+    if report.by == "class" {
+        return by_class(report, style, out);
     }
     for (number, stack) in (1..).zip(&report.stacks) {
         writeln!(out)?;
@@ -53,6 +62,68 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     Ok(())
 }
 
+/// `1 class`, `12 classes`.
+pub(super) fn classes(count: u64) -> String {
+    match count {
+        1 => "1 class".to_owned(),
+        _ => format!("{} classes", grouped(count)),
+    }
+}
+
+/// The classes as a table, with what was allocated of them where that was counted.
+fn by_class(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let counts = report.classes.iter().any(|c| c.allocated.is_some());
+    if counts {
+        writeln!(out, "{}", style.dim(COUNTED))?;
+    }
+    writeln!(out)?;
+    let mut columns = vec![
+        ("live", Align::Right),
+        ("95 % interval", Align::Left),
+        ("objects", Align::Right),
+        ("samples", Align::Right),
+    ];
+    if counts {
+        columns.extend([("allocated objects", Align::Right), ("bytes", Align::Right)]);
+    }
+    columns.push(("class", Align::Left));
+    let mut table = Table::new(&columns);
+    for row in &report.classes {
+        let [low, high] = row.ci95;
+        let mut cells = vec![
+            Size(row.estimated_bytes).to_string(),
+            format!("{}..{}", Size(low), Size(high)),
+            grouped(row.estimated_objects),
+            grouped(row.samples),
+        ];
+        if counts {
+            let count = row.allocated.unwrap_or_default();
+            cells.extend([grouped(count.objects), grouped(count.bytes)]);
+        }
+        cells.push(row.class.clone());
+        table.row(cells);
+    }
+    table.print(style, out)?;
+    more_classes(report.class_count, report.classes.len(), style, out)
+}
+
+/// How many classes there are besides those that are shown.
+pub(super) fn more_classes(
+    all: u64,
+    shown: usize,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match all.saturating_sub(shown as u64) {
+        0 => Ok(()),
+        more => {
+            let word = if more == 1 { "class" } else { "classes" };
+            let rest = format!("and {} more {word} (--top N shows more)", grouped(more));
+            writeln!(out, "{}", style.dim(rest))
+        }
+    }
+}
+
 /// What large objects are told of, where the JVM samples too few of them.
 fn undersampled(bytes: u64) -> Option<String> {
     (bytes > 0).then(|| {
@@ -65,7 +136,7 @@ fn undersampled(bytes: u64) -> Option<String> {
 }
 
 /// Where the stacks come from.
-fn origin(
+pub(super) fn origin(
     agent: Option<&AgentReport>,
     unseen: u64,
     style: Style,
@@ -79,11 +150,7 @@ fn origin(
         ("bytes", 0, _) => {
             let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
             let lost = ["dropped_full", "dropped_failed", "dropped_pending"];
-            every(
-                count("filtered"),
-                lost.into_iter().any(count),
-                "sampled",
-            )
+            every(count("filtered"), lost.into_iter().any(count), "sampled")
         }
         ("bytes", bytes, _) => format!("one sample every {} allocated", Size(bytes)),
         ("time", _, ms) => format!("one sample every {ms} ms"),
@@ -147,9 +214,101 @@ pub(super) fn every(filtered: bool, lost: bool, done: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::model::{CollectedReport, CostReport, CounterRow};
+    use crate::model::{
+        CollectedReport, CostReport, CountRow, CounterRow, LiveClassRow, SiteTotals,
+    };
+    use crate::text::tests::snapshot;
+
+    pub(in crate::text) fn agent() -> AgentReport {
+        AgentReport {
+            strategy: "bytes",
+            interval_bytes: 0,
+            rate: 0,
+            first_interval_bytes: 0,
+            first_rate: 0,
+            depth: 64,
+            cost: CostReport {
+                objects: 10,
+                bytes: 2048,
+                samples: 7,
+                bytes_per_sample: 64,
+                sites: 3,
+                bytes_per_site: 100,
+            },
+            collected: CollectedReport {
+                samples: 5,
+                remembered: 5,
+                median_age_ms: None,
+            },
+            counters: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn classes_have_counts_where_the_agent_counted() {
+        let told = |allocated: Option<CountRow>| {
+            let report = SitesReport {
+                schema: SitesReport::SCHEMA,
+                snapshot: snapshot(),
+                origin: "agent",
+                by: "class",
+                focus: None,
+                totals: SiteTotals {
+                    stacks: 9,
+                    samples: 4,
+                    estimated_bytes: 2048,
+                    ci95: [1024, 4096],
+                    estimated_objects: 12,
+                    unreachable_samples: 0,
+                    unfinished_samples: 0,
+                    unseen_bytes: 0,
+                    unsampled_bytes: 0,
+                    undersampled_bytes: 0,
+                },
+                agent: Some(agent()),
+                stacks: Vec::new(),
+                classes: vec![LiveClassRow {
+                    class: "byte[]".to_owned(),
+                    samples: 4,
+                    estimated_bytes: 2048,
+                    ci95: [1024, 4096],
+                    estimated_objects: 12,
+                    allocated,
+                }],
+                class_count: 2,
+                verbose: false,
+                allocated: None,
+                only: None,
+                reverse: false,
+            };
+            let mut out = Vec::new();
+            render(&report, Style::plain(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let counted =
+            "allocated: counted from the agent's start on, past its filters if it has any";
+        let text = told(None);
+        for part in [
+            "2.0 KiB (1.0 KiB..4.0 KiB) in 4 live samples from 2 classes, of ",
+            "   live  95 % interval     objects  samples  class\n",
+            "2.0 KiB  1.0 KiB..4.0 KiB       12        4  byte[]\n",
+            "and 1 more class (--top N shows more)\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains(counted), "{text}");
+        let count = CountRow {
+            objects: 1234,
+            bytes: 56_789,
+        };
+        let text = told(Some(count));
+        assert!(
+            text.contains(counted) && text.contains("1,234  56,789  byte[]"),
+            "{text}"
+        );
+    }
 
     /// What is told of an agent with this strategy, bytes and rate, and of the samples that it lost.
     fn told(sampling: (&'static str, u64, u64), first: (u64, u64), lost: u64) -> String {
@@ -169,15 +328,6 @@ mod tests {
             rate,
             first_interval_bytes: first.0,
             first_rate: first.1,
-            depth: 64,
-            cost: CostReport {
-                objects: 10,
-                bytes: 2048,
-                samples: 7,
-                bytes_per_sample: 64,
-                sites: 3,
-                bytes_per_site: 100,
-            },
             collected: CollectedReport {
                 samples: 5,
                 remembered: 5,
@@ -195,6 +345,7 @@ mod tests {
                     is_loss: false,
                 },
             ],
+            ..agent()
         };
         let mut out = Vec::new();
         origin(Some(&report), lost * 1024, Style::plain(), &mut out).unwrap();
@@ -286,7 +437,10 @@ mod tests {
             "every allocation past the filters but those lost is counted",
         ];
         let cases = [(false, false), (true, false), (false, true), (true, true)];
-        assert_eq!(cases.map(|(filtered, lost)| every(filtered, lost, "counted")), said);
+        assert_eq!(
+            cases.map(|(filtered, lost)| every(filtered, lost, "counted")),
+            said
+        );
     }
 
     #[test]

@@ -20,11 +20,7 @@ pub(crate) fn stack(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let alive = match stack.survival_permille {
-        1000 => "all alive".to_owned(),
-        0..10 => "under 1 % alive".to_owned(),
-        permille => format!("{} % alive", permille / 10),
-    };
+    let alive = alive(stack.survival_permille);
     let figures = format!(
         "{}  {}, {}, {alive}",
         interval(stack.estimated_bytes, stack.ci95),
@@ -40,6 +36,15 @@ pub(crate) fn stack(
         style,
         out,
     )
+}
+
+/// What part of the bytes is alive, in thousandths.
+pub(super) fn alive(permille: u64) -> String {
+    match permille {
+        1000 => "all alive".to_owned(),
+        0..10 => "under 1 % alive".to_owned(),
+        permille => format!("{} % alive", permille / 10),
+    }
 }
 
 /// The same, of a class and its figures in words.

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use heapdiff_units::{Size, counted, grouped};
 
 use super::{heading, line, run};
-use crate::text::sites::every;
 use crate::model::{NoteRow, TraceInfoReport};
 use crate::style::Style;
+use crate::text::sites::every;
 use crate::times::{span, utc};
 
 /// The most notes that are shown of a run.

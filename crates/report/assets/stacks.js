@@ -1,0 +1,29 @@
+// The page with a flame graph alone: callers or callees first.
+
+const order = byId("order");
+const trees = new Map();
+let view = null;
+
+const show = () => {
+  const which = order.value;
+  if (!trees.has(which)) {
+    const data = JSON.parse(byId(which).textContent);
+    data.estimated = byId("flame").dataset.estimated === "true";
+    data.single = true;
+    trees.set(which, stackTree(data));
+  }
+  // Listeners of the view before go with its button.
+  const reset = byId("reset").cloneNode(true);
+  reset.disabled = true;
+  byId("reset").replaceWith(reset);
+  const host = element("div", { class: "flame", id: "flame-graph" });
+  byId("flame-graph").replaceWith(host);
+  view = new FlameView(host, trees.get(which), { mode: "grown", label: document.title, reset });
+  view.find(byId("find-frame").value.trim());
+};
+
+order.addEventListener("change", show);
+byId("find-frame").addEventListener("input", settled((event) => view.find(event.target.value.trim())));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => view.draw());
+show();
+document.documentElement.dataset.ready = String(Math.round(performance.now()));

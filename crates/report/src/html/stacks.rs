@@ -1,0 +1,157 @@
+//! A page with a flame graph and nothing else, with callers or with callees first.
+
+use std::io::{self, Write};
+
+use askama::Template;
+use heapdiff_diff::Allocated;
+use regex::Regex;
+
+use super::{PARTS, STYLE, flame_data, policy};
+use crate::printable::printable;
+use crate::stacks::{Names, Stacks};
+use crate::svg::Measured;
+
+/// In the order in which they use each other, after [`PARTS`].
+const SCRIPT: &str = include_str!("../../assets/stacks.js");
+/// Frames in each of the two trees.
+const FRAMES: usize = 200_000;
+
+/// What the page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct StackPage<'a> {
+    /// All stacks.
+    pub allocated: &'a Allocated,
+    /// What their figures are of.
+    pub measured: Measured,
+    /// Where stacks begin.
+    pub focus: Option<&'a Regex>,
+    /// Whether callees come first when the page is opened.
+    pub reverse: bool,
+    /// The file, and what else tells where figures are from.
+    pub of: &'a [String],
+    /// What a reader has to know.
+    pub warnings: &'a [String],
+}
+
+#[derive(Template)]
+#[template(path = "stacks.html")]
+struct Page<'a> {
+    policy: String,
+    title: &'a str,
+    style: &'a str,
+    script: &'a str,
+    of: Vec<String>,
+    basis: &'a str,
+    warnings: Vec<String>,
+    cut: Vec<String>,
+    focus: Option<String>,
+    reverse: bool,
+    estimated: bool,
+    callers: String,
+    callees: String,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// When the stream fails; `InvalidInput` when there is nothing to draw.
+pub fn render_stacks(page: &StackPage<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = Stacks::new(page.allocated, page.focus, Names::Functions);
+    if stacks.lines.iter().all(|l| l.after.bytes == 0) {
+        let nothing = page.measured.nothing();
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, nothing));
+    }
+    let mut cut = Vec::new();
+    let callers = flame_data(page.allocated, &stacks, FRAMES, &mut cut)?;
+    let callees = flame_data(page.allocated, &stacks.reversed(), FRAMES, &mut Vec::new())?;
+    let script = format!(
+        "(() => {{\n\"use strict\";\n{}{SCRIPT}}})();\n",
+        PARTS.concat()
+    );
+    let all = |texts: &[String]| texts.iter().map(|t| printable(t).into_owned()).collect();
+    let page = Page {
+        policy: policy(&script),
+        title: page.measured.title(),
+        style: STYLE,
+        script: &script,
+        of: all(page.of),
+        basis: page.measured.basis(),
+        warnings: all(page.warnings),
+        cut,
+        focus: page.focus.map(|f| printable(f.as_str()).into_owned()),
+        reverse: page.reverse,
+        estimated: matches!(page.measured, Measured::Estimated | Measured::Allocated),
+        callers,
+        callees,
+    };
+    let page = page.render().map_err(io::Error::other)?;
+    out.write_all(page.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::HOSTILE;
+    use crate::tests::allocated;
+
+    fn rendered(allocated: &Allocated, focus: Option<&Regex>, reverse: bool) -> String {
+        let of = ["a.hprof".to_owned(), HOSTILE.to_owned()];
+        let page = StackPage {
+            allocated,
+            measured: Measured::Allocated,
+            focus,
+            reverse,
+            of: &of,
+            warnings: &[HOSTILE.to_owned()],
+        };
+        let mut out = Vec::new();
+        render_stacks(&page, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_page_holds_both_trees_and_names_stay_data() {
+        let all = allocated(&[
+            ("a.Main.main b.B.b", HOSTILE, [0, 5]),
+            ("c.C.c", "Y", [0, 3]),
+        ]);
+        let page = rendered(&all, None, false);
+        assert_eq!(
+            page.matches("<script").count(),
+            3,
+            "two of data, one that runs"
+        );
+        assert!(!page.contains("window.hacked=1</script>"), "{page}");
+        assert!(page.contains("Allocated bytes by stack, alive or not"));
+        assert!(page.contains("Estimated from allocation samples"));
+        let data = |id: &str| {
+            let start = format!("<script type=\"application/json\" id=\"{id}\">");
+            let (_, rest) = page.split_once(&start).unwrap();
+            let (json, _) = rest.split_once("</script>").unwrap();
+            serde_json::from_str::<serde_json::Value>(json).unwrap()
+        };
+        let (callers, callees) = (data("callers"), data("callees"));
+        assert_eq!(callers["names"], callees["names"]);
+        assert_ne!(callers["tree"], callees["tree"]);
+        assert_eq!(page, rendered(&all, None, false), "the same on every run");
+    }
+
+    #[test]
+    fn what_comes_first_is_chosen_and_what_does_not_fit_is_refused() {
+        let all = allocated(&[("a.Main.main", "X", [0, 5])]);
+        let chosen = "<option value=\"callees\" selected>";
+        assert!(rendered(&all, None, true).contains(chosen));
+        assert!(!rendered(&all, None, false).contains(chosen));
+        let nowhere = Regex::new("nowhere").unwrap();
+        let page = StackPage {
+            allocated: &all,
+            measured: Measured::Estimated,
+            focus: Some(&nowhere),
+            reverse: false,
+            of: &[],
+            warnings: &[],
+        };
+        let refused = render_stacks(&page, &mut Vec::new()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    }
+}

@@ -1,0 +1,204 @@
+//! What was allocated since the agent's start, dead or alive.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped};
+
+use super::sites::{COUNTED, classes, more_classes, origin};
+use super::table::{Align, Table};
+use super::{WIDTH, snapshot, stacks, table};
+use crate::model::{AllocatedReport, AllocatedStackRow};
+use crate::style::Style;
+use crate::times::span;
+
+const INDENT: usize = 5;
+
+pub(crate) fn render(
+    report: &AllocatedReport,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let in_dump = &report.snapshot;
+    let all = in_dump.reachable_bytes.unwrap_or(0) + in_dump.unreachable_bytes.unwrap_or(0);
+    snapshot::heading(in_dump, all, style, out)?;
+    let totals = &report.totals;
+    origin(Some(&report.agent), totals.unseen_bytes, style, out)?;
+    writeln!(out)?;
+    let (what, of) = match totals.samples {
+        Some(samples) => (counted(samples, "sample"), counted(totals.rows, "stack")),
+        None => (counted(totals.objects, "object"), classes(totals.rows)),
+    };
+    let of_focus = report.focus.as_ref().map_or_else(String::new, |focus| {
+        format!(", of what matches {}", table::printable(focus))
+    });
+    let line = format!(
+        "{} allocated within {} in {what} from {of}{of_focus}",
+        amount(totals.bytes, totals.ci95),
+        span(report.span_ms),
+    );
+    writeln!(out, "{}", table::shortened(&line, WIDTH))?;
+    if report.by == "class" {
+        return by_class(report, style, out);
+    }
+    if totals.undersampled_bytes > 0 {
+        let line = format!(
+            "where objects are large ({}) there may have been up to half more: JVMs before 25 sample too few",
+            Size(totals.undersampled_bytes)
+        );
+        writeln!(out, "{}", style.yellow(table::shortened(&line, WIDTH)))?;
+    }
+    for (number, row) in (1..).zip(&report.stacks) {
+        write!(out, "\n{number:>3}  ")?;
+        let figures = figures(row);
+        let class = match &row.classes[..] {
+            [] => row.class.clone(),
+            classes => classes.join(", "),
+        };
+        let about = (&*class, &*figures);
+        stacks::lines(
+            about,
+            &row.frames,
+            &[],
+            (INDENT, report.verbose),
+            style,
+            out,
+        )?;
+    }
+    let more = totals.rows.saturating_sub(report.stacks.len() as u64);
+    if more > 0 {
+        let rest = format!("and {} (--top N shows more)", counted(more, "more stack"));
+        writeln!(out, "\n{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
+    match ci95 {
+        Some(ci95) => stacks::interval(bytes, ci95),
+        None => Size(bytes).to_string(),
+    }
+}
+
+fn figures(row: &AllocatedStackRow) -> String {
+    format!(
+        "{}  {}, {}, {}",
+        amount(row.estimated_bytes, row.ci95),
+        counted(row.estimated_objects, "object"),
+        counted(row.samples, "sample"),
+        stacks::alive(row.survival_permille),
+    )
+}
+
+fn by_class(report: &AllocatedReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}\n", style.dim(COUNTED))?;
+    let columns = [
+        ("objects", Align::Right),
+        ("bytes", Align::Right),
+        ("class", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    for row in &report.classes {
+        table.row(vec![
+            grouped(row.objects),
+            grouped(row.bytes),
+            row.class.clone(),
+        ]);
+    }
+    table.print(style, out)?;
+    more_classes(report.totals.rows, report.classes.len(), style, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AllocatedTotals, CountedClassRow};
+    use crate::text::sites::tests::agent;
+    use crate::text::tests::snapshot;
+
+    fn report(by: &'static str, rows: u64, undersampled_bytes: u64) -> AllocatedReport {
+        let is_class = by == "class";
+        let stack = AllocatedStackRow {
+            frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
+            class: "(class not remembered)".to_owned(),
+            classes: Vec::new(),
+            samples: 3,
+            estimated_bytes: 2048,
+            ci95: Some([1024, 4096]),
+            estimated_objects: 9,
+            survival_permille: 160,
+        };
+        let class = CountedClassRow {
+            class: "byte[]".to_owned(),
+            objects: 1234,
+            bytes: 56_789,
+        };
+        AllocatedReport {
+            schema: AllocatedReport::SCHEMA,
+            snapshot: snapshot(),
+            by,
+            focus: None,
+            span_ms: 61_000,
+            totals: AllocatedTotals {
+                rows,
+                samples: (!is_class).then_some(30),
+                bytes: 4096,
+                ci95: None,
+                objects: 1234,
+                unseen_bytes: 0,
+                undersampled_bytes,
+            },
+            agent: agent(),
+            stacks: if is_class { Vec::new() } else { vec![stack] },
+            classes: if is_class { vec![class] } else { Vec::new() },
+            verbose: false,
+            allocated: None,
+            only: None,
+            reverse: false,
+        }
+    }
+
+    fn told(report: &AllocatedReport) -> String {
+        let mut out = Vec::new();
+        render(report, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_was_allocated_is_told_by_stack_and_by_class() {
+        let counted =
+            "allocated: counted from the agent's start on, past its filters if it has any";
+        let text = told(&report("stack", 3, 0));
+        let all = "4.0 KiB allocated within 1m1s in 30 samples from 3 stacks\n";
+        let row = "  1  (class not remembered)  2.0 KiB (1.0 KiB..4.0 KiB)  9 objects, 3 samples, 16 % alive\n";
+        let rest = "and 2 more stacks (--top N shows more)";
+        for part in [all, row, rest] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains(counted), "{text}");
+        let text = told(&report("class", 3, 0));
+        let all = "4.0 KiB allocated within 1m1s in 1,234 objects from 3 classes\n";
+        let row = "  1,234  56,789  byte[]\n";
+        let rest = "and 2 more classes (--top N shows more)";
+        for part in [counted, all, row, rest] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!told(&report("class", 1, 0)).contains("(--top N shows more)"));
+        assert!(told(&report("class", 2, 0)).contains("and 1 more class (--top"));
+    }
+
+    #[test]
+    fn several_classes_of_a_stack_and_too_few_samples_are_told() {
+        let few = "where objects are large (8.0 KiB) there may have been up to half more";
+        assert!(!told(&report("stack", 1, 0)).contains("where objects are large"));
+        let mut both = report("stack", 1, 8192);
+        both.stacks[0].classes = vec!["byte[]".to_owned(), "char[]".to_owned()];
+        both.focus = Some("Web".to_owned());
+        let text = told(&both);
+        assert!(text.contains(few), "{text}");
+        assert!(text.contains("  1  byte[], char[]  2.0 KiB"), "{text}");
+        assert!(
+            text.contains(" from 1 stack, of what matches Web\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! What was allocated at each stack since the agent's start, dead or alive.
+//!
+//! The agent adds up at each stack how many samples it took, their bytes, and the bytes that they stood for when they
+//! were taken. Of which class they were, and how many objects they stood for, is known of those samples only that are
+//! still remembered: the live ones, the last that were collected and a choice of all.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use heapdiff_sites::{Interval, Sampling, Strategy, whole};
+
+use super::{Samples, SiteId};
+
+/// What was allocated at one stack.
+#[derive(Clone, Debug)]
+pub struct StackAllocations {
+    /// The stack.
+    pub site: SiteId,
+    /// The classes of the samples that are remembered, those of most samples first; none where no sample is.
+    pub classes: Vec<String>,
+    /// Samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub bytes: u64,
+    /// The 95 % interval of the bytes; `None` where what a sample stands for is not known ([`Strategy::Time`]).
+    pub ci95: Option<[u64; 2]>,
+    /// Estimated objects.
+    pub objects: u64,
+    /// Thousandths of the bytes that are alive.
+    pub survival_permille: u64,
+}
+
+/// What was allocated since the agent's start.
+#[derive(Clone, Debug)]
+pub struct Allocations {
+    /// By stack, the most bytes first.
+    pub stacks: Vec<StackAllocations>,
+    /// Samples of all of them.
+    pub samples: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// The 95 % interval of the bytes.
+    pub ci95: Option<[u64; 2]>,
+    /// Objects of all of them.
+    pub objects: u64,
+    /// Bytes that have no sample because the agent could not keep it, of whatever stack.
+    pub unseen_bytes: u64,
+    /// Bytes of stacks with large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
+    pub undersampled_bytes: u64,
+}
+
+/// Why a dump does not tell what was allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotCounted {
+    /// It names the stack of each object that it has, and nothing else.
+    Traces,
+    /// The agent was one that did not add up what its samples stood for, and its rate changed.
+    OldAgent,
+}
+
+/// The samples of a stack of which more than the number is known.
+#[derive(Clone, Debug, Default)]
+struct Remembered {
+    classes: BTreeMap<u32, u64>,
+    samples: f64,
+    /// What they stand for at the present rate.
+    objects: f64,
+    bytes: f64,
+    /// Their own bytes, the squares of these, and the most.
+    sizes: f64,
+    squares: f64,
+    largest: f64,
+}
+
+impl Remembered {
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    fn add(&mut self, class: u32, size: u64, sampling: &Sampling) {
+        *self.classes.entry(class).or_default() += 1;
+        let p = sampling.probability(size).unwrap_or(1.0);
+        let size = size as f64;
+        self.samples += 1.0;
+        self.objects += 1.0 / p;
+        self.bytes += size / p;
+        self.sizes += size;
+        self.squares += size * size;
+        self.largest = self.largest.max(size);
+    }
+}
+
+/// The variance of an estimate of `bytes` from so many samples, which have `seen` bytes themselves.
+///
+/// A sample by bytes stands for `w` of which `s` are its own, with the variance `w (w - s)`; `w - s` is never more
+/// than the interval, and at one interval it falls as `w` rises, so that Chebyshev's inequality for sums bounds the sum of
+/// these variances by that of as many equal samples.
+fn variance(
+    sampling: &Sampling,
+    is_first: bool,
+    [samples, seen, bytes]: [f64; 3],
+    remembered: &Remembered,
+) -> Option<f64> {
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    let (interval, rate) = (sampling.interval as f64, sampling.rate.max(1) as f64);
+    if samples <= 0.0 {
+        return Some(0.0);
+    }
+    match sampling.strategy {
+        Strategy::Time => None,
+        Strategy::Bytes => {
+            let most = bytes * interval;
+            let equal = bytes * (bytes - seen).max(0.0) / samples;
+            Some(if is_first { most.min(equal) } else { most })
+        }
+        Strategy::Count | Strategy::Class => {
+            let mean = seen / samples;
+            // How unequal sizes are, as far as they are remembered.
+            let spread = match remembered.sizes > 0.0 {
+                true => remembered.samples * remembered.squares / remembered.sizes.powi(2),
+                false => 1.0,
+            };
+            let missed = 1.0 - 1.0 / rate;
+            Some(match is_first {
+                true => missed * spread * bytes * bytes / samples,
+                false => missed * bytes * rate * remembered.largest.max(mean),
+            })
+        }
+    }
+}
+
+impl Samples {
+    /// What was allocated at each stack that `wanted` accepts by its frames, the leaf first, and its classes. All stacks have
+    /// to be read ([`Self::with_all_sites`]).
+    ///
+    /// # Errors
+    /// Where the dump does not tell.
+    #[allow(clippy::cast_precision_loss, reason = "estimates")]
+    pub fn allocations(
+        &self,
+        wanted: &dyn Fn(&[&str], &[&str]) -> bool,
+    ) -> Result<Allocations, NotCounted> {
+        let agent = self.agent().ok_or(NotCounted::Traces)?;
+        let sampling = agent.sampling;
+        let is_first = sampling == agent.first;
+        let counts_all = is_first && sampling.strategy == Strategy::Bytes && sampling.interval == 0;
+        let adds_up = self.allocated.len() >= self.totals.len();
+        // At one rate the mean size of samples tells what they stand for.
+        let one_rate = is_first && sampling.strategy != Strategy::Time;
+        if !(adds_up || one_rate) {
+            return Err(NotCounted::OldAgent);
+        }
+        let mut remembered = vec![Remembered::default(); self.totals.len()];
+        let live = self.live.iter().filter(|s| !s.is_definition);
+        let live = live.map(|s| (s.site, s.class, s.size));
+        let dead = self.collected.iter().filter(|s| !s.is_definition);
+        for (site, class, size) in live.chain(dead.map(|s| (s.site, s.class, s.size))) {
+            if let Some(remembered) = remembered.get_mut(site.0 as usize) {
+                remembered.add(class, size, &sampling);
+            }
+        }
+        let survival = self.survival();
+        let mut all = Allocations {
+            stacks: Vec::new(),
+            samples: 0,
+            bytes: 0,
+            ci95: None,
+            objects: 0,
+            unseen_bytes: self.lost_bytes(),
+            undersampled_bytes: 0,
+        };
+        let (mut sum, mut variances, mut seen_in_all, mut short) = (0.0, Some(0.0), 0.0, 0.0);
+        for ((at, remembered), &(samples, seen)) in (0..).zip(&remembered).zip(&self.totals) {
+            if samples == 0 {
+                continue;
+            }
+            let site = SiteId(at);
+            let mut classes: Vec<(u32, u64)> =
+                remembered.classes.iter().map(|(&c, &n)| (c, n)).collect();
+            classes.sort_by_key(|&(class, count)| (Reverse(count), self.name(class)));
+            let names: Vec<&str> = classes.iter().map(|c| self.name(c.0)).collect();
+            let frames: Vec<&str> = self.sites.frames(site).collect();
+            if !wanted(&frames, &names) {
+                continue;
+            }
+            let bytes = match (counts_all, adds_up) {
+                (true, _) => seen as f64,
+                (_, true) => self.allocated[at as usize] as f64,
+                _ => sampling
+                    .weight(seen / samples)
+                    .map_or(0.0, |weight| weight.bytes * samples as f64),
+            };
+            let objects = match (counts_all, remembered.bytes > 0.0) {
+                (true, _) => samples as f64,
+                (_, true) => bytes * remembered.objects / remembered.bytes,
+                _ => bytes * samples as f64 / (seen as f64).max(1.0),
+            };
+            let figures = [samples as f64, seen as f64, bytes];
+            let variance = variance(&sampling, is_first, figures, remembered);
+            let mean = seen / samples;
+            let factor = match agent.is_before_25 {
+                true => sampling.shortfall(mean),
+                false => 1.0,
+            };
+            let ci95 = variance.map(|variance| {
+                let interval = Interval::count(bytes, variance);
+                let interval = interval.within((seen as f64).min(bytes), f64::MAX);
+                let high = interval.high.max(bytes * factor);
+                [
+                    whole(interval.low),
+                    whole(high).saturating_add(all.unseen_bytes),
+                ]
+            });
+            if factor > 1.0 {
+                all.undersampled_bytes = all.undersampled_bytes.saturating_add(whole(bytes));
+            }
+            short += bytes * (factor - 1.0);
+            sum += bytes;
+            seen_in_all += (seen as f64).min(bytes);
+            variances = variances.zip(variance).map(|(a, b)| a + b);
+            all.samples = all.samples.saturating_add(samples);
+            all.bytes = all.bytes.saturating_add(whole(bytes));
+            all.objects = all.objects.saturating_add(whole(objects));
+            all.stacks.push(StackAllocations {
+                site,
+                classes: names.into_iter().map(str::to_owned).collect(),
+                samples,
+                bytes: whole(bytes),
+                ci95,
+                objects: whole(objects),
+                survival_permille: survival.get(at as usize).copied().unwrap_or(0),
+            });
+        }
+        all.ci95 = variances.map(|variance| {
+            let interval = Interval::count(sum, variance).within(seen_in_all.min(sum), f64::MAX);
+            let high = interval.high.max(sum + short);
+            [
+                whole(interval.low),
+                whole(high).saturating_add(all.unseen_bytes),
+            ]
+        });
+        all.stacks.sort_by(|a, b| {
+            let frames = |s: &StackAllocations| self.sites.frames(s.site).collect::<Vec<_>>();
+            let order = b.bytes.cmp(&a.bytes);
+            order.then_with(|| frames(a).cmp(&frames(b)))
+        });
+        Ok(all)
+    }
+}
+
+/// The class of stacks that are known to have allocated several.
+const SEVERAL: &str = "(several classes)";
+/// The class of stacks of which no sample is left.
+const FORGOTTEN: &str = "(class not remembered)";
+
+impl StackAllocations {
+    /// What was allocated, in a word.
+    #[must_use]
+    pub fn class(&self) -> &str {
+        match &self.classes[..] {
+            [] => FORGOTTEN,
+            [one] => one,
+            _ => SEVERAL,
+        }
+    }
+}
