@@ -13,6 +13,7 @@ use crate::jvm_stats::{largest_heap, runtime};
 use crate::jvmti::calls::{Env, Global, Local, Longs, Result, Value};
 use crate::jvmti::java::RefClass;
 use crate::options::Options;
+use crate::pace::Pace;
 use crate::reaper::Found;
 use crate::sampler::MAX_CLASSES;
 use crate::table::Table;
@@ -58,7 +59,11 @@ impl<'local> Ground<'local> {
             seed,
             shown: of.longs(env, statics::COUNTERS, Counter::ALL.len())?,
             runtime,
-            unproven: unproven.map(Unproven::new),
+            unproven: unproven.map(|largest| {
+                // What is asked for is not made fewer for the time's sake.
+                let pace = options.follow.is_none().then(Pace::default);
+                Unproven::new(largest, pace)
+            }),
             class_totals: match options.sampling.strategy {
                 Strategy::Class => Some(Totals::create(env, of, statics::CLASS_TOTALS, MAX_TYPES)?),
                 _ => None,

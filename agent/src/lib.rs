@@ -68,6 +68,7 @@ mod jvmti;
 mod ledger;
 mod log;
 pub mod options;
+mod pace;
 mod pauses;
 mod random;
 mod reaper;

@@ -55,7 +55,7 @@ pub struct Options {
     pub embed: bool,
     /// The most live samples.
     pub max_samples: usize,
-    /// Mean bytes between the samples that are followed under generational ZGC; `None`: not told.
+    /// Mean bytes between the samples that are followed under generational ZGC; `None`: as time allows.
     pub follow: Option<u64>,
     /// Collected samples remembered, in each of the two collections.
     pub garbage: usize,

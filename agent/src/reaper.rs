@@ -112,8 +112,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Looks for what was collected, if that is worth it, and follows fewer samples until half of those that are not tried
-    /// have room.
+    /// Looks for what was collected, if that is worth it, and follows fewer samples until those that are not tried take half
+    /// of their room, and no more than is allowed came of late.
     fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
         let now = self.sampler.started.elapsed();
         let looked = Duration::from_nanos(self.looked.load(Relaxed));
@@ -323,8 +323,9 @@ impl Work<'_> {
         let now = sampler.strategy.sampling();
         let next = now.doubled();
         show_sampling(env, sampler, next)?;
-        if sampler.unproven.is_some() {
+        if let Some(unproven) = &sampler.unproven {
             sampler.strategy.follow(next);
+            unproven.halve();
         } else {
             if next.strategy == Strategy::Bytes && self.jvmti.set_interval(next.interval).is_err() {
                 return show_sampling(env, sampler, now);

@@ -192,7 +192,7 @@ impl Sampler {
         let Some(unproven) = &self.unproven else {
             return self.samples.take();
         };
-        if !unproven.add(bytes) {
+        if !unproven.add(bytes, || self.started.elapsed()) {
             return None;
         }
         let slot = self.samples.take();

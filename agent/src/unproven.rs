@@ -3,8 +3,9 @@
 //! Its minor collections take what a weak or phantom reference refers to for alive, until a major collection finds it dead in
 //! the old generation. A page of 2 MB in which nothing lives is free as soon as that is known; with one sampled object in it
 //! it has to be evacuated like any other. At an interval of half a megabyte there is a sample in every page. So all samples
-//! are counted, with their stacks, but only one in many is followed: at a larger interval ([`followed_at_first`]), which
-//! doubles, as by thinning, when those that no collection has tried take more than a small part of the heap.
+//! are counted, with their stacks, and no more than a few a second are followed ([`Pace`]), or those that an option asks for
+//! ([`followed_at_first`]): at an interval that doubles, as by thinning, when they are too many, or when those that no
+//! collection has tried take more than a small part of the heap.
 //!
 //! A sample is tried when one that is as young or younger was found to be dead: an object that is older has outlived as
 //! many collections, so it was in the old generation as well, and lives.
@@ -12,14 +13,13 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use heapdiff_sites::{Sampling, Strategy};
 
 use crate::options::Options;
+use crate::pace::Pace;
 
-/// Mean bytes between samples that are followed, where the options tell nothing. One page in 64 has the object and often
-/// another one the reference to it, so three pages in a hundred are not free at once that else were.
-const FOLLOW: u64 = 128 << 20;
 /// What has not been tried takes no more than one part in so many of the largest heap.
 const PART: u64 = 200;
 /// Beside the object: the sample's own reference, and what a small object holds.
@@ -37,6 +37,8 @@ pub(crate) struct Unproven {
     bytes: AtomicU64,
     /// The newest sample that was found to be dead.
     tried: AtomicU64,
+    /// Where no option says how many are followed.
+    pace: Option<Pace>,
 }
 
 /// Whether few samples are to be followed in this JVM: where they would keep garbage, unless every allocation is asked for.
@@ -46,10 +48,10 @@ pub(crate) fn is_to_follow_few(options: &Options) -> bool {
 }
 
 /// How many times the sampling is made coarser before the first sample, and what it is then, as to which samples are
-/// followed. Of what is not sampled by bytes nothing tells how many bytes lie between two.
+/// followed: those that are taken, unless an option says how many bytes lie between two, and samples are by bytes.
 pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);
-    let interval = options.follow.unwrap_or(FOLLOW);
+    let interval = options.follow.unwrap_or(0);
     while sampling.strategy == Strategy::Bytes && sampling.interval < interval {
         (times, sampling) = (times + 1, sampling.doubled());
     }
@@ -70,23 +72,29 @@ fn has_thread(tasks: &Path, name: &str) -> bool {
 }
 
 impl Unproven {
-    /// In a heap that may grow to so many bytes.
-    pub(crate) fn new(largest_heap: u64) -> Self {
+    /// In a heap that may grow to so many bytes; `pace`: as many as time allows.
+    pub(crate) fn new(largest_heap: u64, pace: Option<Pace>) -> Self {
         Self {
             most: (largest_heap / PART).max(64 * BESIDE),
             bytes: AtomicU64::new(0),
             tried: AtomicU64::new(0),
+            pace,
         }
     }
 
-    /// Counts a sample of so many bytes that is to be followed; `false` if there is no room for it.
-    pub(crate) fn add(&self, size: u64) -> bool {
+    /// Counts a sample of so many bytes that is to be followed; `false` if there is no room for it. `now`, since the start,
+    /// is asked for only if it matters.
+    pub(crate) fn add(&self, size: u64, now: impl FnOnce() -> Duration) -> bool {
         let more = self.charge(size);
         let add = |bytes: u64| {
             let sum = bytes.saturating_add(more);
             (sum <= self.most).then_some(sum)
         };
-        self.bytes.fetch_update(Relaxed, Relaxed, add).is_ok()
+        let has_room = self.bytes.fetch_update(Relaxed, Relaxed, add).is_ok();
+        if let Some(pace) = self.pace.as_ref().filter(|_| has_room) {
+            pace.add(now());
+        }
+        has_room
     }
 
     /// A sample that was counted is not followed after all.
@@ -116,9 +124,16 @@ impl Unproven {
         self.bytes.store(bytes, Relaxed);
     }
 
-    /// Whether it is time to follow fewer: half of the room is taken.
+    /// Whether it is time to follow fewer: half of the room is taken, or there were too many of late.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.bytes.load(Relaxed) > self.most / 2
+        self.bytes.load(Relaxed) > self.most / 2 || self.pace.as_ref().is_some_and(Pace::is_full)
+    }
+
+    /// Half of those that were followed are let go of, and half as many will be.
+    pub(crate) fn halve(&self) {
+        if let Some(pace) = &self.pace {
+            pace.halve();
+        }
     }
 
     /// What a sample that is followed counts for.
@@ -133,34 +148,54 @@ mod tests {
 
     #[test]
     fn room_is_a_part_of_the_heap() {
-        let unproven = Unproven::new(PART * 10_000 * 200);
-        let added = (0..).take_while(|_| unproven.add(40)).count();
+        let timeless = || unreachable!("no time is asked for");
+        let unproven = Unproven::new(PART * 10_000 * 200, None);
+        let added = (0..).take_while(|_| unproven.add(40, timeless)).count();
         assert_eq!(added, 10_000);
-        assert!(unproven.is_crowded() && !unproven.add(40));
+        assert!(unproven.is_crowded() && !unproven.add(40, timeless));
         unproven.take_back(40);
-        assert!(unproven.add(40));
+        assert!(unproven.add(40, timeless));
         // Of 10,000 that are there, half were tried.
         unproven.found_dead(5000);
         unproven.found_dead(3000);
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
         assert_eq!((unproven.tried(), unproven.is_crowded()), (5000, false));
-        assert!(unproven.add(40) && unproven.is_crowded());
+        assert!(unproven.add(40, timeless) && unproven.is_crowded());
         // There is room for eight that are larger than it, and in a small heap for some at least.
-        let small = Unproven::new(0);
-        assert_eq!((0..).take_while(|_| small.add(u64::MAX)).count(), 8);
-        assert!(Unproven::new(0).add(24));
+        let small = Unproven::new(0, None);
+        assert_eq!(
+            (0..).take_while(|_| small.add(u64::MAX, timeless)).count(),
+            8
+        );
+        assert!(Unproven::new(0, None).add(24, timeless));
     }
 
     #[test]
-    fn few_are_followed_from_the_start() {
+    fn too_many_of_late_are_too_many() {
+        let unproven = Unproven::new(1 << 40, Some(Pace::default()));
+        let add = || unproven.add(40, || Duration::from_secs(3));
+        let added = (0..).take_while(|_| !unproven.is_crowded() && add());
+        assert_eq!(added.count(), 80);
+        unproven.halve();
+        assert!(!unproven.is_crowded());
+        let small = Unproven::new(0, Some(Pace::default()));
+        let added = (0..).take_while(|_| small.add(40, || Duration::ZERO));
+        assert_eq!((added.count(), small.is_crowded()), (51, true));
+        small.recount([].into_iter());
+        assert!(!small.is_crowded());
+    }
+
+    #[test]
+    fn so_many_are_followed_at_first() {
         let at_first = |text: &str| {
             let (times, sampling) = followed_at_first(&Options::parse(text).unwrap());
             (times, sampling.interval, sampling.rate)
         };
-        assert_eq!(at_first(""), (8, 128 << 20, 0));
-        assert_eq!(at_first("interval=256m"), (0, 256 << 20, 0));
+        assert_eq!(at_first(""), (0, 512 << 10, 0));
+        assert_eq!(at_first("follow=128m"), (8, 128 << 20, 0));
+        assert_eq!(at_first("interval=256m,follow=128m"), (0, 256 << 20, 0));
         assert_eq!(at_first("interval=64k,follow=100k"), (1, 128 << 10, 0));
-        assert_eq!(at_first("strategy=count,rate=7"), (0, 0, 7));
+        assert_eq!(at_first("strategy=count,rate=7,follow=1m"), (0, 0, 7));
         assert!(!is_to_follow_few(&Options::default()));
     }
 

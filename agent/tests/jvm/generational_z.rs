@@ -1,6 +1,6 @@
 //! Generational ZGC, whose minor collections keep what has a sample: few are followed, all are counted.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heapdiff_sites::{Counter, attach};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
@@ -56,6 +56,80 @@ fn dumped(target: &Target) -> Dumped {
     Dumped::read(&file).expect("the dump has the agent's class")
 }
 
+/// As many are taken as if all were followed. How many were lost.
+fn assert_all_are_taken(dumped: &Dumped) -> f64 {
+    let weight = dumped.first.weight(SIZE).unwrap();
+    let taken = f64::from(i32::try_from(dumped.taken("Aside.drop")).unwrap());
+    let lost = f64::from(i32::try_from(dumped.counter(Counter::DroppedFull)).unwrap());
+    let truth = 50.0 * KEPT / weight.objects;
+    assert!(
+        (taken - truth).abs() <= 4.0 * truth.sqrt() + lost,
+        "{taken} of {truth}, {lost} lost"
+    );
+    lost
+}
+
+/// Without `follow` it is the time that decides: no more than eighty in ten seconds.
+#[test]
+fn who_allocates_fast_has_few_followed() {
+    for jdk in jdks() {
+        let Some(flags) = flags(&jdk) else { continue };
+        let start = Instant::now();
+        let mut target = aside(&jdk, flags, Some("interval=16k"));
+        target.wait_ready(1).unwrap();
+        let dumped = dumped(&target);
+        let windows = usize::try_from(start.elapsed().as_secs() / 10 + 1).unwrap();
+        println!(
+            "JDK {}: {} samples of {} in {windows} windows, interval {}",
+            jdk.version(),
+            dumped.samples.len(),
+            dumped.counter(Counter::Recorded),
+            dumped.sampling.interval,
+        );
+        assert!(dumped.counter(Counter::Thinnings) > 0);
+        assert!(dumped.sampling.interval > dumped.first.interval);
+        assert_eq!(dumped.first.interval, 16 << 10);
+        // Which half is let go of is chance.
+        let most = 80 * windows + 40;
+        assert!(dumped.samples.len() <= most, "{}", dumped.samples.len());
+        assert_all_are_taken(&dumped);
+        let bytes = 50 * SIZE * 100_000;
+        let followed = bytes / dumped.sampling.interval;
+        assert!(
+            followed <= 2 * most as u64,
+            "{followed} at the end's interval"
+        );
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well && errors.is_empty(), "{errors}");
+    }
+}
+
+#[test]
+fn who_allocates_slowly_has_all_followed() {
+    for jdk in jdks() {
+        let Some(flags) = flags(&jdk) else { continue };
+        let mut target = launch(&jdk, "Steady", "interval=256k")
+            .flag("-Xmx64m")
+            .flags(flags)
+            .arg("20000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        let dumped = Dumped::of(&target);
+        println!(
+            "JDK {}: {} samples",
+            jdk.version(),
+            dumped.counter(Counter::Recorded)
+        );
+        assert!(dumped.counter(Counter::Recorded) > 5);
+        let changes = [Counter::Thinnings, Counter::Thinned].map(|c| dumped.counter(c));
+        assert_eq!(changes, [0, 0]);
+        assert_eq!(dumped.sampling, dumped.first);
+        assert_eq!(dumped.first.interval, 256 << 10);
+        assert!(target.finish().unwrap());
+    }
+}
+
 #[test]
 fn few_are_followed_and_all_are_counted() {
     for jdk in jdks() {
@@ -77,18 +151,7 @@ fn few_are_followed_and_all_are_counted() {
         assert!(garbage(&first) <= MOST, "{} of {MOST}", garbage(&first));
         assert!(first.counter(Counter::Thinnings) > 0);
         assert!(first.sampling.interval > first.first.interval && first.first.interval == 16 << 10);
-        // As many are taken as before.
-        let weight = first.first.weight(SIZE).unwrap();
-        let taken = f64::from(i32::try_from(first.taken("Aside.drop")).unwrap());
-        let lost = f64::from(i32::try_from(first.counter(Counter::DroppedFull)).unwrap());
-        let (truth, deviation) = (
-            50.0 * KEPT / weight.objects,
-            (50.0 * KEPT / weight.objects).sqrt(),
-        );
-        assert!(
-            (taken - truth).abs() <= 4.0 * deviation + lost,
-            "{taken} of {truth}, {lost} lost"
-        );
+        let lost = assert_all_are_taken(&first);
         // What a major collection has left is what is kept, and the estimate holds.
         target.advance(2).unwrap();
         let second = dumped(&target);

@@ -78,7 +78,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "follow",
-        "generational ZGC: mean bytes between samples followed until collected (128m)",
+        "generational ZGC: bytes between samples followed until collected (8 a second)",
     ),
     (
         "garbage",
