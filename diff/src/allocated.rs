@@ -121,7 +121,7 @@ impl Allocated {
             figures.objects[0] += stack.objects as f64;
             figures.bytes[0] += stack.bytes as f64;
         }
-        lines.finish(interval(samples))
+        lines.finish(samples.agent().map_or(0, |a| a.counted().interval))
     }
 }
 

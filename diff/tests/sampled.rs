@@ -677,15 +677,37 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         (&**class, *samples, *objects, *bytes),
         ("byte[]", 40, 200, 203_200)
     );
-    let [low, high] = ci95.unwrap();
+    let [low, high] = &ci95.unwrap();
     assert!(
-        low < 150_000 && low > 40 * 1016 && high > 280_000,
+        *low < 150_000 && *low > 40 * 1016 && *high > 280_000,
         "{low}..{high}"
     );
     assert_eq!(
         told(&thinned(false)).unwrap_err(),
         heapdiff_diff::samples::NotCounted::OldAgent
     );
+    // Of these one in two is followed, and all were counted: as exact as the first rate, but what lives is not known.
+    let all_counted = allocated_by(|agent| {
+        (agent.interval, agent.first_interval) = (8192, Some(4096));
+        agent.few_followed = true;
+        agent.totals[1] = (40, 40 * SIZE);
+        agent.allocated = vec![0, 203_200, 0];
+    });
+    let [narrow_low, narrow_high] = told(&all_counted).unwrap()[0].5.unwrap();
+    assert!(low < &narrow_low && narrow_high < *high);
+    let survival = |interval: i64| {
+        let heap = allocated_by(|agent| {
+            (agent.interval, agent.first_interval) = (interval, Some(4096));
+            agent.totals[1] = (40, 40 * SIZE);
+            agent.allocated = vec![0, 203_200, 0];
+        });
+        let own = AgentObjects::of(&heap);
+        let samples = Samples::with_all_sites(&heap, &own).0.unwrap();
+        samples.allocations(&|_, _| true).unwrap().stacks[0].survival_permille
+    };
+    // Twenty live samples of 203,200 bytes; sixteen of the stack's have to be followed.
+    assert!(survival(4096).is_some() && survival(8192).is_some());
+    assert_eq!(survival(16_384), None);
     // At one rate the samples' mean size tells it.
     let one_rate = allocated_by(|agent| {
         agent.interval = 8192;

@@ -58,6 +58,8 @@ pub struct AgentHeap {
     pub first_interval: Option<i64>,
     /// Whether it was there when the JVM started.
     pub from_start: bool,
+    /// Whether few of its samples are followed, and all are counted.
+    pub few_followed: bool,
     /// Samples that found no place, and the bytes that they stood for.
     pub lost: (i64, i64),
     /// Samples.
@@ -113,6 +115,7 @@ impl AgentHeap {
             strategy: 0,
             first_interval: None,
             from_start: false,
+            few_followed: false,
             lost: (0, 0),
             samples: Vec::new(),
             collected: Vec::new(),
@@ -198,6 +201,7 @@ impl AgentHeap {
         let uids = self.samples.iter().map(|s| s.uid).max();
         counters[Counter::Uids.index()] = uids.unwrap_or(0);
         counters[Counter::FromStart.index()] = i64::from(self.from_start);
+        counters[Counter::FewFollowed.index()] = i64::from(self.few_followed);
         counters[Counter::DroppedFull.index()] = self.lost.0;
         counters[Counter::DroppedBytes.index()] = self.lost.1;
         counters[Counter::BlobBytes.index()] = self.table.len() as i64;

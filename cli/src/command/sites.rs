@@ -119,6 +119,7 @@ impl Asked<'_> {
             false => Vec::new(),
         };
         let class_count = classes.len() as u64;
+        let sampled_classes = classes.iter().filter(|c| c.samples > 0).count() as u64;
         let focus = self.focus(stacks.is_empty() && classes.is_empty(), &mut info);
         match job.by_class {
             true => stacks.clear(),
@@ -141,6 +142,7 @@ impl Asked<'_> {
             stacks,
             classes,
             class_count,
+            sampled_classes,
             verbose: self.setup.progress.verbose,
             allocated: allocated.then(|| Allocated::of(samples)),
             only: job.focus.clone(),
@@ -154,11 +156,11 @@ impl Asked<'_> {
         let count = |class: &str| {
             let counts = counts?;
             let at = counts.binary_search_by(|c| c.class.as_str().cmp(class));
-            let found = at.ok().and_then(|at| counts.get(at));
-            Some(found.map_or_else(CountRow::default, |count| CountRow {
-                objects: count.objects,
-                bytes: count.bytes,
-            }))
+            let found = at.ok().and_then(|at| counts.get(at))?;
+            Some(CountRow {
+                objects: found.objects,
+                bytes: found.bytes,
+            })
         };
         let wanted = |frames: &[&str], class: &str| self.is_wanted(frames, class);
         let mut rows: Vec<LiveClassRow> = by_class(self.samples, &wanted, unseen)
@@ -179,11 +181,13 @@ impl Asked<'_> {
             .filter(|c| !sampled.contains(&c.class) && self.is_wanted(&[], &c.class))
             .collect();
         others.sort_by_key(|c| Reverse(c.bytes));
+        let [low, high] = unseen.widened(Interval::exact(0.0));
         rows.extend(others.into_iter().map(|other| LiveClassRow {
             class: other.class.clone(),
             samples: 0,
             estimated_bytes: 0,
-            ci95: unseen.widened(Interval::exact(0.0)),
+            // All that was counted may live without a sample.
+            ci95: [low, high.max(other.bytes)],
             estimated_objects: 0,
             allocated: Some(CountRow {
                 objects: other.objects,
@@ -204,8 +208,9 @@ impl Asked<'_> {
             }
             false => {
                 let wanted = |frames: &[&str], classes: &[&str]| {
-                    classes.iter().any(|class| self.is_wanted(&[], class))
-                        || self.is_wanted(frames, "")
+                    self.job.focus.is_none()
+                        || classes.iter().any(|class| self.is_wanted(&[], class))
+                        || frames.iter().any(|frame| self.is_wanted(&[], frame))
                 };
                 let all = samples.allocations(&wanted);
                 let all = all.map_err(|why| not_counted(self.dump, why))?;

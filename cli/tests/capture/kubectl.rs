@@ -65,9 +65,11 @@ impl Laptop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("sh");
+        // As in `support::start`: interrupts are not ignored, in the debug container either.
+        let mut command = Command::new("env");
         let before = std::env::var("PATH").expect("a path");
         command
+            .args(["--default-signal=INT", "sh"])
             .arg(&self.script)
             .args(args)
             .env("PATH", format!("{}:{before}", self.path.display()))

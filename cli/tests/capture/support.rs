@@ -105,7 +105,9 @@ pub(crate) fn ended(child: Child) -> Done {
         Ok(output) => (output, false),
         Err(_) => {
             signal("KILL", pid);
-            (output.recv().expect("an end"), true)
+            // What it started may hold its output for ever.
+            let killed = output.recv_timeout(Duration::from_secs(10));
+            (killed.expect("it does not end, nor what it started"), true)
         }
     };
     let done = Done::from(output.expect("an end"));

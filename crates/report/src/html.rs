@@ -126,7 +126,8 @@ pub fn render(report: &Report, context: &Context<'_>, out: &mut dyn Write) -> io
         .allocated
         .map(|a| Stacks::new(a, context.focus, Names::Functions));
     let flame = context.allocated.zip(stacks.as_ref());
-    let flame = flame.map(|(allocated, stacks)| flame_data(allocated, stacks, FRAMES, &mut cut));
+    let flame =
+        flame.map(|(allocated, stacks)| flame_data(allocated, stacks, FRAMES, GROWTH, &mut cut));
     let script = format!(
         "(() => {{\n\"use strict\";\n{}{}}})();\n",
         PARTS.concat(),
@@ -298,29 +299,31 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     }
 }
 
-/// The tree of a flame graph with so many frames at most.
+/// The flame graph of what changed, and what it shows.
+const GROWTH: (&str, &str) = ("flame graph", "of growth");
+
+/// The tree of a flame graph with so many frames at most. What is cut is told of the graph by its name, and of what it shows.
 fn flame_data(
     allocated: &Allocated,
     stacks: &Stacks,
     most: usize,
+    (name, what): (&str, &str),
     cut: &mut Vec<String>,
 ) -> io::Result<String> {
     let tree = flame::Tree::new(stacks);
     let (tree, rest) = tree.pruned(most);
     if rest.frames > 0 {
         cut.push(format!(
-            "The flame graph has the {} frames of most weight; {} more, with {} of growth, count for \
-             their callers only.",
+            "The {name} has the {} frames of most weight; {} more, with {} {what}, count for the frames \
+             above them only.",
             grouped(most as u64),
             grouped(rest.frames),
             heapdiff_units::Size(rest.grown),
         ));
     }
-    if allocated.merged > 0 {
-        cut.push(format!(
-            "{} were merged.",
-            counted(allocated.merged, "stack")
-        ));
+    let merged = format!("{} were merged.", counted(allocated.merged, "stack"));
+    if allocated.merged > 0 && !cut.contains(&merged) {
+        cut.push(merged);
     }
     let (encoded, names) = tree.encode();
     let lines = places(allocated);

@@ -109,7 +109,7 @@ fn of_dump(snapshot: &SnapshotInfo, allocated: Option<&Allocated>, from_ms: u64)
         to_ms: snapshot.taken_ms,
         interval_bytes: allocated.map_or(0, |a| a.interval_bytes),
         dumps: vec![snapshot.path.clone()],
-        warnings: Vec::new(),
+        warnings: snapshot.warnings.clone(),
     }
 }
 
@@ -150,7 +150,7 @@ fn recording(format: Format, report: &RecordingReport, out: &mut dyn Write) -> i
         to_ms: info.to_ms,
         interval_bytes: info.interval_bytes.unwrap_or(0),
         dumps: vec![info.path.clone()],
-        warnings: Vec::new(),
+        warnings: info.warnings.clone(),
     };
     let drawn = Drawn {
         allocated: report.allocated.as_ref(),

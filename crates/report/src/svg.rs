@@ -41,7 +41,7 @@ impl Measured {
     pub(crate) const fn nothing(self) -> &'static str {
         match self {
             Self::Allocated => "no stack that is in focus allocated anything",
-            _ => "no sampled object that is in focus is alive in the last dump",
+            _ => "no sampled object that is in focus is alive",
         }
     }
 }
@@ -92,7 +92,7 @@ pub fn render(
         ));
     }
     // inferno merges neighbours only if lines are in this order.
-    lines.sort_unstable();
+    lines.sort_by_cached_key(|line| line.replace(';', "\0"));
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
         .map_err(io::Error::other)
 }
@@ -199,7 +199,7 @@ mod tests {
             empty.unwrap_err().to_string()
         };
         let [alive, allocated] = [
-            "no sampled object that is in focus is alive in the last dump",
+            "no sampled object that is in focus is alive",
             "no stack that is in focus allocated anything",
         ];
         assert_eq!(refused(Measured::Estimated), alive);

@@ -26,8 +26,8 @@ pub struct StackAllocations {
     pub ci95: Option<[u64; 2]>,
     /// Estimated objects.
     pub objects: u64,
-    /// Thousandths of the bytes that are alive.
-    pub survival_permille: u64,
+    /// Thousandths of the bytes that are alive; `None` where too few of its samples are followed to tell.
+    pub survival_permille: Option<u64>,
 }
 
 /// What was allocated since the agent's start.
@@ -126,6 +126,21 @@ fn variance(
     }
 }
 
+/// So many of a stack's samples are expected to be followed before their part that lives is one of the stack's.
+const FOLLOWED: f64 = 16.0;
+
+/// Whether enough of so many samples, which stand for so many bytes, are followed at the present rate.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]) -> bool {
+    if sampling == first {
+        return true;
+    }
+    match sampling.strategy {
+        Strategy::Bytes => bytes >= FOLLOWED * sampling.interval as f64,
+        _ => samples * first.rate.max(1) as f64 >= FOLLOWED * sampling.rate.max(1) as f64,
+    }
+}
+
 impl Samples {
     /// What was allocated at each stack that `wanted` accepts by its frames, the leaf first, and its classes. All stacks have
     /// to be read ([`Self::with_all_sites`]).
@@ -138,7 +153,7 @@ impl Samples {
         wanted: &dyn Fn(&[&str], &[&str]) -> bool,
     ) -> Result<Allocations, NotCounted> {
         let agent = self.agent().ok_or(NotCounted::Traces)?;
-        let sampling = agent.sampling;
+        let (followed, sampling) = (agent.sampling, agent.counted());
         let is_first = sampling == agent.first;
         let counts_all = is_first && sampling.strategy == Strategy::Bytes && sampling.interval == 0;
         let adds_up = self.allocated.len() >= self.totals.len();
@@ -153,7 +168,7 @@ impl Samples {
         let dead = self.collected.iter().filter(|s| !s.is_definition);
         for (site, class, size) in live.chain(dead.map(|s| (s.site, s.class, s.size))) {
             if let Some(remembered) = remembered.get_mut(site.0 as usize) {
-                remembered.add(class, size, &sampling);
+                remembered.add(class, size, &followed);
             }
         }
         let survival = self.survival();
@@ -225,7 +240,8 @@ impl Samples {
                 bytes: whole(bytes),
                 ci95,
                 objects: whole(objects),
-                survival_permille: survival.get(at as usize).copied().unwrap_or(0),
+                survival_permille: is_followed(&followed, &agent.first, [samples as f64, bytes])
+                    .then(|| survival.get(at as usize).copied().unwrap_or(0)),
             });
         }
         all.ci95 = variances.map(|variance| {

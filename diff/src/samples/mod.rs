@@ -112,6 +112,14 @@ impl Agent {
         self.counters.get(counter.index()).copied().unwrap_or(0)
     }
 
+    /// How the samples were taken that stacks' totals count: where few are followed, all that were taken at first.
+    pub(crate) fn counted(&self) -> Sampling {
+        match self.counter(Counter::FewFollowed) {
+            0 => self.sampling,
+            _ => self.first,
+        }
+    }
+
     /// Bytes that samples stood for which the agent could not keep, since its start.
     #[must_use]
     pub fn lost_bytes(&self) -> u64 {

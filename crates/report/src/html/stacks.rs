@@ -51,6 +51,10 @@ struct Page<'a> {
     callees: String,
 }
 
+/// The page's flame graphs by name, and what they show.
+const CALLERS: (&str, &str) = ("flame graph", "of it");
+const CALLEES: (&str, &str) = ("flame graph with callees first", "of it");
+
 /// Writes the page.
 ///
 /// # Errors
@@ -62,8 +66,9 @@ pub fn render_stacks(page: &StackPage<'_>, out: &mut dyn Write) -> io::Result<()
         return Err(io::Error::new(io::ErrorKind::InvalidInput, nothing));
     }
     let mut cut = Vec::new();
-    let callers = flame_data(page.allocated, &stacks, FRAMES, &mut cut)?;
-    let callees = flame_data(page.allocated, &stacks.reversed(), FRAMES, &mut Vec::new())?;
+    let callers = flame_data(page.allocated, &stacks, FRAMES, CALLERS, &mut cut)?;
+    let reversed = stacks.reversed();
+    let callees = flame_data(page.allocated, &reversed, FRAMES, CALLEES, &mut cut)?;
     let script = format!(
         "(() => {{\n\"use strict\";\n{}{SCRIPT}}})();\n",
         PARTS.concat()
@@ -153,5 +158,23 @@ mod tests {
         };
         let refused = render_stacks(&page, &mut Vec::new()).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn what_is_cut_of_either_graph_is_told_by_its_name() {
+        let lines = [
+            ("a.A.a;a.B.b;a.C.c", "X", [0, 5]),
+            ("a.D.d;a.E.e", "Y", [0, 3]),
+        ];
+        let all = allocated(&lines);
+        let stacks = Stacks::new(&all, None, Names::Functions).reversed();
+        let cut_to = |most: usize| {
+            let mut cut = Vec::new();
+            flame_data(&all, &stacks, most, CALLEES, &mut cut).unwrap();
+            cut.concat()
+        };
+        let name = "flame graph with callees first";
+        assert!(cut_to(1).starts_with(&format!("The {name} has the 1 frames")));
+        assert!(!cut_to(FRAMES).contains(name));
     }
 }

@@ -30,6 +30,9 @@ pub struct SitesReport {
     /// Classes, listed or not; 0 by stack.
     #[serde(skip)]
     pub class_count: u64,
+    /// Those of them that have live samples.
+    #[serde(skip)]
+    pub sampled_classes: u64,
     /// Whether text shows every frame.
     #[serde(skip)]
     pub verbose: bool,
@@ -57,7 +60,7 @@ pub struct LiveClassRow {
     pub ci95: [u64; 2],
     /// Estimated objects.
     pub estimated_objects: u64,
-    /// What was allocated of it since the agent's start; `None` where the agent does not count classes.
+    /// What was allocated of it since the agent's start; `None` where the agent does not count it.
     pub allocated: Option<CountRow>,
 }
 
@@ -142,8 +145,8 @@ pub struct AllocatedStackRow {
     pub ci95: Option<[u64; 2]>,
     /// Estimated objects.
     pub estimated_objects: u64,
-    /// Thousandths of the bytes that are alive.
-    pub survival_permille: u64,
+    /// Thousandths of the bytes that are alive; `None` where too few of its samples are followed to tell.
+    pub survival_permille: Option<u64>,
 }
 
 /// What was allocated of a class.

@@ -29,7 +29,7 @@ pub(crate) fn render(
         None => (counted(totals.objects, "object"), classes(totals.rows)),
     };
     let of_focus = report.focus.as_ref().map_or_else(String::new, |focus| {
-        format!(", of what matches {}", table::printable(focus))
+        format!(", of stacks that match {}", table::printable(focus))
     });
     let line = format!(
         "{} allocated within {} in {what} from {of}{of_focus}",
@@ -80,13 +80,16 @@ fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
 }
 
 fn figures(row: &AllocatedStackRow) -> String {
-    format!(
-        "{}  {}, {}, {}",
+    let figures = format!(
+        "{}  {}, {}",
         amount(row.estimated_bytes, row.ci95),
         counted(row.estimated_objects, "object"),
         counted(row.samples, "sample"),
-        stacks::alive(row.survival_permille),
-    )
+    );
+    match row.survival_permille {
+        Some(permille) => format!("{figures}, {}", stacks::alive(permille)),
+        None => figures,
+    }
 }
 
 fn by_class(report: &AllocatedReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -125,7 +128,7 @@ mod tests {
             estimated_bytes: 2048,
             ci95: Some([1024, 4096]),
             estimated_objects: 9,
-            survival_permille: 160,
+            survival_permille: Some(160),
         };
         let class = CountedClassRow {
             class: "byte[]".to_owned(),
@@ -190,6 +193,7 @@ mod tests {
     fn several_classes_of_a_stack_and_too_few_samples_are_told() {
         let few = "where objects are large (8.0 KiB) there may have been up to half more";
         assert!(!told(&report("stack", 1, 0)).contains("where objects are large"));
+        assert!(!told(&report("stack", 1, 0)).contains(", of stacks that match"));
         let mut both = report("stack", 1, 8192);
         both.stacks[0].classes = vec!["byte[]".to_owned(), "char[]".to_owned()];
         both.focus = Some("Web".to_owned());
@@ -197,7 +201,17 @@ mod tests {
         assert!(text.contains(few), "{text}");
         assert!(text.contains("  1  byte[], char[]  2.0 KiB"), "{text}");
         assert!(
-            text.contains(" from 1 stack, of what matches Web\n"),
+            text.contains("9 objects, 3 samples, 16 % alive\n"),
+            "{text}"
+        );
+        both.stacks[0].survival_permille = None;
+        let unknown = told(&both);
+        assert!(
+            unknown.contains("9 objects, 3 samples\n") && !unknown.contains("alive"),
+            "{unknown}"
+        );
+        assert!(
+            text.contains(" from 1 stack, of stacks that match Web\n"),
             "{text}"
         );
     }

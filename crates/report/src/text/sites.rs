@@ -26,7 +26,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         None => format!("{} reachable", Size(reachable)),
     };
     let from = match report.by {
-        "class" => classes(report.class_count),
+        "class" => classes(report.sampled_classes),
         _ => counted(totals.stacks, "stack"),
     };
     let line = format!(
@@ -97,8 +97,8 @@ fn by_class(report: &SitesReport, style: Style, out: &mut dyn Write) -> io::Resu
             grouped(row.samples),
         ];
         if counts {
-            let count = row.allocated.unwrap_or_default();
-            cells.extend([grouped(count.objects), grouped(count.bytes)]);
+            let counts = row.allocated.map(|c| [c.objects, c.bytes].map(grouped));
+            cells.extend(counts.unwrap_or_default());
         }
         cells.push(row.class.clone());
         table.row(cells);
@@ -146,23 +146,24 @@ pub(super) fn origin(
         let exact = "the dump names the stack trace of each object: sizes are exact";
         return writeln!(out, "{}", style.dim(exact));
     };
+    let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
+    let lost = ["dropped_full", "dropped_failed", "dropped_pending"];
+    let (filtered, lost) = (count("filtered"), lost.into_iter().any(count));
     let rate = match (agent.strategy, agent.interval_bytes, agent.rate) {
-        ("bytes", 0, _) => {
-            let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
-            let lost = ["dropped_full", "dropped_failed", "dropped_pending"];
-            every(count("filtered"), lost.into_iter().any(count), "sampled")
-        }
+        ("bytes", 0, _) => every(filtered, lost, "sampled"),
         ("bytes", bytes, _) => format!("one sample every {} allocated", Size(bytes)),
         ("time", _, ms) => format!("one sample every {ms} ms"),
         ("class", _, rate) => format!("one sample every {} objects of a class", grouped(rate)),
         (_, _, rate) => format!("one sample every {} objects", grouped(rate)),
     };
-    let few = agent
-        .counters
-        .iter()
-        .any(|c| c.name == "few_followed" && c.count > 0);
+    let few = count("few_followed");
     let thinned = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => String::new(),
+        (_, ms) if agent.strategy == "time" && few => {
+            format!(" is followed, one every {ms} ms counted")
+        }
+        (_, ms) if agent.strategy == "time" => format!(", at first every {ms} ms"),
+        (0, 0 | 1) if few => format!(" is followed, {}", every(filtered, lost, "counted")),
         (bytes @ 1.., _) if few => {
             format!(" is followed, one every {} counted", Size(bytes))
         }
@@ -278,6 +279,7 @@ pub(super) mod tests {
                     allocated,
                 }],
                 class_count: 2,
+                sampled_classes: 1,
                 verbose: false,
                 allocated: None,
                 only: None,
@@ -291,7 +293,7 @@ pub(super) mod tests {
             "allocated: counted from the agent's start on, past its filters if it has any";
         let text = told(None);
         for part in [
-            "2.0 KiB (1.0 KiB..4.0 KiB) in 4 live samples from 2 classes, of ",
+            "2.0 KiB (1.0 KiB..4.0 KiB) in 4 live samples from 1 class, of ",
             "   live  95 % interval     objects  samples  class\n",
             "2.0 KiB  1.0 KiB..4.0 KiB       12        4  byte[]\n",
             "and 1 more class (--top N shows more)\n",
@@ -413,6 +415,16 @@ pub(super) mod tests {
             ),
             (
                 ("bytes", 4096, 0),
+                (0, 0),
+                "every 4.0 KiB allocated is followed, every allocation is counted; ",
+            ),
+            (
+                ("time", 0, 80),
+                (4096, 10),
+                "every 80 ms is followed, one every 10 ms counted; ",
+            ),
+            (
+                ("bytes", 4096, 0),
                 (4096, 0),
                 "one sample every 4.0 KiB allocated; ",
             ),
@@ -420,6 +432,11 @@ pub(super) mod tests {
             let text = told_by(sampling, first, 0, true);
             assert!(text.contains(words) && !text.contains("at first"), "{text}");
         }
+        let text = told(("time", 0, 80), (4096, 10), 0);
+        assert!(
+            text.contains("one sample every 80 ms, at first every 10 ms; "),
+            "{text}"
+        );
     }
 
     #[test]
