@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use crate::interrupt::UNFINISHED;
 
+#[cfg(target_os = "linux")]
+pub(crate) use linux::sweep;
+
 /// A file that was written to since may still be.
 const STILL: Duration = Duration::from_secs(60);
 /// Letters and digits that follow, of temporary files and of dumps.
@@ -37,76 +40,169 @@ fn is_unfinished(name: &str, extensions: &[&str]) -> bool {
 }
 
 /// Whether nobody has written to a file for a while, nor holds it.
-fn is_abandoned(path: &Path) -> bool {
-    let Ok(meta) = fs::symlink_metadata(path) else {
-        return false;
-    };
-    meta.is_file()
-        && is_old(&meta)
-        && fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
-        && !is_open(&meta)
-}
-
-fn is_old(meta: &Metadata) -> bool {
-    let since = meta.modified().ok().and_then(|time| time.elapsed().ok());
-    since.is_some_and(|since| since > STILL)
-}
-
-/// Whether a process that we can look into has a file open.
-#[cfg(target_os = "linux")]
-fn is_open(meta: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let wanted = (meta.dev(), meta.ino());
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut files = processes
-        .filter(|process| {
-            let name = process.file_name();
-            name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
-        })
-        .flat_map(|process| {
-            fs::read_dir(process.path().join("fd"))
-                .into_iter()
-                .flatten()
-        })
-        .flatten();
-    files.any(|file| fs::metadata(file.path()).is_ok_and(|meta| (meta.dev(), meta.ino()) == wanted))
-}
-
 #[cfg(not(target_os = "linux"))]
-fn is_open(_: &Metadata) -> bool {
-    false
+fn is_abandoned(path: &Path) -> bool {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    is_file && fs::File::open(path).is_ok_and(|file| is_deserted(&file).is_some())
 }
 
-/// Removes what killed runs left of dumps in a folder: files, and folders with nothing else. What cannot be removed stays.
 #[cfg(target_os = "linux")]
-pub(crate) fn sweep(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if !is_unfinished(&entry.file_name().to_string_lossy(), &[]) {
-            continue;
-        }
-        let Ok(meta) = fs::symlink_metadata(&path) else {
-            continue;
+fn is_abandoned(path: &Path) -> bool {
+    linux::is_abandoned(rustix::fs::CWD, path)
+}
+
+/// What is told of an open file to which nobody has written for a while, and that nobody has locked.
+fn is_deserted(file: &fs::File) -> Option<Metadata> {
+    let meta = file.metadata().ok()?;
+    (meta.is_file() && is_old(&meta, STILL) && file.try_lock().is_ok()).then_some(meta)
+}
+
+fn is_old(meta: &Metadata, than: Duration) -> bool {
+    let since = meta.modified().ok().and_then(|time| time.elapsed().ok());
+    since.is_some_and(|since| since > than)
+}
+
+/// Folders that others may write to, as `/tmp`: what has been looked at may be something else a moment later. So all goes by open
+/// folders and files, and no link is followed.
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::{CStr, CString};
+    use std::fs::{self, File, Metadata};
+    use std::io;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, open, openat, statat, unlinkat};
+    use rustix::path::Arg;
+    use rustix::process::geteuid;
+
+    use super::{STILL, UNFINISHED, is_deserted, is_old};
+
+    const FILE: OFlags = OFlags::NOFOLLOW
+        .union(OFlags::NONBLOCK)
+        .union(OFlags::NOCTTY)
+        .union(OFlags::CLOEXEC);
+    const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+    /// A folder with nothing in it may be one in which a JVM has not begun to write.
+    const EMPTY: Duration = Duration::from_secs(60 * 60);
+
+    /// Whether nobody has written to a file for a while, nor holds it.
+    pub(super) fn is_abandoned(folder: impl AsFd, name: impl Arg + Copy) -> bool {
+        let is_file = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
+        let deserted = match is_file {
+            true => deserted(folder, name),
+            false => None,
         };
-        if !meta.is_dir() {
-            if is_abandoned(&path) {
-                let _ = fs::remove_file(&path);
+        deserted.is_some_and(|meta| !is_open(&meta))
+    }
+
+    /// Of what has been no file for long, this says so: opening a pipe waits for nobody.
+    pub(super) fn deserted(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
+        let file = openat(folder, name, FILE, Mode::empty()).ok()?;
+        is_deserted(&File::from(file))
+    }
+
+    /// Whether a process that we can look into has a file open.
+    fn is_open(meta: &Metadata) -> bool {
+        let wanted = (meta.dev(), meta.ino());
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let mut files = processes
+            .filter(|process| {
+                let name = process.file_name();
+                name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
+            })
+            .flat_map(|process| {
+                fs::read_dir(process.path().join("fd"))
+                    .into_iter()
+                    .flatten()
+            })
+            .flatten();
+        files.any(|file| {
+            fs::metadata(file.path()).is_ok_and(|meta| (meta.dev(), meta.ino()) == wanted)
+        })
+    }
+
+    /// Removes what killed runs left of dumps in a folder: files, and folders of the acting user with nothing else. What cannot be
+    /// removed stays.
+    pub(crate) fn sweep(folder: &Path) {
+        let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
+            return;
+        };
+        for name in names(&folder).unwrap_or_default() {
+            let text = name.to_string_lossy();
+            let Some(dump) = dump_of(&text) else {
+                continue;
+            };
+            if is_abandoned(&folder, &*name) {
+                // A thread of a JVM has closed its part before the others have, and then the parts are put together.
+                if dump == text || is_absent(&folder, dump) || is_abandoned(&folder, dump) {
+                    let _ = unlinkat(&folder, &*name, AtFlags::empty());
+                }
+            } else if dump == text && emptied(&folder, &name).is_some() {
+                // This fails, as it should, when something came meanwhile.
+                let _ = unlinkat(&folder, &*name, AtFlags::REMOVEDIR);
             }
-            continue;
         }
-        let within: Vec<std::path::PathBuf> = fs::read_dir(&path)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
-        if is_old(&meta) && within.iter().all(|path| is_abandoned(path)) {
-            for path in within {
-                let _ = fs::remove_file(path);
+    }
+
+    /// The name of the dump that a file with this name is, or is a part of: what users may have named so is none.
+    fn dump_of(name: &str) -> Option<&str> {
+        let dump = whole(name);
+        let random = dump.strip_prefix(UNFINISHED)?;
+        let is_hex = |b| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+        (random.len() == 16 && random.bytes().all(is_hex)).then_some(dump)
+    }
+
+    /// A name without the number of a part.
+    fn whole(name: &str) -> &str {
+        match name.rsplit_once(".p") {
+            Some((dump, part)) if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) => {
+                dump
             }
-            // This fails, as it should, when something came meanwhile.
-            let _ = fs::remove_dir(&path);
+            _ => name,
         }
+    }
+
+    fn is_absent(folder: impl AsFd, name: &str) -> bool {
+        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        found.err() == Some(rustix::io::Errno::NOENT)
+    }
+
+    /// Empties a folder that a killed run made for a dump.
+    fn emptied(folder: impl AsFd, name: &CStr) -> Option<()> {
+        let opened = openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).ok()?;
+        let opened = File::from(opened);
+        let meta = opened.metadata().ok()?;
+        let within = names(&opened).ok()?;
+        let age = match within.is_empty() {
+            true => EMPTY,
+            false => STILL,
+        };
+        let is_left = |name: &CString| {
+            whole(&name.to_string_lossy()) == "dump.hprof" && is_abandoned(&opened, &**name)
+        };
+        let is_ours = meta.uid() == geteuid().as_raw();
+        if !is_ours || !is_old(&meta, age) || !within.iter().all(is_left) {
+            return None;
+        }
+        for name in within {
+            let _ = unlinkat(&opened, &*name, AtFlags::empty());
+        }
+        Some(())
+    }
+
+    fn names(folder: impl AsFd) -> io::Result<Vec<CString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            if ![c".", c".."].contains(&entry.file_name()) {
+                names.push(entry.file_name().to_owned());
+            }
+        }
+        Ok(names)
     }
 }
 
@@ -135,9 +231,12 @@ mod tests {
         for name in [
             ".heapdiff-0123456789abcdef",
             ".heapdiff-0123456789abcdef.p3",
-            ".heapdiff-abcdef",
             // Not ours, or not old enough, or in use.
             ".heapdiff-0123456789abcdef.hprof",
+            ".heapdiff-abcdef",
+            ".heapdiff-backup",
+            ".heapdiff-0123456789ABCDEF",
+            ".heapdiff-backup-of-mondays",
             ".heapdiff-notes",
             "before.hprof",
         ] {
@@ -145,16 +244,21 @@ mod tests {
         }
         drop(made(&at(".heapdiff-fedcba9876543210"), 30));
         let held = made(&at(".heapdiff-1111111111111111"), 90);
-        for (name, more) in [
-            (".heapdiff-2222222222222222", None),
-            (".heapdiff-3333333333333333", Some(90)),
-            (".heapdiff-4444444444444444", Some(30)),
+        // Parts of a dump that is being put together, and of none.
+        drop(made(&at(".heapdiff-1111111111111111.p0"), 90));
+        drop(made(&at(".heapdiff-aaaaaaaaaaaaaaaa.p0"), 90));
+        for (name, within, age) in [
+            (".heapdiff-2222222222222222", None, 3700),
+            (".heapdiff-3333333333333333", Some(("dump.hprof", 90)), 90),
+            (".heapdiff-4444444444444444", Some(("dump.hprof", 30)), 90),
+            (".heapdiff-5555555555555555", None, 3500),
+            (".heapdiff-6666666666666666", Some(("notes", 90)), 90),
         ] {
             fs::create_dir(at(name)).unwrap();
-            if let Some(age) = more {
-                drop(made(&at(name).join("dump.hprof"), age));
+            if let Some((file, age)) = within {
+                drop(made(&at(name).join(file), age));
             }
-            age_of(&File::open(at(name)).unwrap(), 90);
+            age_of(&File::open(at(name)).unwrap(), age);
         }
         sweep(folder.path());
         let mut left: Vec<String> = fs::read_dir(folder.path())
@@ -163,9 +267,16 @@ mod tests {
             .collect();
         left.sort();
         let kept = [
+            ".heapdiff-0123456789ABCDEF",
             ".heapdiff-0123456789abcdef.hprof",
             ".heapdiff-1111111111111111",
+            ".heapdiff-1111111111111111.p0",
             ".heapdiff-4444444444444444",
+            ".heapdiff-5555555555555555",
+            ".heapdiff-6666666666666666",
+            ".heapdiff-abcdef",
+            ".heapdiff-backup",
+            ".heapdiff-backup-of-mondays",
             ".heapdiff-fedcba9876543210",
             ".heapdiff-notes",
             "before.hprof",
@@ -178,5 +289,36 @@ mod tests {
         drop(made(&at(".heapdiff-abcdef.hdx"), 90));
         assert!(is_left_behind(&at(".heapdiff-abcdef.hdx"), &["hdx"]));
         assert!(!is_left_behind(&at(".heapdiff-abcdef.hdx"), &[]));
+    }
+
+    /// In `/tmp` anybody may put something by such a name, also between two looks.
+    #[test]
+    fn what_others_put_in_the_way_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let outside = tempfile::tempdir().unwrap();
+        let kept = outside.path().join("dump.hprof");
+        drop(made(&kept, 90));
+        age_of(&File::open(outside.path()).unwrap(), 90);
+        std::os::unix::fs::symlink(outside.path(), at(".heapdiff-0000000000000000")).unwrap();
+        std::os::unix::fs::symlink(&kept, at(".heapdiff-1111111111111111")).unwrap();
+        let pipe = ".heapdiff-2222222222222222";
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, at(pipe), kind, mode, 0).unwrap();
+        // Another user's folder, if there is somebody who may make one.
+        let theirs = at(".heapdiff-3333333333333333");
+        fs::create_dir(&theirs).unwrap();
+        drop(made(&theirs.join("dump.hprof"), 90));
+        age_of(&File::open(&theirs).unwrap(), 90);
+        let is_theirs = std::os::unix::fs::chown(&theirs, Some(65_534), None).is_ok();
+        sweep(folder.path());
+        assert!(kept.exists() && at(pipe).exists());
+        assert_eq!(theirs.exists(), is_theirs);
+        // What is put there after the first look, too.
+        let opened = |name: &str| linux::deserted(rustix::fs::CWD, at(name));
+        assert!(opened(pipe).is_none());
+        assert!(opened(".heapdiff-1111111111111111").is_none());
+        assert!(linux::deserted(rustix::fs::CWD, &kept).is_some());
     }
 }

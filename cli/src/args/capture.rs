@@ -43,9 +43,10 @@ as well.
 const AGENT_HELP: &str = "\
 The library libheapdiff_agent.so is taken from --agent, from HEAPDIFF_AGENT, from beside this
 program, or out of it (`heapdiff help agent` says where it is put then), and is copied to the JVM's
-/tmp where the JVM cannot read it in its place. Agents stay loaded until the JVM ends: `attach`
-again changes the options, `detach` has the agent stop. From JDK 21 on the JVM warns of agents on
-its standard error unless it was started with -XX:+EnableDynamicAgentLoading.";
+/tmp, or another folder that it can write to, where the JVM cannot read it in its place. Agents stay
+loaded until the JVM ends: `attach` again changes the options, `detach` has the agent stop. From JDK
+21 on the JVM warns of agents on its standard error unless it was started with
+-XX:+EnableDynamicAgentLoading.";
 
 #[derive(Debug, Args)]
 #[command(after_help = agent_help())]

@@ -417,9 +417,12 @@ struct PartialDump {
 impl PartialDump {
     /// A file in the folder, or in the JVM's `/tmp`.
     fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
-        // Of a run that was killed, here or there.
+        // Of a run that was killed, here or there. Their user may put anything there, so it is done with no more rights than theirs.
+        let user = &jvm.process.user;
+        let tmp = jvm.tmp.path(".");
+        let _ = user.act(|| [folder, &tmp].map(leftovers::sweep));
+        // And copies, which are not the JVM's.
         leftovers::sweep(folder);
-        leftovers::sweep(&jvm.tmp.path("."));
         Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
     }
 

@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -21,7 +21,7 @@ use heapdiff_units::Size;
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::fork::{self, Refused};
-use super::process::{Process, refused};
+use super::process::refused;
 use super::protocol::Jvm;
 use crate::failure::{Result, plain};
 use crate::progress::{Meter, Wanted};
@@ -53,7 +53,7 @@ impl Held {
         let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
         let (asked, came) = std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
-                let pipe = found(jvm.process, &token, &over)?;
+                let pipe = found(jvm.process.pid, &token, &over)?;
                 pipe.map(|pipe| receive(&pipe, &over, &received))
                     .transpose()
             });
@@ -72,7 +72,11 @@ impl Held {
                 "without --no-files the dumps are files, and --max-memory bounds what their analysis takes",
             ));
         }
-        if let Some(refused) = asked? {
+        let answer = asked?;
+        // The agent knows only that nobody came.
+        let is_barred =
+            matches!(&came, Err(Unreceived::Io(e)) if e.kind() == ErrorKind::PermissionDenied);
+        if let Some(refused) = answer.filter(|_| !is_barred) {
             return Err(refused.without_files(process));
         }
         match came {
@@ -118,33 +122,30 @@ fn token() -> String {
 
 /// Our end of the pipe that the agent shows; `None` if it has none to show until it is `over`.
 fn found(
-    process: &Process,
+    pid: u32,
     token: &str,
     over: &AtomicBool,
 ) -> std::result::Result<Option<File>, Unreceived> {
     let sign = format!("/memfd:{}", piped::sign(token));
-    let files = PathBuf::from(format!("/proc/{}/fd", process.pid));
+    let files = PathBuf::from(format!("/proc/{pid}/fd"));
     loop {
         // The JVM opens and closes files meanwhile, and may end.
         let is_last = over.load(Relaxed);
-        for entry in fs::read_dir(&files).into_iter().flatten().flatten() {
-            let link = fs::read_link(entry.path()).unwrap_or_default();
-            if !link
-                .as_os_str()
-                .as_encoded_bytes()
-                .starts_with(sign.as_bytes())
-            {
+        let entries = match fs::read_dir(&files) {
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => return Err(e.into()),
+            entries => entries.into_iter().flatten().flatten(),
+        };
+        for entry in entries {
+            if !is_named(&entry.path(), &sign) {
                 continue;
             }
+            let shown = sign_at(&entry.path(), &sign)?;
             let mut text = String::new();
-            let shown = File::open(entry.path())?.take(64).read_to_string(&mut text);
-            if let (Ok(_), Some(end)) = (shown, piped::end_of(&text)) {
+            let read = (&shown).take(64).read_to_string(&mut text);
+            if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
                 let pipe = opened(&files.join(end.to_string()))?;
                 // From now on the agent knows that somebody reads.
-                OpenOptions::new()
-                    .write(true)
-                    .truncate(true)
-                    .open(entry.path())?;
+                shown.set_len(0)?;
                 return Ok(Some(pipe));
             }
         }
@@ -155,11 +156,36 @@ fn found(
     }
 }
 
+/// Whether a descriptor of a process is of a file with a name that begins so.
+fn is_named(descriptor: &Path, name: &str) -> bool {
+    let link = fs::read_link(descriptor).unwrap_or_default();
+    let link = link.as_os_str().as_encoded_bytes();
+    link.starts_with(name.as_bytes())
+}
+
+/// Opens the file in memory that is the sign, and nothing else that the JVM's user may have put in its place: what is
+/// opened is looked at, and not its path again.
+fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let meta = file.metadata()?;
+    match is_named(&own, sign) && meta.is_file() && meta.nlink() == 0 {
+        true => Ok(file),
+        false => Err(io::Error::other("what the agent shows is no pipe")),
+    }
+}
+
 /// Opens a pipe, and nothing else that the JVM's user may have put in its place.
 fn opened(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let pipe = OpenOptions::new()
         .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .custom_flags(flags.bits().cast_signed())
         .open(path)?;
     match pipe.metadata()?.file_type().is_fifo() {
         true => Ok(pipe),
@@ -223,9 +249,10 @@ fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     }
 }
 
-/// The arrays of an analysis take some 28 bytes for an object, of which the records take 45 and more.
+/// The arrays of an analysis take some 28 bytes for an object, whose record in the dump is hardly longer where it is a boxed
+/// number.
 fn fits(bytes: u64, left: u64) -> bool {
-    left >= RESERVE + bytes / 8 * 5
+    left >= RESERVE.saturating_add(bytes)
 }
 
 /// Puts the piece that came last in its place.
@@ -284,8 +311,36 @@ mod tests {
     }
 
     #[test]
+    fn the_sign_is_answered_and_no_other_file_is_touched() {
+        let (from, mut to) = io::pipe().unwrap();
+        to.write_all(b"dump").unwrap();
+        let token = token();
+        let name = piped::sign(&token);
+        let mut sign = File::from(memfd_create(&*name, MemfdFlags::CLOEXEC).unwrap());
+        let shown = piped::shown(from.as_raw_fd());
+        sign.write_all(shown.as_bytes()).unwrap();
+        let us = std::process::id();
+        let found = |token: &str| found(us, token, &AtomicBool::new(true)).unwrap();
+        let mut came = [0; 4];
+        found(&token).unwrap().read_exact(&mut came).unwrap();
+        assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
+        assert!(found("another").is_none());
+
+        // What is in its place at the second look: by another name, or in a folder.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("precious");
+        fs::write(&file, &shown).unwrap();
+        let named = file.to_str().unwrap();
+        for sign in ["/memfd:", named] {
+            let error = sign_at(&file, sign).unwrap_err().to_string();
+            assert_eq!(error, "what the agent shows is no pipe");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), shown);
+    }
+
+    #[test]
     fn a_dump_needs_room_for_its_analysis() {
         assert!(fits(0, RESERVE) && !fits(0, RESERVE - 1));
-        assert!(fits(800, RESERVE + 500) && !fits(8000, RESERVE + 500));
+        assert!(fits(800, RESERVE + 800) && !fits(800, RESERVE + 799));
     }
 }

@@ -59,7 +59,7 @@ impl Copy {
         if room.f_flag.contains(StatVfsMountFlags::NOEXEC) {
             return Err(ErrorKind::PermissionDenied.into());
         }
-        if room.f_bavail.saturating_mul(room.f_frsize) < content.len() as u64 {
+        if is_full((room.f_blocks, room.f_bavail), room.f_frsize, content.len()) {
             return Err(ErrorKind::StorageFull.into());
         }
         let name = unused_name();
@@ -83,6 +83,12 @@ impl Copy {
             _folder: folder,
         })
     }
+}
+
+/// Whether a file system of so many blocks, and so many of them to be had, has no room. One of no blocks (ramfs, some of FUSE)
+/// does not tell.
+fn is_full((blocks, free): (u64, u64), size: u64, wanted: usize) -> bool {
+    blocks != 0 && free.saturating_mul(size) < wanted as u64
 }
 
 /// Folders of a process to try, by what it has mounted.
@@ -120,6 +126,12 @@ mod tests {
         let names = [unused_name(), unused_name()];
         assert!(names.iter().all(|name| name.contains(MARK)), "{names:?}");
         assert_ne!(names[0], names[1]);
+    }
+
+    #[test]
+    fn who_does_not_tell_its_room_is_not_full() {
+        assert!(is_full((9, 1), 4096, 4097) && !is_full((9, 2), 4096, 4097));
+        assert!(!is_full((0, 0), 4096, 4097));
     }
 
     #[test]

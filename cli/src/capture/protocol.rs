@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 
@@ -192,6 +193,9 @@ impl<'a> Jvm<'a> {
         let Ok(Err(e)) = self.process.user.act(|| self.tmp.is_writable()) else {
             return Ok(());
         };
+        if !is_refusal(&e) {
+            return Ok(());
+        }
         let process = self.process;
         let message = format!(
             "{process} cannot listen: it cannot write to its /tmp: {}",
@@ -334,6 +338,13 @@ impl Answer {
     }
 }
 
+/// Whether a user may not write. Where nothing can be told (kernels before Linux 5.8 and some sandboxes cannot ask for a thread's
+/// user) they may.
+fn is_refusal(error: &io::Error) -> bool {
+    let refusals = [Errno::ACCESS, Errno::ROFS];
+    Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,5 +363,12 @@ mod tests {
         assert_eq!(read("101"), Some((101, "error 101".into())));
         assert_eq!(read(""), None);
         assert_eq!(read("hello\n"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_refuses_nothing() {
+        let told = |error: Errno| is_refusal(&error.into());
+        assert!(told(Errno::ACCESS) && told(Errno::ROFS));
+        assert!(!told(Errno::NOSYS) && !told(Errno::PERM) && !told(Errno::INVAL));
     }
 }

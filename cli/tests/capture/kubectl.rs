@@ -37,7 +37,8 @@ exec)
     # The first is nsenter, which waits for the container.
     debugger=$(cat "/proc/$(cat "$here/debugger")/task/$(cat "$here/debugger")/children" | tr -d ' ')
     [ -n "$debugger" ]
-    exec nsenter --target "$debugger" --pid --mount "$@"
+    # What runs there has no signals ignored, as what this runs in the background has.
+    exec env --default-signal=INT nsenter --target "$debugger" --pid --mount "$@"
     ;;
 esac
 "#;
@@ -102,10 +103,8 @@ fn a_pod_without_shell_and_jdk() {
         let (line, _stderr) = first_line(&mut hunt);
         assert!(line.contains("the second dump follows in 1h"), "{line}");
         target.advance(2).expect("READY");
-        // As a Ctrl-C in the debug container, which the script has no terminal to hand on.
-        for hunting in inner_hunts(pod) {
-            signal("INT", hunting);
-        }
+        // Ctrl-C at the laptop.
+        signal("INT", hunt.id());
         let done = ended(hunt).well();
         assert!(done.stdout.contains("Shelf.boxes"), "{done:?}");
         let asked = fs::read_to_string(home.path().join("bin/debug")).expect("arguments");
@@ -132,16 +131,4 @@ fn a_pod_without_shell_and_jdk() {
             .failed(2, "usage: kubectl heapdiff");
         assert!(target.is_running());
     }
-}
-
-/// Hunts in the same process namespace as a pod's JVM.
-fn inner_hunts(pod: u32) -> Vec<u32> {
-    let space = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-    let processes = fs::read_dir("/proc").expect("processes").flatten();
-    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_hunt = |pid: &u32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        name.trim() == "heapdiff" && space(*pid) == space(pod)
-    };
-    ids.filter(is_hunt).collect()
 }
