@@ -99,7 +99,8 @@ mod linux {
         deserted.is_some_and(|meta| !is_open(&meta))
     }
 
-    /// Of what has been no file for long, this says so: opening a pipe waits for nobody.
+    /// Looks at what is opened: since the name was looked at, a pipe or a link may have come in the file's place. Opening a pipe
+    /// does not wait.
     pub(super) fn deserted(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
         let file = openat(folder, name, FILE, Mode::empty()).ok()?;
         is_deserted(&File::from(file))

@@ -181,7 +181,18 @@ fn a_jvm_in_a_container() {
             let tmp = format!("/proc/{pid}/root/tmp");
             let pid = pid.to_string();
             let home = folder();
+            // What looks left behind goes by the rights of the JVM's user, who may have put it there for us to follow.
+            let ours = Path::new(&tmp).join(".heapdiff-0123456789abcdef");
+            fs::create_dir(&ours).expect("a folder");
+            fs::write(ours.join("dump.hprof"), "").expect("a file");
+            for path in [ours.join("dump.hprof"), ours.clone()] {
+                let mut aged = Command::new("touch");
+                aged.args(["-d", "2 minutes ago"]).arg(path);
+                assert!(aged.status().expect("touch").success());
+            }
             run(home.path(), &["dump", &pid]).well();
+            assert_eq!(ours.join("dump.hprof").exists(), !user.is_empty());
+            let _ = fs::remove_dir_all(&ours);
             let name = format!("java_pid{pid}.hprof");
             assert_eq!(files(home.path()), [&*name]);
             assert_eq!(instances(&home.path().join(name), &[BOX]), [10_000]);
