@@ -153,6 +153,18 @@ impl Process {
         }
     }
 
+    /// As [`Self::check_alive`], with so much time to end: what a process has open is closed before it is told to have ended.
+    pub(super) fn check_survives(&self, time: Duration) -> Result<()> {
+        let end = Instant::now() + time;
+        loop {
+            self.check_alive()?;
+            if Instant::now() >= end {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// The path of a mapped library whose file name contains `part`, as the process sees it.
     pub(super) fn library(&self, part: &str) -> Option<String> {
         let mut library = None;

@@ -28,6 +28,8 @@ use crate::interrupt::Unfinished;
 /// The most bytes that are kept of an answer. Answers to our commands are a few lines.
 const LONGEST_ANSWER: usize = 1 << 16;
 const POLL: Duration = Duration::from_millis(20);
+/// So long a process that closed a connection may take to end.
+const ENDING: Duration = Duration::from_secs(2);
 /// The sticky bit: in such folders nobody may remove another user's files.
 const STICKY: u32 = 0o1000;
 
@@ -82,12 +84,13 @@ impl<'a> Jvm<'a> {
             request.extend_from_slice(word);
             request.push(0);
         }
-        let broken = |e: io::Error| {
-            refused(format!(
+        let broken = |e: io::Error| match self.process.check_survives(ENDING) {
+            Err(ended) => ended,
+            Ok(()) => refused(format!(
                 "{}: the connection broke: {}",
                 self.process,
                 plain(&e)
-            ))
+            )),
         };
         stream
             .set_write_timeout(Some(self.timeout))
@@ -112,7 +115,7 @@ impl<'a> Jvm<'a> {
                 Err(e) => return Err(broken(e)),
             }
         }
-        Answer::parse(&answer).ok_or_else(|| match self.process.check_alive() {
+        Answer::parse(&answer).ok_or_else(|| match self.process.check_survives(ENDING) {
             Err(ended) => ended,
             Ok(()) => refused(format!(
                 "{} closed the connection without an answer",
