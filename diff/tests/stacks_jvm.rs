@@ -34,7 +34,9 @@ fn jdks() -> Vec<Jdk> {
 /// Two dumps of a scenario with the agent, some work apart.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) -> Report {
     let launch = scenario.launch(jdk, mode).unwrap().flags(flags);
-    let mut target = launch.agent(&library(), "interval=4k").start().unwrap();
+    // Under generational ZGC few samples are followed, unless all are asked for.
+    let agent = launch.agent(&library(), "interval=4k,follow=4k");
+    let mut target = agent.start().unwrap();
     target.wait_ready(1).unwrap();
     let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
     target.dump(&before, DumpOptions::default()).unwrap();
