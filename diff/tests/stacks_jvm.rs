@@ -31,12 +31,19 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
+/// Mean bytes between samples. Under generational ZGC few are followed, unless every allocation is asked for.
+fn interval(flags: &[&str]) -> u64 {
+    match flags.contains(&"-XX:+UseZGC") {
+        true => 0,
+        false => 4096,
+    }
+}
+
 /// Two dumps of a scenario with the agent, some work apart.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) -> Report {
     let launch = scenario.launch(jdk, mode).unwrap().flags(flags);
-    // Under generational ZGC few samples are followed, unless all are asked for.
-    let agent = launch.agent(&library(), "interval=4k,follow=4k");
-    let mut target = agent.start().unwrap();
+    let options = format!("interval={}", interval(flags));
+    let mut target = launch.agent(&library(), &options).start().unwrap();
     target.wait_ready(1).unwrap();
     let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
     target.dump(&before, DumpOptions::default()).unwrap();
@@ -67,7 +74,7 @@ fn describe(report: &Report) -> String {
 }
 
 /// What is wrong with a report of a scenario's leak.
-fn fault(scenario: &Scenario, report: &Report) -> Option<String> {
+fn fault(scenario: &Scenario, report: &Report, interval: u64) -> Option<String> {
     let Some(suspect) = report.suspects.first() else {
         return Some("no suspect".to_owned());
     };
@@ -92,7 +99,7 @@ fn fault(scenario: &Scenario, report: &Report) -> Option<String> {
     let same = |a: &heapdiff_diff::AgentInfo| (a.interval_bytes, a.pid, a.started_ms);
     if agents
         .iter()
-        .any(|a| same(a) != same(&agents[0]) || a.interval_bytes != 4096)
+        .any(|a| same(a) != same(&agents[0]) || a.interval_bytes != interval)
     {
         return Some(format!("{agents:?}"));
     }
@@ -125,7 +132,7 @@ fn each_leak_is_named_with_the_stack_that_allocated_it() {
         for scenario in scenarios::CORE {
             let dir = tempfile::tempdir().unwrap();
             let report = diff(&jdk, scenario, Mode::Leak, &["-XX:+UseG1GC"], dir.path());
-            if let Some(fault) = fault(scenario, &report) {
+            if let Some(fault) = fault(scenario, &report, interval(&[])) {
                 let (major, found) = (jdk.major(), describe(&report));
                 failures += &format!("JDK {major} {}: {fault}, found\n{found}", scenario.name);
             }
@@ -162,7 +169,7 @@ fn every_collector() {
             let dir = tempfile::tempdir().unwrap();
             let scenario = &scenarios::SESSION_REGISTRY;
             let report = diff(&jdk, scenario, Mode::Leak, &[&flag], dir.path());
-            let fault = fault(scenario, &report);
+            let fault = fault(scenario, &report, interval(&[&flag]));
             assert_eq!(
                 fault,
                 None,
