@@ -17,6 +17,9 @@ use crate::jvmti::{memory_file, wide_pipe};
 /// How long the asker may take to take its end of the pipe, and when is looked.
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
+/// Most bytes that are written to a pipe at once. What the kernel counts tells whether the child moves, and it counts a
+/// call when it is over.
+const PART: usize = 1 << 20;
 
 /// Where the dump goes.
 pub(crate) trait Output {
@@ -49,7 +52,7 @@ impl Output for Target {
             Self::File(file) => file.write_all(bytes),
             Self::Pipe { pipe, start } => {
                 pipe.write_all(&std::mem::take(start))?;
-                pipe.write_all(bytes)
+                bytes.chunks(PART).try_for_each(|part| pipe.write_all(part))
             }
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn watch(
     let mut moved = Instant::now();
     let mut looked = Instant::now();
     let mut last = child.progress();
-    let mut length = 0;
+    let mut written = None;
     let mut used = 0;
     loop {
         if let Some(code) = child.ended() {
@@ -64,14 +64,13 @@ pub(super) fn watch(
             if let Err(why) = room() {
                 return Ended::Memory(why);
             }
-            let Ok(now) = file.map_or(Ok(length), |file| {
-                fs::symlink_metadata(file).map(|file| file.len())
-            }) else {
+            if file.is_some_and(|file| fs::symlink_metadata(file).is_err()) {
                 return Ended::Unwanted;
-            };
+            }
             // A large array is written within one callback.
-            if now != length {
-                (moved, length) = (Instant::now(), now);
+            let now = written_by(child.pid());
+            if now != written {
+                (moved, written) = (Instant::now(), now);
                 used = state.map_or(used, |state| state.ticks);
             }
         }
@@ -102,6 +101,15 @@ impl State {
     }
 }
 
+/// The bytes that a process has written so far, to files and pipes; `None` where the kernel does not tell.
+fn written_by(pid: i32) -> Option<u64> {
+    let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let written = counts
+        .lines()
+        .find_map(|line| line.strip_prefix("wchar: "))?;
+    written.parse().ok()
+}
+
 fn state_of(pid: i32) -> Option<State> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     state_in(&stat)
@@ -119,7 +127,7 @@ fn state_in(stat: &str) -> Option<State> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use super::super::Tally;
     use super::*;
@@ -155,6 +163,25 @@ mod tests {
         let stat = "77 (a (b) c) R 1 7 7 0 -1 4194560 9 0 0 0 250 31 0 0 39 19 1 0 5 6 7";
         let state = state_in(stat).unwrap();
         assert_eq!((state.letter, state.ticks), ('R', 281));
+    }
+
+    #[test]
+    fn what_goes_through_a_pipe_is_seen() {
+        let mut child = Command::new("dd")
+            .args(["if=/dev/zero", "bs=4096", "count=9", "status=none"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        // It fits into the pipe, and who has ended is known until it is waited for.
+        while state_of(pid).is_some_and(|state| state.letter != 'Z') {
+            sleep(POLL);
+        }
+        let written = written_by(pid);
+        child.wait().unwrap();
+        assert!(written.is_none_or(|bytes| bytes >= 9 * 4096), "{written:?}");
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(written_by(own).is_some(), "the kernel counts");
     }
 
     #[test]

@@ -80,9 +80,6 @@ struct TraceTopArgs {
     /// What is ranked: the frames of the program that allocate, whatever path leads there; classes; or stacks
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: ByArg,
-    /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
-    #[arg(long, value_name = "RE", value_parser = pattern)]
-    focus: Option<Regex>,
     #[command(flatten)]
     window: WindowArgs,
     #[command(flatten)]
@@ -102,9 +99,6 @@ struct FlameArgs {
     /// Callees first: each class shows who allocates it, and who calls that
     #[arg(long)]
     reverse: bool,
-    /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
-    #[arg(long, value_name = "RE", value_parser = pattern)]
-    focus: Option<Regex>,
     #[command(flatten)]
     window: WindowArgs,
     #[command(flatten)]
@@ -119,9 +113,12 @@ struct RunArgs {
     run: Option<String>,
 }
 
-/// Which part of the run.
+/// Which part of the run, and of its stacks.
 #[derive(Debug, Args)]
 struct WindowArgs {
+    /// Have stacks begin with the first frame that a regular expression matches, and leave out those without one
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    focus: Option<Regex>,
     /// Leave out what was before
     #[arg(long, value_name = "MOMENT")]
     since: Option<Moment>,
@@ -131,6 +128,17 @@ struct WindowArgs {
     /// Only so long before the end, or before --until
     #[arg(long, value_name = "TIME", conflicts_with = "since")]
     window: Option<Span>,
+}
+
+impl WindowArgs {
+    fn of(&self, run: RunArgs) -> RunWindow {
+        RunWindow {
+            run: run.run,
+            since: self.since,
+            until: self.until,
+            window: self.window,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -249,29 +257,19 @@ impl TraceArgs {
         match self.command {
             TraceCommand::Info(args) => job(args.view, args.trace, TraceJob::Info),
             TraceCommand::Top(args) => {
-                let part = RunWindow {
-                    run: args.run.run,
-                    since: args.window.since,
-                    until: args.window.until,
-                    window: args.window.window,
-                };
+                let part = args.window.of(args.run);
                 let by = match args.by {
                     ByArg::Frame => Merged::Frame,
                     ByArg::Class => Merged::Class,
                     ByArg::Stack => Merged::Stack,
                 };
-                let focus = args.focus;
+                let focus = args.window.focus;
                 job(args.view, args.trace, TraceJob::Top { part, by, focus })
             }
             TraceCommand::Flame(args) => {
                 let flame = TraceJob::Flame {
-                    part: RunWindow {
-                        run: args.run.run,
-                        since: args.window.since,
-                        until: args.window.until,
-                        window: args.window.window,
-                    },
-                    focus: args.focus,
+                    part: args.window.of(args.run),
+                    focus: args.window.focus,
                     live: args.live,
                     reverse: args.reverse,
                 };

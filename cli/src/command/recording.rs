@@ -6,7 +6,9 @@ use std::path::Path;
 
 use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_jfr::{Event, Jvm, MANY_OLD, NameId, Recording, Sample, StackId};
-use heapdiff_report::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
+use heapdiff_report::{
+    EventRow, Graph, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
+};
 use heapdiff_sites::{Estimate, Unseen};
 
 use crate::failure::{Failure, Result};
@@ -203,9 +205,11 @@ pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<Recordin
         totals,
         stacks,
         verbose: setup.progress.verbose,
-        allocated,
-        only: focus.cloned(),
-        reverse: job.reverse,
+        graph: Graph {
+            allocated,
+            focus: focus.cloned(),
+            reverse: job.reverse,
+        },
     })
 }
 

@@ -8,7 +8,7 @@ use heapdiff_diff::samples::{Agent, AgentObjects, ClassCount, NotCounted, Sample
 use heapdiff_diff::{Allocated, by_class, by_site};
 use heapdiff_report::{
     AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
-    CountRow, CountedClassRow, CounterRow, LiveClassRow, Report, SiteTotals, SitesReport,
+    CountRow, CountedClassRow, CounterRow, Graph, LiveClassRow, Report, SiteTotals, SitesReport,
     SnapshotInfo,
 };
 use heapdiff_sites::{Counter, Interval, Strategy, Unseen};
@@ -95,6 +95,14 @@ impl Asked<'_> {
         }
     }
 
+    fn graph(&self, allocated: Option<Allocated>) -> Graph {
+        Graph {
+            allocated,
+            focus: self.job.focus.clone(),
+            reverse: self.job.reverse,
+        }
+    }
+
     /// What is alive.
     fn live(&self, mut info: SnapshotInfo, fault: Option<String>) -> SitesReport {
         let (job, samples) = (self.job, self.samples);
@@ -144,9 +152,7 @@ impl Asked<'_> {
             class_count,
             sampled_classes,
             verbose: self.setup.progress.verbose,
-            allocated: allocated.then(|| Allocated::of(samples)),
-            only: job.focus.clone(),
-            reverse: job.reverse,
+            graph: self.graph(allocated.then(|| Allocated::of(samples))),
         }
     }
 
@@ -255,9 +261,7 @@ impl Asked<'_> {
             stacks,
             classes,
             verbose: self.setup.progress.verbose,
-            allocated,
-            only: job.focus.clone(),
-            reverse: job.reverse,
+            graph: self.graph(allocated),
         })
     }
 

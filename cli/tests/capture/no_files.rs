@@ -1,8 +1,9 @@
 //! `hunt --no-files`: both dumps are in memory, and nothing is left anywhere, whoever is killed.
 
 use std::fs;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,8 +12,8 @@ use testdata::jvm::Target;
 use crate::cgroup::Group;
 use crate::elsewhere::contained;
 use crate::support::{
-    AS_NOBODY, agent, ended, files, first_line, folder, heapdiff, is_root, jdks, ready, run, shelf,
-    signal, until,
+    self, AS_NOBODY, agent, ended, files, first_line, folder, heapdiff, is_root, jdks, ready, run,
+    shelf, signal, until,
 };
 use crate::trace::library;
 
@@ -32,23 +33,21 @@ fn hunt(home: &Path, pid: &str, more: &[&str]) -> Child {
 }
 
 fn begun(home: &Path, plain: &Command) -> Child {
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT");
-    for (name, below) in FOLDERS {
+    let variables = FOLDERS.map(|(name, below)| {
         let below = home.join(below);
         fs::create_dir_all(&below).expect("a folder");
-        command.arg(format!("{name}={}", below.display()));
-    }
-    command
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .current_dir(home)
-        .env_remove("HEAPDIFF_AGENT")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("a run")
+        format!("{name}={}", below.display())
+    });
+    support::begun(home, plain, &variables)
+}
+
+/// A hunt without files that has its first dump and waits, and what it prints on standard error.
+fn waiting(home: &Path, pid: u32) -> (Child, BufReader<ChildStderr>) {
+    let args = ["--for", "1h", "--format", "json"];
+    let mut child = hunt(home, &pid.to_string(), &args);
+    let (line, stderr) = first_line(&mut child);
+    assert!(line.contains("the second dump follows in 1h"), "{line}");
+    (child, stderr)
 }
 
 /// All files in the folder and below.
@@ -116,13 +115,7 @@ fn what_grew_is_named_and_no_file_is_anywhere() {
         let mut target = ready(&shelf(&jdk));
         let pid = target.pid();
         let before = of_dumps(pid);
-        let mut child = hunt(
-            home.path(),
-            &pid.to_string(),
-            &["--for", "1h", "--format", "json"],
-        );
-        let (line, _stderr) = first_line(&mut child);
-        assert!(line.contains("the second dump follows in 1h"), "{line}");
+        let (child, _stderr) = waiting(home.path(), pid);
         let first_to_go = format!("/proc/{}/oom_score_adj", child.id());
         let first_to_go = fs::read_to_string(first_to_go).expect("a number");
         assert_eq!(first_to_go.trim(), "1000", "before the JVM");
@@ -150,13 +143,7 @@ fn nothing_is_left_in_a_container_either() {
             let home = folder();
             let (mut target, pid) = contained(&jdk, "100m", user);
             let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp"));
-            let mut child = hunt(
-                home.path(),
-                &pid.to_string(),
-                &["--for", "1h", "--format", "json"],
-            );
-            let (line, _stderr) = first_line(&mut child);
-            assert!(line.contains("the second dump follows in 1h"), "{line}");
+            let (child, _stderr) = waiting(home.path(), pid);
             target.advance(2).expect("READY");
             signal("INT", child.id());
             let done = ended(child).well();

@@ -118,9 +118,14 @@ pub(crate) fn ended(child: Child) -> Done {
 /// Runs it in the background. The tests themselves may have been started with interrupts ignored (`nohup`, a
 /// job in the background), which is handed down: here they are not.
 pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
-    let plain = heapdiff(folder, args);
+    begun(folder, &heapdiff(folder, args), &[])
+}
+
+/// As [`start`], any command and with variables, each `NAME=VALUE`.
+pub(crate) fn begun(folder: &Path, plain: &Command, variables: &[String]) -> Child {
     Command::new("env")
         .arg("--default-signal=INT")
+        .args(variables)
         .arg(plain.get_program())
         .args(plain.get_args())
         .current_dir(folder)

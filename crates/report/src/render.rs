@@ -10,7 +10,8 @@ use crate::html::Context;
 use crate::junit::Checks;
 use crate::markdown::More;
 use crate::model::{
-    AllocatedReport, DiffReport, FlameReport, RecordingReport, Report, SitesReport, SnapshotInfo,
+    AllocatedReport, DiffReport, FlameReport, Graph, RecordingReport, Report, SitesReport,
+    SnapshotInfo,
 };
 use crate::pprof::About;
 use crate::stacks::{Names, StackLine, Stacks};
@@ -115,31 +116,19 @@ fn of_dump(snapshot: &SnapshotInfo, allocated: Option<&Allocated>, from_ms: u64)
 
 /// Live bytes of one dump.
 fn sites(format: Format, report: &SitesReport, out: &mut dyn Write) -> io::Result<()> {
-    let allocated = report.allocated.as_ref();
-    let about = of_dump(&report.snapshot, allocated, report.snapshot.taken_ms);
-    let drawn = Drawn {
-        allocated,
-        measured: live(report.agent.is_some()),
-        focus: report.only.as_ref(),
-        reverse: report.reverse,
-        columns: collapsed::Columns::Growth,
-    };
-    drawn.write(format, &about, out)
+    let about = of_dump(
+        &report.snapshot,
+        report.graph.allocated.as_ref(),
+        report.snapshot.taken_ms,
+    );
+    Drawn::of(&report.graph, live(report.agent.is_some())).write(format, &about, out)
 }
 
 /// What was allocated before one dump.
 fn allocated(format: Format, report: &AllocatedReport, out: &mut dyn Write) -> io::Result<()> {
-    let allocated = report.allocated.as_ref();
     let from_ms = report.snapshot.taken_ms.saturating_sub(report.span_ms);
-    let about = of_dump(&report.snapshot, allocated, from_ms);
-    let drawn = Drawn {
-        allocated,
-        measured: Measured::Allocated,
-        focus: report.only.as_ref(),
-        reverse: report.reverse,
-        columns: collapsed::Columns::Growth,
-    };
-    drawn.write(format, &about, out)
+    let about = of_dump(&report.snapshot, report.graph.allocated.as_ref(), from_ms);
+    Drawn::of(&report.graph, Measured::Allocated).write(format, &about, out)
 }
 
 /// What a recording found alive, or allocated.
@@ -152,18 +141,12 @@ fn recording(format: Format, report: &RecordingReport, out: &mut dyn Write) -> i
         dumps: vec![info.path.clone()],
         warnings: info.warnings.clone(),
     };
-    let drawn = Drawn {
-        allocated: report.allocated.as_ref(),
-        measured: match report.measure {
-            "allocated" => Measured::Allocated,
-            "sampled" => Measured::Followed,
-            _ => Measured::Estimated,
-        },
-        focus: report.only.as_ref(),
-        reverse: report.reverse,
-        columns: collapsed::Columns::Growth,
+    let measured = match report.measure {
+        "allocated" => Measured::Allocated,
+        "sampled" => Measured::Followed,
+        _ => Measured::Estimated,
     };
-    drawn.write(format, &about, out)
+    Drawn::of(&report.graph, measured).write(format, &about, out)
 }
 
 /// What a trace has.
@@ -194,7 +177,17 @@ struct Drawn<'a> {
     columns: collapsed::Columns,
 }
 
-impl Drawn<'_> {
+impl<'a> Drawn<'a> {
+    const fn of(graph: &'a Graph, measured: Measured) -> Self {
+        Self {
+            allocated: graph.allocated.as_ref(),
+            measured,
+            focus: graph.focus.as_ref(),
+            reverse: graph.reverse,
+            columns: collapsed::Columns::Growth,
+        }
+    }
+
     fn write(&self, format: Format, about: &About, out: &mut dyn Write) -> io::Result<()> {
         let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         let Some(allocated) = self.allocated else {

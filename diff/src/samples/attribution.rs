@@ -210,6 +210,16 @@ pub struct LiveBySite {
     pub undersampled_bytes: u64,
 }
 
+/// The stacks and classes of live samples whose frames, the leaf first, and class `wanted` accepts.
+fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeSet<SiteAndClass> {
+    let all: BTreeSet<SiteAndClass> = samples.live.iter().map(|s| (s.site, s.class)).collect();
+    let accepts = |&(site, class): &SiteAndClass| {
+        let frames: Vec<&str> = samples.sites.frames(site).collect();
+        wanted(&frames, samples.name(class))
+    };
+    all.into_iter().filter(accepts).collect()
+}
+
 /// Live samples by stack and class, set against what is known of their classes in a heap of `reachable_bytes`. Only
 /// samples are counted whose frames, the leaf first, and class `wanted` accepts.
 ///
@@ -220,23 +230,17 @@ pub fn by_site(
     wanted: &dyn Fn(&[&str], &str) -> bool,
     reachable_bytes: u64,
 ) -> LiveBySite {
-    let mut known: BTreeMap<SiteAndClass, bool> = BTreeMap::new();
+    let accepted = accepted(samples, wanted);
+    let is_wanted = |s: &Sample| accepted.contains(&(s.site, s.class));
     let mut lines: BTreeMap<SiteAndClass, Line> = BTreeMap::new();
-    for sample in &samples.live {
+    for sample in samples.live.iter().filter(|s| is_wanted(s)) {
         let of = (sample.site, sample.class);
-        let is_wanted = *known.entry(of).or_insert_with(|| {
-            let frames: Vec<&str> = samples.sites.frames(sample.site).collect();
-            wanted(&frames, samples.name(sample.class))
-        });
-        if is_wanted {
-            lines.entry(of).or_default().add(sample);
-        }
+        lines.entry(of).or_default().add(sample);
     }
     let parts = samples.divided(|s| (s.site, s.class)).parts;
     for (of, line) in &mut lines {
         line.part = parts.get(of).copied().unwrap_or_default();
     }
-    let is_wanted = |s: &Sample| known.get(&(s.site, s.class)).copied().unwrap_or(false);
     let mut sums = samples.divided(is_wanted).parts;
     let (sum, rest) = (
         sums.remove(&true).unwrap_or_default(),
@@ -291,19 +295,12 @@ pub fn by_class(
     wanted: &dyn Fn(&[&str], &str) -> bool,
     unseen: Unseen,
 ) -> Vec<LiveClass> {
-    let mut known: BTreeMap<SiteAndClass, bool> = BTreeMap::new();
+    let accepted = accepted(samples, wanted);
+    let is_wanted = |s: &Sample| accepted.contains(&(s.site, s.class));
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-    for sample in &samples.live {
-        let of = (sample.site, sample.class);
-        let is_wanted = *known.entry(of).or_insert_with(|| {
-            let frames: Vec<&str> = samples.sites.frames(sample.site).collect();
-            wanted(&frames, samples.name(sample.class))
-        });
-        if is_wanted {
-            *counts.entry(sample.class).or_default() += 1;
-        }
+    for sample in samples.live.iter().filter(|s| is_wanted(s)) {
+        *counts.entry(sample.class).or_default() += 1;
     }
-    let is_wanted = |s: &Sample| known.get(&(s.site, s.class)).copied().unwrap_or(false);
     let parts = samples.divided(|s| (is_wanted(s), s.class)).parts;
     let mut classes: Vec<LiveClass> = counts
         .into_iter()

@@ -20,6 +20,8 @@ use crate::ids::NONE;
 const SEVERAL: u32 = NONE - 1;
 /// Leaves handled by one task.
 const CHUNK: usize = 1 << 14;
+/// Referrers of leaves that are noted at most, 8 bytes each: beyond it the rows are passed once more.
+const MOST_NOTED: usize = 1 << 20;
 /// The span of nothing.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
@@ -43,7 +45,7 @@ pub(super) fn dominators(
     for root in graph.roots.iter().filter_map(|&(root, _)| slot(root)) {
         hung[root] = 0;
     }
-    let most = thresholds.noted + leaves as usize / 64;
+    let most = thresholds.noted + (leaves as usize / 64).min(MOST_NOTED);
     let noted = {
         let shared = mem::as_atomic_u32(&mut hung);
         let total = AtomicUsize::new(0);

@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::collapsed::Columns;
 use crate::junit::Gate;
 
-pub use flame::FlameReport;
+pub use flame::{FlameReport, Graph};
 pub use histo::{ClassRow, HistoReport, HistoTotals};
 pub use paths::{Hidden, PathLine, PathsReport};
 pub use query::{ExportReport, ExportedFile, QueryReport};

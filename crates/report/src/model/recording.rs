@@ -1,10 +1,8 @@
 //! `heapdiff.recording/1`: a flight recording by allocation stack.
 
-use heapdiff_diff::Allocated;
-use regex::Regex;
 use serde::Serialize;
 
-use super::Condition;
+use super::{Condition, Graph};
 
 /// The allocation sites of a flight recording.
 #[derive(Debug, Serialize)]
@@ -26,15 +24,9 @@ pub struct RecordingReport {
     /// Whether text shows every frame.
     #[serde(skip)]
     pub verbose: bool,
-    /// All stacks, where the format shows them.
+    /// What flame graphs and profiles show of it.
     #[serde(skip)]
-    pub allocated: Option<Allocated>,
-    /// As `focus`, to match with.
-    #[serde(skip)]
-    pub only: Option<Regex>,
-    /// Whether flame graphs begin with what was allocated.
-    #[serde(skip)]
-    pub reverse: bool,
+    pub graph: Graph,
 }
 
 /// The file, and what it holds.

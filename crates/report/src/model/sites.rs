@@ -1,10 +1,9 @@
 //! `heapdiff.sites/1`: live bytes by allocation stack.
 
-use heapdiff_diff::{Allocated, Stack};
-use regex::Regex;
+use heapdiff_diff::Stack;
 use serde::Serialize;
 
-use super::SnapshotInfo;
+use super::{Graph, SnapshotInfo};
 
 /// The allocation sites of a dump: what is alive.
 #[derive(Debug, Serialize)]
@@ -36,15 +35,9 @@ pub struct SitesReport {
     /// Whether text shows every frame.
     #[serde(skip)]
     pub verbose: bool,
-    /// All stacks, where the format shows them.
+    /// What flame graphs and profiles show of it.
     #[serde(skip)]
-    pub allocated: Option<Allocated>,
-    /// As `focus`, to match with.
-    #[serde(skip)]
-    pub only: Option<Regex>,
-    /// Whether flame graphs begin with what was allocated.
-    #[serde(skip)]
-    pub reverse: bool,
+    pub graph: Graph,
 }
 
 /// The live objects of a class.
@@ -97,15 +90,9 @@ pub struct AllocatedReport {
     /// Whether text shows every frame.
     #[serde(skip)]
     pub verbose: bool,
-    /// All stacks, where the format shows them.
+    /// What flame graphs and profiles show of it.
     #[serde(skip)]
-    pub allocated: Option<Allocated>,
-    /// As `focus`, to match with.
-    #[serde(skip)]
-    pub only: Option<Regex>,
-    /// Whether flame graphs begin with what was allocated.
-    #[serde(skip)]
-    pub reverse: bool,
+    pub graph: Graph,
 }
 
 /// All rows together.

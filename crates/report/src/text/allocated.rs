@@ -114,7 +114,7 @@ fn by_class(report: &AllocatedReport, style: Style, out: &mut dyn Write) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AllocatedTotals, CountedClassRow};
+    use crate::model::{AllocatedTotals, CountedClassRow, Graph};
     use crate::text::sites::tests::agent;
     use crate::text::tests::snapshot;
 
@@ -154,9 +154,7 @@ mod tests {
             stacks: if is_class { Vec::new() } else { vec![stack] },
             classes: if is_class { vec![class] } else { Vec::new() },
             verbose: false,
-            allocated: None,
-            only: None,
-            reverse: false,
+            graph: Graph::default(),
         }
     }
 

@@ -144,7 +144,7 @@ fn since(ms: u64) -> String {
 mod tests {
     use super::super::tests::text;
     use super::*;
-    use crate::model::{RecordedTotals, RecordingInfo, Report};
+    use crate::model::{Graph, RecordedTotals, RecordingInfo, Report};
 
     /// A recording of `stacks` stacks, of which one is listed.
     fn report(measure: &'static str, interval_bytes: Option<u64>, stacks: u64) -> RecordingReport {
@@ -185,9 +185,7 @@ mod tests {
                 threads: Vec::new(),
             }],
             verbose: false,
-            allocated: None,
-            only: None,
-            reverse: false,
+            graph: Graph::default(),
         }
     }
 

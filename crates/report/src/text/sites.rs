@@ -218,7 +218,7 @@ pub(super) fn every(filtered: bool, lost: bool, done: &str) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::model::{
-        CollectedReport, CostReport, CountRow, CounterRow, LiveClassRow, SiteTotals,
+        CollectedReport, CostReport, CountRow, CounterRow, Graph, LiveClassRow, SiteTotals,
     };
     use crate::text::tests::snapshot;
 
@@ -281,9 +281,7 @@ pub(super) mod tests {
                 class_count: 2,
                 sampled_classes: 1,
                 verbose: false,
-                allocated: None,
-                only: None,
-                reverse: false,
+                graph: Graph::default(),
             };
             let mut out = Vec::new();
             render(&report, Style::plain(), &mut out).unwrap();
