@@ -181,7 +181,7 @@ pub(crate) struct ClassFilter {
 }
 
 /// How to work and how to show it: the same for all commands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) output: Output,
     /// Rows of each list, where the user says.

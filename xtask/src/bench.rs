@@ -245,7 +245,15 @@ fn linear(options: &Options, scratch: &Path) -> Result<String> {
         if let Some(failure) = outcomes.iter().find_map(|outcome| outcome.failure.as_ref()) {
             bail!("heapdiff top failed: {failure}");
         }
-        rows.push((factor, fs::metadata(&dump)?.len(), outcomes));
+        // The next size's output takes this one's place.
+        let objects = report::objects(&outcomes);
+        let bytes = fs::metadata(&dump)?.len();
+        rows.push(report::Size {
+            factor,
+            bytes,
+            objects,
+            outcomes,
+        });
     }
     report::linear(options.scale(), options.runs, &rows)
 }

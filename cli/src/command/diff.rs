@@ -10,7 +10,7 @@ use heapdiff_report::{DiffReport, Format, growth};
 use heapdiff_trace::Trace;
 use hprof::{Header, Progress, Snapshot};
 
-use super::{history, open_after, open_called};
+use super::{history, open_after, open_called, side_by_side};
 use crate::failure::{Failure, Result};
 use crate::fits::{self, Classes};
 use crate::gates;
@@ -23,8 +23,7 @@ const SUSPECTS: usize = 10;
 /// The most classes in text; JSON has all that changed.
 const CLASSES: usize = 15;
 
-/// Each dump is reduced to its summary before the next is opened; only the last stays open until
-/// the paths of what grew are looked up in it.
+/// Each dump is reduced to its summary; only the last stays open until the paths of what grew are looked up in it.
 pub(crate) fn run(
     setup: &Setup,
     dumps: &[PathBuf],
@@ -187,31 +186,12 @@ impl Compared {
     /// runs is the one to compare with is for the user to say.
     fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
         let order = order_of_time(dumps);
-        let mut comparison = Comparison::default();
-        let mut last: Option<Snapshot> = None;
-        for (place, &at) in order.iter().enumerate() {
-            let Some(dump) = dumps.get(at) else { continue };
-            let kept = summary::read(setup, dump, None, &Meter::new(setup.progress, dump));
-            // Only the last dump is asked for more than its summary.
-            let is_last = place + 1 == order.len();
-            let is_kept = match kept {
-                Some(kept) if !is_last => {
-                    comparison.add(kept);
-                    continue;
-                }
-                kept => kept.is_some(),
-            };
-            let (snapshot, meter) = open_after(last.take(), setup, dump, !is_kept)?;
-            let kept = is_kept.then(|| summary::read(setup, dump, Some(&snapshot), &meter));
-            let summary = match kept.flatten() {
-                Some(summary) => summary,
-                None => summarize(setup, dump, &snapshot, &meter)?,
-            };
-            comparison.add(summary);
-            last = Some(snapshot);
-        }
-        let Some(mut last) = last else {
-            return Err(Failure::usage("there are no dumps to compare"));
+        let sorted: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
+        let (mut comparison, mut last) = match sorted[..] {
+            [before, after] if side_by_side::is_better(setup, [before, after]) => {
+                side_by_side::opened(setup, before, after)?
+            }
+            _ => one_after_the_other(setup, &sorted)?,
         };
         let mut sorted = !order.is_sorted();
         if sorted && comparison.is_of_several_jvms() {
@@ -227,6 +207,60 @@ impl Compared {
             sorted,
         })
     }
+}
+
+/// Compares dumps, each of which gives its memory to the next; the last stays open.
+fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Comparison, Snapshot)> {
+    let Some((last, earlier)) = dumps.split_last() else {
+        return Err(Failure::usage("there are no dumps to compare"));
+    };
+    let mut comparison = Comparison::default();
+    let mut open: Option<Snapshot> = None;
+    for dump in earlier {
+        // Only the last dump is asked for more than its summary.
+        if let Some(kept) = kept(setup, dump) {
+            comparison.add(kept);
+            continue;
+        }
+        let (snapshot, summary) = reduced(setup, open.take(), dump)?;
+        comparison.add(summary);
+        open = Some(snapshot);
+    }
+    let (last, summary) = opened_last(setup, open, last)?;
+    comparison.add(summary);
+    Ok((comparison, last))
+}
+
+/// The summary that is kept of a dump, without opening it.
+pub(super) fn kept(setup: &Setup, dump: &Path) -> Option<Summary> {
+    summary::read(setup, dump, None, &Meter::new(setup.progress, dump))
+}
+
+/// Opens a dump of which nothing is kept.
+pub(super) fn reduced(
+    setup: &Setup,
+    previous: Option<Snapshot>,
+    dump: &Path,
+) -> Result<(Snapshot, Summary)> {
+    let (snapshot, meter) = open_after(previous, setup, dump, true)?;
+    let summary = summarize(setup, dump, &snapshot, &meter)?;
+    Ok((snapshot, summary))
+}
+
+/// Opens the last dump of a comparison.
+pub(super) fn opened_last(
+    setup: &Setup,
+    previous: Option<Snapshot>,
+    dump: &Path,
+) -> Result<(Snapshot, Summary)> {
+    let is_kept = kept(setup, dump).is_some();
+    let (snapshot, meter) = open_after(previous, setup, dump, !is_kept)?;
+    let kept = is_kept.then(|| summary::read(setup, dump, Some(&snapshot), &meter));
+    let summary = match kept.flatten() {
+        Some(summary) => summary,
+        None => summarize(setup, dump, &snapshot, &meter)?,
+    };
+    Ok((snapshot, summary))
 }
 
 /// Reduces an open dump, and has its summary kept for the next comparison.

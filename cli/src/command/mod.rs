@@ -12,6 +12,7 @@ mod paths;
 pub(crate) mod query;
 pub(crate) mod recording;
 mod show;
+mod side_by_side;
 mod sites;
 mod sizeof;
 mod threads;

@@ -69,6 +69,54 @@ impl Place {
     }
 }
 
+/// What is said when two dumps are opened at the same time.
+const BOTH: &str = "both dumps are read at the same time";
+
+#[test]
+fn dumps_opened_side_by_side_say_the_same() {
+    let place = Place::new();
+    for format in ["text", "json", "html"] {
+        let of = |more: &[&str]| {
+            let args = [BEFORE, AFTER, "--format", format, "--verbose", "--no-index"];
+            place.answer(&[&args[..], more].concat())
+        };
+        let (alone, said) = of(&["--threads", "7"]);
+        assert!(!said.contains(BOTH), "{said}");
+        let (both, said) = of(&["--threads", "8"]);
+        assert!(said.contains(BOTH), "{said}");
+        assert_eq!(both, alone, "{format}");
+        let (limited, said) = of(&["--threads", "8", "--max-memory", "1G"]);
+        assert!(!said.contains(BOTH), "{said}");
+        assert_eq!(limited, alone, "{format}");
+    }
+    // Both summaries are kept, and with the earlier one there is one dump to open.
+    let args = [BEFORE, AFTER, "--threads", "8", "--verbose"];
+    let (first, said) = place.answer(&args);
+    assert!(said.contains(BOTH), "{said}");
+    assert_eq!(place.kept(), ["after.hprof.hds", "before.hprof.hds"]);
+    let (again, said) = place.answer(&args);
+    assert!(!said.contains(BOTH), "{said}");
+    assert_eq!(again, first);
+    // Whichever of them cannot be read is named, and nothing waits for the other.
+    for bad in [BEFORE, AFTER] {
+        let mut bytes = fs::read(place.at(bad)).expect("a dump");
+        bytes.truncate(64);
+        fs::write(place.at("bad.hprof"), bytes).expect("a file");
+        let dumps = match bad {
+            BEFORE => ["bad.hprof", AFTER],
+            _ => [BEFORE, "bad.hprof"],
+        };
+        let args = [&dumps[..], &["--threads", "8", "--strict"]].concat();
+        let done = crate::support::heapdiff(&place.at(""), &args).output();
+        let done = done.expect("a run");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            !done.status.success() && stderr.contains("bad.hprof"),
+            "{stderr}"
+        );
+    }
+}
+
 #[test]
 fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
     let place = Place::new();

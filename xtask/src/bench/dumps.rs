@@ -53,9 +53,12 @@ impl Heap {
             Self::Young => {
                 // Never full before the dump: a third of the heap lies there.
                 let young = (1024.0 * scale).ceil().max(16.0);
+                // Without its size policy the old generation hardly grows; it would be collected again and again.
+                let all = (5120.0 * scale).ceil().max(96.0);
                 command
                     .args(["-XX:+UseParallelGC", "-XX:-UseAdaptiveSizePolicy"])
                     .args(["-XX:SurvivorRatio=8", &format!("-Xmn{young}m")])
+                    .arg(format!("-Xms{all}m"))
                     .arg("-Dlive=false");
             }
         }

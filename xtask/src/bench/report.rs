@@ -168,8 +168,18 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
     Ok(text)
 }
 
-/// Growth of one command with the size of the dump. Rows: factor, bytes of the dump, outcomes.
-pub(super) fn linear(base: f64, runs: u32, rows: &[(f64, u64, Vec<Outcome>)]) -> Result<String> {
+/// One size of a heap.
+pub(super) struct Size {
+    /// How many times the first one's.
+    pub(super) factor: f64,
+    /// Bytes of the dump.
+    pub(super) bytes: u64,
+    pub(super) objects: Option<u64>,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+/// Growth of one command with the size of the dump.
+pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
     let mut text = format!(
         "# `heapdiff top` by size of the heap\n\n{}- base scale {base}; median of {runs} runs, \
          page cache warm\n\n",
@@ -180,16 +190,19 @@ pub(super) fn linear(base: f64, runs: u32, rows: &[(f64, u64, Vec<Outcome>)]) ->
          objects grew | wall grew | anonymous grew |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut first: Option<(f64, Measurement)> = None;
-    for (factor, bytes, outcomes) in rows {
-        let objects = objects(outcomes);
-        let figures = outcomes.iter().find_map(|outcome| median(&outcome.runs));
+    for size in sizes {
+        let (factor, objects) = (size.factor, size.objects);
+        let figures = size
+            .outcomes
+            .iter()
+            .find_map(|outcome| median(&outcome.runs));
         let Some(figures) = figures else { continue };
         let count = objects.unwrap_or(0) as f64;
         let (base_count, base_figures) = *first.get_or_insert((count, figures));
         writeln!(
             text,
             "| {factor}x | {} | {} | {} | {:.0} | {} | {} | {} | {} | {} |",
-            megabytes(*bytes),
+            megabytes(size.bytes),
             objects.map_or("unknown".to_owned(), |n| n.to_string()),
             seconds(figures.wall),
             figures.wall.as_secs_f64() * 1e9 / count.max(1.0),

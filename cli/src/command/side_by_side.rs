@@ -1,0 +1,122 @@
+//! Two dumps opened at the same time.
+//!
+//! Some steps of opening a dump are done by one thread. With many threads they take most of the time, in which the other
+//! dump has all other threads. It takes the memory of both.
+
+use std::fs;
+use std::io::Read;
+use std::panic;
+use std::path::Path;
+use std::thread;
+
+use heapdiff_diff::Comparison;
+use hprof::Snapshot;
+
+use super::diff::{kept, opened_last, reduced};
+use crate::failure::Result;
+use crate::job::Setup;
+use crate::messages;
+use crate::progress::Wanted;
+use crate::style::When;
+
+/// From so many threads on.
+const THREADS: usize = 8;
+/// Memory that has to be free for each byte of the dumps. Their arrays take half a byte, and the pages of the files count as
+/// free.
+const FREE: u64 = 2;
+
+/// Whether two dumps are better opened at the same time: there are threads and memory enough, and both are to be read.
+pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
+    let is_limited = setup.analysis.max_memory.is_some();
+    !is_limited
+        && rayon::current_num_threads() >= THREADS
+        && size(dumps).is_some_and(|size| fits(size, memory_left()))
+        && kept(setup, dumps[0]).is_none()
+}
+
+/// The bytes of two dumps as they are read; `None` where that is not known before.
+fn size(dumps: [&Path; 2]) -> Option<u64> {
+    let sizes = dumps.map(|dump| {
+        let mut start = [0; 12];
+        let mut file = fs::File::open(dump).ok()?;
+        file.read_exact(&mut start).ok()?;
+        // What is compressed is larger than its file.
+        let is_plain = start.starts_with(b"JAVA PROFILE");
+        is_plain
+            .then(|| file.metadata().ok())?
+            .map(|meta| meta.len())
+    });
+    sizes[0]?.checked_add(sizes[1]?)
+}
+
+fn fits(size: u64, free: Option<u64>) -> bool {
+    free.is_some_and(|free| free / FREE >= size)
+}
+
+fn memory_left() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        heapdiff_agent::memory_left().map(|(bytes, _)| bytes)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// The comparison of two dumps, and the later one.
+pub(super) fn opened(setup: &Setup, before: &Path, after: &Path) -> Result<(Comparison, Snapshot)> {
+    if setup.progress.verbose {
+        messages::said("both dumps are read at the same time");
+    }
+    // There is one bar, and the later dump has it.
+    let beside = Setup {
+        progress: Wanted {
+            when: When::Never,
+            ..setup.progress
+        },
+        ..setup.clone()
+    };
+    let (earlier, later) = thread::scope(|scope| {
+        let earlier = scope.spawn(|| reduced(&beside, None, before).map(|(_, summary)| summary));
+        let later = opened_last(setup, None, after);
+        let earlier = earlier
+            .join()
+            .unwrap_or_else(|why| panic::resume_unwind(why));
+        (earlier, later)
+    });
+    let mut comparison = Comparison::default();
+    comparison.add(earlier?);
+    let (last, summary) = later?;
+    comparison.add(summary);
+    Ok((comparison, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_known_of_plain_dumps() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            path
+        };
+        let plain = file("plain", b"JAVA PROFILE 1.0.2\0");
+        let gzip = file("gzip", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0]);
+        let short = file("short", b"JAVA");
+        assert_eq!(size([&plain, &plain]), Some(38));
+        for other in [&gzip, &short, &folder.path().join("none")] {
+            assert_eq!(size([&plain, other]), None, "{}", other.display());
+            assert_eq!(size([other, &plain]), None, "{}", other.display());
+        }
+    }
+
+    #[test]
+    fn two_fit_into_twice_their_size() {
+        assert!(fits(50, Some(100)));
+        assert!(!fits(51, Some(101)));
+        assert!(!fits(1, None), "not known");
+        assert!(!fits(u64::MAX, Some(u64::MAX)));
+    }
+}
