@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::tryout::output;
 
-/// Fails where a file needs a symbol of a later glibc, or a library that is not everywhere.
+/// Fails where a file needs something of a later glibc, which is named, or a library that is not everywhere.
 pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     const EVERYWHERE: [&str; 7] = [
         "libc.so.6",
@@ -20,22 +20,25 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     ];
     let read = |what: &str| output(Command::new("readelf").args(["-W", what]).arg(file));
     let symbols = read("--dyn-syms")?;
-    let Some((highest, symbol)) = highest(&symbols) else {
+    let Some(((major, minor), symbol)) = highest(&symbols) else {
         bail!(
             "{}: no symbol of glibc is needed, which cannot be",
             file.display()
         );
     };
-    let (major, minor) = highest;
     println!(
         "{}: needs GLIBC_{major}.{minor} at most ({symbol})",
         file.display()
     );
+    let versions = read("--version-info")?;
+    let later = later(&symbols, &versions, oldest);
     ensure!(
-        highest <= oldest,
-        "that is later than {}.{}",
+        later.is_empty(),
+        "{} does not start with glibc {}.{}, for it needs {}",
+        file.display(),
         oldest.0,
-        oldest.1
+        oldest.1,
+        later.join(", ")
     );
     for library in needed(&read("--dynamic")?) {
         ensure!(
@@ -47,15 +50,53 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     Ok(())
 }
 
+/// What glibc's versions are called, before their numbers.
+const VERSION: &str = "GLIBC_";
+
+/// What an older glibc does not have: symbols of `readelf --dyn-syms`, and versions of `readelf --version-info` that no
+/// symbol shows, such as that of a form of relocations. The loader asks for the versions.
+fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t str> {
+    // One without a number is a promise of some glibc only.
+    let is_later = |version: &str| match version.strip_prefix(VERSION) {
+        Some(rest) => number(rest).is_none_or(|number| number > oldest),
+        None => false,
+    };
+    let mut later: Vec<&str> = symbols
+        .split_whitespace()
+        .filter(|symbol| version_of(symbol).is_some_and(&is_later))
+        .collect();
+    let named = versions.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("Name: ")?;
+        rest.split_whitespace().next()
+    });
+    for version in named.filter(|version| is_later(version)) {
+        let is_it = |symbol: &&str| *symbol == version || version_of(symbol) == Some(version);
+        if !later.iter().any(is_it) {
+            later.push(version);
+        }
+    }
+    later
+}
+
+/// What follows the name of a symbol, if anything does.
+fn version_of(symbol: &str) -> Option<&str> {
+    symbol.rsplit_once('@').map(|(_, version)| version)
+}
+
+/// The number of a version: `2.17`, and of `2.2.5` as much as matters.
+fn number(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split('.').map(str::parse);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
+        _ => None,
+    }
+}
+
 /// The highest version of glibc's that a symbol of `readelf --dyn-syms` has, and that symbol.
 fn highest(symbols: &str) -> Option<((u32, u32), &str)> {
     let versions = symbols.split_whitespace().filter_map(|word| {
-        let (symbol, version) = word.split_once("@GLIBC_")?;
-        let mut parts = version.split('.').map(str::parse);
-        let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else {
-            return None;
-        };
-        Some(((major, minor), symbol))
+        let (symbol, version) = word.split_once('@')?;
+        Some((number(version.strip_prefix(VERSION)?)?, symbol))
     });
     versions.max()
 }
@@ -85,6 +126,47 @@ mod tests {
      5: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND __errno_location@GLIBC_PRIVATE (5)";
         assert_eq!(highest(symbols), Some(((2, 25), "getrandom")));
         assert_eq!(highest(""), None);
+    }
+
+    #[test]
+    fn what_an_older_glibc_lacks_is_named() {
+        let symbols = "
+     1: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND malloc@GLIBC_2.2.5 (2)
+     2: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND clock_gettime@GLIBC_2.17 (7)
+     3: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND dlopen@GLIBC_2.34 (3)
+     4: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND _Unwind_Resume@GCC_3.0 (4)
+     5: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND __res@GLIBC_PRIVATE (5)
+     6: 0000000000000000     0 NOTYPE  WEAK   DEFAULT  UND statx";
+        let versions = "
+  000000: Version: 1  File: libc.so.6  Cnt: 5
+  0x0010:   Name: GLIBC_2.2.5  Flags: none  Version: 2
+  0x0020:   Name: GLIBC_2.17  Flags: none  Version: 7
+  0x0030:   Name: GLIBC_2.34  Flags: none  Version: 3
+  0x0040:   Name: GLIBC_PRIVATE  Flags: none  Version: 5
+  0x0050:   Name: GLIBC_ABI_DT_RELR  Flags: none  Version: 6";
+        let lacks = |oldest| later(symbols, versions, oldest);
+        let always = ["__res@GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR"];
+        assert_eq!(
+            lacks((2, 17)),
+            [&["dlopen@GLIBC_2.34"], &always[..]].concat()
+        );
+        assert_eq!(lacks((2, 34)), always);
+        assert_eq!(later("", "", (2, 17)), [""; 0]);
+    }
+
+    /// This very program was linked to the glibc of this machine, and is none to hand on.
+    #[test]
+    fn a_program_for_later_systems_is_refused() {
+        let this = std::env::current_exe().expect("a path");
+        let error = check(&this, (2, 1)).expect_err("it is later").to_string();
+        assert!(
+            error.contains("does not start with glibc 2.1, for it needs "),
+            "{error}"
+        );
+        assert!(
+            error.contains("malloc@GLIBC_2.") && !error.contains("@GCC_"),
+            "{error}"
+        );
     }
 
     #[test]
