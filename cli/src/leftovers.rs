@@ -1,7 +1,7 @@
-//! What runs that were killed have left: files that were not finished.
+//! What runs that were killed have left: files that were not finished, and copies of the agent's library.
 //!
-//! They are known by their names, by nobody having written to them for a while, and by no process that we can look into having
-//! them open.
+//! They are known by their names, by nobody having written to them for a while, by no run holding a lock on them, and by no
+//! process that we can look into having them open.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -10,12 +10,16 @@ use std::time::Duration;
 use crate::interrupt::UNFINISHED;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::sweep;
+pub(crate) use linux::{sweep, sweep_copies};
 
 /// A file that was written to since may still be.
 const STILL: Duration = Duration::from_secs(60);
 /// Letters and digits that follow, of temporary files and of dumps.
 const RANDOM: [usize; 2] = [6, 16];
+
+/// What stands around the random part of the name of the agent's library where it is copied for a JVM to load.
+#[cfg(target_os = "linux")]
+pub(crate) const COPY: [&str; 2] = ["libheapdiff_agent-", "-copy.so"];
 
 /// Whether a file is one that a killed run had not finished. Nobody writes to it: runs that do hold a lock, and
 /// a JVM that writes a dump has it open.
@@ -78,7 +82,7 @@ mod linux {
     use rustix::path::Arg;
     use rustix::process::geteuid;
 
-    use super::{STILL, UNFINISHED, is_deserted, is_old};
+    use super::{COPY, STILL, UNFINISHED, is_deserted, is_old};
 
     const FILE: OFlags = OFlags::NOFOLLOW
         .union(OFlags::NONBLOCK)
@@ -149,12 +153,39 @@ mod linux {
         }
     }
 
+    /// Removes the copies of the agent's library that killed runs left in a folder. A run that lives holds a lock on its copy;
+    /// a JVM that has loaded one needs its name no more.
+    pub(crate) fn sweep_copies(folder: &Path) {
+        let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
+            return;
+        };
+        for name in names(&folder).unwrap_or_default() {
+            if is_copy(&name.to_string_lossy()) && is_abandoned(&folder, &*name) {
+                let _ = unlinkat(&folder, &*name, AtFlags::empty());
+            }
+        }
+    }
+
+    fn is_copy(name: &str) -> bool {
+        let [before, after] = COPY;
+        let random = name
+            .strip_prefix(before)
+            .and_then(|n| n.strip_suffix(after));
+        random.is_some_and(is_random)
+    }
+
     /// The name of the dump that a file with this name is, or is a part of: what users may have named so is none.
     fn dump_of(name: &str) -> Option<&str> {
         let dump = whole(name);
-        let random = dump.strip_prefix(UNFINISHED)?;
+        dump.strip_prefix(UNFINISHED)
+            .is_some_and(is_random)
+            .then_some(dump)
+    }
+
+    /// What we take for the part of a name that nobody can tell beforehand.
+    fn is_random(text: &str) -> bool {
         let is_hex = |b| matches!(b, b'0'..=b'9' | b'a'..=b'f');
-        (random.len() == 16 && random.bytes().all(is_hex)).then_some(dump)
+        text.len() == 16 && text.bytes().all(is_hex)
     }
 
     /// A name without the number of a part.
@@ -290,6 +321,49 @@ mod tests {
         drop(made(&at(".heapdiff-abcdef.hdx"), 90));
         assert!(is_left_behind(&at(".heapdiff-abcdef.hdx"), &["hdx"]));
         assert!(!is_left_behind(&at(".heapdiff-abcdef.hdx"), &[]));
+    }
+
+    #[test]
+    fn copies_of_the_agent_go_with_the_run_that_made_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let copy =
+            |first: char| format!("{}{}{}", COPY[0], String::from(first).repeat(16), COPY[1]);
+        drop(made(&at(&copy('0')), 90));
+        drop(made(&at(&copy('1')), 30));
+        let locked = made(&at(&copy('2')), 90);
+        locked.lock().unwrap();
+        let kept = [
+            // In the user's cache, for good.
+            "libheapdiff_agent-3333333333333333.so",
+            "libheapdiff_agent-333333333333333-copy.so",
+            "libheapdiff_agent-backupofmondays_-copy.so",
+            "libheapdiff_agent.so",
+        ];
+        for name in kept {
+            drop(made(&at(name), 90));
+        }
+        fs::create_dir(at(&copy('4'))).unwrap();
+        std::os::unix::fs::symlink(at(kept[0]), at(&copy('5'))).unwrap();
+        let left = || -> Vec<String> {
+            let entries = fs::read_dir(folder.path()).unwrap();
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        sweep(folder.path());
+        assert!(at(&copy('0')).exists(), "dumps only");
+        sweep_copies(folder.path());
+        let mut all: Vec<String> = kept.map(str::to_owned).into();
+        all.extend(['1', '2', '4', '5'].map(copy));
+        all.sort();
+        assert_eq!(left(), all);
+        drop(locked);
+        sweep_copies(folder.path());
+        all.retain(|name| *name != copy('2'));
+        assert_eq!(left(), all);
     }
 
     /// In `/tmp` anybody may put something by such a name, also between two looks.

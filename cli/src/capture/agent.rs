@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::library::MARK;
-use super::places::Copy;
+use super::places::{self, Copy};
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
@@ -198,6 +198,7 @@ impl Visible {
 /// If it has one already, from wherever, that is asked: a second would not know of the first and
 /// take it for another's.
 pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
+    places::sweep(jvm);
     if let Some(loaded) = jvm.process.library(MARK)
         && loaded.len() < LONGEST_ARGUMENT
     {

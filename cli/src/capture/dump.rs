@@ -17,6 +17,7 @@ use rustix::process::geteuid;
 
 use super::folder::Folder;
 use super::fork::{self, Refused};
+use super::places;
 use super::process::{bytes_of, refused};
 use super::protocol::{Answer, Jvm};
 use crate::failure::{Failure, Result, plain};
@@ -423,6 +424,7 @@ impl PartialDump {
         let _ = user.act(|| [folder, &tmp].map(leftovers::sweep));
         // And copies, which are not the JVM's.
         leftovers::sweep(folder);
+        places::sweep(jvm);
         Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
     }
 

@@ -1,7 +1,7 @@
 //! Where a JVM in a container can read the agent's library: a copy in its `/tmp`, or in another folder of its where that is small,
 //! read-only, or lets nothing be loaded.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::folder::Folder;
-use super::library::MARK;
 use super::protocol::Jvm;
 use crate::interrupt::Unfinished;
+use crate::leftovers::{self, COPY};
 
 /// Where programs put what is temporary, the usual place first.
 const USUAL: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
@@ -35,6 +35,8 @@ pub(super) struct Copy {
     pub(super) path: PathBuf,
     /// Removed before the folder is closed, through which we reach it.
     _file: Unfinished,
+    /// Open, and locked, as long as this run lives.
+    _held: File,
     _folder: Folder,
 }
 
@@ -44,8 +46,11 @@ impl Copy {
         let content = fs::read(library)?;
         let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));
         let mut first = None;
-        for place in places(&mountinfo.unwrap_or_default()) {
-            match Self::to(jvm, &place, &content) {
+        for (number, place) in places(&mountinfo.unwrap_or_default()).iter().enumerate() {
+            if number >= USUAL.len() {
+                sweep_in(jvm, place);
+            }
+            match Self::to(jvm, place, &content) {
                 Ok(copy) => return Ok(copy),
                 Err(e) => _ = first.get_or_insert(e),
             }
@@ -72,6 +77,8 @@ impl Copy {
             })?;
             Ok((path, file))
         })?;
+        // Nobody else takes it for one that a killed run left. Some file systems know no locks; there it is open, at least.
+        let _ = file.try_lock();
         let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
         if file.metadata()?.uid() != uid {
             std::os::unix::fs::fchown(&file, Some(uid), Some(gid))?;
@@ -80,8 +87,28 @@ impl Copy {
         Ok(Self {
             path: place.join(name),
             _file: copy,
+            _held: file,
             _folder: folder,
         })
+    }
+}
+
+/// Removes the copies that runs left in the usual folders of the JVM which were killed while it loaded them. Other folders
+/// are looked at where a copy is put there.
+pub(super) fn sweep(jvm: &Jvm<'_>) {
+    for place in USUAL {
+        sweep_in(jvm, Path::new(place));
+    }
+}
+
+/// By the rights of the JVM's user, to whom copies belong, and who may have put anything there.
+fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
+    if let Ok(folder) = jvm.root.below(place) {
+        let path = folder.path(".");
+        let _ = jvm.process.user.make(|| {
+            leftovers::sweep_copies(&path);
+            Ok(())
+        });
     }
 }
 
@@ -114,12 +141,14 @@ fn places(mountinfo: &str) -> Vec<PathBuf> {
 /// A name that nobody can tell beforehand, with what the agent's library is known by.
 fn unused_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
-    format!("lib{MARK}-{random:016x}.so")
+    let [before, after] = COPY;
+    format!("{before}{random:016x}{after}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capture::library::MARK;
 
     #[test]
     fn copies_have_names_of_their_own_by_which_they_are_found() {

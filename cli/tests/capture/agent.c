@@ -1,8 +1,9 @@
-/* An agent for tests: "return=N" is what attaching to it returns, "mark=FILE" makes a file. */
+/* An agent for tests: "return=N" is what attaching to it returns, "mark=FILE" makes a file, "hold=FILE" waits for one. */
 #include <jvmti.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved) {
     jvmtiEnv *jvmti;
@@ -12,6 +13,10 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
     }
     if (got != JNI_OK) {
         return JNI_ERR;
+    }
+    const char *hold = strstr(options, "hold=");
+    for (int i = 0; hold != NULL && i < 6000 && access(hold + strlen("hold="), F_OK) != 0; i++) {
+        usleep(10000);
     }
     const char *mark = strstr(options, "mark=");
     if (mark != NULL) {

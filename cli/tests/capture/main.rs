@@ -3,6 +3,7 @@
 
 mod attach;
 mod cgroup;
+mod copies;
 mod detach;
 mod dump;
 mod elsewhere;
