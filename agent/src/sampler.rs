@@ -78,6 +78,10 @@ impl Sampler {
         let bytes = u64::try_from(size).unwrap_or(0);
         // The program's exception must stay as it is, and JNI forbids nearly everything until it is handled.
         if env.is_throwing() {
+            if let Some(totals) = &self.class_totals {
+                // Counted all the same, as one of an unknown class.
+                totals.add(0, [1, bytes]);
+            }
             self.lost(counters, Counter::DroppedPending, self.taken(), bytes);
             return true;
         }

@@ -17,6 +17,10 @@ pub(crate) struct Totals<const N: usize> {
     heap: LongChunks,
 }
 
+/// Figures as they were at a moment.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(Vec<Vec<u64>>);
+
 impl<const N: usize> Totals<N> {
     pub(crate) fn create(
         env: &Env<'_>,
@@ -45,6 +49,29 @@ impl<const N: usize> Totals<N> {
         let before = std::array::from_fn(|i| counters[place + i].fetch_add(amounts[i], Relaxed));
         self.dirty[chunk].store(true, Relaxed);
         before
+    }
+
+    /// The ids whose figures have changed since `before`, by how much. Brings `before` up to date.
+    pub(crate) fn since(&self, before: &mut Seen) -> Vec<(u32, [u64; N])> {
+        let mut changes = Vec::new();
+        before.0.resize(self.chunks.len(), Vec::new());
+        let first_ids = (0_u32..).step_by(TOTALS_CHUNK);
+        for ((chunk, before), first) in self.chunks.iter().zip(&mut before.0).zip(first_ids) {
+            let Some(counters) = chunk.get() else {
+                continue;
+            };
+            before.resize(counters.len(), 0);
+            let figures = counters.chunks_exact(N).zip(before.chunks_exact_mut(N));
+            for (id, (counters, before)) in (first..).zip(figures) {
+                let now: [u64; N] = std::array::from_fn(|i| counters[i].load(Relaxed));
+                let change: [u64; N] = std::array::from_fn(|i| now[i].saturating_sub(before[i]));
+                if change != [0; N] {
+                    before.copy_from_slice(&now);
+                    changes.push((id, change));
+                }
+            }
+        }
+        changes
     }
 
     /// Where an id's figures begin.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heapdiff_sites::{Counter, Strategy};
 use heapdiff_trace::{
-    Collected, NewCollection, NewRun, NewTick, Sample, Samples, THINNED, TraceError, Writer,
-    Written,
+    ClassTotal, Collected, NewCollection, NewRun, NewTick, Sample, Samples, THINNED, TraceError,
+    Writer, Written,
 };
 
 use crate::counters::Counters;
@@ -23,6 +23,7 @@ use crate::log::say;
 use crate::options::{Options, TraceOptions};
 use crate::pauses::Pauses;
 use crate::sampler::Sampler;
+use crate::totals::Seen;
 use crate::wakeup::Wakeup;
 
 /// After a look at the collector it rests, however often that runs.
@@ -99,6 +100,8 @@ struct Before {
 /// What waits for the next tick.
 #[derive(Default)]
 struct Waiting {
+    /// What was counted of each class until the last one.
+    counted: Seen,
     collections: Vec<NewCollection>,
     dumps: Vec<(i64, i64, Option<String>)>,
     notes: Vec<String>,
@@ -258,6 +261,13 @@ impl Tracing<'_> {
             thinnings: get(Counter::Thinnings),
             sites_full: get(Counter::SitesFull),
         };
+        let class_totals = self.sampler.class_totals.as_ref();
+        let class_totals = class_totals.map_or_else(Vec::new, |t| t.since(&mut waiting.counted));
+        let class_total = |(class, [objects, bytes]): (u32, [u64; 2])| ClassTotal {
+            class,
+            objects,
+            bytes,
+        };
         let time_ms = wall_ms();
         let mut notes = std::mem::take(&mut waiting.notes);
         if now.thinnings > before.thinnings {
@@ -301,6 +311,7 @@ impl Tracing<'_> {
             newest_collected_ms: newest.and_then(|ms| i64::try_from(ms).ok()),
             sites,
             classes,
+            class_totals: class_totals.into_iter().map(class_total).collect(),
             collections: std::mem::take(&mut waiting.collections),
             dumps: std::mem::take(&mut waiting.dumps),
             notes,

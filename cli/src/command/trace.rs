@@ -1,5 +1,6 @@
 //! `heapdiff trace`: the reports `info`, `top` and `samples`, and what ends in no report.
 
+mod counts;
 mod export;
 mod flame;
 mod import;
@@ -28,6 +29,7 @@ use regex::Regex;
 use crate::failure::{Failure, Result};
 use crate::job::{RunWindow, Setup, TraceJob};
 use crate::merge::{Groups, Merged, allocating, in_focus};
+use counts::Counts;
 pub(crate) use export::export;
 pub(crate) use import::import;
 pub(crate) use prune::prune;
@@ -241,6 +243,19 @@ fn top(
         file.warnings
             .push(format!("--focus {focus}: no frame of the stacks fits"));
     }
+    let default = match setup.output.format {
+        Format::Text => ROWS,
+        _ => ROWS_OF_PROGRAMS,
+    };
+    let most = setup.top.unwrap_or(default);
+    let counted = match by {
+        Merged::Class => Counts::of(trace, run.id, (&ranking.candidates, most))?,
+        Merged::Frame | Merged::Stack => None,
+    };
+    // They are of the whole run and of all stacks.
+    let is_part = focus.is_some() || part.is_part();
+    let counts_more = is_part && counted.is_some();
+    let counted = counted.filter(|_| !is_part);
     let shown = Shown {
         trace,
         timeline: &timeline,
@@ -248,16 +263,10 @@ fn top(
         stacks: &stacks,
         by,
         focus,
-    };
-    let default = match setup.output.format {
-        Format::Text => ROWS,
-        _ => ROWS_OF_PROGRAMS,
+        counted: counted.as_ref(),
     };
     let mut candidates = Vec::new();
-    for (rank, candidate) in (1..)
-        .zip(&ranking.candidates)
-        .take(setup.top.unwrap_or(default))
-    {
+    for (rank, candidate) in (1..).zip(&ranking.candidates).take(most) {
         candidates.push(shown.row(rank, candidate)?);
     }
     let ticks = timeline.ticks();
@@ -305,6 +314,8 @@ fn top(
             lost_bytes: sum(|t| t.lost_bytes),
         },
         candidates,
+        counted: counted.map(|c| c.all),
+        counts_more,
         notes: notes(trace, &run)?,
         verbose: setup.progress.verbose,
     })
@@ -318,6 +329,7 @@ struct Shown<'a> {
     stacks: &'a Stacks,
     by: Merged,
     focus: Option<&'a Regex>,
+    counted: Option<&'a Counts>,
 }
 
 impl Shown<'_> {
@@ -374,6 +386,7 @@ impl Shown<'_> {
                 .survival_permille
                 .filter(|_| self.points.basis != Basis::Survivors),
             allocated_bytes: candidate.allocated.bytes,
+            counted: self.counted.and_then(|c| c.of_class(&candidate.class)),
             collected_bytes: candidate.collected.bytes,
             began_ms: began.map(|b| b.time_ms),
             began_uptime_ms: began.map(|b| b.uptime_ms),

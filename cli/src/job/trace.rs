@@ -19,6 +19,13 @@ pub(crate) struct RunWindow {
     pub(crate) window: Option<Span>,
 }
 
+impl RunWindow {
+    /// Whether less than the whole run is asked for.
+    pub(crate) const fn is_part(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.window.is_some()
+    }
+}
+
 /// Which samples of which run.
 #[derive(Debug)]
 pub(crate) struct SamplesJob {

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension};
 
 /// How long a side writer's statements may take together.
 const LONGEST: Duration = Duration::from_millis(200);
@@ -48,6 +48,15 @@ pub(crate) fn guard_side_writer(
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     not_a_table(connection, version)
+}
+
+/// Whether what has this name is an ordinary table; `None` where nothing has it.
+pub(crate) fn is_table(connection: &Connection, name: &str) -> rusqlite::Result<Option<bool>> {
+    let sql = "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?1";
+    let found = connection.prepare_cached(sql)?.query_row([name], |row| {
+        Ok(row.get_ref(0)?.as_str().is_ok_and(|kind| kind == "table"))
+    });
+    found.optional()
 }
 
 /// The first of the tables that is not an ordinary table. A view or a virtual table runs whatever its maker likes.

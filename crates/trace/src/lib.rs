@@ -18,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod amount;
+mod class_totals;
 mod database;
 mod export;
 mod guard;
@@ -45,6 +46,7 @@ pub const RECORDING: &str = "recording";
 pub const THINNED: &str = "max_samples reached";
 
 pub use amount::Live;
+pub use class_totals::{CountedClass, UNKNOWN_CLASS};
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
@@ -60,7 +62,8 @@ pub use read_stacks::Stacks;
 pub use rusqlite::types::ValueRef;
 pub use side_writer::{DumpTaken, SideWriter};
 pub use tick::{
-    Activity, ClassChange, EstimatedAmount, Limits, NewCollection, NewRun, NewTick, Written,
+    Activity, ClassChange, ClassTotal, EstimatedAmount, Limits, NewCollection, NewRun, NewTick,
+    Written,
 };
 pub use window::Window;
 pub use write::Writer;

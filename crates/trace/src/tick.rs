@@ -94,6 +94,16 @@ pub struct ClassChange {
     pub unloaded: u64,
 }
 
+/// Allocations of a class since the last tick, each one counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named after the columns")]
+pub struct ClassTotal {
+    /// The class's number, for [`crate::Names`].
+    pub class: u32,
+    pub objects: u64,
+    pub bytes: u64,
+}
+
 /// What is known of a period: a row of the table `tick`, and rows of the tables that refer to it.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named after the columns")]
@@ -112,6 +122,8 @@ pub struct NewTick {
     pub newest_collected_ms: Option<i64>,
     pub sites: Vec<Activity>,
     pub classes: Vec<ClassChange>,
+    /// Where the agent counts classes.
+    pub class_totals: Vec<ClassTotal>,
     pub collections: Vec<NewCollection>,
     /// Times and uptimes of heap dumps, those of their collections, and their files where these are known.
     pub dumps: Vec<(i64, i64, Option<String>)>,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Transaction, TransactionBehavior, named_params, params};
 
+use crate::class_totals::ClassRows;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
 use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
 use crate::write_names::{Ids, Names, drop_names};
@@ -21,6 +22,7 @@ const CLOCK_SLACK_MS: i64 = 2000;
 
 const NO_ROOM: &str = "trace_max leaves no room for some samples in the table sample: figures of sites count them, \
                        they are not listed";
+const NO_ROWS: &str = "trace_max leaves no room for all classes in the table class_total: the others are counted together";
 
 /// Writes one run to a trace.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ pub struct Writer {
     pub(crate) full: bool,
     ids: Ids,
     pub(crate) rows: Rows,
+    class_rows: ClassRows,
     /// Uptime when old ticks were looked at last.
     pub(crate) tended_ms: i64,
     /// Time of day less uptime, in the last tick.
@@ -63,6 +66,7 @@ impl Writer {
             full: false,
             ids: Ids::default(),
             rows,
+            class_rows: ClassRows::default(),
             tended_ms: 0,
             clock: None,
         })
@@ -118,6 +122,7 @@ impl Writer {
             ));
         }
         let times = (tick.uptime_ms, tick.time_ms);
+        let counts = std::mem::take(&mut tick.class_totals);
         Inserting {
             transaction: &transaction,
             run: self.run,
@@ -137,6 +142,11 @@ impl Writer {
             })?;
         if !room {
             note_once(&transaction, self.run, times.1, NO_ROOM)?;
+        }
+        let limits = (self.full, self.limits.max_bytes);
+        let of = (self.run, names);
+        if !self.class_rows.add(&transaction, of, &counts, limits)? {
+            note_once(&transaction, self.run, times.1, NO_ROWS)?;
         }
         transaction.commit()?;
         Ok(Some(times))

@@ -43,6 +43,7 @@ fn read(path: &Path) -> Result<u64, TraceError> {
         for which in [Which::Live, Which::Recent, Which::Chosen] {
             trace.each_sample(run.id, which, |_| ())?;
         }
+        trace.each_counted_class(run.id, |_| ())?;
         trace.notes(run.id)?;
         trace.dumps(run.id)?;
     }
@@ -67,6 +68,11 @@ fn made(folder: &Path, sql: &str) -> std::path::PathBuf {
     connection.execute_batch(sql).unwrap();
     path
 }
+
+/// Counts of classes, which a trace need not have.
+const COUNTS: &str = "CREATE TABLE class_total (run, class, objects, bytes);
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+    INSERT INTO class_total SELECT 1, 'com.acme.C' || i, i, 24 * i FROM n;";
 
 #[test]
 fn figures_without_sense_are_counted() {
@@ -128,8 +134,20 @@ fn figures_without_sense_are_counted() {
             false,
         ),
         ("UPDATE tick SET uptime_ms = 60000 - uptime_ms", false),
+        ("UPDATE class_total SET run = 'x', class = x'00'", false),
+        ("UPDATE class_total SET class = 'twice'", false),
+        (
+            "UPDATE class_total SET class = printf('%.*c', 1000000, 'x') WHERE objects < 9",
+            false,
+        ),
+        ("UPDATE class_total SET objects = -1", true),
+        ("UPDATE class_total SET bytes = 9223372036854775807", true),
+        (
+            "UPDATE class_total SET objects = 'many', bytes = x'00', class = NULL",
+            true,
+        ),
     ] {
-        let path = made(folder.path(), sql);
+        let path = made(folder.path(), &format!("{COUNTS}{sql}"));
         let found = read(&path).unwrap_or_else(|e| panic!("{sql}: {e}"));
         assert_eq!(found > 0, odd, "{sql}: {found}");
     }
@@ -143,6 +161,10 @@ fn tables_that_are_none_are_refused() {
         format!(
             "DROP TABLE note; CREATE VIEW note AS {endless} AS run, i AS time_ms, 'x' AS text, i AS id FROM n"
         ),
+        format!(
+            "CREATE VIEW class_total AS {endless} AS run, i AS class, i AS objects, i AS bytes FROM n"
+        ),
+        "CREATE VIRTUAL TABLE class_total USING fts5 (run, class)".to_owned(),
         "DROP TABLE dump".to_owned(),
         "DROP TABLE sample".to_owned(),
         "DROP TABLE dump; CREATE VIRTUAL TABLE dump USING fts5 (id, run)".to_owned(),
@@ -154,6 +176,11 @@ fn tables_that_are_none_are_refused() {
         );
     }
     // A column that is missing, and one that is computed.
+    let path = made(
+        folder.path(),
+        "CREATE TABLE class_total (run, class, objects)",
+    );
+    assert!(matches!(read(&path), Err(TraceError::Sqlite { .. })));
     let path = made(folder.path(), "ALTER TABLE note DROP COLUMN text");
     assert!(matches!(read(&path), Err(TraceError::Sqlite { .. })));
     let path = made(
@@ -166,7 +193,7 @@ fn tables_that_are_none_are_refused() {
 #[test]
 fn damaged_files_end_in_time() {
     let folder = tempfile::tempdir().unwrap();
-    let path = made(folder.path(), "VACUUM");
+    let path = made(folder.path(), &format!("{COUNTS} VACUUM"));
     let whole = fs::read(&path).unwrap();
     let mut seed = 99_u64;
     let mut next = || {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::Condition;
+use super::{Condition, CountRow, CountedClassRow};
 
 /// What a trace holds.
 #[derive(Debug, Serialize)]
@@ -162,6 +162,11 @@ pub struct TraceTopReport {
     pub totals: TraceTotals,
     /// The worst first.
     pub candidates: Vec<CandidateRow>,
+    /// What the agent counted of each class, where classes of the whole run are ranked and it did so.
+    pub counted: Option<CountedClasses>,
+    /// Whether it counted classes, and only a part of the run or of the stacks was asked for.
+    #[serde(skip)]
+    pub counts_more: bool,
     /// What was noted, oldest first.
     pub notes: Vec<NoteRow>,
     /// Whether text shows every frame, and what does not grow.
@@ -255,6 +260,9 @@ pub struct CandidateRow {
     pub survival_permille: Option<u64>,
     /// Estimated bytes that were allocated.
     pub allocated_bytes: u64,
+    /// All that was allocated of the class since the agent's start, counted; `None` where that was not asked for, or the
+    /// agent did not count it.
+    pub counted: Option<CountRow>,
     /// Estimated bytes that were collected.
     pub collected_bytes: u64,
     /// When what stays began to grow; the window's start when it did from there on.
@@ -278,6 +286,21 @@ pub struct PerWorkRow {
     pub ci95: Option<[i64; 2]>,
     /// Whether the clock shows that growth is over and the work does not.
     pub only_clock_is_over: bool,
+}
+
+/// What the agent counted of all classes since it began.
+#[derive(Debug, Default, Serialize)]
+pub struct CountedClasses {
+    /// How many there are.
+    pub classes: u64,
+    /// Objects of all of them.
+    pub objects: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Of these, objects whose class is not known.
+    pub unknown_objects: u64,
+    /// The classes, most bytes first.
+    pub rows: Vec<CountedClassRow>,
 }
 
 /// One of the stacks of a candidate.

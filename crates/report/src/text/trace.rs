@@ -1,5 +1,6 @@
 //! What a trace shows: its runs, and what leaks.
 
+mod counted;
 mod info;
 
 use std::io::{self, Write};
@@ -132,7 +133,8 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
             of(steady)
         ),
     };
-    writeln!(out, "{}", style.dim(text))
+    writeln!(out, "{}", style.dim(text))?;
+    counted::table(report, style, out)
 }
 
 fn grows(candidate: &CandidateRow) -> bool {
@@ -176,6 +178,9 @@ fn candidate(
         grew += &format!("; {whole}.{tenth} % of what it allocated is left");
     }
     line("grew", &grew, style, out)?;
+    if report.by == "class" {
+        line("made", &counted::made(candidate), style, out)?;
+    }
     if let Some(by_work) = &candidate.per_work {
         let slope = with_interval(
             by_work.bytes_per_gib,
@@ -410,7 +415,7 @@ pub(super) mod tests {
     const FRAME: &str = "com.acme.Cache.put(Cache.java:31)";
 
     /// A class that grows, allocated at this frame on so many stacks.
-    fn growing(stacks: usize) -> CandidateRow {
+    pub(in crate::text) fn growing(stacks: usize) -> CandidateRow {
         let stack = |i: usize| vec![FRAME.to_owned(), format!("com.acme.Web.get{i}(Web.java:7)")];
         CandidateRow {
             rank: 1,
@@ -444,6 +449,7 @@ pub(super) mod tests {
             survival_permille: None,
             per_work: None,
             allocated_bytes: 0,
+            counted: None,
             collected_bytes: 0,
             began_ms: None,
             began_uptime_ms: None,
@@ -452,7 +458,7 @@ pub(super) mod tests {
         }
     }
 
-    fn top_of(candidates: Vec<CandidateRow>) -> TraceTopReport {
+    pub(in crate::text) fn top_of(candidates: Vec<CandidateRow>) -> TraceTopReport {
         TraceTopReport {
             schema: TraceTopReport::SCHEMA,
             trace: trace_file(),
@@ -485,12 +491,14 @@ pub(super) mod tests {
                 lost_bytes: 0,
             },
             candidates,
+            counted: None,
+            counts_more: false,
             notes: Vec::new(),
             verbose: false,
         }
     }
 
-    fn said(report: &TraceTopReport) -> String {
+    pub(in crate::text) fn said(report: &TraceTopReport) -> String {
         let mut out = Vec::new();
         top(report, Style::plain(), &mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -1,0 +1,127 @@
+//! What an agent counts of each class, from the JVM to `heapdiff trace top`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use testdata::jvm::{Jdk, Launch};
+
+use crate::support::{folder, jdks, run};
+use crate::trace::library;
+
+/// Has `Steady` keep 20,000 objects and drop 60,000, with a trace, and end.
+fn steady(jdk: &Jdk, home: &Path, options: &str) {
+    let program = testdata::programs::agent("Steady.java");
+    let classes = jdk.compile(&program).expect("classes");
+    let trace = home.join("t.db");
+    let options = format!("trace={},tick=200ms,{options}", trace.display());
+    let launch = Launch::class(jdk, classes, "Steady")
+        .agent(&library(), &options)
+        .arg("20000")
+        .timeout(Duration::from_secs(120));
+    let mut target = launch.start().expect("a JVM");
+    target.wait_ready(1).expect("READY");
+    assert!(target.finish().expect("an end"));
+}
+
+fn top(home: &Path, more: &[&str]) -> String {
+    let args = [&["trace", "top", "t.db", "--by", "class"], more].concat();
+    run(home, &args).well().stdout
+}
+
+fn report(home: &Path, more: &[&str]) -> Value {
+    let json = [&["--format", "json"], more].concat();
+    serde_json::from_str(&top(home, &json)).expect("JSON")
+}
+
+const COUNTED: &str = "counted from the agent's start to the run's last tick";
+
+#[test]
+fn a_trace_has_what_the_agent_counts_of_each_class() {
+    for jdk in jdks() {
+        let home = folder();
+        let home = home.path();
+        steady(&jdk, home, "strategy=class,rate=50");
+        let all = report(home, &["--top", "100000"]);
+        let rows = all["counted"]["rows"].as_array().expect("rows");
+        let count = |class: &str| {
+            let row = rows.iter().find(|row| row["class"] == class);
+            let row = row.unwrap_or_else(|| panic!("{all:#}"));
+            [&row["objects"], &row["bytes"]].map(|n| n.as_u64().expect("a number"))
+        };
+        let [kept, kept_bytes] = count("Steady$Kept");
+        let [dropped, dropped_bytes] = count("Steady$Dropped");
+        let what = format!("JDK {}", jdk.version());
+        assert_eq!((kept, dropped), (20_000, 60_000), "{what}");
+        // Three longs and a header.
+        let size = kept_bytes / kept;
+        assert!((32..=40).contains(&size), "{what}: {size}");
+        assert_eq!(
+            (kept_bytes, dropped_bytes),
+            (kept * size, dropped * size),
+            "{what}"
+        );
+        let sum = |key: &str| rows.iter().filter_map(|row| row[key].as_u64()).sum::<u64>();
+        let counted = &all["counted"];
+        assert_eq!(counted["objects"].as_u64(), Some(sum("objects")), "{what}");
+        assert_eq!(counted["bytes"].as_u64(), Some(sum("bytes")), "{what}");
+        assert_eq!(
+            counted["classes"].as_u64(),
+            Some(rows.len() as u64),
+            "{what}"
+        );
+        assert_eq!(counted["unknown_objects"].as_u64(), Some(0), "{what}");
+        let candidates = all["candidates"].as_array().expect("candidates");
+        let found = candidates.iter().find(|c| c["class"] == "Steady$Kept");
+        assert_eq!(
+            found.expect("a candidate")["counted"]["objects"].as_u64(),
+            Some(kept)
+        );
+
+        let text = top(home, &["-v", "--top", "1000"]);
+        let made = format!(
+            "    made     20,000 objects of {} bytes in all, counted\n",
+            grouped(kept_bytes)
+        );
+        assert!(
+            text.contains(&made) && text.contains(COUNTED),
+            "{what}: {text}"
+        );
+        let row = format!(" 60,000  {:>9}  Steady$Dropped\n", grouped(dropped_bytes));
+        assert!(text.contains(&row), "{what}: {text}");
+        // Of a part nothing is counted.
+        let part = top(home, &["-v", "--since", "+0s"]);
+        let more = "classes are counted as well, for the whole run and all stacks";
+        assert!(
+            part.contains(more) && !part.contains(COUNTED),
+            "{what}: {part}"
+        );
+        assert!(
+            report(home, &["--focus", "Steady"])["counted"].is_null(),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_trace_without_counts_shows_none() {
+    for jdk in jdks() {
+        let home = folder();
+        let home = home.path();
+        steady(&jdk, home, "interval=4k");
+        let all = report(home, &["--top", "100000"]);
+        assert!(all["counted"].is_null(), "{all:#}");
+        let candidates = all["candidates"].as_array().expect("candidates");
+        assert!(!candidates.is_empty() && candidates.iter().all(|c| c["counted"].is_null()));
+        let text = top(home, &["-v"]);
+        assert!(text.contains(", estimated from samples\n"), "{text}");
+        assert!(
+            !text.contains(COUNTED) && !text.contains("in all, counted"),
+            "{text}"
+        );
+    }
+}
+
+fn grouped(n: u64) -> String {
+    heapdiff_units::grouped(n)
+}

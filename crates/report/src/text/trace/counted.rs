@@ -1,0 +1,128 @@
+//! What was allocated of classes: counted where the agent does that, else estimated.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped};
+
+use crate::model::{CandidateRow, TraceTopReport};
+use crate::style::Style;
+use crate::text::sites::more_classes;
+use crate::text::table::{Align, Table};
+
+/// What was allocated of a candidate's class.
+pub(super) fn made(candidate: &CandidateRow) -> String {
+    match candidate.counted {
+        Some(count) => format!(
+            "{} of {} bytes in all, counted",
+            counted(count.objects, "object"),
+            grouped(count.bytes)
+        ),
+        None => format!(
+            "{}, estimated from samples",
+            Size(candidate.allocated_bytes)
+        ),
+    }
+}
+
+/// The classes of which most was counted.
+pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if report.counts_more {
+        let text = "classes are counted as well, for the whole run and all stacks (without --focus, --since, ...)";
+        return writeln!(out, "\n{}", style.dim(text));
+    }
+    let Some(all) = &report.counted else {
+        return Ok(());
+    };
+    let text = "allocated: counted from the agent's start to the run's last tick, past its filters if it has any";
+    writeln!(out, "\n{}", style.dim(text))?;
+    if all.unknown_objects > 0 {
+        let text = format!(
+            "of {} the class is not known: counts of classes may be too low by them",
+            counted(all.unknown_objects, "object")
+        );
+        writeln!(out, "{}", style.yellow(text))?;
+    }
+    writeln!(out)?;
+    let mut table = Table::new(&[
+        ("objects", Align::Right),
+        ("bytes", Align::Right),
+        ("class", Align::Left),
+    ]);
+    for row in &all.rows {
+        let class = row.class.clone();
+        table.row(vec![grouped(row.objects), grouped(row.bytes), class]);
+    }
+    table.print(style, out)?;
+    more_classes(all.classes, all.rows.len(), style, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{CountRow, CountedClassRow, CountedClasses, TraceTopReport};
+    use crate::text::WIDTH;
+    use crate::text::trace::tests::{growing, said, top_of};
+
+    fn by_class(change: impl FnOnce(&mut TraceTopReport)) -> String {
+        let mut report = top_of(vec![growing(1)]);
+        report.by = "class";
+        report.candidates[0].allocated_bytes = 3 << 20;
+        change(&mut report);
+        let text = said(&report);
+        assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
+        text
+    }
+
+    #[test]
+    fn what_was_counted_and_what_is_estimated_is_told() {
+        let since = "counted from the agent's start to the run's last tick, past its filters";
+        let estimated = "    made     3.0 MiB, estimated from samples\n";
+        let counted = "    made     1,234 objects of 56,789 bytes in all, counted\n";
+        let unknown =
+            "of 3 objects the class is not known: counts of classes may be too low by them\n";
+        let without = by_class(|_| ());
+        assert!(without.contains(estimated), "{without}");
+        for part in ["counted", since, unknown] {
+            assert!(!without.contains(part), "{without}");
+        }
+        let count = |report: &mut TraceTopReport, unknown_objects| {
+            report.candidates[0].counted = Some(CountRow {
+                objects: 1234,
+                bytes: 56_789,
+            });
+            report.counted = Some(CountedClasses {
+                classes: 3,
+                objects: 2000,
+                bytes: 100_000,
+                unknown_objects,
+                rows: vec![CountedClassRow {
+                    class: "byte[]".to_owned(),
+                    objects: 1234,
+                    bytes: 56_789,
+                }],
+            });
+        };
+        let with = by_class(|report| count(report, 0));
+        let table = "objects   bytes  class\n  1,234  56,789  byte[]\nand 2 more classes (--top N shows more)\n";
+        assert!(
+            with.contains(counted) && with.contains(since) && with.ends_with(table),
+            "{with}"
+        );
+        assert!(!with.contains("estimated from samples") && !with.contains(unknown));
+        assert!(by_class(|report| count(report, 3)).contains(unknown));
+        // Frames and stacks are of more classes, or of less than one.
+        let frames = said(&top_of(vec![growing(1)]));
+        assert!(!frames.contains("    made "), "{frames}");
+    }
+
+    #[test]
+    fn counts_of_a_whole_run_are_not_shown_for_a_part() {
+        let more = "classes are counted as well, for the whole run and all stacks";
+        let text = by_class(|report| report.counts_more = true);
+        assert!(
+            text.contains(more) && text.contains("estimated from samples"),
+            "{text}"
+        );
+        assert!(!text.contains("counted from"), "{text}");
+        assert!(!by_class(|_| ()).contains(more));
+    }
+}

@@ -1,0 +1,269 @@
+//! Exact counts by class, where the agent keeps them: how they are written, and how they are read.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::{Connection, params};
+use rustc_hash::FxHashSet;
+
+use crate::TraceError;
+use crate::database::int;
+use crate::guard::is_table;
+use crate::read::{Trace, text};
+use crate::tick::ClassTotal;
+use crate::write_names::Names;
+
+const TABLE: &str = include_str!("class_total.sql");
+const NAME: &str = "class_total";
+/// A run has a row at most for so many bytes of `trace_max`.
+const BYTES_PER_ROW: u64 = 4096;
+/// Stands for the classes that have no row of their own.
+const OTHERS: &str = "(other classes)";
+
+/// The name that objects are counted by whose class is not known.
+pub const UNKNOWN_CLASS: &str = "(unknown class)";
+
+/// All that was allocated of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedClass {
+    /// The class, as in Java source.
+    pub class: String,
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The rows of a run, as its writer knows them.
+#[derive(Debug, Default)]
+pub(crate) struct ClassRows {
+    is_made: bool,
+    /// The callers' numbers of classes that have a row.
+    own: FxHashSet<u32>,
+    /// Of those that share one: a row of its own would lack what was counted before.
+    others: FxHashSet<u32>,
+}
+
+impl ClassRows {
+    /// Adds what was counted since the last tick. Whether each class has a row of its own.
+    pub(crate) fn add(
+        &mut self,
+        connection: &Connection,
+        (run, names): (i64, &impl Names),
+        counts: &[ClassTotal],
+        (full, max_bytes): (bool, u64),
+    ) -> rusqlite::Result<bool> {
+        if counts.is_empty() {
+            return Ok(true);
+        }
+        if !self.is_made {
+            connection.execute_batch(TABLE)?;
+            self.is_made = true;
+        }
+        let most = max_bytes / BYTES_PER_ROW;
+        // Two numbers may be of one name.
+        let mut add = connection.prepare_cached(
+            "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (run, class) DO UPDATE SET
+                 objects = objects + excluded.objects, bytes = bytes + excluded.bytes",
+        )?;
+        for count in counts {
+            let has_room = !full && (self.own.len() as u64) < most;
+            let is_own =
+                self.own.contains(&count.class) || has_room && !self.others.contains(&count.class);
+            let (objects, bytes) = (int(count.objects), int(count.bytes));
+            if is_own {
+                self.own.insert(count.class);
+                let name = names.class(count.class);
+                let name = name.as_deref().unwrap_or(UNKNOWN_CLASS);
+                add.execute(params![run, name, objects, bytes])?;
+            } else {
+                self.others.insert(count.class);
+                add.execute(params![run, OTHERS, objects, bytes])?;
+            }
+        }
+        Ok(self.others.is_empty())
+    }
+}
+
+impl Trace {
+    /// Gives what was counted of each class of a run since it began, in no order that means something; nothing where
+    /// the agent counted no classes.
+    ///
+    /// Cost: the run's rows are read once.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has something else in the table's place.
+    pub fn each_counted_class(
+        &self,
+        run: i64,
+        mut take: impl FnMut(CountedClass),
+    ) -> Result<(), TraceError> {
+        self.steps.store(0, Ordering::Relaxed);
+        let is_there = is_table(self.database().connection(), NAME);
+        match is_there.map_err(|e| self.error(e))? {
+            None => return Ok(()),
+            Some(true) => {}
+            Some(false) => {
+                return Err(TraceError::Table {
+                    path: self.path().to_owned(),
+                    table: NAME,
+                });
+            }
+        }
+        let sql = "SELECT class, objects, bytes FROM class_total WHERE run = ?1";
+        self.each(sql, [run], |row| {
+            let name = text(row, 0);
+            take(CountedClass {
+                class: match name.is_empty() {
+                    true => UNKNOWN_CLASS.to_owned(),
+                    false => name,
+                },
+                objects: self.figure(row, 1),
+                bytes: self.figure(row, 2),
+            });
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::*;
+    use crate::synthetic::Numbered;
+    use crate::{Database, Limits, NewRun, NewTick, Writer, Written};
+
+    fn writer(path: &Path, uid: &str, max_bytes: u64) -> Writer {
+        let run = NewRun {
+            uid: uid.to_owned(),
+            strategy: "class".to_owned(),
+            ..NewRun::default()
+        };
+        let limits = Limits {
+            max_bytes,
+            ..Limits::default()
+        };
+        Writer::create(path, &run, limits).unwrap()
+    }
+
+    fn count(class: u32, objects: u64) -> ClassTotal {
+        ClassTotal {
+            class,
+            objects,
+            bytes: objects * 24,
+        }
+    }
+
+    fn tick(writer: &mut Writer, uptime_ms: i64, class_totals: Vec<ClassTotal>) {
+        let tick = NewTick {
+            time_ms: uptime_ms,
+            uptime_ms,
+            span_ms: 1000,
+            class_totals,
+            ..NewTick::default()
+        };
+        assert_eq!(writer.tick(&Numbered, &(), || tick).unwrap(), Written::Done);
+    }
+
+    fn counted(path: &Path, run: i64) -> BTreeMap<String, u64> {
+        let trace = Trace::open(path).unwrap();
+        let mut found = BTreeMap::new();
+        let take = |c: CountedClass| {
+            assert_eq!(c.bytes, c.objects * 24);
+            assert!(found.insert(c.class, c.objects).is_none());
+        };
+        trace.each_counted_class(run, take).unwrap();
+        assert_eq!(trace.odd(), 0);
+        found
+    }
+
+    fn of<const N: usize>(counts: [(&str, u64); N]) -> BTreeMap<String, u64> {
+        counts.map(|(class, n)| (class.to_owned(), n)).into()
+    }
+
+    #[test]
+    fn counts_add_up_and_each_run_has_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut first = writer(&path, "1-1", 1 << 20);
+        tick(&mut first, 1000, Vec::new());
+        assert_eq!(counted(&path, 1), of([]));
+        // Nobody counts, nobody sees a table.
+        let tables = |path: &Path| Trace::open(path).unwrap().tables().unwrap();
+        assert!(tables(&path).iter().all(|t| t.name != NAME));
+        tick(&mut first, 2000, vec![count(1, 5), count(2, 1 << 40)]);
+        tick(&mut first, 3000, vec![count(2, 3)]);
+        let mut second = writer(&path, "2-1", 1 << 20);
+        tick(&mut second, 1000, vec![count(1, 7)]);
+        let expected = of([("com.acme.C1", 5), ("com.acme.C2", (1 << 40) + 3)]);
+        assert_eq!(counted(&path, 1), expected);
+        assert_eq!(counted(&path, 2), of([("com.acme.C1", 7)]));
+        assert_eq!(counted(&path, 3), of([]));
+        assert!(tables(&path).iter().any(|t| t.name == NAME));
+    }
+
+    #[test]
+    fn classes_without_a_name_are_counted_as_such() {
+        struct Nameless;
+        impl Names for Nameless {
+            fn class(&self, _: u32) -> Option<std::sync::Arc<str>> {
+                None
+            }
+
+            fn stack(&self, _: u32) -> (Vec<crate::FrameName>, bool) {
+                (Vec::new(), false)
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = writer(&path, "1-1", 1 << 20);
+        let tick = NewTick {
+            class_totals: vec![count(0, 2), count(9, 3)],
+            ..NewTick::default()
+        };
+        assert_eq!(writer.tick(&Nameless, &(), || tick).unwrap(), Written::Done);
+        assert_eq!(counted(&path, 1), of([(UNKNOWN_CLASS, 5)]));
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let notes = || Trace::open(&path).unwrap().notes(1).unwrap().len();
+        let rows = 256;
+        let mut writer = writer(&path, "1-1", u64::from(rows) * BYTES_PER_ROW);
+        tick(&mut writer, 1000, (0..rows).map(|i| count(i, 1)).collect());
+        assert_eq!((counted(&path, 1).len(), notes()), (256, 0));
+        let more = (0..rows + 100).map(|i| count(i, 1));
+        tick(&mut writer, 2000, more.collect());
+        tick(&mut writer, 3000, vec![count(0, 1), count(rows, 1)]);
+        let all = counted(&path, 1);
+        assert_eq!((all.len(), all[OTHERS], all["com.acme.C0"]), (257, 101, 3));
+        assert_eq!(all.values().sum::<u64>(), 256 + 356 + 2);
+        assert_eq!(notes(), 1, "it is told once");
+    }
+
+    /// Those of a run that goes are dropped by programs, too, that know nothing of the table.
+    #[test]
+    fn counts_go_with_their_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        for uid in ["1-1", "2-1"] {
+            let mut writer = writer(&path, uid, 1 << 20);
+            tick(&mut writer, 1000, vec![count(1, 5)]);
+            writer.end(2000).unwrap();
+        }
+        let older = Database::open_to_add(&path, std::time::Duration::from_secs(2)).unwrap();
+        let drop_first = "DELETE FROM tick WHERE run = 1; DELETE FROM run WHERE id = 1";
+        older.connection().execute_batch(drop_first).unwrap();
+        assert_eq!((counted(&path, 1).len(), counted(&path, 2).len()), (0, 1));
+        // Names that no site has may go, and other classes get their rows.
+        let names = "INSERT INTO class (name) VALUES ('com.acme.Other')";
+        older.connection().execute_batch(names).unwrap();
+        assert_eq!(counted(&path, 2), of([("com.acme.C1", 5)]));
+        let mut database = Database::create(&path).unwrap();
+        database.prune(i64::MAX / 2).unwrap();
+        assert_eq!(counted(&path, 2).len(), 0);
+    }
+}
