@@ -1,4 +1,4 @@
-//! `heapdiff sites` of a flight recording: what is alive, or what was allocated, by stack.
+//! `heapdiff sites` of a flight recording: what is alive, or what was allocated, by stack or class.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::path::Path;
 use heapdiff_diff::{Allocated, AllocatedLine};
 use heapdiff_jfr::{Event, Jvm, MANY_OLD, NameId, Recording, Sample, StackId};
 use heapdiff_report::{
-    EventRow, Graph, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
+    EventRow, Graph, RecordedClass, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
 };
 use heapdiff_sites::{Estimate, Unseen};
 
@@ -16,6 +16,8 @@ use crate::jfr;
 use crate::job::{Setup, SitesJob};
 
 const ROWS: usize = 10;
+/// Classes take a line each.
+const CLASSES: usize = 20;
 /// The most threads that are named for one stack.
 const THREADS: usize = 8;
 const NS_PER_MS: i64 = 1_000_000;
@@ -105,12 +107,6 @@ fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
 }
 
 pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<RecordingReport> {
-    if job.by_class {
-        let message = "--by class is for dumps";
-        let hint =
-            "`heapdiff trace import` and `heapdiff trace top --by class` do it for recordings";
-        return Err(Failure::usage(message).with_hint(hint));
-    }
     let focus = job.focus.as_ref();
     let recording = jfr::open(path)?;
     let mut warnings = jfr::warnings(&recording);
@@ -165,14 +161,40 @@ pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<Recordin
         .format
         .shows_stacks()
         .then(|| all(&recording, &by_site, &texts));
-    let mut order: Vec<_> = by_site.iter().collect();
     // A sample of the JVM's list says where something stays; its own size says little.
-    order.sort_by_key(|((stack, class), line)| {
-        let figures = match choice.measure {
-            "sampled" => (line.estimate.samples, line.estimate.bytes()),
-            _ => (line.estimate.bytes(), line.estimate.samples),
-        };
-        (Reverse(figures), *stack, *class)
+    let weight = |of: &Estimate| match choice.measure {
+        "sampled" => Reverse((of.samples, of.bytes())),
+        _ => Reverse((of.bytes(), of.samples)),
+    };
+    let objects = |of: &Estimate| match choice.event {
+        Event::Old | Event::Allocation => None,
+        _ => Some(of.objects()),
+    };
+    let mut order: Vec<_> = match job.by_class {
+        true => Vec::new(),
+        false => by_site.iter().collect(),
+    };
+    order.sort_by_key(|((stack, class), line)| (weight(&line.estimate), *stack, *class));
+    let mut of_classes: BTreeMap<&str, Estimate> = BTreeMap::new();
+    if job.by_class {
+        for ((_, name), line) in &by_site {
+            of_classes
+                .entry(class(*name))
+                .or_default()
+                .merge(&line.estimate);
+        }
+    }
+    let class_count = of_classes.len() as u64;
+    let mut of_classes: Vec<(&str, Estimate)> = of_classes.into_iter().collect();
+    // Equals stay in the order of their names.
+    of_classes.sort_by_key(|(_, estimate)| weight(estimate));
+    let of_classes = of_classes.iter().take(setup.rows(CLASSES));
+    let classes = of_classes.map(|(class, estimate)| RecordedClass {
+        class: (*class).to_owned(),
+        samples: estimate.samples,
+        estimated_bytes: estimate.bytes(),
+        ci95: ci95(estimate),
+        estimated_objects: objects(estimate),
     });
     let ms = |ns: i64| {
         let ns = ns.saturating_sub(recording.from_ns).max(0);
@@ -187,10 +209,7 @@ pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<Recordin
             samples: line.estimate.samples,
             estimated_bytes: line.estimate.bytes(),
             ci95: ci95(&line.estimate),
-            estimated_objects: match choice.event {
-                Event::Old | Event::Allocation => None,
-                _ => Some(line.estimate.objects()),
-            },
+            estimated_objects: objects(&line.estimate),
             first_ms: ms(line.first_ns),
             last_ms: ms(line.last_ns),
             threads: threads(&recording, line),
@@ -201,9 +220,15 @@ pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<Recordin
         recording: info(path, &recording, warnings),
         event: choice.event.name(),
         measure: choice.measure,
+        by: match job.by_class {
+            true => "class",
+            false => "stack",
+        },
         focus: focus.map(ToString::to_string),
         totals,
         stacks,
+        classes: classes.collect(),
+        class_count,
         verbose: setup.progress.verbose,
         graph: Graph {
             allocated,

@@ -257,3 +257,43 @@ fn pages_and_pictures_are_sound() {
     let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
     assert_eq!(embedded, report);
 }
+
+#[test]
+fn classes_of_a_recording_add_up_to_its_stacks() {
+    let folder = folder();
+    for recording in ["testdata/recorded.jfr.gz", "live.jfr"] {
+        for more in [&[][..], &["--allocated"], &["--focus", "main"]] {
+            let report = |by| -> Value {
+                let args = ["sites", recording, "--by", by, "--format", "json"];
+                let done = run(folder.path(), &[&args[..], more].concat());
+                serde_json::from_slice(&done.stdout).expect("JSON")
+            };
+            let (stacks, classes) = (report("stack"), report("class"));
+            assert_eq!(stacks["totals"], classes["totals"]);
+            assert_eq!(
+                (&stacks["by"], &classes["by"]),
+                (&"stack".into(), &"class".into())
+            );
+            assert_eq!(classes["stacks"], Value::Array(Vec::new()));
+            let figure = |row: &Value, key: &str| row[key].as_u64().expect("a number");
+            let rows = |report: &Value, key: &str| report[key].as_array().expect("rows").clone();
+            let stacks = rows(&stacks, "stacks");
+            let classes = rows(&classes, "classes");
+            assert!(!classes.is_empty());
+            for row in &classes {
+                let of_class: Vec<&Value> = stacks
+                    .iter()
+                    .filter(|stack| stack["class"] == row["class"])
+                    .collect();
+                let sum = |key| of_class.iter().map(|stack| figure(stack, key)).sum::<u64>();
+                assert_eq!(figure(row, "samples"), sum("samples"), "{row}");
+                // Each stack's bytes are rounded.
+                let off = figure(row, "estimated_bytes").abs_diff(sum("estimated_bytes"));
+                assert!(off <= of_class.len() as u64, "{row}");
+            }
+            let classes_of_stacks = stacks.iter().map(|stack| stack["class"].as_str());
+            let of_stacks: std::collections::BTreeSet<_> = classes_of_stacks.collect();
+            assert_eq!(classes.len(), of_stacks.len());
+        }
+    }
+}

@@ -98,6 +98,7 @@ fn recordings_hold() {
         hold("recording", &["sites", recording]);
         let focused = ["sites", recording, "--allocated", "--focus", "main"];
         hold("recording", &[&focused[..], &["--top", "1"]].concat());
+        hold("recording", &["sites", recording, "--by", "class"]);
     }
 }
 

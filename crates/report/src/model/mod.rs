@@ -26,7 +26,9 @@ pub use flame::{FlameReport, Graph};
 pub use histo::{ClassRow, HistoReport, HistoTotals};
 pub use paths::{Hidden, PathLine, PathsReport};
 pub use query::{ExportReport, ExportedFile, QueryReport};
-pub use recording::{EventRow, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport};
+pub use recording::{
+    EventRow, RecordedClass, RecordedStack, RecordedTotals, RecordingInfo, RecordingReport,
+};
 pub use show::{
     ObjectRef, SelectedTotals, ShowReport, ShownArray, ShownContents, ShownEntry, ShownField,
     ShownObject, ShownReferrer, ShownValue,

@@ -1,4 +1,4 @@
-//! `heapdiff.recording/1`: a flight recording by allocation stack.
+//! `heapdiff.recording/1`: a flight recording by allocation stack or class.
 
 use serde::Serialize;
 
@@ -15,12 +15,19 @@ pub struct RecordingReport {
     pub event: &'static str,
     /// What figures are of: `sampled` (the samples themselves, alive at the end), `live` or `allocated`.
     pub measure: &'static str,
+    /// What rows are: `stack` or `class`.
+    pub by: &'static str,
     /// What `--focus` says.
     pub focus: Option<String>,
     /// All together, those that are not listed included.
     pub totals: RecordedTotals,
-    /// The stacks, most bytes first.
+    /// The stacks, most bytes first; none by class.
     pub stacks: Vec<RecordedStack>,
+    /// The classes, most bytes first; none by stack.
+    pub classes: Vec<RecordedClass>,
+    /// Classes, listed or not; 0 by stack.
+    #[serde(skip)]
+    pub class_count: u64,
     /// Whether text shows every frame.
     #[serde(skip)]
     pub verbose: bool,
@@ -101,6 +108,21 @@ pub struct RecordedStack {
     pub last_ms: u64,
     /// Threads that allocated.
     pub threads: Vec<String>,
+}
+
+/// What was recorded of one class.
+#[derive(Debug, Serialize)]
+pub struct RecordedClass {
+    /// The class, as in Java source.
+    pub class: String,
+    /// Samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// The 95 % interval of the estimated bytes.
+    pub ci95: Option<[u64; 2]>,
+    /// `None` where the event does not tell.
+    pub estimated_objects: Option<u64>,
 }
 
 impl RecordingReport {

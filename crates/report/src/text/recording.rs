@@ -1,9 +1,11 @@
-//! A flight recording by allocation stack.
+//! A flight recording by allocation stack or class.
 
 use std::io::{self, Write};
 
 use heapdiff_units::{Size, counted, grouped};
 
+use super::sites::{classes, more_classes};
+use super::table::{Align, Table};
 use super::{WIDTH, stacks, table};
 use crate::model::{RecordedStack, RecordingReport};
 use crate::style::Style;
@@ -60,9 +62,15 @@ pub(crate) fn render(
         "{} {what} in {} from {}{of}",
         amount(totals.estimated_bytes, totals.ci95),
         counted(totals.samples, "sample"),
-        counted(totals.stacks, "stack"),
+        match report.by {
+            "class" => classes(report.class_count),
+            _ => counted(totals.stacks, "stack"),
+        },
     );
     writeln!(out, "\n{}", table::shortened(&line, WIDTH))?;
+    if report.by == "class" {
+        return by_class(report, style, out);
+    }
     for (number, stack) in (1..).zip(&report.stacks) {
         write!(out, "\n{number:>3}  ")?;
         let figures = self::figures(stack, report);
@@ -81,6 +89,45 @@ pub(crate) fn render(
         writeln!(out, "\n{}", style.dim(rest))?;
     }
     Ok(())
+}
+
+/// The classes as a table.
+fn by_class(report: &RecordingReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let rows = &report.classes;
+    let (has_interval, has_objects) = (
+        rows.iter().any(|row| row.ci95.is_some()),
+        rows.iter().any(|row| row.estimated_objects.is_some()),
+    );
+    let what = match report.measure {
+        "allocated" => "allocated",
+        _ => "live",
+    };
+    let mut columns = vec![(what, Align::Right)];
+    if has_interval {
+        columns.push(("95 % interval", Align::Left));
+    }
+    if has_objects {
+        columns.push(("objects", Align::Right));
+    }
+    columns.extend([("samples", Align::Right), ("class", Align::Left)]);
+    let mut table = Table::new(&columns);
+    for row in rows {
+        let mut cells = vec![Size(row.estimated_bytes).to_string()];
+        if has_interval {
+            let ci95 = row
+                .ci95
+                .map(|[low, high]| format!("{}..{}", Size(low), Size(high)));
+            cells.push(ci95.unwrap_or_default());
+        }
+        if has_objects {
+            cells.push(row.estimated_objects.map(grouped).unwrap_or_default());
+        }
+        cells.extend([grouped(row.samples), row.class.clone()]);
+        table.row(cells);
+    }
+    writeln!(out)?;
+    table.print(style, out)?;
+    more_classes(report.class_count, rows.len(), style, out)
 }
 
 /// What the figures are of.
@@ -144,7 +191,7 @@ fn since(ms: u64) -> String {
 mod tests {
     use super::super::tests::text;
     use super::*;
-    use crate::model::{Graph, RecordedTotals, RecordingInfo, Report};
+    use crate::model::{Graph, RecordedClass, RecordedTotals, RecordingInfo, Report};
 
     /// A recording of `stacks` stacks, of which one is listed.
     fn report(measure: &'static str, interval_bytes: Option<u64>, stacks: u64) -> RecordingReport {
@@ -166,6 +213,7 @@ mod tests {
             },
             event: "jdk.ObjectAllocationInNewTLAB",
             measure,
+            by: "stack",
             focus: None,
             totals: RecordedTotals {
                 stacks,
@@ -184,6 +232,8 @@ mod tests {
                 last_ms: 900,
                 threads: Vec::new(),
             }],
+            classes: Vec::new(),
+            class_count: 0,
             verbose: false,
             graph: Graph::default(),
         }
@@ -245,5 +295,37 @@ mod tests {
                 && !text.contains("of what matches")
         );
         assert!(!text.contains("more stack"), "{text}");
+    }
+
+    #[test]
+    fn classes_have_a_line_each_with_what_is_known() {
+        let by_class = |measure, ci95, estimated_objects| {
+            let mut report = report(measure, None, 2);
+            report.by = "class";
+            report.stacks.clear();
+            report.class_count = 2;
+            report.classes = vec![RecordedClass {
+                class: "byte[]".to_owned(),
+                samples: 3,
+                estimated_bytes: 3072,
+                ci95,
+                estimated_objects,
+            }];
+            told(report)
+        };
+        let text = by_class("allocated", Some([1024, 4096]), Some(1234));
+        let table = "\n\nallocated  95 % interval     objects  samples  class\n  \
+                     3.0 KiB  1.0 KiB..4.0 KiB    1,234        3  byte[]\n\
+                     and 1 more class (--top N shows more)\n";
+        assert!(text.ends_with(table), "{text}");
+        assert!(
+            text.contains(" allocated in 3 samples from 2 classes\n"),
+            "{text}"
+        );
+        assert!(!text.contains("stack"), "{text}");
+        // Of samples that stand for themselves there is no interval.
+        let text = by_class("sampled", None, None);
+        let table = "\n\n   live  samples  class\n3.0 KiB        3  byte[]\n";
+        assert!(text.contains(table), "{text}");
     }
 }
