@@ -252,6 +252,7 @@ mod tests {
             ci95: [bytes, bytes],
             estimated_objects: 10,
             survival_permille: 1000,
+            survival_known: true,
             threads: Vec::new(),
         }
     }

@@ -326,6 +326,9 @@ pub struct Stack {
     pub estimated_objects: u64,
     /// Bytes alive of those allocated, as samples tell, in thousandths.
     pub survival_permille: u64,
+    /// Whether enough of the stack's samples were followed until they are collected to tell that.
+    #[serde(default = "is_known")]
+    pub survival_known: bool,
     /// Threads that allocated.
     pub threads: Vec<String>,
 }

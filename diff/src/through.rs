@@ -80,6 +80,7 @@ mod tests {
             ci95: [bytes, bytes],
             estimated_objects: 1,
             survival_permille: 1000,
+            survival_known: true,
             threads: Vec::new(),
         }
     }

@@ -728,6 +728,25 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
     assert_eq!(rows[0].4, expected);
 }
 
+/// Of the samples of a stack, which stood for 203,200 bytes, sixteen have to be followed.
+#[test]
+fn what_part_of_a_stack_is_alive_is_known_where_enough_are_followed() {
+    let stack = |interval: i64| {
+        let heap = allocated_by(|agent| {
+            (agent.interval, agent.first_interval) = (interval, Some(4096));
+            agent.totals[1] = (40, 40 * SIZE);
+            agent.allocated = vec![0, 203_200, 0];
+        });
+        let samples = Samples::of(&heap, &AgentObjects::of(&heap)).0.unwrap();
+        by_site(&samples, &|_, _| true, u64::MAX).stacks.remove(0)
+    };
+    for interval in [4096, 8192] {
+        assert!(stack(interval).survival_known, "{interval}");
+    }
+    let few = stack(16_384);
+    assert!(!few.survival_known && few.samples > 0, "{few:?}");
+}
+
 #[test]
 fn classes_are_counted_where_the_strategy_counts_them() {
     let counts = |snapshot: &Snapshot| {

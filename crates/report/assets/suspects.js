@@ -14,7 +14,8 @@ const stackView = (stack) => {
     `${size(stack.estimated_bytes)}${half > 0 ? ` \u00b1 ${size(half)}` : ""}`,
     `${grouped(stack.estimated_objects)} objects`,
     `${grouped(stack.samples)} samples`,
-    `${Math.floor(stack.survival_permille / 10)} % alive`,
+    // Reports of some versions do not tell whether it is known.
+    stack.survival_known === false ? "too few followed" : `${Math.floor(stack.survival_permille / 10)} % alive`,
   ];
   if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
   const frames = element("ol", { class: "frames" });

@@ -282,6 +282,7 @@ fn add(sum: &mut Stack, other: Stack) {
     let samples = u128::from(sum.samples) + u128::from(other.samples);
     let survival = (weighed(sum) + weighed(&other)).checked_div(samples);
     sum.survival_permille = survival.and_then(|s| u64::try_from(s).ok()).unwrap_or(1000);
+    sum.survival_known &= other.survival_known;
     sum.samples = sum.samples.saturating_add(other.samples);
     for thread in other.threads {
         if !sum.threads.contains(&thread) {

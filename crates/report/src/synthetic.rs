@@ -60,6 +60,7 @@ pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
         ci95: [bytes - half, bytes + half],
         estimated_objects: bytes / 8,
         survival_permille: 900,
+        survival_known: true,
         threads: vec!["main".to_owned()],
     }
 }

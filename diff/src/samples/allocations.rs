@@ -142,6 +142,20 @@ fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]
 }
 
 impl Samples {
+    /// Whether enough of a stack's samples are followed to tell which part of what it allocated is alive.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn tells_survival(&self, site: SiteId) -> bool {
+        let Some(agent) = self.agent() else {
+            return true;
+        };
+        let at = site.0 as usize;
+        let samples = self.totals.get(at).map_or(0, |t| t.0) as f64;
+        // Each stands for as much at least, where the agent did not add that up.
+        let least = samples * agent.first.interval as f64;
+        let bytes = self.allocated.get(at).map_or(least, |&b| b as f64);
+        is_followed(&agent.sampling, &agent.first, [samples, bytes])
+    }
+
     /// What was allocated at each stack that `wanted` accepts by its frames, the leaf first, and its classes. All stacks have
     /// to be read ([`Self::with_all_sites`]).
     ///

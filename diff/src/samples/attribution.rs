@@ -28,12 +28,15 @@ const THREADS: usize = 8;
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
+    /// Whether some are samples, and not definitions of classes, which are all there.
+    is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }
 
 impl Line {
     pub(super) fn add(&mut self, sample: &Sample) {
         self.samples += 1;
+        self.is_sampled |= !sample.is_definition;
         if sample.thread != 0 {
             *self.threads.entry(sample.thread).or_default() += 1;
         }
@@ -126,6 +129,7 @@ impl Samples {
                     ci95: unseen.widened(line.part.bytes),
                     estimated_objects: whole(line.part.objects),
                     survival_permille: survival.get(site.0 as usize).copied().unwrap_or(1000),
+                    survival_known: !line.is_sampled || self.tells_survival(site),
                     threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
                 }
             })

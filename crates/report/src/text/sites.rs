@@ -49,6 +49,10 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
     if report.by == "class" {
         return by_class(report, style, out);
     }
+    if report.stacks.iter().any(|stack| !stack.survival_known) {
+        let line = "too few followed: of such a stack's samples too few were followed to tell what part is alive";
+        writeln!(out, "{}", style.dim(line))?;
+    }
     for (number, stack) in (1..).zip(&report.stacks) {
         writeln!(out)?;
         write!(out, "{number:>3}  ")?;
@@ -216,6 +220,8 @@ pub(super) fn every(filtered: bool, lost: bool, done: &str) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use heapdiff_diff::Stack;
+
     use super::*;
     use crate::model::{
         CollectedReport, CostReport, CountRow, CounterRow, Graph, LiveClassRow, SiteTotals,
@@ -247,29 +253,74 @@ pub(super) mod tests {
         }
     }
 
+    fn live(by: &'static str) -> SitesReport {
+        SitesReport {
+            schema: SitesReport::SCHEMA,
+            snapshot: snapshot(),
+            origin: "agent",
+            by,
+            focus: None,
+            totals: SiteTotals {
+                stacks: 9,
+                samples: 4,
+                estimated_bytes: 2048,
+                ci95: [1024, 4096],
+                estimated_objects: 12,
+                unreachable_samples: 0,
+                unfinished_samples: 0,
+                unseen_bytes: 0,
+                unsampled_bytes: 0,
+                undersampled_bytes: 0,
+            },
+            agent: Some(agent()),
+            stacks: Vec::new(),
+            classes: Vec::new(),
+            class_count: 0,
+            sampled_classes: 0,
+            verbose: false,
+            graph: Graph::default(),
+        }
+    }
+
+    fn said(report: &SitesReport) -> String {
+        let mut out = Vec::new();
+        render(report, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn stacks_of_which_too_few_samples_are_followed_are_explained() {
+        let note = "of such a stack's samples too few were followed to tell what part is alive\n";
+        let with = |survival_known: bool| {
+            let mut report = live("stack");
+            report.stacks = vec![Stack {
+                frames: Vec::new(),
+                class: "byte[]".to_owned(),
+                samples: 4,
+                estimated_bytes: 2048,
+                ci95: [1024, 4096],
+                estimated_objects: 12,
+                survival_permille: 1000,
+                survival_known,
+                threads: Vec::new(),
+            }];
+            said(&report)
+        };
+        let (known, unknown) = (with(true), with(false));
+        assert!(
+            unknown.contains(note) && unknown.contains(", too few followed\n"),
+            "{unknown}"
+        );
+        assert!(
+            !known.contains(note) && known.contains(", all alive\n"),
+            "{known}"
+        );
+    }
+
     #[test]
     fn classes_have_counts_where_the_agent_counted() {
         let told = |allocated: Option<CountRow>| {
             let report = SitesReport {
-                schema: SitesReport::SCHEMA,
-                snapshot: snapshot(),
-                origin: "agent",
-                by: "class",
-                focus: None,
-                totals: SiteTotals {
-                    stacks: 9,
-                    samples: 4,
-                    estimated_bytes: 2048,
-                    ci95: [1024, 4096],
-                    estimated_objects: 12,
-                    unreachable_samples: 0,
-                    unfinished_samples: 0,
-                    unseen_bytes: 0,
-                    unsampled_bytes: 0,
-                    undersampled_bytes: 0,
-                },
-                agent: Some(agent()),
-                stacks: Vec::new(),
                 classes: vec![LiveClassRow {
                     class: "byte[]".to_owned(),
                     samples: 4,
@@ -280,12 +331,9 @@ pub(super) mod tests {
                 }],
                 class_count: 2,
                 sampled_classes: 1,
-                verbose: false,
-                graph: Graph::default(),
+                ..live("class")
             };
-            let mut out = Vec::new();
-            render(&report, Style::plain(), &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            said(&report)
         };
         let counted =
             "allocated: counted from the agent's start on, past its filters if it has any";

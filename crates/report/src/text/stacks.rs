@@ -20,7 +20,10 @@ pub(crate) fn stack(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let alive = alive(stack.survival_permille);
+    let alive = match stack.survival_known {
+        true => alive(stack.survival_permille),
+        false => "too few followed".to_owned(),
+    };
     let figures = format!(
         "{}  {}, {}, {alive}",
         interval(stack.estimated_bytes, stack.ci95),
@@ -202,6 +205,7 @@ mod tests {
             ci95: [100_000_000, 150_000_000],
             estimated_objects: 1_000_000,
             survival_permille: 500,
+            survival_known: false,
             threads: vec!["t".repeat(300), "u".into()],
         };
         for verbose in [false, true] {
@@ -211,5 +215,36 @@ mod tests {
             assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
             assert_eq!(text.contains("-v shows all"), !verbose);
         }
+    }
+
+    #[test]
+    fn what_part_is_alive_is_told_where_enough_samples_are_followed() {
+        let told = |survival_known| {
+            let stack = Stack {
+                frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
+                class: "byte[]".to_owned(),
+                samples: 2,
+                estimated_bytes: 4096,
+                ci95: [1024, 8192],
+                estimated_objects: 9,
+                survival_permille: 1000,
+                survival_known,
+                threads: Vec::new(),
+            };
+            let mut out = Vec::new();
+            super::stack(&stack, (0, false), Style::plain(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let (known, unknown) = (told(true), told(false));
+        assert!(
+            known.contains("9 objects, 2 samples, all alive\n"),
+            "{known}"
+        );
+        assert!(!known.contains("too few followed"), "{known}");
+        assert!(
+            unknown.contains("9 objects, 2 samples, too few followed\n"),
+            "{unknown}"
+        );
+        assert!(!unknown.contains("all alive"), "{unknown}");
     }
 }
