@@ -30,7 +30,7 @@ use crate::sampler::Sampler;
 use crate::stacks::Stacks;
 use crate::strategy::ActiveStrategy;
 use crate::tracer::Tracing;
-use crate::unproven::followed_at_first;
+use crate::unproven::{Looks, followed_at_first};
 use crate::wakeup::{NAME, Wakeup};
 
 /// How long the end of the JVM waits for the trace's last tick.
@@ -609,7 +609,7 @@ impl Agent {
             dropped: AtomicU64::new(0),
             collecting: AtomicU64::new(0),
             collects_slowly: &COLLECTS_SLOWLY,
-            looked: AtomicU64::new(0),
+            looks: Looks::default(),
         }
     }
 

@@ -21,13 +21,11 @@ use crate::jvmti::java::Static;
 use crate::sample_ref::Reaper;
 use crate::sampler::Sampler;
 use crate::table::Table;
-use crate::unproven::Unproven;
+use crate::unproven::{Looks, Unproven};
 use crate::wakeup::Wakeup;
 
 /// Without word from the collector the thread looks by itself: some collectors give none.
 const IDLE: Duration = Duration::from_secs(1);
-/// Where minor collections find nothing it looks no sooner for what was collected.
-const REST_OF_UNPROVEN: Duration = Duration::from_millis(250);
 /// So often it doubles the interval at most in one look.
 const MOST_DOUBLINGS: u32 = 16;
 /// Places that thinning gives back at a time.
@@ -60,8 +58,8 @@ pub(crate) struct Work<'a> {
     pub(crate) collecting: AtomicU64,
     /// One of them took too long.
     pub(crate) collects_slowly: &'a AtomicBool,
-    /// When it looked last for what was collected, nanoseconds since the start.
-    pub(crate) looked: AtomicU64,
+    /// When it looks for what was collected, where few are followed.
+    pub(crate) looks: Looks,
 }
 
 /// What a look at the samples is put into: the collected ones, and their places.
@@ -83,13 +81,19 @@ impl Found {
 impl Work<'_> {
     /// Goes on until it is to stop.
     pub(crate) fn run(&self, env: &Env<'_>) {
-        while self.wakeup.wait(IDLE) {
+        while self.wakeup.wait(self.longest_wait()) {
             // A look that fails for lack of memory is repeated the next time.
             let _ = self.look(env);
             if !self.wakeup.rest(REST) {
                 break;
             }
         }
+    }
+
+    /// A look that was put off is made up for, whether anybody wakes the thread or not.
+    fn longest_wait(&self) -> Duration {
+        let owed = self.looks.owed_in(self.sampler.started.elapsed());
+        owed.unwrap_or(IDLE)
     }
 
     fn look(&self, env: &Env<'_>) -> Result<()> {
@@ -115,13 +119,10 @@ impl Work<'_> {
     /// Looks for what was collected, if that is worth it, and follows fewer samples until those that are not tried take half
     /// of their room, and no more than is allowed came of late.
     fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
-        let now = self.sampler.started.elapsed();
-        let looked = Duration::from_nanos(self.looked.load(Relaxed));
-        if now.saturating_sub(looked) >= REST_OF_UNPROVEN {
-            let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-            self.looked.store(nanos, Relaxed);
+        if self.looks.is_due(self.sampler.started.elapsed()) {
             let tried = unproven.tried();
             self.find_collected(env)?;
+            self.looks.made();
             if unproven.tried() > tried {
                 self.recount(unproven);
             }

@@ -12,7 +12,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use heapdiff_sites::{Sampling, Strategy};
@@ -39,6 +39,45 @@ pub(crate) struct Unproven {
     tried: AtomicU64,
     /// Where no option says how many are followed.
     pace: Option<Pace>,
+}
+
+/// Where minor collections find nothing it is looked no sooner again for what was collected.
+const REST: Duration = Duration::from_millis(250);
+
+/// When is looked for what was collected.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// The last one, nanoseconds since the start.
+    last: AtomicU64,
+    /// One was due too soon, or has failed, and is to be made up for.
+    owed: AtomicBool,
+}
+
+impl Looks {
+    /// Whether it is time for one that is asked for now. It is owed until [`Self::made`].
+    pub(crate) fn is_due(&self, now: Duration) -> bool {
+        self.owed.store(true, Relaxed);
+        let is_due = self.rest(now).is_zero();
+        if is_due {
+            let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+            self.last.store(now, Relaxed);
+        }
+        is_due
+    }
+
+    pub(crate) fn made(&self) {
+        self.owed.store(false, Relaxed);
+    }
+
+    /// How long to wait for the one that is owed.
+    pub(crate) fn owed_in(&self, now: Duration) -> Option<Duration> {
+        self.owed.load(Relaxed).then(|| self.rest(now))
+    }
+
+    fn rest(&self, now: Duration) -> Duration {
+        let last = Duration::from_nanos(self.last.load(Relaxed));
+        REST.saturating_sub(now.saturating_sub(last))
+    }
 }
 
 /// Whether few samples are to be followed in this JVM: where they would keep garbage, unless every allocation is asked for.
@@ -168,6 +207,26 @@ mod tests {
             8
         );
         assert!(Unproven::new(0, None).add(24, timeless));
+    }
+
+    #[test]
+    fn what_is_put_off_is_made_up_for() {
+        let looks = Looks::default();
+        let ms = Duration::from_millis;
+        assert_eq!(looks.owed_in(ms(100)), None);
+        assert!(looks.is_due(ms(1000)));
+        looks.made();
+        assert_eq!(looks.owed_in(ms(1000)), None);
+        // The collector says no second time that it has run.
+        assert!(!looks.is_due(ms(1100)));
+        assert_eq!(looks.owed_in(ms(1110)), Some(ms(140)));
+        assert!(looks.is_due(ms(1250)));
+        // It fails, and is repeated.
+        assert_eq!(looks.owed_in(ms(1260)), Some(ms(240)));
+        assert_eq!(looks.owed_in(ms(9000)), Some(ms(0)));
+        assert!(looks.is_due(ms(9000)));
+        looks.made();
+        assert_eq!(looks.owed_in(ms(9001)), None);
     }
 
     #[test]
