@@ -30,12 +30,23 @@ impl Group {
         ["sh", "-c", &join].map(str::to_owned)
     }
 
-    /// Lets it have so many bytes more than it has, with all that could be given up.
+    /// Lets it have so many bytes more than it has, without what is given up first: files that nobody reads.
     pub(crate) fn leave(&self, bytes: u64) {
         let [limit, used] = self.names.map(|name| self.folder.join(name));
         let used = fs::read_to_string(used).expect("a figure");
         let used: u64 = used.trim().parse().expect("a number");
-        fs::write(limit, (used + bytes).to_string()).expect("a limit");
+        let stat = fs::read_to_string(self.folder.join("memory.stat")).expect("figures");
+        let files = stat
+            .lines()
+            .find_map(|line| line.strip_prefix("inactive_file "));
+        let files: u64 = files.and_then(|n| n.parse().ok()).expect("a number");
+        fs::write(limit, (used - files + bytes).to_string()).expect("a limit");
+    }
+
+    /// Whether all in it are killed for memory when one is; `false` where control groups have no such setting.
+    pub(crate) fn kill_together(&self, is_so: bool) -> bool {
+        let setting = self.folder.join("memory.oom.group");
+        setting.exists() && fs::write(setting, u8::from(is_so).to_string()).is_ok()
     }
 
     /// The same command in the group.

@@ -73,7 +73,9 @@ fn a_container_without_room_for_a_child_is_left_alone() {
         return;
     };
     let jdk = jdks().remove(0);
-    let target = ready(&shelf(&jdk).arg("96").through(group.entrance()));
+    // It has much memory and a small dump, which is in memory, too, where /tmp is.
+    let large = shelf(&jdk).flags(["-Xms256m", "-XX:+AlwaysPreTouch"]);
+    let target = ready(&large.through(group.entrance()));
     let pid = target.jvm_pid().expect("a JVM").to_string();
     let home = folder();
     let library = library();
@@ -86,7 +88,26 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     assert!(files(home.path()).is_empty());
     group.leave(512 << 20);
     run(home.path(), &args).well();
+    // Half of what the JVM has is not left, which is asked for where the kernel would kill it with the child.
+    let again = [&args[..], &["--force"]].concat();
+    if group.kill_together(true) {
+        let half = resident(&pid) / 2;
+        group.leave(half - (8 << 20));
+        let done = run(home.path(), &again).failed(3, "there is not enough memory for a child");
+        assert!(done.stderr.contains("without --fork"), "{done:?}");
+        group.kill_together(false);
+        group.leave(half - (8 << 20));
+        run(home.path(), &again).well();
+    }
     assert!(target.finish().expect("an end"));
+}
+
+/// Bytes of memory that a process has.
+fn resident(pid: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    number.expect("a number") << 10
 }
 
 #[test]
