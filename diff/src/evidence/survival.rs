@@ -133,11 +133,18 @@ impl Attribution {
                 found.quarters[quarter(time - start, end - start)] += 1;
             }
         }
-        let samples: u64 = stacks.iter().map(|s| s.samples).sum();
-        let alive: u64 = stacks.iter().map(|s| s.survival_permille * s.samples).sum();
-        found.permille = alive.checked_div(samples).unwrap_or(0);
+        found.permille = alive_permille(stacks);
         Some(found)
     }
+}
+
+/// The part, in thousandths, that is shown to be alive of all samples taken at these stacks: where too few were followed
+/// none is.
+fn alive_permille(stacks: &[Stack]) -> u64 {
+    let samples: u64 = stacks.iter().map(|s| s.samples).sum();
+    let known = stacks.iter().filter(|s| s.survival_known);
+    let alive: u64 = known.map(|s| s.survival_permille * s.samples).sum();
+    alive.checked_div(samples).unwrap_or(0)
 }
 
 /// The quarter of a span of time in which something came that long after its begin.
@@ -197,6 +204,26 @@ mod tests {
             ..ALL_STAY
         };
         assert!(!some_go.stays());
+    }
+
+    #[test]
+    fn a_stack_of_which_too_few_are_followed_shows_nothing() {
+        let stack = |samples, survival_permille, survival_known| Stack {
+            frames: vec!["a.Cache.put(C.java:7)".to_owned()],
+            class: "a.Entry".to_owned(),
+            samples,
+            estimated_bytes: 1,
+            ci95: [1, 1],
+            estimated_objects: 1,
+            survival_permille,
+            survival_known,
+            threads: Vec::new(),
+        };
+        let known = [stack(30, 1000, true), stack(10, 200, true)];
+        assert_eq!(alive_permille(&known), 800);
+        let not_all = [stack(30, 1000, true), stack(10, 1000, false)];
+        assert_eq!(alive_permille(&not_all), 750);
+        assert_eq!(alive_permille(&[]), 0);
     }
 
     #[test]
