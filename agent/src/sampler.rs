@@ -108,14 +108,18 @@ impl Sampler {
         let uid = self.uid(bytes);
         let is_followed = self.is_followed(uid, bytes);
         let slot = is_followed.then(|| self.place(bytes));
-        if slot == Some(None) {
+        let has_no_place = slot == Some(None);
+        if has_no_place {
             self.lost(
                 counters,
                 Counter::DroppedFull,
                 self.strategy.sampling(),
                 bytes,
             );
-            return false;
+            if self.unproven.is_none() {
+                return false;
+            }
+            // Where few are followed it is counted as those are that are not to be.
         }
         let slot = slot.flatten();
         let site = self.stacks.site(env, counters);
@@ -151,7 +155,9 @@ impl Sampler {
         self.allocated.show(env, site);
         self.show(env, counters);
         let is_crowded = |unproven: &Unproven| is_followed && unproven.is_crowded();
-        !self.samples.is_crowded() && !self.unproven.as_ref().is_some_and(is_crowded)
+        !has_no_place
+            && !self.samples.is_crowded()
+            && !self.unproven.as_ref().is_some_and(is_crowded)
     }
 
     /// Puts a sample, its uid, size, class and stack, into its place in the table; `false` if the heap has no room.

@@ -86,7 +86,8 @@ counters! {
     Collected,
     /// Samples that a filter or a strategy left out; no loss.
     Filtered,
-    /// Dropped: `max_samples` live samples are kept already and thinning has not come round to it.
+    /// Dropped: `max_samples` live samples are kept already and thinning has not come round to it. With [`FewFollowed`](Self::FewFollowed)
+    /// what has no place is not among the live samples, and counted all the same.
     DroppedFull,
     /// Dropped: the Java heap or the thread's stack had no room for the agent's object.
     DroppedFailed,
