@@ -186,12 +186,12 @@ impl Compared {
     /// runs is the one to compare with is for the user to say.
     fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
         let order = order_of_time(dumps);
-        let sorted: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
-        let (mut comparison, mut last) = match sorted[..] {
+        let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
+        let (mut comparison, mut last) = match ordered[..] {
             [before, after] if side_by_side::is_better(setup, [before, after]) => {
                 side_by_side::opened(setup, before, after)?
             }
-            _ => one_after_the_other(setup, &sorted)?,
+            _ => one_after_the_other(setup, &ordered)?,
         };
         let mut sorted = !order.is_sorted();
         if sorted && comparison.is_of_several_jvms() {

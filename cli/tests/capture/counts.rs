@@ -4,16 +4,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::TempDir;
 use testdata::jvm::{Jdk, Launch};
 
 use crate::support::{folder, jdks, run};
 use crate::trace::library;
 
-/// Has `Steady` keep 20,000 objects and drop 60,000, with a trace, and end.
-fn steady(jdk: &Jdk, home: &Path, options: &str) {
+/// Has `Steady` keep 20,000 objects and drop 60,000, with a trace, and end. Gives the trace's folder.
+fn steady(jdk: &Jdk, options: &str) -> TempDir {
+    let home = folder();
     let program = testdata::programs::agent("Steady.java");
     let classes = jdk.compile(&program).expect("classes");
-    let trace = home.join("t.db");
+    let trace = home.path().join("t.db");
     let options = format!("trace={},tick=200ms,{options}", trace.display());
     let launch = Launch::class(jdk, classes, "Steady")
         .agent(&library(), &options)
@@ -22,6 +24,7 @@ fn steady(jdk: &Jdk, home: &Path, options: &str) {
     let mut target = launch.start().expect("a JVM");
     target.wait_ready(1).expect("READY");
     assert!(target.finish().expect("an end"));
+    home
 }
 
 fn top(home: &Path, more: &[&str]) -> String {
@@ -39,9 +42,8 @@ const COUNTED: &str = "counted from the agent's start to the run's last tick";
 #[test]
 fn a_trace_has_what_the_agent_counts_of_each_class() {
     for jdk in jdks() {
-        let home = folder();
+        let home = steady(&jdk, "strategy=class,rate=50");
         let home = home.path();
-        steady(&jdk, home, "strategy=class,rate=50");
         let all = report(home, &["--top", "100000"]);
         let rows = all["counted"]["rows"].as_array().expect("rows");
         let count = |class: &str| {
@@ -106,9 +108,8 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
 #[test]
 fn a_trace_without_counts_shows_none() {
     for jdk in jdks() {
-        let home = folder();
+        let home = steady(&jdk, "interval=4k");
         let home = home.path();
-        steady(&jdk, home, "interval=4k");
         let all = report(home, &["--top", "100000"]);
         assert!(all["counted"].is_null(), "{all:#}");
         let candidates = all["candidates"].as_array().expect("candidates");

@@ -97,7 +97,7 @@ fn dumps_opened_side_by_side_say_the_same() {
     let (again, said) = place.answer(&args);
     assert!(!said.contains(BOTH), "{said}");
     assert_eq!(again, first);
-    // Whichever of them cannot be read is named, and nothing waits for the other.
+    // Whichever of them cannot be read is named.
     for bad in [BEFORE, AFTER] {
         let mut bytes = fs::read(place.at(bad)).expect("a dump");
         bytes.truncate(64);

@@ -36,7 +36,6 @@ pub struct CountedClass {
 /// The rows of a run, as its writer knows them.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    is_made: bool,
     /// The callers' numbers of classes that have a row.
     own: FxHashSet<u32>,
     /// Of those that share one: a row of its own would lack what was counted before.
@@ -55,10 +54,8 @@ impl ClassRows {
         if counts.is_empty() {
             return Ok(true);
         }
-        if !self.is_made {
-            connection.execute_batch(TABLE)?;
-            self.is_made = true;
-        }
+        // A first tick that failed has taken it back.
+        connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
         // Two numbers may be of one name.
         let mut add = connection.prepare_cached(

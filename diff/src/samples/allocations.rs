@@ -192,7 +192,7 @@ impl Samples {
             bytes: 0,
             ci95: None,
             objects: 0,
-            unseen_bytes: self.lost_bytes(),
+            unseen_bytes: agent.uncounted_bytes(),
             undersampled_bytes: 0,
         };
         let (mut sum, mut variances, mut seen_in_all, mut short) = (0.0, Some(0.0), 0.0, 0.0);

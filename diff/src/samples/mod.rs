@@ -126,14 +126,28 @@ impl Agent {
         self.counter(Counter::DroppedBytes)
     }
 
+    /// Those of them, at most, that stacks' totals do not count: where few samples are followed, one that has no room is counted.
+    pub(crate) fn uncounted_bytes(&self) -> u64 {
+        let uncounted = [Counter::DroppedFailed, Counter::DroppedPending];
+        let counts_full = self.counter(Counter::FewFollowed) > 0;
+        match counts_full && uncounted.iter().all(|&c| self.counter(c) == 0) {
+            true => 0,
+            false => self.lost_bytes(),
+        }
+    }
+
     /// The sentence that says why bytes by stack are uncertain; `None` where they are not.
     fn doubts(&self) -> Option<String> {
         let mut doubts = Vec::new();
         if self.sampling.strategy == Strategy::Time {
             doubts.push(BY_TIME.to_owned());
         }
+        let full = match self.counter(Counter::FewFollowed) {
+            0 => "its table was full (max_samples)",
+            _ => "there was no room to follow them",
+        };
         let reasons = [
-            (Counter::DroppedFull, "its table was full (max_samples)"),
+            (Counter::DroppedFull, full),
             (Counter::DroppedFailed, "the heap had no room for them"),
             (Counter::DroppedPending, "an exception was under way"),
         ];
@@ -309,7 +323,7 @@ const fn exact(objects: u64, bytes: u64) -> Weight {
 mod tests {
     use super::*;
 
-    fn doubts(strategy: Strategy, counts: &[(Counter, u64)]) -> Option<String> {
+    fn agent(strategy: Strategy, counts: &[(Counter, u64)]) -> Agent {
         let sampling = Sampling {
             strategy,
             interval: 1024,
@@ -319,7 +333,7 @@ mod tests {
         for &(counter, count) in counts {
             counters[counter.index()] = count;
         }
-        let agent = Agent {
+        Agent {
             sampling,
             first: sampling,
             started_ms: 0,
@@ -329,8 +343,29 @@ mod tests {
             is_before_25: false,
             counters,
             cost: Cost::default(),
+        }
+    }
+
+    fn doubts(strategy: Strategy, counts: &[(Counter, u64)]) -> Option<String> {
+        agent(strategy, counts).doubts()
+    }
+
+    #[test]
+    fn what_had_no_room_to_be_followed_is_counted() {
+        let uncounted = |counts: &[(Counter, u64)]| {
+            let lost = [
+                &[(Counter::DroppedFull, 7), (Counter::DroppedBytes, 70)],
+                counts,
+            ]
+            .concat();
+            agent(Strategy::Bytes, &lost).uncounted_bytes()
         };
-        agent.doubts()
+        let few = (Counter::FewFollowed, 1);
+        assert_eq!(uncounted(&[]), 70);
+        assert_eq!(uncounted(&[few]), 0);
+        for counter in [Counter::DroppedFailed, Counter::DroppedPending] {
+            assert_eq!(uncounted(&[few, (counter, 1)]), 70, "up to all of it");
+        }
     }
 
     #[test]
@@ -354,6 +389,12 @@ mod tests {
                 lost(why)
             );
         }
+        let few = (Counter::FewFollowed, 1);
+        assert_eq!(doubts(Strategy::Bytes, &[few]), None);
+        assert_eq!(
+            told(&[few, (Counter::DroppedFull, 7), (Counter::DroppedBytes, 70)]),
+            lost("there was no room to follow them")
+        );
         assert_eq!(
             told(&[(Counter::Faults, 1)]),
             "the agent failed and may have stopped sampling; see the JVM's standard error"

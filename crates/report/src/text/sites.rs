@@ -151,8 +151,12 @@ pub(super) fn origin(
         return writeln!(out, "{}", style.dim(exact));
     };
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
-    let lost = ["dropped_full", "dropped_failed", "dropped_pending"];
-    let (filtered, lost) = (count("filtered"), lost.into_iter().any(count));
+    let few = count("few_followed");
+    let (filtered, is_full) = (count("filtered"), count("dropped_full"));
+    // Where few are followed, one that has no room is counted.
+    let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
+    let lost = uncounted || is_full;
+    let uncounted = uncounted || is_full && !few;
     let rate = match (agent.strategy, agent.interval_bytes, agent.rate) {
         ("bytes", 0, _) => every(filtered, lost, "sampled"),
         ("bytes", bytes, _) => format!("one sample every {} allocated", Size(bytes)),
@@ -160,14 +164,13 @@ pub(super) fn origin(
         ("class", _, rate) => format!("one sample every {} objects of a class", grouped(rate)),
         (_, _, rate) => format!("one sample every {} objects", grouped(rate)),
     };
-    let few = count("few_followed");
     let thinned = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => String::new(),
         (_, ms) if agent.strategy == "time" && few => {
             format!(" is followed, one every {ms} ms counted")
         }
         (_, ms) if agent.strategy == "time" => format!(", at first every {ms} ms"),
-        (0, 0 | 1) if few => format!(" is followed, {}", every(filtered, lost, "counted")),
+        (0, 0 | 1) if few => format!(" is followed, {}", every(filtered, uncounted, "counted")),
         (bytes @ 1.., _) if few => {
             format!(" is followed, one every {} counted", Size(bytes))
         }
@@ -191,7 +194,12 @@ pub(super) fn origin(
         "{} collected{age}",
         counted(agent.collected.samples, "sample")
     );
-    for line in [format!("{rate}{thinned}; {collected}"), heap] {
+    let one = format!("{rate}{thinned}; {collected}");
+    let said = match one.len() <= WIDTH {
+        true => vec![one, heap],
+        false => vec![format!("{rate}{thinned}"), collected, heap],
+    };
+    for line in said {
         writeln!(out, "{}", style.dim(table::shortened(&line, WIDTH)))?;
     }
     let lost = agent.counters.iter().filter(|c| c.is_loss && c.count > 0);
@@ -491,6 +499,13 @@ pub(super) mod tests {
         let text = told(("bytes", 0, 0), (0, 0), 3);
         assert!(
             text.contains("every allocation but those lost is sampled; "),
+            "{text}"
+        );
+        // Where few are followed, what had no room to be is counted.
+        let text = told_by(("bytes", 4096, 0), (0, 0), 3, true);
+        assert!(
+            text.starts_with("one sample every 4.0 KiB allocated is followed, every allocation is counted\n5 samples ")
+                && text.contains("lost: 3 dropped full"),
             "{text}"
         );
         let said = [
