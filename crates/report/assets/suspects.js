@@ -15,7 +15,7 @@ const stackView = (stack) => {
     `${grouped(stack.estimated_objects)} objects`,
     `${grouped(stack.samples)} samples`,
     // Reports of some versions do not tell whether it is known.
-    stack.survival_known === false ? "too few followed" : `${Math.floor(stack.survival_permille / 10)} % alive`,
+    stack.survival_known === false ? "alive: not known" : `${Math.floor(stack.survival_permille / 10)} % alive`,
   ];
   if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
   const frames = element("ol", { class: "frames" });

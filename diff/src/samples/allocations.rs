@@ -142,11 +142,12 @@ fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]
 }
 
 impl Samples {
-    /// Whether enough of a stack's samples are followed to tell which part of what it allocated is alive.
+    /// Whether enough of a stack's samples are followed to tell which part of what it allocated is alive; never where the
+    /// stacks are the JVM's own, of what is alive alone.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn tells_survival(&self, site: SiteId) -> bool {
         let Some(agent) = self.agent() else {
-            return true;
+            return false;
         };
         let at = site.0 as usize;
         let samples = self.totals.get(at).map_or(0, |t| t.0) as f64;

@@ -28,7 +28,7 @@ const THREADS: usize = 8;
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
-    /// Whether some are samples, and not definitions of classes, which are all there.
+    /// Whether some are samples, and not definitions of classes, of which nobody counts those that are gone.
     is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }
@@ -129,7 +129,7 @@ impl Samples {
                     ci95: unseen.widened(line.part.bytes),
                     estimated_objects: whole(line.part.objects),
                     survival_permille: survival.get(site.0 as usize).copied().unwrap_or(1000),
-                    survival_known: !line.is_sampled || self.tells_survival(site),
+                    survival_known: line.is_sampled && self.tells_survival(site),
                     threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
                 }
             })

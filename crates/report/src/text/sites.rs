@@ -50,7 +50,7 @@ pub(crate) fn render(report: &SitesReport, style: Style, out: &mut dyn Write) ->
         return by_class(report, style, out);
     }
     if report.stacks.iter().any(|stack| !stack.survival_known) {
-        let line = "too few followed: of such a stack's samples too few were followed to tell what part is alive";
+        let line = "alive: not known, as too little tells what such a stack allocated and what of it is gone";
         writeln!(out, "{}", style.dim(line))?;
     }
     for (number, stack) in (1..).zip(&report.stacks) {
@@ -297,8 +297,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn stacks_of_which_too_few_samples_are_followed_are_explained() {
-        let note = "of such a stack's samples too few were followed to tell what part is alive\n";
+    fn stacks_of_which_too_little_is_known_are_explained() {
+        let note = "too little tells what such a stack allocated and what of it is gone\n";
         let with = |survival_known: bool| {
             let mut report = live("stack");
             report.stacks = vec![Stack {
@@ -316,7 +316,7 @@ pub(super) mod tests {
         };
         let (known, unknown) = (with(true), with(false));
         assert!(
-            unknown.contains(note) && unknown.contains(", too few followed\n"),
+            unknown.contains(note) && unknown.contains(", alive: not known\n"),
             "{unknown}"
         );
         assert!(

@@ -22,7 +22,7 @@ pub(crate) fn stack(
 ) -> io::Result<()> {
     let alive = match stack.survival_known {
         true => alive(stack.survival_permille),
-        false => "too few followed".to_owned(),
+        false => "alive: not known".to_owned(),
     };
     let figures = format!(
         "{}  {}, {}, {alive}",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_part_is_alive_is_told_where_enough_samples_are_followed() {
+    fn what_part_is_alive_is_told_where_it_is_known() {
         let told = |survival_known| {
             let stack = Stack {
                 frames: vec!["com.acme.Web.get(Web.java:7)".to_owned()],
@@ -240,9 +240,9 @@ mod tests {
             known.contains("9 objects, 2 samples, all alive\n"),
             "{known}"
         );
-        assert!(!known.contains("too few followed"), "{known}");
+        assert!(!known.contains("alive: not known"), "{known}");
         assert!(
-            unknown.contains("9 objects, 2 samples, too few followed\n"),
+            unknown.contains("9 objects, 2 samples, alive: not known\n"),
             "{unknown}"
         );
         assert!(!unknown.contains("all alive"), "{unknown}");
