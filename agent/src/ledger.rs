@@ -97,6 +97,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The number of a site's shard.
+fn shard_of(class: u32, stack: u32) -> usize {
+    ((class as usize).wrapping_mul(31) ^ stack as usize) % SHARDS
+}
+
+fn join(amount: &mut EstimatedAmount, more: &EstimatedAmount) {
+    amount.samples += more.samples;
+    amount.objects += more.objects;
+    amount.bytes += more.bytes;
+}
+
 fn add(amount: &mut EstimatedAmount, weight: &Weight) {
     amount.samples += 1;
     amount.objects += weight.objects;
@@ -149,8 +160,7 @@ impl Ledger {
         followed: Option<u32>,
     ) -> Result<Booking, Full> {
         let weight = self.weight(taken, size);
-        let number = (class as usize).wrapping_mul(31) ^ stack as usize;
-        let shard_number = number % SHARDS;
+        let shard_number = shard_of(class, stack);
         let mut shard = lock(&self.shards[shard_number]);
         let index = match shard.numbers.get(&(class, stack)) {
             Some(&index) => index,
@@ -272,6 +282,31 @@ impl Ledger {
         }
     }
 
+    /// What was closed could not be written: it is booked again, and part of what the next [`Self::close`] gives.
+    pub(crate) fn reopen(
+        &self,
+        sites: &[Activity],
+        classes: &[ClassChange],
+        newest_collected_ms: Option<u64>,
+    ) {
+        for site in sites {
+            let mut shard = lock(&self.shards[shard_of(site.class, site.stack)]);
+            let index = shard.numbers.get(&(site.class, site.stack)).copied();
+            if let Some(activity) = index.and_then(|index| shard.touch(index)) {
+                join(&mut activity.allocated, &site.allocated);
+                join(&mut activity.collected, &site.collected);
+            }
+        }
+        let changes = &mut lock(&self.classes).changes;
+        for change in classes {
+            let (loaded, unloaded) = changes.entry(change.class).or_default();
+            *loaded += change.loaded;
+            *unloaded += change.unloaded;
+        }
+        let ms = newest_collected_ms.unwrap_or_default();
+        self.newest_collected_ms.fetch_max(ms, Relaxed);
+    }
+
     /// Where something has happened since the last time.
     pub(crate) fn close(&self) -> (Vec<Activity>, Vec<ClassChange>) {
         let mut sites = Vec::new();
@@ -342,6 +377,30 @@ mod tests {
         assert_eq!(ledger.collected(Booking::default(), 24, 9), None);
         assert_eq!(ledger.site(Booking::default()), None);
         assert!(ledger.close().0.is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_booked_again() {
+        let ledger = Ledger::new(sampling(0));
+        let a = ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
+        ledger.class(7, true);
+        let (sites, classes) = ledger.close();
+        // Meanwhile it goes on.
+        ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
+        ledger.collected(a, 24, 9);
+        ledger.class(7, true);
+        ledger.reopen(&sites, &classes, Some(5));
+        assert_eq!(ledger.newest_collected_ms(), Some(9));
+        let (sites, classes) = ledger.close();
+        assert_eq!((sites.len(), classes[0].loaded), (1, 2));
+        let (site, amounts) = (&sites[0], |a: &EstimatedAmount| (a.samples, a.bytes));
+        assert_eq!(amounts(&site.allocated), (2, 48.0));
+        assert_eq!(amounts(&site.collected), (1, 24.0));
+        assert_eq!(amounts(&site.live), (1, 24.0));
+        assert!(ledger.close().0.is_empty() && ledger.close().1.is_empty());
+        ledger.reopen(&sites, &[], Some(5));
+        assert_eq!(ledger.newest_collected_ms(), Some(5));
+        assert_eq!(amounts(&only(&ledger).allocated), (2, 48.0));
     }
 
     #[test]

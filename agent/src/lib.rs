@@ -18,7 +18,7 @@
 //! | `slots` | the agent's own record of each sample, read without asking the JVM |
 //! | `collected` | collected samples that are remembered, in the heap and for the trace |
 //! | `reaper`, `wakeup` | the agent's thread: finds collected samples, thins, brings figures up to date |
-//! | `ledger`, `tracer` | accounts of sites, and the thread that writes them to a trace |
+//! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and what it does where it cannot |
 //! | `jvm_stats`, `pauses` | the JVM's own figures: heap, metaspace, collections |
 //! | `log`, `counters` | what the agent says and counts |
 //! | `sample_ref`, `classfile` | the bytes of the Java class |
@@ -81,6 +81,7 @@ mod strategy;
 mod table;
 mod totals;
 mod tracer;
+mod tries;
 mod unproven;
 mod wakeup;
 

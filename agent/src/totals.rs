@@ -74,6 +74,19 @@ impl<const N: usize> Totals<N> {
         changes
     }
 
+    /// Has [`Self::since`] tell these changes again.
+    pub(crate) fn untell(before: &mut Seen, changes: impl IntoIterator<Item = (u32, [u64; N])>) {
+        for (id, change) in changes {
+            let (chunk, place) = Self::split(id);
+            let figures = before.0.get_mut(chunk);
+            if let Some(figures) = figures.and_then(|f| f.get_mut(place..place + N)) {
+                for (figure, change) in figures.iter_mut().zip(change) {
+                    *figure -= change;
+                }
+            }
+        }
+    }
+
     /// Where an id's figures begin.
     const fn split(id: u32) -> (usize, usize) {
         (id as usize / TOTALS_CHUNK, N * (id as usize % TOTALS_CHUNK))

@@ -1,8 +1,8 @@
 //! The trace's thread: writes what was booked to the trace, tick by tick.
 //!
 //! It asks the JVM for its figures, closes the [`crate::ledger::Ledger`]'s books and writes; no other thread
-//! ever waits for the disk. An error of the file ends the trace with one line, and the rest
-//! of the agent goes on.
+//! ever waits for the disk. What could not be written for lack of room is booked again and part of a later, longer
+//! tick; any other error of the file ends the trace with one line, and the rest of the agent goes on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use heapdiff_trace::{
     ClassTotal, Collected, NewCollection, NewRun, NewTick, Sample, Samples, THINNED, TraceError,
     Writer, Written,
 };
+use heapdiff_units::Span;
 
 use crate::counters::Counters;
 use crate::jvm_stats::{Figures, Invocation, JvmStats};
@@ -23,51 +24,16 @@ use crate::log::say;
 use crate::options::{Options, TraceOptions};
 use crate::pauses::Pauses;
 use crate::sampler::Sampler;
-use crate::totals::Seen;
+use crate::totals::{Seen, Totals};
+use crate::tries::Tries;
 use crate::wakeup::Wakeup;
 
 /// After a look at the collector it rests, however often that runs.
 const REST: Duration = Duration::from_millis(5);
-/// How long a file may be held by others before the trace gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Collections that wait to be written, at most.
 const MOST_COLLECTIONS: usize = 4096;
 /// The JVM's name for the collection before a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
-
-/// How long a file has been held by others.
-#[derive(Debug)]
-struct Hold {
-    free_since: Instant,
-}
-
-impl Hold {
-    fn new(now: Instant) -> Self {
-        Self { free_since: now }
-    }
-
-    /// What became of a tick that was tried by now; why to give up, if that is to be done.
-    fn tried(
-        &mut self,
-        written: Result<Written, TraceError>,
-        path: &Path,
-        now: Instant,
-    ) -> Result<(), String> {
-        match written {
-            Ok(Written::Done) => self.free_since = now,
-            Ok(Written::Busy) if now.saturating_duration_since(self.free_since) < PATIENCE => {}
-            Ok(Written::Busy) => {
-                return Err(format!(
-                    "{}: another process has held it for {} seconds",
-                    path.display(),
-                    PATIENCE.as_secs()
-                ));
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-        Ok(())
-    }
-}
 
 /// What the thread works with.
 pub(crate) struct Tracing<'a> {
@@ -104,7 +70,42 @@ struct Waiting {
     counted: Seen,
     collections: Vec<NewCollection>,
     dumps: Vec<(i64, i64, Option<String>)>,
+    unsaid: Unsaid,
+}
+
+/// What is to be noted at the next tick.
+#[derive(Clone, Default)]
+struct Unsaid {
     notes: Vec<String>,
+    /// Collections that the JVM did not tell of by themselves.
+    unseen: u64,
+    /// Collections that had no place among those that wait.
+    left_out: u64,
+}
+
+impl Unsaid {
+    fn notes(mut self) -> Vec<String> {
+        if self.unseen > 0 {
+            self.notes.push(format!(
+                "{} collections followed each other so fast that only their pauses are known, or nothing",
+                self.unseen
+            ));
+        }
+        if self.left_out > 0 {
+            self.notes.push(format!(
+                "{} collections are not listed: no more than {MOST_COLLECTIONS} wait to be written",
+                self.left_out
+            ));
+        }
+        self.notes
+    }
+}
+
+/// How things stand when a tick is to be written.
+struct State {
+    figures: Figures,
+    /// At the try before.
+    lacked_room: bool,
 }
 
 fn millis(duration: Duration) -> i64 {
@@ -134,9 +135,11 @@ impl Tracing<'_> {
     /// Goes on until the JVM ends or the trace fails.
     pub(crate) fn run(&self, env: &Env<'_>) {
         if let Err(why) = self.record(env) {
-            say(format_args!(
-                "the trace ends here: {why}; sampling goes on without it"
-            ));
+            let rest = match self.wakeup.is_stopping() {
+                true => "",
+                false => "; sampling goes on without it",
+            };
+            say(format_args!("the trace ends here: {why}{rest}"));
         }
         self.done.store(true, Relaxed);
         self.wakeup.notify();
@@ -147,12 +150,18 @@ impl Tracing<'_> {
         let path = self.trace.path();
         let runtime = Arc::clone(&self.sampler.runtime);
         let mut stats = JvmStats::new(runtime, self.pauses, self.at_startup);
-        let created = Writer::create(&path, &run, self.trace.limits);
-        let mut writer = created.map_err(|error| error.to_string())?;
-        let mut waiting = Waiting::default();
+        let open = || Writer::create(&path, &run, self.trace.limits);
+        let mut tries = Tries::new(Instant::now());
+        let mut next = self.now() + self.trace.tick;
+        let mut writer = match open() {
+            Ok(writer) => Some(writer),
+            Err(error) => {
+                next = next.max(self.now() + self.tried(&mut tries, Err(error), &path)?);
+                None
+            }
+        };
+        let (mut waiting, mut before) = (Waiting::default(), Before::default());
         self.ask_for_beans(env, &mut stats, &mut waiting);
-        let (mut before, mut next) = (Before::default(), self.now() + self.trace.tick);
-        let mut hold = Hold::new(Instant::now());
         loop {
             let left = next.saturating_sub(self.now());
             let going = if left.is_zero() {
@@ -163,10 +172,17 @@ impl Tracing<'_> {
             self.look(env, &mut stats, &mut waiting);
             if !going || self.now() >= next {
                 next = self.now() + self.trace.tick;
-                let figures = stats.figures(env);
-                let tick = || self.tick(figures, &mut waiting, &mut before);
-                let written = writer.tick(&self.sampler.stacks, self.sampler, tick);
-                hold.tried(written, &path, Instant::now())?;
+                let state = State {
+                    figures: stats.figures(env),
+                    lacked_room: tries.lack_room(),
+                };
+                let written = match &mut writer {
+                    Some(writer) => self.write(writer, state, &mut waiting, &mut before),
+                    none => open().and_then(|opened| {
+                        self.write(none.insert(opened), state, &mut waiting, &mut before)
+                    }),
+                };
+                next = next.max(self.now() + self.tried(&mut tries, written, &path)?);
             }
             if !going {
                 break;
@@ -176,7 +192,57 @@ impl Tracing<'_> {
                 next = self.now();
             }
         }
-        writer.end(wall_ms()).map_err(|error| error.to_string())
+        match writer {
+            Some(writer) if !tries.lack_room() => {
+                writer.end(wall_ms()).map_err(|error| error.to_string())
+            }
+            _ => {
+                let seconds = (millis(self.now()) - before.uptime_ms).unsigned_abs() / 1000;
+                let span = Span(Duration::from_secs(seconds));
+                Err(format!(
+                    "{}: what happened in the last {span} is missing",
+                    path.display()
+                ))
+            }
+        }
+    }
+
+    /// What is told of a try; for how long nothing is to be tried.
+    fn tried(
+        &self,
+        tries: &mut Tries,
+        written: Result<Written, TraceError>,
+        path: &Path,
+    ) -> Result<Duration, String> {
+        let next = tries.tried(written, path, Instant::now())?;
+        if let Some(text) = next.say {
+            say(text);
+        }
+        Ok(next.pause)
+    }
+
+    /// Writes a tick. If that fails all waits that was to be written, and is part of the next tick.
+    fn write(
+        &self,
+        writer: &mut Writer,
+        state: State,
+        waiting: &mut Waiting,
+        before: &mut Before,
+    ) -> Result<Written, TraceError> {
+        let (unsaid, at_last_tick) = (waiting.unsaid.clone(), *before);
+        let mut made = None;
+        let make = || &*made.insert(self.tick(state, waiting, before));
+        let written = writer.tick(&self.sampler.stacks, self.sampler, make);
+        if let (Err(_), Some(tick)) = (&written, made) {
+            let newest = tick.newest_collected_ms.map(i64::unsigned_abs);
+            self.ledger.reopen(&tick.sites, &tick.classes, newest);
+            let counted = tick.class_totals.iter();
+            let counted = counted.map(|c| (c.class, [c.objects, c.bytes]));
+            Totals::untell(&mut waiting.counted, counted);
+            (waiting.collections, waiting.dumps) = (tick.collections, tick.dumps);
+            (waiting.unsaid, *before) = (unsaid, at_last_tick);
+        }
+        written
     }
 
     /// Time since sampling was set up.
@@ -212,7 +278,7 @@ impl Tracing<'_> {
 
     fn ask_for_beans(&self, env: &Env<'_>, stats: &mut JvmStats, waiting: &mut Waiting) {
         if let Some(Err(why)) = stats.ask_for_beans(env, self.pauses) {
-            waiting.notes.push(without_beans(&why));
+            waiting.unsaid.notes.push(without_beans(&why));
         }
     }
 
@@ -225,26 +291,22 @@ impl Tracing<'_> {
             (wall_ms() - ago, uptime)
         };
         for collection in stats.collections(env, self.pauses, &clock) {
+            if waiting.collections.len() == MOST_COLLECTIONS {
+                waiting.unsaid.left_out += 1;
+                continue;
+            }
             if collection.cause == DUMP {
                 let when = (collection.time_ms, collection.uptime_ms, None);
                 waiting.dumps.push(when);
             }
-            if waiting.collections.len() < MOST_COLLECTIONS {
-                waiting.collections.push(collection);
-            } else {
-                stats.unseen += 1;
-            }
+            waiting.collections.push(collection);
         }
-        let unseen = std::mem::take(&mut stats.unseen);
-        if unseen > 0 {
-            waiting.notes.push(format!(
-                "{unseen} collections followed each other so fast that only their pauses are known, or nothing"
-            ));
-        }
+        waiting.unsaid.unseen += std::mem::take(&mut stats.unseen);
     }
 
     /// What has happened since `before`, which it brings up to date.
-    fn tick(&self, figures: Figures, waiting: &mut Waiting, before: &mut Before) -> NewTick {
+    fn tick(&self, state: State, waiting: &mut Waiting, before: &mut Before) -> NewTick {
+        let figures = state.figures;
         let get = |counter| self.counters.get(counter);
         let (sites, classes) = self.ledger.close();
         let newest = self.ledger.newest_collected_ms();
@@ -269,7 +331,14 @@ impl Tracing<'_> {
             bytes,
         };
         let time_ms = wall_ms();
-        let mut notes = std::mem::take(&mut waiting.notes);
+        let mut notes = std::mem::take(&mut waiting.unsaid).notes();
+        if state.lacked_room {
+            let seconds = (now.uptime_ms - before.uptime_ms).unsigned_abs() / 1000;
+            let span = Span(Duration::from_secs(seconds));
+            notes.push(format!(
+                "the disk of the trace had no room: what happened in {span} is in one tick"
+            ));
+        }
         if now.thinnings > before.thinnings {
             let sampling = self.sampler.strategy.sampling();
             notes.push(match sampling.strategy {
@@ -341,18 +410,14 @@ impl Samples for Sampler {
         self.stacks.thread_name(thread)
     }
 
-    fn collected(&self) -> Option<Vec<Collected>> {
-        self.collected.all()
+    fn collected(&self, anew: bool) -> Option<Vec<Collected>> {
+        self.collected.all(anew)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
-    use heapdiff_trace::{Database, Limits, NewRun, NewTick, Writer, Written};
-
-    use super::{Hold, JniError, PATIENCE, without_beans};
+    use super::{JniError, MOST_COLLECTIONS, Unsaid, without_beans};
 
     #[test]
     fn a_full_heap_is_not_told_as_a_missing_module() {
@@ -367,45 +432,19 @@ mod tests {
         assert!(other.contains("(java.lang.InternalError)") && !other.contains("module"));
     }
 
-    /// The file is held by another connection for real; only the clock is set forward.
     #[test]
-    fn a_file_that_is_held_too_long_is_given_up() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.db");
-        let mut writer = Writer::create(&path, &NewRun::default(), Limits::default()).unwrap();
-        let mut tick = |uptime_ms| {
-            writer.tick(&(), &(), || NewTick {
-                time_ms: uptime_ms,
-                uptime_ms,
-                ..NewTick::default()
-            })
+    fn collections_without_a_row_are_told_once_each_way() {
+        assert!(Unsaid::default().notes().is_empty());
+        let unsaid = Unsaid {
+            notes: vec!["first".to_owned()],
+            unseen: 3,
+            left_out: 5,
         };
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let mut hold = Hold::new(start);
-        hold.tried(tick(1000), &path, at(1)).unwrap();
-        let holder = Database::create(&path).unwrap();
-        let lock = |sql| holder.connection().execute_batch(sql).unwrap();
-        lock("BEGIN IMMEDIATE");
-        hold.tried(tick(2000), &path, at(2)).unwrap();
-        let busy = || Ok(Written::Busy);
-        hold.tried(busy(), &path, at(30)).unwrap();
-        // Free in between: it begins anew.
-        lock("ROLLBACK");
-        hold.tried(tick(30_500), &path, at(31)).unwrap();
-        lock("BEGIN IMMEDIATE");
-        hold.tried(tick(32_000), &path, at(60)).unwrap();
-        let why = hold.tried(busy(), &path, at(31) + PATIENCE).unwrap_err();
-        assert!(
-            why.contains("t.db: another process has held it for 30 seconds"),
-            "{why}"
-        );
-        lock("ROLLBACK");
-        let ticks = "SELECT count(*) FROM tick";
-        let ticks: i64 = holder
-            .connection()
-            .query_row(ticks, [], |row| row.get(0))
-            .unwrap();
-        assert_eq!(ticks, 2, "nothing of what was tried while it was held");
+        let notes = unsaid.notes();
+        assert_eq!((notes.len(), notes[0].as_str()), (3, "first"));
+        assert!(notes[1].starts_with("3 collections followed each other so fast"));
+        let left_out =
+            format!("5 collections are not listed: no more than {MOST_COLLECTIONS} wait");
+        assert!(notes[2].starts_with(&left_out), "{}", notes[2]);
     }
 }

@@ -68,11 +68,11 @@ impl CollectedSamples {
         }
     }
 
-    /// All that are remembered, each once; `None` if none came since the last time.
-    pub(crate) fn all(&self) -> Option<Vec<Collected>> {
+    /// All that are remembered, each once; `None` if none came since the last time and they are not to be told `anew`.
+    pub(crate) fn all(&self, anew: bool) -> Option<Vec<Collected>> {
         let (recent, chosen) = {
             let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-            if lists.told == lists.seen {
+            if lists.told == lists.seen && !anew {
                 return None;
             }
             lists.told = lists.seen;
@@ -117,14 +117,15 @@ mod tests {
     #[test]
     fn the_last_ones_and_some_of_all() {
         let samples = CollectedSamples::new(4, 1);
-        assert_eq!(samples.all(), None);
+        assert_eq!(samples.all(false), None);
         samples.add(&[one(1), one(2), one(3)]);
-        let collected = samples.all().unwrap();
+        let collected = samples.all(false).unwrap();
         assert_eq!(uids(&collected, |c| c.recent && c.chosen), [1, 2, 3]);
-        assert_eq!(samples.all(), None);
+        assert_eq!(samples.all(false), None);
+        assert_eq!(samples.all(true).unwrap().len(), 3);
         let more: Vec<CollectedAt> = (4..=1000).map(one).collect();
         samples.add(&more);
-        let collected = samples.all().unwrap();
+        let collected = samples.all(false).unwrap();
         assert_eq!(uids(&collected, |c| c.recent), [997, 998, 999, 1000]);
         assert_eq!(uids(&collected, |c| c.chosen).len(), 4);
         assert!(collected.iter().all(|c| c.collected_ms == 5));
@@ -139,7 +140,7 @@ mod tests {
             for uid in 0..100 {
                 samples.add(&[one(uid)]);
             }
-            for uid in uids(&samples.all().unwrap(), |c| c.chosen) {
+            for uid in uids(&samples.all(false).unwrap(), |c| c.chosen) {
                 kept[usize::try_from(uid).unwrap()] += 1;
             }
         }
@@ -152,7 +153,7 @@ mod tests {
     fn no_room_no_samples() {
         let samples = CollectedSamples::new(0, 1);
         samples.add(&[one(1)]);
-        assert_eq!(samples.all(), None);
+        assert_eq!(samples.all(false), None);
         assert_eq!(CollectedSamples::new(usize::MAX, 1).reservoir.len(), MOST);
     }
 }

@@ -1,11 +1,13 @@
 //! The trace's file under everything that can happen to one.
 
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use testdata::jvm::Jdk;
+use testdata::jvm::{Jdk, Target};
 
-use crate::traced::Traced;
+use crate::traced::{Traced, number};
 use crate::{jdks, launch};
 
 const KILLS: usize = 50;
@@ -85,10 +87,10 @@ fn said(errors: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_full_disk_ends_the_trace_and_nothing_else() {
+fn a_file_that_may_not_grow_ends_the_trace_and_nothing_else() {
     for jdk in jdks() {
         let traced = Traced::new();
-        // No file may pass 2000 blocks (of 512 bytes): writing more fails as on a full disk.
+        // No file may pass 2000 blocks (of 512 bytes).
         let mut target = launch(&jdk, "Watched", &traced.options("interval=0,tick=100ms"))
             .flag("-Xmx256m")
             .through(["sh", "-c", "ulimit -f 2000; exec \"$0\" \"$@\""])
@@ -165,13 +167,248 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
     }
 }
 
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
+fn may_mount() -> bool {
+    let id = std::process::Command::new("id").arg("-u").output().unwrap();
+    let is_root = id.stdout.trim_ascii() == b"0";
+    if !is_root {
+        eprintln!("not root: nothing can be mounted");
+    }
+    is_root
+}
+
+/// Whether this process has mounts of its own, which go with it. If not, the test of this name is run by one that has.
+fn has_own_mounts(test: &str) -> bool {
+    const OWN: &str = "HEAPDIFF_TEST_HAS_OWN_MOUNTS";
+    if std::env::var_os(OWN).is_some() {
+        return true;
+    }
+    if may_mount() {
+        let run = std::process::Command::new("unshare")
+            .arg("--mount")
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("traced_files::{test}")])
+            .env(OWN, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        let well = run.status.success() && said.contains("1 passed");
+        assert!(well, "{said}{}", String::from_utf8_lossy(&run.stderr));
+    }
+    false
+}
+
+fn mount(args: &[&str], disk: &Path) {
+    let mut mount = std::process::Command::new("mount");
+    assert!(mount.args(args).arg(disk).status().unwrap().success());
+}
+
+/// A small disk, gone when this is dropped.
+struct Disk {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Disk {
+    fn new(options: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        std::fs::create_dir(&path).unwrap();
+        mount(&["-t", "tmpfs", "-o", options, "none"], &path);
+        Self {
+            path,
+            _folder: folder,
+        }
+    }
+
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.path.join("fill")).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.path.join("fill")).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let mut unmount = std::process::Command::new("umount");
+        let _ = unmount.arg("--lazy").arg(&self.path).status();
+    }
+}
+
+/// A JVM whose trace is on a small disk.
+struct Recorded<'a> {
+    target: Target,
+    disk: &'a Disk,
+}
+
+impl<'a> Recorded<'a> {
+    /// With a strategy by which every allocation is sampled.
+    fn start(jdk: &Jdk, disk: &'a Disk, strategy: &str) -> Self {
+        let options = format!("{strategy},tick=200ms,trace={}/t.db", disk.path.display());
+        let mut target = launch(jdk, "Steady", &options)
+            .flag("-Xmx128m")
+            .arg("1000")
+            .start()
+            .unwrap();
+        target.wait_ready(1).unwrap();
+        Self { target, disk }
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        number(&self.disk.path.join("t.db"), sql)
+    }
+
+    /// Waits until the agent has said so many lines, of which the last has this text.
+    fn said(&self, count: usize, text: &str) {
+        let end = Instant::now() + Duration::from_secs(40);
+        loop {
+            let errors = self.target.errors();
+            let said = said(&errors);
+            if said.len() == count && said[count - 1].contains(text) {
+                break;
+            }
+            assert!(said.len() <= count, "{errors}");
+            assert!(Instant::now() < end, "no {text}: {errors}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// All that was made until this phase is in the trace.
+    fn assert_all(&self, phase: i64) {
+        for (class, each) in [("Steady$Kept", 1000), ("Steady$Dropped", 3000)] {
+            let sql = format!(
+                "SELECT ifnull(sum(allocated_objects), 0) FROM site_tick JOIN site ON site.id = site
+                 JOIN class ON class.id = class WHERE name = '{class}'"
+            );
+            let end = Instant::now() + Duration::from_secs(20);
+            while self.number(&sql) != each * phase {
+                assert!(Instant::now() < end, "{} of {class}", self.number(&sql));
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        assert_eq!(self.number("SELECT count(*) FROM run"), 1);
+        let strays = "SELECT count(*) FROM pragma_foreign_key_check";
+        assert_eq!(self.number(strays), 0);
+        let holes = "SELECT count(*) FROM tick WHERE uptime_ms - span_ms NOT IN
+                     (SELECT uptime_ms FROM tick UNION SELECT 0)";
+        assert_eq!(self.number(holes), 0);
+    }
+
+    /// Ticks of ten seconds or more, and notes of them.
+    fn gaps(&self) -> (i64, i64) {
+        (
+            self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
+            self.number(
+                "SELECT count(*) FROM note WHERE text LIKE 'the disk of the trace had no room: what happened in 1_s %'",
+            ),
+        )
+    }
+}
+
+const NO_ROOM: &str = "t.db: its disk has no room; the trace goes on once there is some";
+const ROOM: &str = "t.db: its disk has room again after 1";
+
+#[test]
+fn a_trace_goes_on_once_its_disk_has_room() {
+    if !has_own_mounts("a_trace_goes_on_once_its_disk_has_room") {
+        return;
+    }
+    let jdk = &jdks()[0];
+    std::thread::scope(|scope| {
+        scope.spawn(|| goes_on(jdk, "interval=0"));
+        scope.spawn(|| {
+            let counted = goes_on(jdk, COUNTING);
+            assert_eq!(counted, 4000);
+        });
+    });
+}
+
+/// Counts each class as well.
+const COUNTING: &str = "strategy=class,rate=1";
+
+/// Gives how many objects of a class were counted.
+fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
+    let disk = Disk::new("size=8m");
+    let mut on = Recorded::start(jdk, &disk, strategy);
+    on.assert_all(1);
+    assert_eq!(on.gaps(), (0, 0));
+    disk.fill();
+    on.target.advance(2).unwrap();
+    on.said(1, NO_ROOM);
+    on.target.advance(3).unwrap();
+    disk.make_room();
+    on.said(2, ROOM);
+    on.assert_all(3);
+    on.target.advance(4).unwrap();
+    on.assert_all(4);
+    assert_eq!(on.gaps(), (1, 1));
+    // What is live is told one by one as before.
+    let live =
+        "SELECT count(*) FROM sample JOIN site ON site.id = site JOIN class ON class.id = class
+                WHERE collected_ms IS NULL AND name = 'Steady$Kept'";
+    assert_eq!(on.number(live), 4000);
+    let counted = match strategy {
+        COUNTING => "SELECT objects FROM class_total WHERE class = 'Steady$Kept'",
+        _ => "SELECT count(*) FROM sqlite_schema WHERE name = 'class_total'",
+    };
+    let counted = on.number(counted);
+    // Full again, and so to the end.
+    disk.fill();
+    on.target.advance(5).unwrap();
+    on.said(3, NO_ROOM);
+    let (well, errors) = on.target.finish_with_errors().unwrap();
+    let said = said(&errors);
+    assert!(well && said.len() == 4, "{errors}");
+    let last = "the trace ends here: ";
+    assert!(
+        said[3].contains(last) && said[3].contains("s is missing"),
+        "{errors}"
+    );
+    assert!(!errors.contains("sampling goes on"), "{errors}");
+    counted
+}
+
+#[test]
+fn a_trace_begins_once_its_disk_has_room() {
+    if !has_own_mounts("a_trace_begins_once_its_disk_has_room") {
+        return;
+    }
+    let jdk = &jdks()[0];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let disk = Disk::new("size=4m");
+            begins_once(jdk, &disk, || ());
+        });
+        scope.spawn(|| {
+            // For the folder, this file and one more, but not for the log.
+            let disk = Disk::new("size=4m,nr_inodes=3");
+            begins_once(jdk, &disk, || {
+                mount(&["-o", "remount,nr_inodes=100"], &disk.path)
+            });
+        });
+    });
+}
+
+fn begins_once(jdk: &Jdk, disk: &Disk, has_room: impl Fn()) {
+    disk.fill();
+    let on = Recorded::start(jdk, disk, "interval=0");
+    on.said(1, NO_ROOM);
+    has_room();
+    disk.make_room();
+    on.said(2, ROOM);
+    on.assert_all(1);
+    assert_eq!(on.gaps(), (1, 1));
+    let (well, errors) = on.target.finish_with_errors().unwrap();
+    assert!(well && said(&errors).len() == 2, "{errors}");
+}
+
 /// A disk that nobody can write to, not even root: it is mounted so, where only the JVM sees it.
 #[test]
-#[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn a_folder_that_is_read_only_costs_one_warning() {
-    let id = std::process::Command::new("id").arg("-u").output().unwrap();
-    if id.stdout.trim_ascii() != b"0" {
-        eprintln!("not root: nothing can be mounted");
+    if !may_mount() {
         return;
     }
     let jdks = jdks();

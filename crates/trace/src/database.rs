@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::room::lacks_room;
+
 /// Marks an SQLite file as a trace: `hdtr`.
 const APPLICATION: i32 = 0x6864_7472;
 /// Changes with the tables.
@@ -76,6 +78,14 @@ pub enum TraceError {
         /// The trace.
         path: PathBuf,
     },
+}
+
+impl TraceError {
+    /// Whether the disk had no room. Where SQLite's word does not tell, the disk is asked now, with a small file.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        matches!(self, Self::Sqlite { path, source } if lacks_room(path, source))
+    }
 }
 
 /// An open trace.

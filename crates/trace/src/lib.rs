@@ -29,6 +29,7 @@ pub mod read;
 mod read_samples;
 mod read_stacks;
 mod rollup;
+mod room;
 mod side_writer;
 #[cfg(feature = "synthetic")]
 #[doc(hidden)]

@@ -10,6 +10,7 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::database::{Database, TraceError, int, is_busy, note_once};
+use crate::room::lacks_room;
 use crate::write::Writer;
 use crate::write_names::{ALIVE, SILENT, drop_names};
 
@@ -41,7 +42,8 @@ impl Writer {
         }
         self.tended_ms = uptime_ms;
         match self.roll_up(uptime_ms, time_ms) {
-            Err(error) if is_busy(&error) => Ok(()),
+            // The tick before it is in the file. The next one that does not fit in tells of a disk without room.
+            Err(error) if is_busy(&error) || lacks_room(self.database.path(), &error) => Ok(()),
             other => other,
         }
     }
@@ -727,7 +729,9 @@ mod tests {
         let holder = rusqlite::Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
         let busy = writer
-            .tick(&Numbered, &(), || panic!("the file is not ours"))
+            .tick(&Numbered, &(), || -> NewTick {
+                panic!("the file is not ours")
+            })
             .unwrap();
         assert_eq!(busy, Written::Busy);
         holder.execute_batch("ROLLBACK").unwrap();

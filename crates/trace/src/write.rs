@@ -1,11 +1,13 @@
 //! Writing a trace: one run, tick by tick.
 
+use std::borrow::Borrow;
 use std::path::Path;
 
 use rusqlite::{Transaction, TransactionBehavior, named_params, params};
 
 use crate::class_totals::ClassRows;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
+use crate::room::lacks_room;
 use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
 use crate::write_names::{Ids, Names, drop_names};
 use crate::write_samples::{Rows, Samples, Target};
@@ -76,17 +78,26 @@ impl Writer {
     /// one transaction: a reader sees all of it or nothing. What is old is then thinned out.
     ///
     /// # Errors
-    /// The file cannot be written. The writer is of no use then.
-    pub fn tick(
+    /// The file cannot be written. Nothing of the tick is in it then. Only where it
+    /// [lacks room](TraceError::lacks_room) is the writer of further use: it goes on once there is some.
+    pub fn tick<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
         samples: &impl Samples,
-        make: impl FnOnce() -> NewTick,
+        make: impl FnOnce() -> T,
     ) -> Result<Written, TraceError> {
-        if self.log_bytes() > MOST_LOG_BYTES && self.checkpoint().is_err() {
+        if self.log_bytes() > MOST_LOG_BYTES
+            && let Err(error) = self.checkpoint()
+        {
+            if lacks_room(self.database.path(), &error) {
+                return Err(self.database.error(error));
+            }
             return Ok(Written::Busy);
         }
         let done = self.write(names, samples, make);
+        if done.is_err() {
+            self.forget();
+        }
         match done.map_err(|source| self.database.error(source))? {
             None => Ok(Written::Busy),
             Some((uptime, time)) => {
@@ -98,11 +109,11 @@ impl Writer {
     }
 
     /// The times of the tick that was written; `None` if somebody else writes.
-    fn write(
+    fn write<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
         samples: &impl Samples,
-        make: impl FnOnce() -> NewTick,
+        make: impl FnOnce() -> T,
     ) -> rusqlite::Result<Option<(i64, i64)>> {
         let connection = self.database.connection_mut();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
@@ -111,26 +122,27 @@ impl Writer {
             Err(error) if is_busy(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut tick = make();
-        let clock = tick.time_ms - tick.uptime_ms;
-        let set = clock - self.clock.replace(clock).unwrap_or(clock);
-        if set.abs() >= CLOCK_SLACK_MS {
-            let way = if set < 0 { "back" } else { "forward" };
-            let seconds = set.unsigned_abs().div_ceil(1000);
-            tick.notes.push(format!(
-                "the machine's clock was set {way} by {seconds} s before this; uptimes go on"
-            ));
-        }
+        let made = make();
+        let tick: &NewTick = made.borrow();
         let times = (tick.uptime_ms, tick.time_ms);
-        let counts = std::mem::take(&mut tick.class_totals);
-        Inserting {
+        let mut inserting = Inserting {
             transaction: &transaction,
             run: self.run,
             ids: &mut self.ids,
             names,
             full: self.full,
+        };
+        inserting.tick(tick)?;
+        let clock = tick.time_ms - tick.uptime_ms;
+        let set = clock - self.clock.unwrap_or(clock);
+        if set.abs() >= CLOCK_SLACK_MS {
+            let way = if set < 0 { "back" } else { "forward" };
+            let seconds = set.unsigned_abs().div_ceil(1000);
+            let note = format!(
+                "the machine's clock was set {way} by {seconds} s before this; uptimes go on"
+            );
+            inserting.note(tick.time_ms, &note)?;
         }
-        .tick(tick)?;
         let room = self.full
             || self.rows.write(&mut Target {
                 connection: &transaction,
@@ -145,10 +157,14 @@ impl Writer {
         }
         let limits = (self.full, self.limits.max_bytes);
         let of = (self.run, names);
-        if !self.class_rows.add(&transaction, of, &counts, limits)? {
+        if !self
+            .class_rows
+            .add(&transaction, of, &tick.class_totals, limits)?
+        {
             note_once(&transaction, self.run, times.1, NO_ROWS)?;
         }
         transaction.commit()?;
+        self.clock = Some(clock);
         Ok(Some(times))
     }
 
@@ -167,6 +183,12 @@ impl Writer {
         // Best done here; while another process reads, the last one to close the file does it.
         let _ = self.checkpoint();
         Ok(())
+    }
+
+    /// What is known of the file may be of a transaction that came to nothing, or of long ago.
+    fn forget(&mut self) {
+        self.forget_ids();
+        self.rows.forget();
     }
 
     /// Names may have gone from the file.
@@ -220,7 +242,6 @@ fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     Ok(id)
 }
 
-/// Adds a note to a run, if it is not there.
 /// An estimate as a whole number.
 fn whole(value: f64) -> i64 {
     #[allow(clippy::cast_possible_truncation, reason = "saturates, as it should")]
@@ -237,8 +258,9 @@ struct Inserting<'a, N> {
 }
 
 impl<N: Names> Inserting<'_, N> {
-    fn tick(&mut self, mut tick: NewTick) -> rusqlite::Result<()> {
+    fn tick(&mut self, tick: &NewTick) -> rusqlite::Result<()> {
         let run = self.run;
+        let (mut lost_samples, mut lost_bytes) = (tick.lost_samples, tick.lost_bytes);
         let mut sites = Vec::with_capacity(tick.sites.len());
         for activity in &tick.sites {
             let key = (activity.class, activity.stack);
@@ -249,8 +271,8 @@ impl<N: Names> Inserting<'_, N> {
                 Some(site) => sites.push((site, *activity)),
                 None => {
                     // No room for its name.
-                    tick.lost_samples += activity.allocated.samples;
-                    tick.lost_bytes += whole(activity.allocated.bytes).unsigned_abs();
+                    lost_samples += activity.allocated.samples;
+                    lost_bytes += whole(activity.allocated.bytes).unsigned_abs();
                 }
             }
         }
@@ -271,8 +293,8 @@ impl<N: Names> Inserting<'_, N> {
             int(tick.metaspace_committed),
             int(tick.loaded_classes),
             int(tick.samples),
-            int(tick.lost_samples),
-            int(tick.lost_bytes),
+            int(lost_samples),
+            int(lost_bytes),
             tick.newest_collected_ms,
         ])?;
         let id = self.transaction.last_insert_rowid();
@@ -308,7 +330,7 @@ impl<N: Names> Inserting<'_, N> {
             ])?;
         }
         self.classes(id, &tick.classes)?;
-        self.rest(&tick)
+        self.rest(tick)
     }
 
     fn classes(&mut self, tick: i64, changes: &[ClassChange]) -> rusqlite::Result<()> {
@@ -360,12 +382,16 @@ impl<N: Names> Inserting<'_, N> {
             let earliest = time.saturating_sub(pause).saturating_sub(APART_MS);
             insert.execute(params![self.run, time, uptime, path, earliest])?;
         }
-        let mut insert = self
-            .transaction
-            .prepare_cached("INSERT INTO note (run, time_ms, text) VALUES (?1, ?2, ?3)")?;
         for text in &tick.notes {
-            insert.execute(params![self.run, tick.time_ms, text])?;
+            self.note(tick.time_ms, text)?;
         }
+        Ok(())
+    }
+
+    fn note(&self, time_ms: i64, text: &str) -> rusqlite::Result<()> {
+        self.transaction
+            .prepare_cached("INSERT INTO note (run, time_ms, text) VALUES (?1, ?2, ?3)")?
+            .execute(params![self.run, time_ms, text])?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::database::int;
 use crate::write_names::{Ids, Names};
@@ -56,8 +56,9 @@ pub trait Samples {
     fn live(&self, place: u32) -> Option<Sample>;
     /// A thread's name.
     fn thread(&self, thread: u32) -> Option<Arc<str>>;
-    /// All collected samples that are remembered, each once; `None` if they are those of the last time.
-    fn collected(&self) -> Option<Vec<Collected>>;
+    /// All collected samples that are remembered, each once; `None` if they are those of the last time, unless all are to
+    /// be told `anew`.
+    fn collected(&self, anew: bool) -> Option<Vec<Collected>>;
 }
 
 /// No samples.
@@ -78,7 +79,7 @@ impl Samples for () {
         None
     }
 
-    fn collected(&self) -> Option<Vec<Collected>> {
+    fn collected(&self, _: bool) -> Option<Vec<Collected>> {
         None
     }
 }
@@ -96,6 +97,8 @@ pub(crate) struct Rows {
     all: u64,
     /// The names of sites left no room for rows.
     off: bool,
+    /// The table may have other rows.
+    forgotten: bool,
 }
 
 /// Where rows go.
@@ -120,6 +123,40 @@ impl Rows {
         Ok(())
     }
 
+    /// The table may have other rows than were thought: it is asked before more are written.
+    pub(crate) fn forget(&mut self) {
+        self.forgotten = true;
+    }
+
+    /// Asks the table which rows there are of the run. Those of live samples that live no more go.
+    fn reload<N, S: Samples>(&mut self, target: &Target<'_, N, S>) -> rusqlite::Result<()> {
+        let connection = target.connection;
+        let mut live = FxHashSet::default();
+        self.collected.clear();
+        let find = "SELECT uid, collected_ms IS NULL, recent, chosen FROM sample WHERE run = ?1";
+        let mut find = connection.prepare_cached(find)?;
+        let mut rows = find.query([target.run])?;
+        while let Some(row) = rows.next()? {
+            let uid = row.get::<_, i64>(0)?.unsigned_abs();
+            if row.get(1)? {
+                live.insert(uid);
+            } else {
+                self.collected.insert(uid, (row.get(2)?, row.get(3)?));
+            }
+        }
+        let places = 0..target.samples.places();
+        self.live = places
+            .map(|place| target.samples.uid(place))
+            .map(|uid| if live.remove(&uid) { uid } else { 0 })
+            .collect();
+        let mut drop =
+            connection.prepare_cached("DELETE FROM sample WHERE run = ?1 AND uid = ?2")?;
+        for uid in live {
+            drop.execute(params![target.run, int(uid)])?;
+        }
+        self.recount(connection)
+    }
+
     /// From now on there are none.
     pub(crate) fn stop(&mut self) {
         *self = Self {
@@ -141,20 +178,28 @@ impl Rows {
         if self.off {
             return Ok(true);
         }
+        let anew = self.forgotten;
+        if anew {
+            self.reload(target)?;
+        }
         let most = target.max_bytes / BYTES_PER_ROW;
         // Collected ones first: the rows of those that lived become theirs.
-        let room = self.write_collected(target, most)?;
-        Ok(self.write_live(target, most)? && room)
+        let collected = target.samples.collected(anew);
+        let room = match collected {
+            Some(collected) => self.write_collected(target, &collected, most)?,
+            None => true,
+        };
+        let room = self.write_live(target, most)? && room;
+        self.forgotten = false;
+        Ok(room)
     }
 
     fn write_collected<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,
+        collected: &[Collected],
         most: u64,
     ) -> rusqlite::Result<bool> {
-        let Some(collected) = target.samples.collected() else {
-            return Ok(true);
-        };
         let connection = target.connection;
         let now: FxHashMap<u64, (bool, bool)> = collected
             .iter()
@@ -171,7 +216,7 @@ impl Rows {
             "UPDATE sample SET collected_ms = ?3, recent = ?4, chosen = ?5 WHERE run = ?1 AND uid = ?2",
         )?;
         let mut room = true;
-        for c in &collected {
+        for c in collected {
             let known = before.get(&c.sample.uid);
             if known == Some(&(c.recent, c.chosen)) {
                 continue;

@@ -1,7 +1,7 @@
 //! Single samples in a trace.
 #![allow(clippy::unwrap_used)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,8 @@ const START: i64 = 1_700_000_000_000;
 #[derive(Default)]
 struct Heap {
     places: RefCell<Vec<u64>>,
-    collected: RefCell<Option<Vec<Collected>>>,
+    collected: RefCell<Vec<Collected>>,
+    told: Cell<bool>,
 }
 
 fn sample(uid: u64) -> Sample {
@@ -60,8 +61,9 @@ impl Samples for Heap {
         Some(format!("worker-{thread}").into())
     }
 
-    fn collected(&self) -> Option<Vec<Collected>> {
-        self.collected.borrow_mut().take()
+    fn collected(&self, anew: bool) -> Option<Vec<Collected>> {
+        let told = self.told.replace(true);
+        (anew || !told).then(|| self.collected.borrow().clone())
     }
 }
 
@@ -71,7 +73,8 @@ impl Heap {
     }
 
     fn gone(&self, collected: Vec<Collected>) {
-        *self.collected.borrow_mut() = Some(collected);
+        *self.collected.borrow_mut() = collected;
+        self.told.set(false);
     }
 }
 

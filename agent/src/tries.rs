@@ -1,0 +1,202 @@
+//! What follows from each try to write to the trace: patience with others that hold the file, and with a disk that has
+//! no room.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use heapdiff_trace::{TraceError, Written};
+use heapdiff_units::Span;
+
+/// How long a file may be held by others before the trace gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// After how long a disk without room is tried again, at first; each time it is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(180);
+
+/// The tries so far.
+#[derive(Debug)]
+pub(crate) struct Tries {
+    free_since: Instant,
+    /// The first of the tries for which there was no room.
+    full_since: Option<Instant>,
+    /// When there was room again the last time.
+    room_since: Option<Instant>,
+    pause: Duration,
+}
+
+/// What is to be done after a try.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// Nothing is to be tried for so long.
+    pub(crate) pause: Duration,
+    pub(crate) say: Option<String>,
+}
+
+impl Tries {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            free_since: now,
+            full_since: None,
+            room_since: None,
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// Whether there was no room at the last try.
+    pub(crate) const fn lack_room(&self) -> bool {
+        self.full_since.is_some()
+    }
+
+    /// What follows from a try that is over by now; why to give up, if that is to be done.
+    pub(crate) fn tried(
+        &mut self,
+        written: Result<Written, TraceError>,
+        path: &Path,
+        now: Instant,
+    ) -> Result<Next, String> {
+        let path = path.display();
+        match written {
+            Ok(Written::Done) => {
+                self.free_since = now;
+                let full_since = self.full_since.take();
+                let say = full_since.map(|since| {
+                    self.room_since = Some(now);
+                    let seconds = now.saturating_duration_since(since).as_secs();
+                    let span = Span(Duration::from_secs(seconds));
+                    format!("{path}: its disk has room again after {span}; the trace goes on")
+                });
+                Ok(Next {
+                    say,
+                    ..Next::default()
+                })
+            }
+            Ok(Written::Busy) if now.saturating_duration_since(self.free_since) < PATIENCE => {
+                Ok(Next::default())
+            }
+            Ok(Written::Busy) => Err(format!(
+                "{path}: another process has held it for {} seconds",
+                PATIENCE.as_secs()
+            )),
+            Err(error) if error.lacks_room() => {
+                self.free_since = now;
+                let goes_on = self.lack_room();
+                self.full_since.get_or_insert(now);
+                // What little room there was may have been used up by the trace.
+                let room_since = self.room_since;
+                let soon = |at| now.saturating_duration_since(at) < LONGEST_PAUSE;
+                self.pause = if goes_on || room_since.is_some_and(soon) {
+                    (self.pause * 2).min(LONGEST_PAUSE)
+                } else {
+                    FIRST_PAUSE
+                };
+                let say = (!goes_on).then(|| {
+                    format!("{path}: its disk has no room; the trace goes on once there is some")
+                });
+                let pause = self.pause;
+                Ok(Next { pause, say })
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapdiff_trace::{Database, Limits, NewRun, NewTick, Writer};
+
+    fn at(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    /// The file is held by another connection for real; only the clock is set forward.
+    #[test]
+    fn a_file_that_is_held_too_long_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &NewRun::default(), Limits::default()).unwrap();
+        let mut tick = |uptime_ms| {
+            writer.tick(&(), &(), || NewTick {
+                time_ms: uptime_ms,
+                uptime_ms,
+                ..NewTick::default()
+            })
+        };
+        let start = Instant::now();
+        let mut tries = Tries::new(start);
+        let mut tried = |written, seconds| tries.tried(written, &path, at(start, seconds));
+        assert_eq!(tried(tick(1000), 1), Ok(Next::default()));
+        let holder = Database::create(&path).unwrap();
+        let lock = |sql| holder.connection().execute_batch(sql).unwrap();
+        lock("BEGIN IMMEDIATE");
+        tried(tick(2000), 2).unwrap();
+        let busy = || Ok(Written::Busy);
+        tried(busy(), 30).unwrap();
+        // Free in between: it begins anew.
+        lock("ROLLBACK");
+        tried(tick(30_500), 31).unwrap();
+        lock("BEGIN IMMEDIATE");
+        tried(tick(32_000), 60).unwrap();
+        let why = tried(busy(), 31 + PATIENCE.as_secs()).unwrap_err();
+        assert!(
+            why.contains("t.db: another process has held it for 30 seconds"),
+            "{why}"
+        );
+        lock("ROLLBACK");
+        let ticks = "SELECT count(*) FROM tick";
+        let ticks: i64 = holder
+            .connection()
+            .query_row(ticks, [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(ticks, 2, "nothing of what was tried while it was held");
+    }
+
+    fn failed(code: i32) -> Result<Written, TraceError> {
+        Err(TraceError::Sqlite {
+            path: std::env::temp_dir().join("t.db"),
+            source: rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None),
+        })
+    }
+
+    #[test]
+    fn a_full_disk_is_tried_again_more_and_more_rarely_and_told_once() {
+        let path = Path::new("t.db");
+        let start = Instant::now();
+        let mut tries = Tries::new(start);
+        let full = || failed(rusqlite::ffi::SQLITE_FULL);
+        let mut try_at = |seconds, written| {
+            let next = tries.tried(written, path, at(start, seconds)).unwrap();
+            assert_eq!(tries.lack_room(), !next.pause.is_zero());
+            (next.pause.as_secs(), next.say)
+        };
+        let said =
+            Some("t.db: its disk has no room; the trace goes on once there is some".to_owned());
+        assert_eq!(try_at(5, full()), (10, said.clone()));
+        let mut now = 15;
+        for pause in [20, 40, 80, 160, 180, 180] {
+            assert_eq!(try_at(now, full()), (pause, None));
+            now += pause;
+        }
+        let again = "t.db: its disk has room again after 11m10s; the trace goes on".to_owned();
+        assert_eq!(now, 675);
+        assert_eq!(try_at(now, Ok(Written::Done)), (0, Some(again)));
+        assert_eq!(try_at(now + 1, Ok(Written::Done)), (0, None));
+        // Full again at once: not a line every ten seconds. After a while with room it begins anew.
+        assert_eq!(try_at(now + 2, full()), (180, said.clone()));
+        assert!(try_at(now + 182, Ok(Written::Done)).1.is_some());
+        assert_eq!(try_at(now + 400, full()), (10, said));
+    }
+
+    #[test]
+    fn what_is_no_lack_of_room_ends_it() {
+        for code in [
+            rusqlite::ffi::SQLITE_IOERR_WRITE,
+            rusqlite::ffi::SQLITE_CANTOPEN,
+            rusqlite::ffi::SQLITE_CORRUPT,
+        ] {
+            let mut tries = Tries::new(Instant::now());
+            let ended = tries.tried(failed(code), Path::new("t.db"), Instant::now());
+            assert!(ended.is_err() && !tries.lack_room(), "{code}");
+        }
+    }
+}

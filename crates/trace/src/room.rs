@@ -1,0 +1,208 @@
+//! Whether a file could not be written because its disk has no room.
+
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+/// Bytes that a disk with room takes: some of the file's pages.
+const SOME: usize = 64 << 10;
+
+/// Whether it was for lack of room that a database could not be written.
+///
+/// SQLite says so of a full disk. A quota that is used up is an error of reading and writing to it, and a disk that has
+/// no room for one more file lets none be opened: then the disk is asked.
+pub(crate) fn lacks_room(path: &Path, error: &rusqlite::Error) -> bool {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => true,
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+            takes_no_more(folder.unwrap_or_else(|| Path::new(".")))
+        }
+        _ => false,
+    }
+}
+
+/// Whether there is no room for a small file in a folder, as one without a name shows.
+fn takes_no_more(folder: &Path) -> bool {
+    let tried = tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; SOME]));
+    let why = tried.err().map(|error| error.kind());
+    matches!(why, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::cell::RefCell;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::synthetic::Numbered;
+    use crate::{
+        Activity, ClassTotal, Collected, EstimatedAmount, Limits, NewRun, NewTick, Sample, Samples,
+        Trace, Which, Writer, Written,
+    };
+
+    /// Live samples by their uids, and one that was collected.
+    struct Heap(RefCell<Vec<u64>>, u64);
+
+    fn sample(uid: u64) -> Sample {
+        Sample {
+            uid,
+            class: 1,
+            stack: 1,
+            ..Sample::default()
+        }
+    }
+
+    impl Samples for Heap {
+        fn places(&self) -> u32 {
+            u32::try_from(self.0.borrow().len()).unwrap()
+        }
+
+        fn uid(&self, place: u32) -> u64 {
+            self.0.borrow()[place as usize]
+        }
+
+        fn live(&self, place: u32) -> Option<Sample> {
+            let uid = self.uid(place);
+            (uid != 0).then(|| sample(uid))
+        }
+
+        fn thread(&self, _: u32) -> Option<Arc<str>> {
+            None
+        }
+
+        /// Told in the first tick, and never again unless asked for.
+        fn collected(&self, anew: bool) -> Option<Vec<Collected>> {
+            anew.then(|| {
+                vec![Collected {
+                    sample: sample(self.1),
+                    recent: true,
+                    ..Collected::default()
+                }]
+            })
+        }
+    }
+
+    /// Sites from this number on, and a class that is counted.
+    fn tick(uptime_ms: i64, sites: std::ops::Range<u32>) -> NewTick {
+        let amount = EstimatedAmount {
+            samples: 1,
+            objects: 1.0,
+            bytes: 24.0,
+        };
+        let activity = |site| Activity {
+            class: site,
+            stack: site,
+            allocated: amount,
+            live: amount,
+            ..Activity::default()
+        };
+        NewTick {
+            time_ms: uptime_ms,
+            uptime_ms,
+            span_ms: 1000,
+            sites: sites.map(activity).collect(),
+            class_totals: vec![ClassTotal {
+                class: 1,
+                objects: 5,
+                bytes: 120,
+            }],
+            ..NewTick::default()
+        }
+    }
+
+    /// A tick that does not fit in leaves nothing in the file or in the writer, which goes on with it later.
+    #[test]
+    fn a_writer_goes_on_when_there_is_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let mut writer = Writer::create(&path, &NewRun::default(), Limits::default()).unwrap();
+        let heap = Heap(RefCell::new(vec![1, 2, 3]), 4);
+        let mut counted = tick(1000, 0..3);
+        counted.class_totals.clear();
+        assert_eq!(
+            writer.tick(&Numbered, &heap, || counted).unwrap(),
+            Written::Done
+        );
+        let number = |sql: &str| -> i64 {
+            let trace = Trace::open(&path).unwrap();
+            let connection = trace.database().connection();
+            connection.query_row(sql, [], |row| row.get(0)).unwrap()
+        };
+        let pages = number("PRAGMA page_count");
+        let limit = |writer: &Writer, pages: i64| {
+            let connection = writer.database.connection();
+            let set =
+                connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |row| {
+                    row.get(0)
+                });
+            assert_eq!(set, Ok(pages));
+        };
+        limit(&writer, pages);
+        // Many new names; 2 and 3 are gone meanwhile, 5 is new. The clock was set.
+        *heap.0.borrow_mut() = vec![1, 5, 0];
+        let mut more = tick(2000, 0..2000);
+        more.time_ms += 60_000;
+        for _ in 0..2 {
+            let failed = writer.tick(&Numbered, &heap, || &more).unwrap_err();
+            assert!(failed.lacks_room(), "{failed}");
+            assert_eq!(number("SELECT count(*) FROM site"), 3);
+            assert_eq!(number("SELECT count(*) FROM tick"), 1);
+        }
+        limit(&writer, 1 << 20);
+        assert_eq!(
+            writer.tick(&Numbered, &heap, || &more).unwrap(),
+            Written::Done
+        );
+        let last = tick(3000, 1990..2010);
+        assert_eq!(
+            writer.tick(&Numbered, &heap, || last).unwrap(),
+            Written::Done
+        );
+        writer.end(4000).unwrap();
+        for (sql, expected) in [
+            (
+                "SELECT sum(allocated_samples) FROM site_tick",
+                3 + 2000 + 20,
+            ),
+            ("SELECT count(*) FROM site", 2010),
+            ("SELECT objects FROM class_total", 10),
+            (
+                "SELECT count(*) FROM note WHERE text LIKE '%clock was set forward%'",
+                1,
+            ),
+            ("SELECT count(*) FROM pragma_foreign_key_check", 0),
+        ] {
+            assert_eq!(number(sql), expected, "{sql}");
+        }
+        let trace = Trace::open(&path).unwrap();
+        for (which, expected) in [(Which::Live, vec![1, 5]), (Which::Recent, vec![4])] {
+            let mut uids = Vec::new();
+            trace.each_sample(1, which, |s| uids.push(s.uid)).unwrap();
+            assert_eq!(uids, expected, "{which:?}");
+        }
+    }
+
+    #[test]
+    fn other_errors_are_no_lack_of_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        for path in [
+            folder.path().join("t.db"),
+            "/proc/none/t.db".into(),
+            "t.db".into(),
+        ] {
+            for (code, lacks) in [
+                (rusqlite::ffi::SQLITE_FULL, true),
+                (rusqlite::ffi::SQLITE_IOERR_WRITE, false),
+                (rusqlite::ffi::SQLITE_CANTOPEN, false),
+                (rusqlite::ffi::SQLITE_BUSY, false),
+            ] {
+                assert_eq!(lacks_room(&path, &error(code)), lacks, "{code}");
+            }
+        }
+    }
+}
