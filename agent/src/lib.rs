@@ -86,4 +86,4 @@ mod unproven;
 mod wakeup;
 
 pub use jvmti::sys::{Places, capability};
-pub use snapshot::memory_left;
+pub use snapshot::{State, memory_left};

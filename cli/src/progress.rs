@@ -10,6 +10,7 @@ use heapdiff_units::{Size, Span};
 use hprof::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::messages;
 use crate::style::When;
 
 /// What the user wants to see of the work.
@@ -104,6 +105,13 @@ impl Meter {
     /// Shows how much of a wait is over.
     pub(crate) fn waited(&self, time: Duration) {
         self.bar.set_position(millis(time));
+    }
+
+    /// Says on a line of its own what is to be known meanwhile.
+    pub(crate) fn say(&self, text: Option<String>) {
+        if let (Some(text), false) = (text, self.quiet) {
+            self.bar.suspend(|| messages::said(&text));
+        }
     }
 
     fn set_template(&self, template: &str) {

@@ -29,6 +29,7 @@ use crate::log::say;
 pub(crate) use image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
 pub use room::memory_left;
 pub(crate) use target::Target;
+pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
 /// How far a child is.

@@ -13,8 +13,6 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long a child may do nothing: on the clock while it sleeps, of a processor's time while it could run. It has the
 /// lowest priority, and on a busy machine it may have to wait for long.
 const STUCK: Duration = Duration::from_secs(60);
-/// The kernel's ticks in which processes' times are told, in a second.
-const TICKS: u64 = 100;
 /// How often memory is looked at.
 const MEMORY: Duration = Duration::from_millis(20);
 
@@ -47,7 +45,7 @@ pub(super) fn watch(
             return Ended::Code(code);
         }
         let before = child.progress();
-        let state = state_of(child.pid());
+        let state = State::of(child.pid());
         let sleeps = state.is_some_and(|state| state.letter == 'S');
         let after = child.progress();
         if sleeps && is_over(&before, &after) {
@@ -87,17 +85,44 @@ fn is_over(before: &Progress, after: &Progress) -> bool {
 
 /// The state of a process as the kernel tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+pub struct State {
     /// `S` sleeps until something wakes it, `R` runs or would if it could.
-    letter: char,
-    /// The processor's time that it took.
-    ticks: u64,
+    pub letter: char,
+    /// The process that made it.
+    pub parent: i32,
+    /// The processor's time that it took, in [`State::TICKS`].
+    pub ticks: u64,
 }
 
 impl State {
+    /// The kernel's ticks in which processes' times are told, in a second.
+    pub const TICKS: u64 = 100;
+
+    /// That of a process; `None` if there is none.
+    #[must_use]
+    pub fn of(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Self::read(&stat)
+    }
+
+    fn read(stat: &str) -> Option<Self> {
+        // The name before it may have blanks and brackets.
+        let mut words = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
+        let letter = words.next()?.chars().next()?;
+        let parent = words.next()?.parse().ok()?;
+        // In the program, and in the kernel for it.
+        let (own, kernel) = (words.nth(9)?, words.next()?);
+        let ticks = own.parse::<u64>().ok()? + kernel.parse::<u64>().ok()?;
+        Some(Self {
+            letter,
+            parent,
+            ticks,
+        })
+    }
+
     /// Whether a process has had its time: it had taken so much when it last did something.
     fn is_stuck(self, used: u64) -> bool {
-        self.letter != 'R' || self.ticks.saturating_sub(used) > STUCK.as_secs() * TICKS
+        self.letter != 'R' || self.ticks.saturating_sub(used) > STUCK.as_secs() * Self::TICKS
     }
 }
 
@@ -113,21 +138,6 @@ fn written_by(pid: i32) -> Option<u64> {
 /// The length of a file; `None` where there is none.
 fn length_of(file: &Path) -> Option<u64> {
     Some(fs::symlink_metadata(file).ok()?.len())
-}
-
-fn state_of(pid: i32) -> Option<State> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    state_in(&stat)
-}
-
-fn state_in(stat: &str) -> Option<State> {
-    // The name before it may have blanks and brackets.
-    let mut words = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
-    let letter = words.next()?.chars().next()?;
-    // The tenth and the eleventh after it: in the program, and in the kernel for it.
-    let (own, kernel) = (words.nth(10)?, words.next()?);
-    let ticks = own.parse::<u64>().ok()? + kernel.parse::<u64>().ok()?;
-    Some(State { letter, ticks })
 }
 
 #[cfg(test)]
@@ -163,11 +173,15 @@ mod tests {
     #[test]
     fn the_state_of_a_process() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(state_of(own).is_some_and(|state| "RSD".contains(state.letter)));
-        assert_eq!(state_of(-1), None);
+        assert!(State::of(own).is_some_and(|state| "RSD".contains(state.letter)));
+        assert_eq!(State::of(-1), None);
         let stat = "77 (a (b) c) R 1 7 7 0 -1 4194560 9 0 0 0 250 31 0 0 39 19 1 0 5 6 7";
-        let state = state_in(stat).unwrap();
-        assert_eq!((state.letter, state.ticks), ('R', 281));
+        let state = State {
+            letter: 'R',
+            parent: 1,
+            ticks: 281,
+        };
+        assert_eq!(State::read(stat), Some(state));
     }
 
     #[test]
@@ -223,9 +237,9 @@ mod tests {
         assert_eq!(left, 0, "not at the first look");
         assert!(matches!(ended, Ended::Memory(why) if why.contains("of memory left")));
         let pid = child.pid();
-        assert!(state_of(pid).is_some());
+        assert!(State::of(pid).is_some());
         drop(child);
-        assert_eq!(state_of(pid), None, "killed, and waited for");
+        assert_eq!(State::of(pid), None, "killed, and waited for");
         // A file that is gone: nobody waits for it.
         fs::remove_file(&file).unwrap();
         let mut child = started();
@@ -234,7 +248,11 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_processor_is_not_stuck() {
-        let state = |letter, ticks| State { letter, ticks };
+        let state = |letter, ticks| State {
+            letter,
+            parent: 1,
+            ticks,
+        };
         assert!(!state('R', 281).is_stuck(280), "it hardly ran");
         assert!(state('R', 6300).is_stuck(280), "it ran for a minute");
         assert!(

@@ -15,6 +15,7 @@ use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::child::Child;
 use super::folder::Folder;
 use super::fork::{self, Refused};
 use super::places;
@@ -186,8 +187,11 @@ impl Written {
             return Self::by_jvm(jvm, part, shown, how.what, meter);
         };
         let asked_ms = now_ms();
+        let mut child = Child::of(jvm.process);
         let tick = || {
-            meter.reached(part.size());
+            let bytes = part.size();
+            meter.reached(bytes);
+            meter.say(child.look(bytes));
             jvm.process.check_alive()
         };
         let refused = match fork::ask(jvm, forker, &part.name_for_jvm, tick)? {

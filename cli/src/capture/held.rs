@@ -20,6 +20,7 @@ use heapdiff_sites::{attach, piped};
 use heapdiff_units::Size;
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
+use super::child::Child;
 use super::fork::{self, Refused};
 use super::process::refused;
 use super::protocol::Jvm;
@@ -57,8 +58,11 @@ impl Held {
                 pipe.map(|pipe| receive(&pipe, &over, &received))
                     .transpose()
             });
+            let mut child = Child::of(jvm.process);
             let asked = fork::ask_by(jvm, library, options.as_bytes(), || {
-                meter.reached(received.load(Relaxed));
+                let bytes = received.load(Relaxed);
+                meter.reached(bytes);
+                meter.say(child.look(bytes));
                 jvm.process.check_alive()
             });
             over.store(true, Relaxed);

@@ -13,6 +13,8 @@ mod agent;
 #[cfg(target_os = "linux")]
 mod checked;
 #[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
 mod dump;
 #[cfg(target_os = "linux")]
 mod folder;

@@ -1,7 +1,9 @@
 //! `dump --fork` and `hunt`: a child of the JVM writes; what is whole gets its name, and nothing else stays.
 
 use std::fs;
+use std::io::{BufRead, Read};
 use std::path::Path;
+use std::process::{Child, Command};
 
 use serde_json::Value;
 
@@ -41,6 +43,77 @@ fn a_child_writes_what_the_jvm_holds() {
         dump(&["-o", "forked.hprof"]).failed(2, "exists already");
         assert!(target.finish().expect("an end"));
     }
+}
+
+/// Programs that leave others on the same processor next to nothing; they end with this.
+struct Load(Vec<Child>);
+
+impl Load {
+    const ALONE: [&str; 3] = ["taskset", "--cpu-list", "0"];
+
+    fn start() -> Self {
+        let spin = || {
+            let [program, args @ ..] = Self::ALONE;
+            let mut spin = Command::new(program);
+            spin.args(args).args(["sh", "-c", "while :; do :; done"]);
+            spin.spawn().expect("a shell")
+        };
+        Self((0..16).map(|_| spin()).collect())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for spin in &mut self.0 {
+            let _ = spin.kill();
+            let _ = spin.wait();
+        }
+    }
+}
+
+/// The processes that a JVM has made.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
+    let made = threads.flatten().filter_map(|thread| {
+        let pids = fs::read_to_string(thread.path().join("children")).ok()?;
+        pids.split_whitespace().next()?.parse().ok()
+    });
+    made.collect()
+}
+
+/// The child has the lowest priority, and waits for long where others want the processor as well.
+#[test]
+fn a_child_that_waits_is_told_once() {
+    let jdk = jdks().remove(0);
+    let home = folder();
+    let library = library();
+    let agent = library.to_str().expect("a path");
+    let target = ready(&shelf(&jdk).through(Load::ALONE));
+    let jvm = target.jvm_pid().expect("a JVM");
+    let load = Load::start();
+    let pid = jvm.to_string();
+    let mut dump = start(
+        home.path(),
+        &["dump", &pid, "--fork", "--agent", agent, "-o", "a.hprof"],
+    );
+    let (line, mut rest) = first_line(&mut dump);
+    let waits = "heapdiff: the JVM's child that writes the dump waits for a processor: it had ";
+    assert!(line.starts_with(waits), "{line}");
+    let child = children(jvm);
+    assert_eq!(child.len(), 1, "{child:?}");
+    signal("STOP", child[0]);
+    let mut line = String::new();
+    rest.read_line(&mut line).expect("a line");
+    let stopped = format!("dump is stopped; `kill -CONT {}` lets it go on\n", child[0]);
+    assert!(line.ends_with(&stopped), "{line}");
+    drop(load);
+    signal("CONT", child[0]);
+    let done = ended(dump).well();
+    let mut more = String::new();
+    rest.read_to_string(&mut more).expect("text");
+    assert_eq!(more, "", "{done:?}");
+    assert_eq!(instances(&home.path().join("a.hprof"), &[BOX]), [10_000]);
+    assert!(target.finish().expect("an end"));
 }
 
 #[test]

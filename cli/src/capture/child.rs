@@ -1,0 +1,214 @@
+//! The JVM's child that writes a dump: what it waits for, where that takes long.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use heapdiff_agent::State;
+
+use super::process::Process;
+
+/// What is told is what was so for that long.
+const WINDOW: Duration = Duration::from_secs(5);
+/// How often the child is looked for.
+const SEARCH: Duration = Duration::from_secs(1);
+/// Of a processor, in percent: one that has less of it waits for it.
+const LITTLE: u64 = 10;
+
+/// The child, as far as it is known.
+#[derive(Debug)]
+pub(super) struct Child {
+    jvm: i32,
+    searched: Option<Instant>,
+    watched: Option<(i32, Window)>,
+    /// Each is told once.
+    told: Vec<Waits>,
+}
+
+/// What a child waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// A processor, of which it had so many percent.
+    Processor(u64),
+    Disk,
+    /// Somebody who lets it go on.
+    Stopped,
+}
+
+impl Waits {
+    fn text(self, pid: i32) -> String {
+        let what = match self {
+            Self::Processor(share) => format!(
+                "waits for a processor: it had {share} % of one in the last {} s",
+                WINDOW.as_secs()
+            ),
+            Self::Disk => "waits for a disk".to_owned(),
+            Self::Stopped => format!("is stopped; `kill -CONT {pid}` lets it go on"),
+        };
+        format!("the JVM's child that writes the dump {what}")
+    }
+
+    fn is_like(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+}
+
+impl Child {
+    pub(super) fn of(jvm: &Process) -> Self {
+        Self {
+            jvm: i32::try_from(jvm.pid).unwrap_or_default(),
+            searched: None,
+            watched: None,
+            told: Vec::new(),
+        }
+    }
+
+    /// What it waits for, if that is to be told now; so many bytes of the dump are there.
+    pub(super) fn look(&mut self, bytes: u64) -> Option<String> {
+        let now = Instant::now();
+        let pid = match &self.watched {
+            Some((pid, _)) => *pid,
+            None => {
+                let is_due = self.searched.is_none_or(|at| now - at >= SEARCH);
+                let found = is_due.then(|| child_of(self.jvm));
+                self.searched = is_due.then_some(now).or(self.searched);
+                found.flatten()?
+            }
+        };
+        let state = State::of(pid).filter(|state| state.parent == self.jvm && state.letter != 'Z');
+        let Some(state) = state else {
+            self.watched = None;
+            return None;
+        };
+        let (_, window) = self
+            .watched
+            .get_or_insert_with(|| (pid, Window::new(state, bytes, now)));
+        let waits = window.add(state, bytes, now)?;
+        if self.told.iter().any(|told| told.is_like(waits)) {
+            return None;
+        }
+        self.told.push(waits);
+        Some(waits.text(pid))
+    }
+}
+
+/// The child that a JVM forked: it runs the same program with the same arguments.
+fn child_of(jvm: i32) -> Option<i32> {
+    let command = |pid| fs::read(format!("/proc/{pid}/cmdline")).ok();
+    let own = command(jvm)?;
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.find(|&pid| {
+        State::of(pid).is_some_and(|state| state.parent == jvm)
+            && command(pid).as_ref() == Some(&own)
+    })
+}
+
+/// Looks at a child, one after the other.
+#[derive(Debug)]
+struct Window {
+    since: Instant,
+    /// At the first look.
+    ticks: u64,
+    bytes: u64,
+    looks: u32,
+    /// Of these it ran or could have, was at a disk, was stopped.
+    letters: [u32; 3],
+}
+
+impl Window {
+    const fn new(state: State, bytes: u64, now: Instant) -> Self {
+        Self {
+            since: now,
+            ticks: state.ticks,
+            bytes,
+            looks: 0,
+            letters: [0; 3],
+        }
+    }
+
+    /// What it waited for in a window that is over; the next one begins then.
+    fn add(&mut self, state: State, bytes: u64, now: Instant) -> Option<Waits> {
+        self.looks += 1;
+        let seen = ["R", "D", "Tt"]
+            .iter()
+            .position(|l| l.contains(state.letter));
+        if let Some(count) = seen.and_then(|at| self.letters.get_mut(at)) {
+            *count += 1;
+        }
+        let time = now - self.since;
+        if time < WINDOW {
+            return None;
+        }
+        let mostly = |count: u32| u64::from(count) * 4 >= u64::from(self.looks) * 3;
+        let ticks = state.ticks.saturating_sub(self.ticks);
+        let had = u128::from(ticks * 1000 / State::TICKS);
+        let share = u64::try_from(had * 100 / time.as_millis().max(1)).unwrap_or(u64::MAX);
+        let waits = match self.letters.map(mostly) {
+            [true, _, _] if share < LITTLE => Some(Waits::Processor(share)),
+            [_, true, _] if bytes == self.bytes => Some(Waits::Disk),
+            [_, _, true] => Some(Waits::Stopped),
+            _ => None,
+        };
+        *self = Self::new(state, bytes, now);
+        waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of a child that was seen so five times a second, with this processor's time and these bytes at
+    /// the end.
+    fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
+        let state = |letter, ticks| State {
+            letter,
+            parent: 1,
+            ticks,
+        };
+        let start = Instant::now();
+        let mut window = Window::new(state('R', 100), 7, start);
+        let letters: Vec<char> = letters.chars().cycle().take(26).collect();
+        let mut told = Vec::new();
+        for (n, &letter) in (0..).zip(&letters) {
+            let now = start + Duration::from_millis(200 * n);
+            let is_last = n == 25;
+            let ticks = if is_last { 100 + ticks } else { 100 };
+            told.extend(window.add(state(letter, ticks), if is_last { bytes } else { 7 }, now));
+        }
+        assert!(told.len() <= 1);
+        told.pop().map(|waits| waits.text(77))
+    }
+
+    #[test]
+    fn what_a_child_waits_for_is_told_of_those_that_wait() {
+        let processor = "the JVM's child that writes the dump waits for a processor: it had ";
+        let of = |share| Some(format!("{processor}{share} % of one in the last 5 s"));
+        assert_eq!(told("R", 0, 7), of(0));
+        assert_eq!(told("RRRS", 49, 900), of(9));
+        assert_eq!(told("R", 50, 7), None, "it runs, with or without bytes");
+        assert_eq!(told("RS", 3, 7), None, "it mostly sleeps");
+        let disk = told("D", 3, 7).unwrap();
+        assert!(disk.ends_with("dump waits for a disk"), "{disk}");
+        assert_eq!(told("D", 3, 8), None, "the disk is slow, but it goes on");
+        let stopped = told("T", 3, 7).unwrap();
+        assert!(
+            stopped.ends_with("is stopped; `kill -CONT 77` lets it go on"),
+            "{stopped}"
+        );
+        assert_eq!(told("S", 0, 7), None);
+    }
+
+    #[test]
+    fn no_other_process_is_taken_for_the_child() {
+        let mut other = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let found = child_of(own);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(found, None);
+    }
+}
