@@ -6,6 +6,7 @@ use heapdiff_sites::{Counter, attach};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection, Target};
 
 use crate::dumped::Dumped;
+use crate::traced::Traced;
 use crate::{CHECKED, jdks, launch, library};
 
 /// Objects that are kept; fifty times as many are not.
@@ -101,6 +102,52 @@ fn who_allocates_fast_has_few_followed() {
         );
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(well && errors.is_empty(), "{errors}");
+    }
+}
+
+/// The other ZGC, that of JDK 23 and before, is told from it: all are followed, however fast.
+#[test]
+fn zgc_without_generations_has_all_followed() {
+    for jdk in jdks() {
+        let flags: &[&str] = match jdk.major() {
+            ..23 => &["-XX:+UseZGC"],
+            23 => &["-XX:+UseZGC", "-XX:-ZGenerational"],
+            _ => continue,
+        };
+        let mut target = aside(&jdk, flags, Some("interval=16k"));
+        target.wait_ready(1).unwrap();
+        let dumped = dumped(&target);
+        assert!(dumped.counter(Counter::Recorded) > 20_000);
+        assert_eq!(
+            dumped.counter(Counter::Thinnings),
+            0,
+            "JDK {}",
+            jdk.version()
+        );
+        assert_eq!(dumped.sampling, dumped.first);
+        assert!(target.finish().unwrap());
+    }
+}
+
+/// Its collections are told as the JVM's beans tell them, by what they are of.
+#[test]
+fn minor_and_major_collections_are_told_apart_in_a_trace() {
+    for jdk in jdks() {
+        let Some(flags) = flags(&jdk) else { continue };
+        let traced = Traced::new();
+        let options = traced.options("interval=64k,tick=200ms");
+        let mut target = aside(&jdk, flags, Some(&options));
+        target.wait_ready(1).unwrap();
+        traced.wait("SELECT count(*) FROM collection WHERE collector = 'ZGC Minor Cycles'");
+        target.histogram(Selection::Live).unwrap();
+        traced.wait("SELECT count(*) FROM collection WHERE collector = 'ZGC Major Cycles'");
+        let wrong =
+            "SELECT count(*) FROM collection WHERE major <> (collector = 'ZGC Major Cycles')";
+        assert_eq!(traced.number(wrong), 0, "JDK {}", jdk.version());
+        traced.wait(
+            "SELECT count(*) FROM note WHERE text LIKE 'few samples are followed until they are collected%'",
+        );
+        assert!(target.finish().unwrap());
     }
 }
 
