@@ -245,6 +245,13 @@ impl Analysed {
             };
             shape_sizes.of(&scanned.shapes, &sizes, shape::plain(shape))
         };
+        let fetch = |object: u32| {
+            if object >= split.inner {
+                mem::prefetch(leaf_shapes, (object - split.inner) as usize);
+            } else {
+                mem::prefetch(inner_shapes, object.wrapping_sub(split.classes) as usize);
+            }
+        };
         let classes_of = bare::shape_classes(&scanned.shapes, &plan.classes, &pinned, split);
         let class_of = |object: u32| {
             let shape = if object < split.classes {
@@ -274,7 +281,15 @@ impl Analysed {
             false => None,
         };
         let thresholds = options.thresholds;
-        let tree = DominatorTree::new(graph, class_of, size, thresholds, note, store, progress)?;
+        let tree = DominatorTree::new(
+            graph,
+            class_of,
+            (size, fetch),
+            thresholds,
+            note,
+            store,
+            progress,
+        )?;
         options.thresholds.count(|tally| &tally.bare, bare);
         Ok(tree.map(|tree| Self {
             map,

@@ -330,27 +330,6 @@ impl<T: Pod> Array<T> {
     }
 }
 
-impl Array<u32> {
-    /// The same memory as half-words, two for each element.
-    pub(crate) fn into_halves(mut self) -> Result<Array<u16>> {
-        let len = self.len * 2;
-        let Memory::Pages(pages) = &mut self.memory else {
-            let mut halves: Array<u16> = self.store.zeroed(len)?;
-            halves.copy_from_slice(bytemuck::cast_slice(&self));
-            return Ok(halves);
-        };
-        let memory = Memory::Pages(pages.split_off(0));
-        self.len = 0;
-        Ok(Array {
-            memory,
-            len,
-            store: self.store.clone(),
-            charged: std::mem::take(&mut self.charged),
-            _of: std::marker::PhantomData,
-        })
-    }
-}
-
 impl<T: Pod> Drop for Array<T> {
     fn drop(&mut self) {
         self.store.0.used.fetch_sub(self.charged, Ordering::Relaxed);

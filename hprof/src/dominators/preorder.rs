@@ -144,8 +144,7 @@ pub(super) fn lay_out(
                     for (to, &from) in parent.iter_mut().zip(part.parent.elements()) {
                         *to = placed_at(from, base, above);
                     }
-                    let to_sinks = part.to_sinks.iter();
-                    spans.widen(to_sinks.map(|&(sink, at)| (sink, placed_at(at, base, above))));
+                    spans.widen_noted(&part.to_sinks, |at| placed_at(at, base, above));
                     for (q, &at) in nodes.zip(&part.members) {
                         parent[at as usize] = place[above_of.above(q) as usize];
                     }

@@ -132,39 +132,6 @@ impl Sums {
         })
     }
 
-    /// Sums that are known already, in their own memory.
-    pub(super) fn of_ascending(sums: Array<u32>, store: &Store) -> Result<Self> {
-        let len = sums.len();
-        let mut halves: Array<u16> = sums.into_halves()?;
-        let mut bases: Array<u64> = store.zeroed(len.div_ceil(Self::BLOCK))?;
-        let mut all_far = Vec::new();
-        {
-            let halves = &mut halves[..];
-            for (base, first) in bases.iter_mut().zip((0..len).step_by(Self::BLOCK)) {
-                let count = Self::BLOCK.min(len - first);
-                let mut sums = [0; Self::BLOCK];
-                let words: &[u32] = bytemuck::cast_slice(&halves[first * 2..(first + count) * 2]);
-                for (sum, &word) in sums.iter_mut().zip(words) {
-                    *sum = u64::from(word);
-                }
-                // What is written over was read with this block or one before.
-                *base = pack(
-                    &sums[..count],
-                    &mut halves[first..first + count],
-                    &mut all_far,
-                );
-            }
-        }
-        halves.cut(len)?;
-        let mut far: Array<u64> = store.zeroed(0)?;
-        far.extend(&all_far)?;
-        Ok(Self {
-            bases: bases.into(),
-            rest: halves.into(),
-            far: far.into(),
-        })
-    }
-
     /// Sums from a file; `None` where they do not ascend or do not fit together.
     pub(crate) fn of_parts(
         bases: Column<u64>,
@@ -288,31 +255,6 @@ mod tests {
                 assert_eq!(sums.before(i), sum);
                 sum += amount(i as usize);
             }
-        }
-    }
-
-    #[test]
-    fn known_sums_are_packed_in_place() {
-        let store = Store::new(None);
-        for (len, scale) in [
-            (1, 0),
-            (32, 9),
-            (33, 70_000),
-            (100_001, 60_000),
-            (100_001, 70_000),
-        ] {
-            let amount = amounts(scale);
-            let mut known: Array<u32> = store.zeroed(len).unwrap();
-            let mut sum = 0;
-            for (i, slot) in known.iter_mut().enumerate() {
-                *slot = sum;
-                sum += amount(i) as u32;
-            }
-            let expected = known.to_vec();
-            let sums = Sums::of_ascending(known, &store).unwrap();
-            assert_eq!(sums.len(), len);
-            let all = (0..len as u32).map(|i| sums.before(i));
-            assert!(all.eq(expected.into_iter().map(u64::from)), "{len} {scale}");
         }
     }
 

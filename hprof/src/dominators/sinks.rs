@@ -165,8 +165,19 @@ pub(super) struct Spans<'a>(&'a [AtomicU64]);
 
 impl Spans<'_> {
     /// Adds references: sink, place.
-    pub(super) fn widen(self, references: impl Iterator<Item = (u32, u32)>) {
+    fn widen(self, references: impl Iterator<Item = (u32, u32)>) {
         references.for_each(|(sink, place)| widen(&self.0[sink as usize], place));
+    }
+
+    /// Adds references that a task noted: sink, and what `place` tells the referrer's place by.
+    pub(super) fn widen_noted(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
+        const AHEAD: usize = 16;
+        for (i, &(sink, from)) in references.iter().enumerate() {
+            if let Some(&(later, _)) = references.get(i + AHEAD) {
+                mem::prefetch(self.0, later as usize);
+            }
+            widen(&self.0[sink as usize], place(from));
+        }
     }
 }
 

@@ -21,7 +21,7 @@ const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
 /// Members or references that one task begins with, at most and at least: the tasks of a batch have some part of the
 /// tree in memory twice, which shall be small in small heaps too.
-const LARGEST_SHARE: usize = 1 << 12;
+const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
 /// Batches into which the members are divided at least, where that gives no smaller shares.
 const BATCHES: usize = 1 << 5;

@@ -84,14 +84,22 @@ impl DominatorTree {
         let graph = graph.with_rows_of_leaves(&store)?;
         let size = |object| size(ObjectIndex(object));
         let thresholds = Thresholds::default();
-        let tree = Self::new(graph, |_| NONE, size, thresholds, None, &store, progress)?;
+        let tree = Self::new(
+            graph,
+            |_| NONE,
+            (size, |_| ()),
+            thresholds,
+            None,
+            &store,
+            progress,
+        )?;
         Ok(tree.unwrap_or_else(|| unreachable!("no leaf refers to its class")))
     }
 
     /// Finds dominators and lays the tree out. `class_of` gives the class object that an object
     /// refers to by being of that class, [`NONE`] when that does not matter; `size` an object's
-    /// shallow size. `note` sees the rows with the dominators, before the rows go. `None` when a leaf's
-    /// reference to its class changes dominators.
+    /// shallow size, and `fetch` prefetches what tells it. `note` sees the rows with the dominators, before
+    /// the rows go. `None` when a leaf's reference to its class changes dominators.
     ///
     /// Leaves have no part in the dominator computation: in the tree's preorder the nearest common
     /// dominator of a set of nodes is that of its smallest and its largest member, so one pass
@@ -101,12 +109,14 @@ impl DominatorTree {
     pub(crate) fn new(
         graph: HeapGraph,
         class_of: impl Fn(u32) -> u32 + Sync,
-        size: impl Fn(u32) -> u64 + Sync,
+        (size, fetch): (impl Fn(u32) -> u64 + Sync, impl Fn(u32) + Sync),
         thresholds: Thresholds,
         note: Option<Note<'_>>,
         store: &Store,
         progress: &dyn Progress,
     ) -> Result<Option<Self>> {
+        /// Objects ahead whose sizes are fetched.
+        const AHEAD: usize = 16;
         let (inner, objects) = (graph.split.inner, graph.objects);
         let mut graph = AnnotatedGraph::new(graph)?;
         // Gives back memory that was needed for reading.
@@ -148,15 +158,23 @@ impl DominatorTree {
         store.give_back();
         let bytes = {
             let (object, leaves, starts) = (&object[..], &leaves[..], leaf_start.view());
-            let size = &size;
+            let (size, fetch) = (&size, &fetch);
             let from = |first: usize| {
                 let mut begin = starts.before(first as u32) as usize;
                 (first..nodes).map(move |node| {
+                    if let Some(&later) = object.get(node + AHEAD) {
+                        fetch(later);
+                    }
                     let end = starts.before(node as u32 + 1) as usize;
-                    let held = &leaves[begin..end];
-                    begin = end;
                     let own = Some(object[node]).filter(|&o| o != NONE).map_or(0, size);
-                    own + held.iter().map(|&leaf| size(leaf)).sum::<u64>()
+                    let held = (begin..end).map(|at| {
+                        if let Some(&later) = leaves.get(at + AHEAD) {
+                            fetch(later);
+                        }
+                        size(leaves[at])
+                    });
+                    begin = end;
+                    own + held.sum::<u64>()
                 })
             };
             Sums::new(nodes, from, store)?
@@ -448,37 +466,79 @@ fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
 
 /// Counts how often each node occurs.
 fn count(nodes: &[u32], counts: &mut [u32]) {
+    const AHEAD: usize = 32;
+    const CHUNK: usize = 1 << 14;
     let counts = mem::as_atomic_u32(counts);
-    nodes.par_iter().for_each(|&node| {
-        if node != NONE {
-            counts[node as usize].fetch_add(1, Ordering::Relaxed);
+    nodes.par_chunks(CHUNK).for_each(|nodes| {
+        let mut at = 0;
+        // Neighbours often hang on one node.
+        for same in nodes.chunk_by(|a, b| a == b) {
+            at += same.len();
+            if let Some(&later) = nodes.get(at + AHEAD) {
+                mem::prefetch(counts, later as usize);
+            }
+            if let Some(count) = counts.get(same[0] as usize) {
+                count.fetch_add(same.len() as u32, Ordering::Relaxed);
+            }
         }
     });
 }
 
-/// Leaves by the node they hang on: a counting sort, stable in object order.
+/// Leaves by the node they hang on, and how many hang on the nodes before each: a counting sort, stable in object order.
+///
+/// Each task looks at all leaves, and puts those of its nodes in their places.
 fn hang_leaves(
     leaf_parent: &[u32],
     nodes: usize,
     inner: u32,
     store: &Store,
 ) -> Result<(Sums, Array<u32>)> {
-    let mut start: Array<u32> = store.zeroed(nodes + 1)?;
+    /// So that looking at all leaves takes less than what is done with them.
+    const MOST_TASKS: usize = 16;
+    const AHEAD: usize = 32;
+    let mut start: Array<u32> = store.zeroed(nodes)?;
     count(leaf_parent, &mut start);
-    let mut sum = 0;
-    for count in start.iter_mut() {
-        sum += *count;
-        *count = sum;
+    let sums = {
+        let counts = &start[..];
+        let from = |first: usize| counts[first..].iter().map(|&count| u64::from(count));
+        Sums::new(nodes, from, store)?
+    };
+    let before = sums.view();
+    let all = before.before(nodes as u32) as usize;
+    let mut leaves: Array<u32> = store.zeroed(all)?;
+    start
+        .par_iter_mut()
+        .enumerate()
+        .for_each(|(node, start)| *start = before.before(node as u32) as u32);
+    let tasks = rayon::current_num_threads().min(MOST_TASKS);
+    let (mut first, mut starts, mut places) = (0, &mut start[..], &mut leaves[..]);
+    let mut jobs = Vec::with_capacity(tasks);
+    for task in 1..=tasks {
+        let wanted = all * task / tasks;
+        // The last has all that is left.
+        let count = match task == tasks {
+            true => starts.len(),
+            false => starts.partition_point(|&start| (start as usize) < wanted),
+        };
+        let (own, own_places);
+        (own, starts) = starts.split_at_mut(count);
+        let begin = before.before(first as u32);
+        let end = before.before((first + count) as u32);
+        (own_places, places) = places.split_at_mut((end - begin) as usize);
+        jobs.push((first as u32, begin as u32, own, own_places));
+        first += count;
     }
-    let mut leaves: Array<u32> = store.zeroed(sum as usize)?;
-    {
-        let (start, leaves) = (&mut start[..], &mut leaves[..]);
-        for (leaf, &node) in leaf_parent.iter().enumerate().rev() {
-            if node != NONE {
-                start[node as usize] -= 1;
-                leaves[start[node as usize] as usize] = inner + leaf as u32;
+    jobs.into_par_iter()
+        .for_each(|(first, begin, starts, places)| {
+            for (at, (&node, leaf)) in leaf_parent.iter().zip(inner..).enumerate() {
+                if let Some(&later) = leaf_parent.get(at + AHEAD) {
+                    mem::prefetch(starts, later.wrapping_sub(first) as usize);
+                }
+                if let Some(start) = starts.get_mut(node.wrapping_sub(first) as usize) {
+                    places[(*start - begin) as usize] = leaf;
+                    *start += 1;
+                }
             }
-        }
-    }
-    Ok((Sums::of_ascending(start, store)?, leaves))
+        });
+    Ok((sums, leaves))
 }

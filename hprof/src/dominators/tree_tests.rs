@@ -192,7 +192,15 @@ impl Case {
         };
         let mut graph = self.graph(&store);
         graph.of_leaves = (0..self.classes).collect();
-        let tree = DominatorTree::new(graph, class_of, |_| 8, thresholds, None, &store, &Silent);
+        let tree = DominatorTree::new(
+            graph,
+            class_of,
+            (|_| 8, |_| ()),
+            thresholds,
+            None,
+            &store,
+            &Silent,
+        );
         let tree = tree.unwrap()?;
         let all: u64 = tree
             .children(Node::ROOT)
@@ -545,4 +553,49 @@ fn an_object_that_is_held_twice_by_one_row_is_one_object() {
     assert_eq!(found[2], Some(1));
     assert_eq!(found[6], Some(1));
     assert_eq!(found[5], None);
+}
+
+/// Leaves are in the order of their nodes, then of their numbers, whatever the number of tasks.
+#[test]
+fn leaves_hang_in_their_order() {
+    const NODES: usize = 3000;
+    const INNER: u32 = 7;
+    let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
+        node if node % 10 == 0 => NONE,
+        // Half of the others hang on two nodes.
+        node if node % 4 < 2 => 1500 + node % 2,
+        node => node % NODES as u32,
+    };
+    let all_on_the_last = |_| NODES as u32 - 1;
+    let unreachable = |_| NONE;
+    let rules: [(u32, &dyn Fn(u32) -> u32); 4] = [
+        (100_000, &scattered),
+        (0, &scattered),
+        (40_000, &all_on_the_last),
+        (1000, &unreachable),
+    ];
+    let store = Store::new(None);
+    for (leaves, rule) in rules {
+        let parents: Vec<u32> = (0..leaves).map(rule).collect();
+        let mut expected: Vec<(u32, u32)> = parents
+            .iter()
+            .zip(INNER..)
+            .filter(|&(&node, _)| node != NONE)
+            .map(|(&node, leaf)| (node, leaf))
+            .collect();
+        expected.sort_unstable();
+        for threads in [1, 3, 40] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let hang = || hang_leaves(&parents, NODES, INNER, &store).unwrap();
+            let (starts, hung) = pool.build().unwrap().install(hang);
+            assert_eq!(starts.len(), NODES + 1);
+            let mut found = Vec::new();
+            for node in 0..NODES as u32 {
+                let own = starts.before(node) as usize..starts.before(node + 1) as usize;
+                found.extend(hung[own].iter().map(|&leaf| (node, leaf)));
+            }
+            assert_eq!(found, expected, "{leaves} leaves, {threads} threads");
+            assert_eq!(hung.len(), expected.len());
+        }
+    }
 }
