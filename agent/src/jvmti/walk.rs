@@ -4,8 +4,8 @@
 //! **What the child may not do.** It has the JVM's memory, and of its threads only the one that walks. So it may wait for
 //! nothing that another thread would have to do. Memory is taken from `malloc`, whose locks `fork` holds while
 //! it copies, so that they are free in the child; the JVM's own table of tags is used by the walk alone while threads stand.
-//! What may still block it (a lock of the JVM's that a compiler thread held) ends with the parent's watch: it makes no
-//! progress, and is killed.
+//! What may still block it is a lock of the JVM's that a compiler thread held at the fork, such as that of the memory in which
+//! stacks are walked: the parent's watch sees that it waits for what nobody can give back, kills it, and forks again.
 //!
 //! **The end of the walk.** The walk returns into the JVM's own thread, which then waits for work that never
 //! comes, so the child cannot know; the parent does. The child's thread sleeps in no part of the walk but in a
@@ -49,6 +49,7 @@ struct Shared {
     visited: AtomicU64,
     late: AtomicU64,
     cut: AtomicU64,
+    sent: AtomicBool,
     busy: AtomicBool,
     /// Whether the file is whole.
     done: AtomicBool,
@@ -172,7 +173,8 @@ impl Environment {
         version < VERSION_17
     }
 
-    /// Forks at a safepoint. The start of a file is written; the child writes the rest.
+    /// Forks at a safepoint. The start of a file is written; the child writes the rest. With the child come image and
+    /// target, for another try.
     ///
     /// `shared` are mappings of files of which the child is to have copies of its own.
     pub(crate) fn fork(
@@ -180,7 +182,7 @@ impl Environment {
         image: Image,
         target: Target,
         shared: Vec<(usize, usize)>,
-    ) -> std::result::Result<Child, NoChild> {
+    ) -> std::result::Result<(Child, Image, Target), NoChild> {
         let page = Page::new().ok_or(NoChild::Fork(libc::ENOMEM))?;
         let mut walk = Box::new(Walk {
             file: target.descriptor(),
@@ -212,11 +214,12 @@ impl Environment {
             )
         };
         match (walked, walk.forked) {
-            (_, Some(Ok(pid))) => Ok(Child {
-                pid,
-                page: walk.page,
-                ended: None,
-            }),
+            (_, Some(Ok(pid))) => {
+                let Walk { writer, page, .. } = *walk;
+                let (image, target) = writer.into_parts();
+                let ended = None;
+                Ok((Child { pid, page, ended }, image, target))
+            }
             (_, Some(Err(code))) => Err(NoChild::Fork(code)),
             (Err(failed), None) => Err(NoChild::Jvm(failed)),
             (Ok(()), None) => Err(NoChild::Jvm(JvmtiError(error::NULL_POINTER))),
@@ -296,6 +299,7 @@ impl Walk {
                 shared.visited.store(tally.visited, Relaxed);
                 shared.late.store(tally.late, Relaxed);
                 shared.cut.store(tally.cut, Relaxed);
+                shared.sent.store(self.writer.output().has_sent(), Relaxed);
                 shared.busy.store(false, Release);
                 return;
             }
@@ -420,6 +424,7 @@ impl Child {
         let shared = self.page.shared();
         Progress {
             callbacks: shared.callbacks.load(Relaxed),
+            sent: shared.sent.load(Relaxed),
             busy: shared.busy.load(Acquire),
             tally: Tally {
                 seen: shared.seen.load(Relaxed),

@@ -32,11 +32,17 @@ pub(crate) use target::Target;
 pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
+/// How many children are made in all, where they wait for a thread that held a lock at the fork. On a busy machine every other one
+/// did, right after the program's start.
+const TRIES: u32 = 10;
+
 /// How far a child is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// Calls of the walk that it has dealt with.
     pub(crate) callbacks: u64,
+    /// Whether part of the dump is on its way to who reads a pipe.
+    pub(crate) sent: bool,
     /// Whether it is dealing with one.
     pub(crate) busy: bool,
     pub(crate) tally: Tally,
@@ -102,41 +108,71 @@ fn snapshot(
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since_epoch.unwrap_or_default().as_millis();
     gathered.taken_ms = u64::try_from(millis).unwrap_or(0);
-    let image = Image::new(&gathered);
+    let mut image = Image::new(&gathered);
     drop(gathered);
-    let target = match wanted {
+    let mut target = match wanted {
         Wanted::File(path) => begun(path, &image.start).map(Target::File)?,
         Wanted::Pipe(token) => Target::Pipe {
             pipe: target::offered(token).map_err(|e| failed(&format_args!("a pipe: {e}")))?,
             start: image.start.clone(),
         },
     };
-    let mut child = environment
-        .fork(image, target, room::shared_files())
-        .map_err(|why| match why {
-            NoChild::Fork(code) => (
-                attach::NO_ROOM,
-                format!(
-                    "the system does not let the JVM fork: {}",
-                    std::io::Error::from_raw_os_error(code)
-                ),
-            ),
-            NoChild::Jvm(e) => failed(&e),
-        })?;
-    drop(held);
     let file = match wanted {
         Wanted::File(path) => Some(Path::new(path)),
         Wanted::Pipe(_) => None,
     };
-    match watch::watch(&mut child, file, room::still_enough) {
-        watch::Ended::Code(end::DONE) => Ok(child.progress().tally),
-        watch::Ended::Code(end::NO_SPACE) => Err((attach::NO_SPACE, "no space for it".to_owned())),
-        watch::Ended::Code(code) => Err(failed(&format_args!(
-            "the child that wrote it ended with {code}"
-        ))),
-        watch::Ended::Stuck => Err(failed(&"the child that wrote it made no progress")),
-        watch::Ended::Unwanted => Err(failed(&"its file was removed")),
-        watch::Ended::Memory(why) => Err((attach::NO_ROOM, why)),
+    let mut tries = 1;
+    let tally = loop {
+        let mut child;
+        (child, image, target) = environment
+            .fork(image, target, room::shared_files())
+            .map_err(not_forked)?;
+        let ended = watch::watch(&mut child, file, room::still_enough);
+        let progress = child.progress();
+        // It ends with this.
+        drop(child);
+        match ended {
+            watch::Ended::Code(end::DONE) => break progress.tally,
+            watch::Ended::Locked if tries < TRIES && !progress.sent => {
+                tries += 1;
+                let start = image.start.len() as u64;
+                target.begin_anew(start).map_err(|e| failed(&e))?;
+            }
+            other => return Err(unfinished(other)),
+        }
+    };
+    drop(held);
+    Ok(tally)
+}
+
+fn not_forked(why: NoChild) -> (i32, String) {
+    match why {
+        NoChild::Fork(code) => (
+            attach::NO_ROOM,
+            format!(
+                "the system does not let the JVM fork: {}",
+                std::io::Error::from_raw_os_error(code)
+            ),
+        ),
+        NoChild::Jvm(e) => (attach::FAILED, e.to_string()),
+    }
+}
+
+/// Why there is no dump of a child that ended so.
+fn unfinished(ended: watch::Ended) -> (i32, String) {
+    let failed = |why: &str| (attach::FAILED, why.to_owned());
+    match ended {
+        watch::Ended::Code(end::NO_SPACE) => (attach::NO_SPACE, "no space for it".to_owned()),
+        watch::Ended::Code(code) => (
+            attach::FAILED,
+            format!("the child that wrote it ended with {code}"),
+        ),
+        watch::Ended::Stuck => failed("the child that wrote it made no progress"),
+        watch::Ended::Locked => {
+            failed("the child that wrote it waited for a thread of the JVM's, of which it has none")
+        }
+        watch::Ended::Unwanted => failed("its file was removed"),
+        watch::Ended::Memory(why) => (attach::NO_ROOM, why),
     }
 }
 

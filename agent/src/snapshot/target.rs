@@ -44,6 +44,20 @@ impl Target {
             Self::File(file) | Self::Pipe { pipe: file, .. } => file.as_raw_fd(),
         }
     }
+
+    /// Whether part of the dump went through a pipe: it cannot be begun anew.
+    pub(crate) fn has_sent(&self) -> bool {
+        matches!(self, Self::Pipe { start, .. } if start.is_empty())
+    }
+
+    /// Takes back what a child wrote behind the `start` of the dump.
+    pub(crate) fn begin_anew(&mut self, start: u64) -> io::Result<()> {
+        let Self::File(file) = self else {
+            return Ok(());
+        };
+        file.set_len(start)?;
+        file.seek(SeekFrom::Start(start)).map(drop)
+    }
 }
 
 impl Output for Target {
@@ -96,6 +110,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_is_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dump");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"start").unwrap();
+        let mut target = Target::File(file);
+        target.append(b"of one that was killed").unwrap();
+        assert!(!target.has_sent());
+        target.begin_anew(5).unwrap();
+        target.append(b" more").unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"start more");
+    }
+
+    #[test]
     fn a_pipe_is_shown_and_taken() {
         let token = format!("test-{}", std::process::id());
         let asked = token.clone();
@@ -105,7 +133,9 @@ mod tests {
                 pipe,
                 start: b"0123456789".to_vec(),
             };
+            assert!(!target.has_sent());
             target.append(b"more")?;
+            assert!(target.has_sent());
             target.overwrite(2, b"ab")
         });
         let sign = format!("/memfd:{}", piped::sign(&token));

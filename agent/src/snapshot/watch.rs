@@ -13,6 +13,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long a child may do nothing: on the clock while it sleeps, of a processor's time while it could run. It has the
 /// lowest priority, and on a busy machine it may have to wait for long.
 const STUCK: Duration = Duration::from_secs(60);
+/// After so many looks at which nothing has changed a child that waits for another thread is given up: it has none.
+const LOOKS: u32 = 5;
 /// How often memory is looked at.
 const MEMORY: Duration = Duration::from_millis(20);
 
@@ -22,6 +24,8 @@ pub(super) enum Ended {
     /// Its exit code, or the number of the signal that ended it, negative.
     Code(i32),
     Stuck,
+    /// It waits for another thread, of which it has none.
+    Locked,
     Memory(String),
     /// Its file was removed: nobody waits for it any more.
     Unwanted,
@@ -40,6 +44,7 @@ pub(super) fn watch(
     let mut last = child.progress();
     let mut written = None;
     let mut used = 0;
+    let mut locked = 0;
     loop {
         if let Some(code) = child.ended() {
             return Ended::Code(code);
@@ -48,8 +53,14 @@ pub(super) fn watch(
         let state = State::of(child.pid());
         let sleeps = state.is_some_and(|state| state.letter == 'S');
         let after = child.progress();
-        if sleeps && is_over(&before, &after) {
+        let is_over = sleeps && is_over(&before, &after);
+        if is_over {
             child.finish();
+        }
+        let waits = sleeps && !is_over && after == last && waits_for_a_thread(child.pid());
+        locked = if waits { locked + 1 } else { 0 };
+        if locked >= LOOKS {
+            return Ended::Locked;
         }
         if after != last {
             (moved, last) = (Instant::now(), after);
@@ -126,6 +137,37 @@ impl State {
     }
 }
 
+/// Whether a process's first thread waits for another one, for as long as it takes; not where the kernel does not tell.
+fn waits_for_a_thread(pid: i32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
+    call.is_ok_and(|call| is_endless_wait(&call))
+}
+
+/// Whether a system call, as the kernel shows it with its arguments, is to wait on a futex without an end.
+fn is_endless_wait(call: &str) -> bool {
+    let mut words = call.split_ascii_whitespace();
+    let number = words.next().and_then(|word| word.parse().ok());
+    let mut argument = |n| {
+        let word: Option<&str> = words.nth(n);
+        u64::from_str_radix(word?.strip_prefix("0x")?, 16).ok()
+    };
+    // The second and the fourth.
+    let (operation, timeout) = (argument(1), argument(1));
+    let flags = u64::from((libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).unsigned_abs());
+    let waits = [
+        libc::FUTEX_WAIT,
+        libc::FUTEX_WAIT_BITSET,
+        libc::FUTEX_LOCK_PI,
+    ];
+    number == Some(libc::SYS_futex)
+        && operation.is_some_and(|o| {
+            waits
+                .iter()
+                .any(|w| u64::from(w.unsigned_abs()) == o & !flags)
+        })
+        && timeout == Some(0)
+}
+
 /// The bytes that a process has written so far, to files and pipes; `None` where the kernel does not tell.
 fn written_by(pid: i32) -> Option<u64> {
     let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
@@ -151,6 +193,7 @@ mod tests {
     fn the_end_needs_rest_and_completeness() {
         let progress = |callbacks, busy, seen, visited| Progress {
             callbacks,
+            sent: false,
             busy,
             tally: Tally {
                 seen,
@@ -168,6 +211,73 @@ mod tests {
         ] {
             assert!(!is_over(&other, &other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_wait_without_an_end_is_told_from_others() {
+        let call = |number: i64, operation: &str, timeout: &str| {
+            is_endless_wait(&format!(
+                "{number} 0x7f3257d62300 {operation} 0x2 {timeout} 0x0 0x0 0x7f3255248258 0x7f3257e9712b\n"
+            ))
+        };
+        let futex = libc::SYS_futex;
+        for operation in ["0x80", "0x0", "0x189", "0x86"] {
+            assert!(call(futex, operation, "0x0"), "{operation}");
+            assert!(!call(futex, operation, "0x7f3255248200"), "{operation}");
+            assert!(!call(libc::SYS_write, operation, "0x0"), "{operation}");
+        }
+        assert!(!call(futex, "0x81", "0x0"), "it wakes others");
+        for other in ["running\n", "", "-1 0x7f32 0x7f33", "202", "202 0x80"] {
+            assert!(!is_endless_wait(other), "{other}");
+        }
+    }
+
+    /// As for a lock that a thread held which the child does not have.
+    #[test]
+    #[expect(clippy::zombie_processes, reason = "`Child` waits for it")]
+    fn who_waits_for_a_thread_is_given_up_at_once() {
+        const WAITS: &str = "HEAPDIFF_TEST_WAITS";
+        if std::env::var_os(WAITS).is_some() {
+            // The first thread waits for this one, or is this one. `watch` ends it.
+            loop {
+                std::thread::park();
+            }
+        }
+        let name = concat!(
+            module_path!(),
+            "::who_waits_for_a_thread_is_given_up_at_once"
+        );
+        let (_, name) = name.split_once("::").unwrap();
+        let waiter = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--test-threads=1"])
+            .env(WAITS, "1")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut child = Child::of(i32::try_from(waiter.id()).unwrap());
+        let started = Instant::now();
+        let ended = watch(&mut child, None, || {
+            let late = || "too late".to_owned();
+            (started.elapsed() < STUCK / 2)
+                .then_some(())
+                .ok_or_else(late)
+        });
+        assert_eq!(ended, Ended::Locked);
+    }
+
+    #[test]
+    fn who_sleeps_for_a_time_waits_for_no_thread() {
+        let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = i32::try_from(sleeper.id()).unwrap();
+        let call = || fs::read_to_string(format!("/proc/{pid}/syscall"));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while call().is_ok_and(|call| call == "running\n") && Instant::now() < deadline {
+            sleep(POLL);
+        }
+        let waits = waits_for_a_thread(pid);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert!(!waits && !waits_for_a_thread(-1));
     }
 
     #[test]

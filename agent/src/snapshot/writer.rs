@@ -154,6 +154,15 @@ impl<O: Output> Writer<O> {
         self.tally
     }
 
+    pub(crate) fn output(&self) -> &O {
+        &self.output
+    }
+
+    /// What it was made of. Nothing was told it, or it is lost.
+    pub(crate) fn into_parts(self) -> (Image, O) {
+        (self.image, self.output)
+    }
+
     /// The walk tells of a reference. `id` is the tag of the object that is referred to.
     pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
         self.see(reference, id);
