@@ -96,14 +96,19 @@ fn growth_that_begins_late_is_dated() {
         let dated = history["began_ms"]
             .as_u64()
             .unwrap_or_else(|| panic!("{history:#}"));
-        // Three ticks.
+        let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
+        let id = told.runs().expect("runs")[0].id;
+        // Three ticks, of those that the machine came to: they last longer on a busy one.
+        let ticks = told.ticks(id).expect("ticks");
+        let near = ticks.iter().filter(|t| t.time_ms.abs_diff(began) < 10_000);
+        let longest = near.map(|t| t.span_ms).max();
+        let longest = longest.expect("ticks").clamp(500, 2000);
         assert!(
-            dated.abs_diff(began) <= 1500,
+            dated.abs_diff(began) <= 3 * longest,
             "{dated} is not {began}: {history:#}"
         );
         // Both dumps of live objects, which the agent sees by their collections, have one row each.
-        let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
-        let dumps = told.dumps(told.runs().expect("runs")[0].id).expect("dumps");
+        let dumps = told.dumps(id).expect("dumps");
         let paths: Vec<_> = dumps.iter().filter_map(|d| d.path.clone()).collect();
         let taken = ["before.hprof", "all.hprof", "after.hprof"];
         let taken = taken.map(|name| home.path().join(name).display().to_string());
