@@ -7,13 +7,15 @@
 //! configuration, `none`, is there twice: the difference between the two is the noise.
 
 mod async_profiler;
+mod collections;
 mod figures;
 mod program;
 mod table;
 mod tools;
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use testdata::jvm::Jdk;
@@ -44,6 +46,9 @@ pub(crate) struct Options {
     /// Only configurations whose names begin so; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// A further flag of every JVM, such as -XX:+UseZGC; may be repeated
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    flag: Vec<String>,
     /// The agent's library to measure; built if not given
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
@@ -62,6 +67,7 @@ impl Options {
             jdk: Vec::new(),
             program: Vec::new(),
             only: Vec::new(),
+            flag: Vec::new(),
             agent: None,
             output: None,
         }
@@ -119,11 +125,11 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
             if options.smoke {
                 tools.retain(|tool| tool.is_base() || tool.ours);
             }
-            let outcomes = measure(&jdk, program, tools, options)?;
+            let outcomes = measure(&jdk, program, tools, options, &scratch)?;
             if options.smoke {
                 check(&outcomes)?;
             }
-            text.push_str(&table::of(&jdk, program, &outcomes)?);
+            text.push_str(&table::of(&jdk, program, &options.flag, &outcomes)?);
         }
     }
     println!("{text}");
@@ -138,6 +144,7 @@ fn measure(
     program: &'static Program,
     tools: Vec<Tool>,
     options: &Options,
+    scratch: &Path,
 ) -> Result<Vec<Outcome>> {
     let mut outcomes: Vec<Outcome> = tools
         .into_iter()
@@ -153,8 +160,11 @@ fn measure(
     };
     for round in 1..=rounds {
         let mut running = Vec::new();
-        for outcome in &outcomes {
-            let mut jvm = Running::start(jdk, program, &outcome.tool.flags)
+        for (number, outcome) in outcomes.iter().enumerate() {
+            let more = options.flag.iter().map(OsStr::new);
+            let flags = more.chain(outcome.tool.flags.iter().map(OsString::as_os_str));
+            let log = scratch.join(format!("collections-{number}.log"));
+            let mut jvm = Running::start(jdk, program, flags, &log)
                 .with_context(|| outcome.tool.name.clone())?;
             jvm.warm_up(options.smoke)?;
             running.push((jvm, Figures::default()));
@@ -168,7 +178,7 @@ fn measure(
             }
         }
         for (outcome, (jvm, mut figures)) in outcomes.iter_mut().zip(running) {
-            figures.peak_bytes = jvm.finish()?;
+            (figures.peak_bytes, figures.collections) = jvm.finish()?;
             println!(
                 "  JDK {} {} {round}/{} {}: {:.3} us CPU an operation",
                 jdk.major(),

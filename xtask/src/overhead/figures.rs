@@ -1,5 +1,7 @@
 //! Sums and medians.
 
+use super::collections::Collections;
+
 /// What a JVM took for its slices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures {
@@ -13,6 +15,8 @@ pub(super) struct Figures {
     pub(super) allocated: u64,
     /// The most resident memory, as the kernel counted it over the JVM's whole life.
     pub(super) peak_bytes: u64,
+    /// Of the JVM's whole life.
+    pub(super) collections: Collections,
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
@@ -69,7 +73,7 @@ mod tests {
                 operations,
                 cpu,
                 allocated: 100,
-                peak_bytes: 7,
+                ..Figures::default()
             });
         }
         assert_eq!((sum.slices, sum.cpu_micros(), sum.bytes()), (2, 3.0, 5.0));

@@ -1,14 +1,16 @@
 //! The programs, and a JVM that runs one.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use testdata::jvm::Jdk;
 use testdata::programs;
 
+use super::collections::{self, Collections};
 use super::figures::Figures;
 
 /// A program in `testdata/java/overhead`.
@@ -47,14 +49,23 @@ pub(super) struct Running {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    /// The collector's log.
+    log: PathBuf,
 }
 
 impl Running {
-    pub(super) fn start(jdk: &Jdk, program: &'static Program, flags: &[OsString]) -> Result<Self> {
+    /// Of the flags the later ones count.
+    pub(super) fn start(
+        jdk: &Jdk,
+        program: &'static Program,
+        flags: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        log: &Path,
+    ) -> Result<Self> {
         let source = programs::overhead(&format!("{}.java", program.name));
         let classes = jdk.compile(&source)?;
         let mut child = Command::new(jdk.java())
             .args(FLAGS)
+            .arg(collections::flag(log))
             .args(flags)
             .arg("-cp")
             .arg(classes)
@@ -70,6 +81,7 @@ impl Running {
             child,
             input: input.context("no standard input")?,
             output: BufReader::new(output.context("no standard output")?),
+            log: log.to_owned(),
         };
         running.line("READY")?;
         Ok(running)
@@ -102,7 +114,7 @@ impl Running {
             operations,
             cpu,
             allocated,
-            peak_bytes: 0,
+            ..Figures::default()
         })
     }
 
@@ -117,15 +129,16 @@ impl Running {
         self.work(self.program.slice)
     }
 
-    /// Lets it end. The most resident memory it had, in bytes.
-    pub(super) fn finish(self) -> Result<u64> {
+    /// Lets it end. The most resident memory it had, in bytes, and its collections.
+    pub(super) fn finish(self) -> Result<(u64, Collections)> {
         let file = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&file).with_context(|| file.clone())?;
         let peak = status
             .lines()
             .find_map(|line| line.strip_prefix("VmHWM:"))
             .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-        Ok(peak.with_context(|| format!("no VmHWM in {file}"))? * 1024)
+        let peak = peak.with_context(|| format!("no VmHWM in {file}"))? * 1024;
+        Ok((peak, Collections::of(&self.log)?))
     }
 }
 

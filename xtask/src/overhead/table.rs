@@ -11,7 +11,12 @@ use super::program::Program;
 
 /// One program on one JDK. Overhead is that of the medians; its spread is that of the rounds against the
 /// median without a tool.
-pub(super) fn of(jdk: &Jdk, program: &Program, outcomes: &[Outcome]) -> Result<String> {
+pub(super) fn of(
+    jdk: &Jdk,
+    program: &Program,
+    flags: &[String],
+    outcomes: &[Outcome],
+) -> Result<String> {
     let base = outcomes.iter().find(|outcome| outcome.tool.is_base());
     let base = base.context("nothing to compare with")?;
     let middle = |outcome: &Outcome, of: fn(&Figures) -> f64| {
@@ -23,9 +28,11 @@ pub(super) fn of(jdk: &Jdk, program: &Program, outcomes: &[Outcome]) -> Result<S
     );
     let none_peak = middle(base, Figures::peak_megabytes)?;
     let mut text = format!(
-        "\n## {} on JDK {}\n\n{}.\n{:.0} bytes an operation, {:.2} GB a second of processor time; {} rounds of {} slices.\n\n",
+        "\n## {} on JDK {}{}{}\n\n{}.\n{:.0} bytes an operation, {:.2} GB a second of processor time; {} rounds of {} slices.\n\n",
         program.name,
         jdk.version(),
+        if flags.is_empty() { "" } else { ", " },
+        flags.join(" "),
         program.about,
         bytes,
         bytes / none / 1e3,
@@ -33,7 +40,8 @@ pub(super) fn of(jdk: &Jdk, program: &Program, outcomes: &[Outcome]) -> Result<S
         base.rounds.first().map_or(0, |figures| figures.slices),
     );
     text.push_str(
-        "| tool | CPU us/operation | overhead | least to most | us/sample | peak MB | more |\n|---|---|---|---|---|---|---|\n",
+        "| tool | CPU us/operation | overhead | least to most | us/sample | peak MB | more | young collections | other collections | stalls |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for outcome in outcomes {
         let (cpu, peak) = (
@@ -51,10 +59,13 @@ pub(super) fn of(jdk: &Jdk, program: &Program, outcomes: &[Outcome]) -> Result<S
         });
         writeln!(
             text,
-            "| {} | {cpu:.3} | {:+.1} % | {least:+.1} to {most:+.1} % | {sample} | {peak:.0} | {:+.0} |",
+            "| {} | {cpu:.3} | {:+.1} % | {least:+.1} to {most:+.1} % | {sample} | {peak:.0} | {:+.0} | {:.0} | {:.0} | {:.0} |",
             outcome.tool.name,
             percent(cpu),
             peak - none_peak,
+            middle(outcome, |figures| f64::from(figures.collections.young))?,
+            middle(outcome, |figures| f64::from(figures.collections.other))?,
+            middle(outcome, |figures| f64::from(figures.collections.stalls))?,
         )?;
     }
     Ok(text)
