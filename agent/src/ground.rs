@@ -61,7 +61,7 @@ impl<'local> Ground<'local> {
             runtime,
             unproven: unproven.map(|largest| {
                 // What is asked for is not made fewer for the time's sake.
-                let pace = options.follow.is_none().then(Pace::default);
+                let pace = options.follow.is_none().then(|| Pace::new(largest));
                 Unproven::new(largest, pace)
             }),
             class_totals: match options.sampling.strategy {

@@ -10,15 +10,29 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_secs(10);
 /// With so many in a window it is time to follow fewer: eight a second.
 const MOST: u32 = 80;
+/// Fewer in a small heap, one for each so many bytes: there a page that cannot be free at once is a larger part of the heap,
+/// and an object that lives on takes a page of its own in each minor collection until it is old.
+const BYTES_EACH: u64 = 8 << 20;
+const LEAST: u32 = 8;
 
 /// Samples that are followed in the present window.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pace {
     /// Which window it is, and in the lower half how many.
     window: AtomicU64,
+    most: u32,
 }
 
 impl Pace {
+    /// In a heap that may grow to so many bytes.
+    pub(crate) fn new(largest_heap: u64) -> Self {
+        let most = u32::try_from(largest_heap / BYTES_EACH).unwrap_or(MOST);
+        Self {
+            window: AtomicU64::new(0),
+            most: most.clamp(LEAST, MOST),
+        }
+    }
+
     /// Counts one at this time since the start.
     pub(crate) fn add(&self, now: Duration) {
         let here = (now.as_secs() / WINDOW.as_secs()) << 32;
@@ -35,7 +49,7 @@ impl Pace {
 
     /// Whether it is time to follow fewer.
     pub(crate) fn is_full(&self) -> bool {
-        low(self.window.load(Relaxed)) >= MOST
+        low(self.window.load(Relaxed)) >= self.most
     }
 
     /// Half of those that were followed are let go of.
@@ -56,10 +70,15 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
     const FIRST: u64 = MIB / 2;
+    const LARGE: u64 = 1024 * MIB;
 
     /// The interval after so many seconds of a program that allocates so many bytes a second, from this one on.
-    fn interval(seconds: u64, bytes_per_second: u64, mut interval: u64) -> u64 {
-        let pace = Pace::default();
+    fn interval(seconds: u64, bytes_per_second: u64, interval: u64) -> u64 {
+        interval_in(LARGE, seconds, bytes_per_second, interval)
+    }
+
+    fn interval_in(heap: u64, seconds: u64, bytes_per_second: u64, mut interval: u64) -> u64 {
+        let pace = Pace::new(heap);
         let mut bytes = 0;
         for sample in 1.. {
             bytes += FIRST;
@@ -97,8 +116,17 @@ mod tests {
     }
 
     #[test]
+    fn small_heaps_have_fewer() {
+        let after = |heap: u64| interval_in(heap * MIB, 100, 2000 * MIB, FIRST);
+        assert_eq!(
+            [4096, 640, 320, 96, 32, 1].map(after).map(|i| i / MIB),
+            [256, 256, 512, 2048, 4096, 4096]
+        );
+    }
+
+    #[test]
     fn windows_are_counted_by_themselves() {
-        let pace = Pace::default();
+        let pace = Pace::new(LARGE);
         let add = |seconds: u64, times: u32| {
             (0..times).for_each(|_| pace.add(Duration::from_secs(seconds)));
             pace.is_full()

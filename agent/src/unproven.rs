@@ -231,13 +231,13 @@ mod tests {
 
     #[test]
     fn too_many_of_late_are_too_many() {
-        let unproven = Unproven::new(1 << 40, Some(Pace::default()));
+        let unproven = Unproven::new(1 << 40, Some(Pace::new(1 << 40)));
         let add = || unproven.add(40, || Duration::from_secs(3));
         let added = (0..).take_while(|_| !unproven.is_crowded() && add());
         assert_eq!(added.count(), 80);
         unproven.halve();
         assert!(!unproven.is_crowded());
-        let small = Unproven::new(0, Some(Pace::default()));
+        let small = Unproven::new(0, Some(Pace::new(1 << 40)));
         let added = (0..).take_while(|_| small.add(40, || Duration::ZERO));
         assert_eq!((added.count(), small.is_crowded()), (51, true));
         small.recount([].into_iter());

@@ -151,29 +151,46 @@ fn minor_and_major_collections_are_told_apart_in_a_trace() {
     }
 }
 
+/// Allocates some ten megabytes, with a sample every 256 KiB, in a heap that may grow so far.
+fn slowly(jdk: &Jdk, flags: &[&str], heap: &str) -> Dumped {
+    let mut target = launch(jdk, "Steady", "interval=256k")
+        .flag(format!("-Xmx{heap}"))
+        .flags(flags)
+        .arg("40000")
+        .start()
+        .unwrap();
+    target.wait_ready(1).unwrap();
+    let dumped = Dumped::of(&target);
+    assert!(target.finish().unwrap());
+    println!(
+        "JDK {}, {heap}: {} samples",
+        jdk.version(),
+        dumped.counter(Counter::Recorded)
+    );
+    assert_eq!(dumped.first.interval, 256 << 10);
+    dumped
+}
+
 #[test]
 fn who_allocates_slowly_has_all_followed() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
-        let mut target = launch(&jdk, "Steady", "interval=256k")
-            .flag("-Xmx128m")
-            .flags(flags)
-            .arg("40000")
-            .start()
-            .unwrap();
-        target.wait_ready(1).unwrap();
-        let dumped = Dumped::of(&target);
-        println!(
-            "JDK {}: {} samples",
-            jdk.version(),
-            dumped.counter(Counter::Recorded)
-        );
+        let dumped = slowly(&jdk, flags, "640m");
         assert!(dumped.counter(Counter::Recorded) > 5);
         let changes = [Counter::Thinnings, Counter::Thinned].map(|c| dumped.counter(c));
         assert_eq!(changes, [0, 0]);
         assert_eq!(dumped.sampling, dumped.first);
-        assert_eq!(dumped.first.interval, 256 << 10);
-        assert!(target.finish().unwrap());
+    }
+}
+
+/// Of a small heap a page is a larger part: eight in ten seconds are enough there.
+#[test]
+fn in_a_small_heap_fewer_are_followed() {
+    for jdk in jdks() {
+        let Some(flags) = flags(&jdk) else { continue };
+        let dumped = slowly(&jdk, flags, "64m");
+        assert!(dumped.counter(Counter::Thinnings) > 0);
+        assert!(dumped.sampling.interval > dumped.first.interval);
     }
 }
 
