@@ -1,6 +1,8 @@
 //! How a run ends: exit codes, and the words on standard error.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use heapdiff_report::printable;
@@ -51,9 +53,10 @@ impl Failure {
             hprof::Error::NotADump(_) => (
                 format!("{}: {error}", path.display()),
                 Some(
-                    match heapdiff_jfr::is_recording(path).unwrap_or(false) {
-                        true => {
-                            "a flight recording is for `heapdiff sites` and `heapdiff trace import`"
+                    match is_recording(path) {
+                        true => OF_RECORDINGS,
+                        false if is_database(path) => {
+                            "a trace is for `heapdiff trace` and `heapdiff ui`"
                         }
                         false => "take a dump with: jcmd PID GC.heap_dump FILE",
                     }
@@ -88,10 +91,14 @@ impl Failure {
 
     /// A trace could not be read.
     pub(crate) fn trace(error: &heapdiff_trace::TraceError) -> Self {
+        let hint = error.not_a_database().map(|path| match is_recording(path) {
+            true => OF_RECORDINGS.to_owned(),
+            false => "the agent writes traces (trace=FILE); of a heap dump `heapdiff sites` shows samples".to_owned(),
+        });
         Self {
             exit: Exit::Input,
             message: error.to_string(),
-            hint: None,
+            hint,
         }
     }
 
@@ -131,6 +138,22 @@ impl Failure {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// What a recording is for, where something else is wanted.
+const OF_RECORDINGS: &str =
+    "a flight recording is for `heapdiff sites` and `heapdiff trace import`";
+
+fn is_recording(path: &Path) -> bool {
+    heapdiff_jfr::is_recording(path).unwrap_or(false)
+}
+
+/// Whether a file is one of SQLite's, as traces are.
+fn is_database(path: &Path) -> bool {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let mut begin = [0; MAGIC.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == *MAGIC
 }
 
 /// A hint for a missing file whose name could be a command's.

@@ -90,8 +90,27 @@ pub(crate) fn focus<'a>(
         .then(|| format!("--focus {focus}: no frame of the stacks fits"))
 }
 
+/// A warning that a focus fits nothing of a table of stacks or classes.
+pub(crate) fn nothing(focus: &Regex) -> String {
+    format!("--focus {focus}: no class and no frame of the stacks fits")
+}
+
+/// A warning if a focus fits no frame of the stacks that a flame graph or a profile is made of.
+pub(crate) fn frames(focus: &Regex, all: &Allocated) -> Option<String> {
+    let mut frames = all.lines.iter().flat_map(|line| &line.frames);
+    let fits = frames.any(|&frame| {
+        let text = all.frames.get(frame as usize);
+        text.is_some_and(|text| focus.is_match(text))
+    });
+    (!fits).then(|| {
+        format!("--focus {focus}: no frame of the stacks fits, and flame graphs and profiles match no classes")
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use heapdiff_diff::AllocatedLine;
+
     use super::*;
 
     fn filter(include: &[&str], exclude: &[&str]) -> ClassFilter {
@@ -115,6 +134,28 @@ mod tests {
         let said = classes.unused(&["some.class.that.went.away"]);
         assert_eq!(said, ["--include gone: no class in the dumps fits"]);
         assert!(Classes::new(&ClassFilter::default()).unused(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_focus_that_fits_no_frame_of_a_line_is_named() {
+        let all = Allocated {
+            frames: vec!["a.Main.main".to_owned(), "a.Unused.f".to_owned()],
+            classes: vec!["a.Shop".to_owned()],
+            lines: vec![AllocatedLine {
+                frames: vec![0],
+                class: 0,
+                samples: vec![1],
+                objects: vec![1],
+                bytes: vec![16],
+            }],
+            ..Allocated::default()
+        };
+        let said = |focus: &str| frames(&Regex::new(focus).unwrap(), &all);
+        let none = "no frame of the stacks fits, and flame graphs and profiles match no classes";
+        for focus in ["Shop", "Unused"] {
+            assert_eq!(said(focus).unwrap(), format!("--focus {focus}: {none}"));
+        }
+        assert_eq!(said("Main"), None);
     }
 
     #[test]

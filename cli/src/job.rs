@@ -45,8 +45,7 @@ impl Job {
     /// Refuses formats that the command has no report in.
     pub(crate) fn checked(self) -> Result<Self> {
         let format = self.setup.output.format;
-        let fits = match &self.task {
-            Task::Diff { .. } | Task::Hunt { .. } => !format.is_of_rows(),
+        match &self.task {
             Task::Sites { job, .. } if job.reverse && !format.is_flame() => {
                 let message = "--reverse is for flame graphs and collapsed stacks";
                 let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
@@ -56,7 +55,6 @@ impl Job {
                 let message = "--by class is a table: flame graphs and profiles are of stacks";
                 return Err(Failure::usage(message).with_hint("leave it out"));
             }
-            Task::Sites { .. } => format.is_of_stacks() || format == Format::Html,
             Task::Trace {
                 job: TraceJob::Flame { .. },
                 ..
@@ -68,19 +66,25 @@ impl Job {
                 let hint = "-o flame.html, -o flame.svg or -o flame.collapsed makes one";
                 return Err(Failure::usage(message).with_hint(hint));
             }
-            Task::Query { .. } => format.is_of_rows(),
-            _ => false,
-        };
-        if fits || matches!(format, Format::Text | Format::Json) {
+            _ => {}
+        }
+        if self.task.is_written_as(format) {
             return Ok(self);
         }
         let name = format.name();
         let message = format!("this command cannot write its report as {name}");
-        Err(Failure::usage(message).with_hint(match format {
-            _ if format.is_of_stacks() => "`heapdiff BEFORE AFTER` and `heapdiff sites` can; of a trace `heapdiff trace flame`",
+        let others = match format {
+            _ if format.is_of_stacks() => {
+                "`heapdiff BEFORE AFTER` and `heapdiff sites` can; of a trace `heapdiff trace flame`"
+            }
             _ if format.is_of_rows() => "`heapdiff query` and `heapdiff export` can",
             _ => "`heapdiff BEFORE AFTER` can",
-        }))
+        };
+        let own = Format::ALL.into_iter();
+        let own = own.filter(|&format| self.task.is_written_as(format));
+        let own: Vec<&str> = own.map(Format::name).collect();
+        let hint = format!("{others}\n          this one writes {}", own.join(", "));
+        Err(Failure::usage(message).with_hint(hint))
     }
 
     /// Whether the report is shown on the output. A hunt with files keeps its report with the dumps, and shows it
@@ -155,6 +159,19 @@ pub(crate) enum Task {
         trace: PathBuf,
         job: TraceJob,
     },
+}
+
+impl Task {
+    /// Whether its report can be written so.
+    const fn is_written_as(&self, format: Format) -> bool {
+        let is_special = match self {
+            Self::Diff { .. } | Self::Hunt { .. } => !format.is_of_rows(),
+            Self::Sites { .. } => format.shows_stacks(),
+            Self::Query { .. } => format.is_of_rows(),
+            _ => false,
+        };
+        is_special || matches!(format, Format::Text | Format::Json)
+    }
 }
 
 /// Which growth a diff reports, and how.

@@ -11,9 +11,9 @@ Prints the file's absolute path, for a JVM that is to have the agent from its st
 
     java -agentpath:$(heapdiff agent)=interval=512k -jar app.jar
 
-The library is taken from --agent, from HEAPDIFF_AGENT, from beside this program, or out of it; in that
-case it is written to $XDG_CACHE_HOME/heapdiff (~/.cache/heapdiff) first. `heapdiff help attach` has the
-agent's options.";
+The library is taken from --agent, from HEAPDIFF_AGENT, from beside this program, or out of it; in
+that case it is written to $XDG_CACHE_HOME/heapdiff (~/.cache/heapdiff) first. `heapdiff help
+attach` has the agent's options.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AGENT_HELP)]

@@ -8,8 +8,8 @@ use heapdiff_fleet::Labels;
 use crate::job::Fleet;
 
 const AFTER_HELP: &str = "\
-Adding an input again replaces what it said before. docs/fleet.md has the tables, and a Spark job that
-ranks the leaking sites of all hosts.";
+Adding an input again replaces what it said before. docs/fleet.md has the tables, and a Spark job
+that ranks the leaking sites of all hosts.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]

@@ -52,11 +52,11 @@ static field holds), 'class com.acme.Foo' (the class itself), /regex/ (classes b
 
 const SITES_HELP: &str = "\
 Bytes are estimated from samples, and the part after ± is half of the interval that covers the true
-bytes in 95 of 100 cases. Frames are listed from the allocation up to the thread's start. Those of the
-runtime are folded; -v shows them all.
+bytes in 95 of 100 cases. Frames are listed from the allocation up to the thread's start. Those of
+the runtime are folded; -v shows them all.
 
-`-o flame.html` and `-o flame.svg` draw all stacks; --reverse turns them over, so that each class shows
-who allocates it. What was allocated of each class the agent counts with strategy=class.
+`-o flame.html` and `-o flame.svg` draw all stacks; --reverse turns them over, so that each class
+shows who allocates it. What was allocated of each class the agent counts with strategy=class.
 
 Of a flight recording: live objects where it has them (profiler.LiveObject; of jdk.OldObjectSample
 the objects that the JVM followed, which stand for nothing else), otherwise what was allocated.";
@@ -173,7 +173,7 @@ struct SitesArgs {
     #[arg(long)]
     reverse: bool,
     /// Only stacks with a frame, or of a class, that a regular expression matches; profiles and flame
-    /// graphs begin with the first such frame, and drop its callers
+    /// graphs match frames alone, begin with the first, and drop its callers
     #[arg(long, value_name = "RE", value_parser = pattern)]
     focus: Option<Regex>,
     #[command(flatten)]

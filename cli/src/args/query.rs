@@ -14,8 +14,8 @@ use crate::job::{ExportJob, Setup, Task};
 const ROWS: [u64; 2] = [100, 10_000];
 
 const QUERY_HELP: &str = "\
-Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated; docs/query.md has their columns,
-functions and examples. Ids are written 0x7f0012345678.
+Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated; docs/query.md
+has their columns, functions and examples. Ids are written 0x7f0012345678.
 
   heapdiff query a.hprof \"select class, objects from classes order by objects desc limit 10\"
   heapdiff query a.hprof \"select id, length from objects where class = 'byte[]' and length > 1e6\"
@@ -65,9 +65,9 @@ impl QueryArgs {
 }
 
 const EXPORT_HELP: &str = "\
-One file for each table: objects.parquet, classes.parquet, ... (docs/query.md has their columns). Files
-appear whole or not at all. What is in each file's metadata: the version of heapdiff, the dump's path, its
-time and JVM, and the labels.";
+One file for each table: objects.parquet, classes.parquet, ... (docs/query.md has their columns).
+Files appear whole or not at all. What is in each file's metadata: the version of heapdiff, the
+dump's path, its time and JVM, and the labels.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPORT_HELP)]

@@ -19,23 +19,25 @@ use crate::time::Moment;
 
 const TOP_HELP: &str = "\
 Objects that have not been collected yet look alive, so what is compared is what is alive after each
-major collection; where there were fewer than five, the least between collections of any kind. The slope is the
-Theil-Sen estimate with its 95 % interval, that of the samples included. Only a class or site that
-grows for certain from the first major collection to the last is called a leak.
+major collection; where there were fewer than five, the least between collections of any kind. The
+slope is the Theil-Sen estimate with its 95 % interval, that of the samples included. Only a class
+or site that grows for certain from the first major collection to the last is called a leak.
 
 MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
 
 const FLAME_HELP: &str = "\
-The file's name says what is written: a web page (.html) with both orders, an SVG, or collapsed stacks
-(.collapsed) for other tools. Widths are bytes, estimated from samples as in `heapdiff trace top`.
+The file's name says what is written: a web page (.html) with both orders, an SVG, or collapsed
+stacks (.collapsed) for other tools. Widths are bytes, estimated from samples as in
+`heapdiff trace top`.
 
 MOMENT: 10m (that long before the end), +5m (that long after the start), 2026-11-21T22:05:00Z (UTC).";
 
 const SAMPLES_HELP: &str = "\
-A sample is one object that the agent saw allocated; sizes are the objects' own, and `heapdiff trace top`
-tells what samples stand for. Those that live are of the run's last tick. Of those that were collected the agent
-remembers as many as its option garbage says (512), twice: the last ones, and a uniform choice of all. Uids
-are those that a heap dump of the same JVM has: `heapdiff query DUMP \"select * from samples\"`.";
+A sample is one object that the agent saw allocated; sizes are the objects' own, and `heapdiff trace
+top` tells what samples stand for. Those that live are of the run's last tick. Of those that were
+collected the agent remembers as many as its option garbage says (512), twice: the last ones, and a
+uniform choice of all. Uids are those that a heap dump of the same JVM has: `heapdiff query DUMP
+\"select * from samples\"`.";
 
 #[derive(Debug, Args)]
 pub(super) struct TraceArgs {

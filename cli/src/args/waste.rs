@@ -10,8 +10,9 @@ use crate::job::{Setup, Task};
 
 const HELP: &str = "\
 Bytes to win are what would be free if equal strings, arrays and boxes were one object, if empty
-collections were not there, and if arrays were as long as needed. No byte is counted in two kinds, and
-garbage in none. Holders are the fields through which the program's own classes hold what could go.";
+collections were not there, and if arrays were as long as needed. No byte is counted in two kinds,
+and garbage in none. Holders are the fields through which the program's own classes hold what could
+go.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]

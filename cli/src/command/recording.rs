@@ -12,6 +12,7 @@ use heapdiff_report::{
 use heapdiff_sites::{Estimate, Unseen};
 
 use crate::failure::{Failure, Result};
+use crate::fits;
 use crate::jfr;
 use crate::job::{Setup, SitesJob};
 
@@ -161,6 +162,10 @@ pub(crate) fn run(setup: &Setup, path: &Path, job: &SitesJob) -> Result<Recordin
         .format
         .shows_stacks()
         .then(|| all(&recording, &by_site, &texts));
+    warnings.extend(focus.and_then(|focus| match &allocated {
+        Some(allocated) => fits::frames(focus, allocated),
+        None => by_site.is_empty().then(|| fits::nothing(focus)),
+    }));
     // A sample of the JVM's list says where something stays; its own size says little.
     let weight = |of: &Estimate| match choice.measure {
         "sampled" => Reverse((of.samples, of.bytes())),

@@ -17,6 +17,7 @@ use hprof::Progress;
 use super::dump_info;
 use super::open;
 use crate::failure::{Failure, Result};
+use crate::fits;
 use crate::job::{Setup, SitesJob};
 
 const ROWS: usize = 10;
@@ -78,13 +79,18 @@ impl Asked<'_> {
     }
 
     /// What `--focus` says, and a warning where nothing fits.
-    fn focus(&self, is_empty: bool, info: &mut SnapshotInfo) -> Option<String> {
+    fn focus(
+        &self,
+        is_empty: bool,
+        drawn: Option<&Allocated>,
+        info: &mut SnapshotInfo,
+    ) -> Option<String> {
         let focus = self.job.focus.as_ref()?;
-        if is_empty {
-            info.warnings.push(format!(
-                "--focus {focus}: no class and no frame of the stacks fits"
-            ));
-        }
+        let unused = match drawn {
+            Some(drawn) => fits::frames(focus, drawn),
+            None => is_empty.then(|| fits::nothing(focus)),
+        };
+        info.warnings.extend(unused);
         Some(focus.to_string())
     }
 
@@ -128,14 +134,16 @@ impl Asked<'_> {
         };
         let class_count = classes.len() as u64;
         let sampled_classes = classes.iter().filter(|c| c.samples > 0).count() as u64;
-        let focus = self.focus(stacks.is_empty() && classes.is_empty(), &mut info);
+        let shows_stacks = self.setup.output.format.shows_stacks();
+        let allocated = shows_stacks.then(|| Allocated::of(samples));
+        let is_empty = stacks.is_empty() && classes.is_empty();
+        let focus = self.focus(is_empty, allocated.as_ref(), &mut info);
         match job.by_class {
             true => stacks.clear(),
             false => stacks.truncate(self.setup.rows(ROWS)),
         }
         classes.truncate(self.setup.rows(CLASSES));
         info.warnings.extend(fault);
-        let allocated = self.setup.output.format.shows_stacks();
         SitesReport {
             schema: SitesReport::SCHEMA,
             snapshot: info,
@@ -152,7 +160,7 @@ impl Asked<'_> {
             class_count,
             sampled_classes,
             verbose: self.setup.progress.verbose,
-            graph: self.graph(allocated.then(|| Allocated::of(samples))),
+            graph: self.graph(allocated),
         }
     }
 
@@ -249,7 +257,7 @@ impl Asked<'_> {
                 (totals, rows.collect(), Vec::new(), allocated)
             }
         };
-        let focus = self.focus(totals.rows == 0, &mut info);
+        let focus = self.focus(totals.rows == 0, allocated.as_ref(), &mut info);
         Ok(AllocatedReport {
             schema: AllocatedReport::SCHEMA,
             snapshot: info,

@@ -39,7 +39,7 @@ impl Output {
         }
         if let Some(input) = inputs.iter().find(|input| same_file(input, path)) {
             let message = format!(
-                "-o {} would overwrite the dump {}",
+                "-o {} would overwrite {}, which is read",
                 path.display(),
                 input.display()
             );

@@ -56,7 +56,10 @@ fn what_cannot_be_meant_is_refused() {
     let folder = folder();
     let dump = fs::read(folder.path().join(DUMP)).expect("the dump");
     for (file, why) in [
-        (DUMP, "would overwrite the dump"),
+        (
+            DUMP,
+            "would overwrite testdata/before.hprof.gz, which is read",
+        ),
         ("./testdata/../testdata/before.hprof.gz", "would overwrite"),
         ("folder.hprof", "is a directory"),
         ("no/such/report.json", "does not exist"),

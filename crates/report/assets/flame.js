@@ -119,6 +119,8 @@ class FlameView {
   }
 
   key(event) {
+    // The browser's own: Alt with an arrow goes back.
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
     const { tree, values } = this;
     const widest = (list) => list.reduce((a, b) => (values[b] > values[a] ? b : a), list[0]);
     const beside = (step) => {

@@ -209,7 +209,8 @@ impl<'a> Drawn<'a> {
             Format::Pprof => pprof::render(&stacks(Names::Frames), about, out),
             Format::Svg => {
                 let stacks = stacks(Names::Functions);
-                svg::render(&stacks, self.measured, &about.dumps, &about.warnings, out)
+                let (dumps, warnings) = (&about.dumps, &about.warnings);
+                svg::render(&stacks, self.measured, self.focus, dumps, warnings, out)
             }
             Format::Html => {
                 let page = html::StackPage {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use inferno::flamegraph::{self, Options};
+use regex::Regex;
 
 use crate::collapsed::{both, live};
 use crate::printable::printable;
@@ -38,21 +39,32 @@ impl Measured {
         }
     }
 
-    pub(crate) const fn nothing(self) -> &'static str {
-        match self {
-            Self::Allocated => "no stack that is in focus allocated anything",
-            _ => "no sampled object that is in focus is alive",
-        }
+    /// Why there is nothing to draw.
+    pub(crate) fn nothing(self, focus: Option<&Regex>) -> io::Error {
+        let focus = focus.map(|f| printable(f.as_str()));
+        let why = match (self, focus) {
+            (Self::Allocated, None) => "no allocation was sampled".to_owned(),
+            (_, None) => "no sampled object is alive".to_owned(),
+            (Self::Allocated, Some(focus)) => {
+                format!("nothing was allocated by a stack with a frame that fits --focus {focus}")
+            }
+            (_, Some(focus)) => {
+                format!("nothing is alive of the stacks with a frame that fits --focus {focus}")
+            }
+        };
+        io::Error::new(io::ErrorKind::InvalidInput, why)
     }
 }
 
 /// Writes the flame graph of one dump, or of what changed from the first to the last.
 ///
 /// # Errors
-/// When the stream fails; `InvalidInput` when nothing is alive in the last dump.
+/// When the stream fails; `InvalidInput` when there is nothing to draw, and so where nothing fits the focus that the
+/// stacks were made with.
 pub fn render(
     stacks: &Stacks,
     measured: Measured,
+    focus: Option<&Regex>,
     dumps: &[String],
     warnings: &[String],
     out: &mut dyn Write,
@@ -77,22 +89,19 @@ pub fn render(
     }
     // Without this, inferno chooses colours at random.
     options.deterministic = true;
-    options.no_sort = true;
+    // inferno merges neighbours alone. In the order that it sorts by or insists on, `B$1` and `B (lambda)` come between
+    // `B` and what `B` calls. This option has it take lines as they are, from the last to the first.
+    options.flame_chart = true;
     options.font_type = "monospace".into();
     let alive = stacks.lines.iter().filter(|l| l.after.bytes > 0);
     let line = |l| match dumps.len() {
         1 => live(stacks, l),
         _ => both(stacks, l),
     };
-    let mut lines: Vec<String> = alive.map(line).collect();
+    let lines: Vec<String> = alive.rev().map(line).collect();
     if lines.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            measured.nothing(),
-        ));
+        return Err(measured.nothing(focus));
     }
-    // inferno merges neighbours only if lines are in this order.
-    lines.sort_by_cached_key(|line| line.replace(';', "\0"));
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
         .map_err(io::Error::other)
 }
@@ -113,7 +122,15 @@ mod tests {
             let dumps = ["a.hprof".to_owned(), "<b>".to_owned()];
             let warnings = ["<b>".to_owned()];
             let measured = Measured::Estimated;
-            render(&stacks, measured, &dumps[..count], &warnings, &mut out).unwrap();
+            render(
+                &stacks,
+                measured,
+                None,
+                &dumps[..count],
+                &warnings,
+                &mut out,
+            )
+            .unwrap();
             String::from_utf8(out).unwrap()
         };
         let svg = rendered(2);
@@ -130,7 +147,7 @@ mod tests {
         let drawn = |measured, count: usize| {
             let mut out = Vec::new();
             let dumps = ["a.hprof".to_owned(), "b.hprof".to_owned()];
-            render(&stacks, measured, &dumps[..count], &[], &mut out).unwrap();
+            render(&stacks, measured, None, &dumps[..count], &[], &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let sentences = [
@@ -176,6 +193,7 @@ mod tests {
             render(
                 stacks,
                 Measured::Allocated,
+                None,
                 &["a".to_owned()],
                 &[],
                 &mut out,
@@ -194,15 +212,81 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_told() {
-        let refused = |measured| {
-            let empty = render(&Stacks::default(), measured, &[], &[], &mut Vec::new());
-            empty.unwrap_err().to_string()
+        let focus = Regex::new("a.b").unwrap();
+        let refused = |measured, focus| {
+            let empty = Stacks::default();
+            let refused = render(&empty, measured, focus, &[], &[], &mut Vec::new());
+            refused.unwrap_err().to_string()
         };
-        let [alive, allocated] = [
-            "no sampled object that is in focus is alive",
-            "no stack that is in focus allocated anything",
+        for (measured, focus, said) in [
+            (Measured::Estimated, None, "no sampled object is alive"),
+            (Measured::Allocated, None, "no allocation was sampled"),
+            (
+                Measured::Exact,
+                Some(&focus),
+                "nothing is alive of the stacks with a frame that fits --focus a.b",
+            ),
+            (
+                Measured::Allocated,
+                Some(&focus),
+                "nothing was allocated by a stack with a frame that fits --focus a.b",
+            ),
+        ] {
+            assert_eq!(refused(measured, focus), said);
+        }
+    }
+
+    #[test]
+    fn each_frame_is_drawn_once() {
+        // A stack that ends where another goes on, and names between these two in the order of their bytes.
+        let all = allocated(&[
+            ("b.B", "X", [0, 3]),
+            ("a.A b.B", "X", [0, 5]),
+            ("a.A b.B$1", "X", [0, 7]),
+            ("a.A b.B (lambda)", "X", [0, 11]),
+            ("c.C b.B", "X", [0, 13]),
+        ]);
+        let drawn = |stacks: &Stacks| {
+            let mut out = Vec::new();
+            let of = ["a".to_owned()];
+            render(stacks, Measured::Allocated, None, &of, &[], &mut out).unwrap();
+            let svg = String::from_utf8(out).unwrap();
+            let titles = svg.split("<title>").skip(1).map(|rest| {
+                let (title, _) = rest.split_once(" bytes").unwrap();
+                title.to_owned()
+            });
+            let mut titles: Vec<String> = titles.collect();
+            titles.sort();
+            titles
+        };
+        let stacks = Stacks::new(&all, None, Names::Functions);
+        let callers = [
+            "X (11",
+            "X (13",
+            "X (3",
+            "X (5",
+            "X (7",
+            "a.A (23",
+            "all (39",
+            "b.B (13",
+            "b.B (3",
+            "b.B (5",
+            "b.B (lambda) (11",
+            "b.B$1 (7",
+            "c.C (13",
         ];
-        assert_eq!(refused(Measured::Estimated), alive);
-        assert_eq!(refused(Measured::Allocated), allocated);
+        assert_eq!(drawn(&stacks), callers);
+        let callees = [
+            "X (39",
+            "a.A (11",
+            "a.A (5",
+            "a.A (7",
+            "all (39",
+            "b.B (21",
+            "b.B (lambda) (11",
+            "b.B$1 (7",
+            "c.C (13",
+        ];
+        assert_eq!(drawn(&stacks.reversed()), callees);
     }
 }

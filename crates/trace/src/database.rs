@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::room::lacks_room;
 
@@ -85,6 +85,19 @@ impl TraceError {
     #[must_use]
     pub fn lacks_room(&self) -> bool {
         matches!(self, Self::Sqlite { path, source } if lacks_room(path, source))
+    }
+
+    /// The file, where it is no database at all.
+    #[must_use]
+    pub fn not_a_database(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite { path, source }
+                if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) =>
+            {
+                Some(path)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -398,6 +411,9 @@ mod tests {
             Database::create(&text),
             Err(TraceError::Sqlite { .. })
         ));
-        assert!(Database::open(&folder.path().join("none.db")).is_err());
+        let refused = Database::open(&text).unwrap_err();
+        assert_eq!(refused.not_a_database(), Some(&*text));
+        let missing = Database::open(&folder.path().join("none.db")).unwrap_err();
+        assert_eq!(missing.not_a_database(), None);
     }
 }

@@ -10,6 +10,7 @@ use regex::Regex;
 
 use super::{chosen, file, frames, window};
 use crate::failure::{Failure, Result};
+use crate::fits;
 use crate::job::RunWindow;
 
 pub(super) fn run(
@@ -32,7 +33,10 @@ pub(super) fn run(
     let (from_ms, from_uptime) = from.unwrap_or_default();
     let to = ticks.last().map(|t| (t.time_ms, t.uptime_ms));
     let (to_ms, to_uptime) = to.unwrap_or_default();
-    let file = file(trace);
+    let mut file = file(trace);
+    let allocated = all(&ranking.candidates, &stacks, live, run.interval_bytes);
+    file.warnings
+        .extend(focus.and_then(|focus| fits::frames(focus, &allocated)));
     Ok(FlameReport {
         of: format!(
             "{}, run {number} (process {}), {} UTC, {}",
@@ -49,7 +53,7 @@ pub(super) fn run(
             (true, "recording") => Measured::Followed,
             (true, _) => Measured::Estimated,
         },
-        allocated: all(&ranking.candidates, &stacks, live, run.interval_bytes),
+        allocated,
         path: file.path,
         warnings: file.warnings,
         only: focus.cloned(),

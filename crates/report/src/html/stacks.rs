@@ -62,8 +62,7 @@ const CALLEES: (&str, &str) = ("flame graph with callees first", "of it");
 pub fn render_stacks(page: &StackPage<'_>, out: &mut dyn Write) -> io::Result<()> {
     let stacks = Stacks::new(page.allocated, page.focus, Names::Functions);
     if stacks.lines.iter().all(|l| l.after.bytes == 0) {
-        let nothing = page.measured.nothing();
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, nothing));
+        return Err(page.measured.nothing(page.focus));
     }
     let mut cut = Vec::new();
     let callers = flame_data(page.allocated, &stacks, FRAMES, CALLERS, &mut cut)?;
