@@ -32,6 +32,10 @@ const VERDICT: u32 = 98;
 const CLASS: u32 = 95;
 const STACK: u32 = 95;
 
+/// The collector and the agent's options if nothing else is asked for.
+const G1: &str = "G1";
+const SAMPLING: &str = "interval=4k";
+
 /// What `cargo xtask accuracy` takes.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
@@ -44,6 +48,15 @@ pub(crate) struct Options {
     /// Only this scenario or control; may be repeated
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
+    /// The collector that programs run with: G1, Serial, Parallel or Z
+    #[arg(long, value_name = "NAME", default_value = G1)]
+    collector: String,
+    /// A further flag of the JVM, such as -XX:+ZGenerational; may be repeated
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    flag: Vec<String>,
+    /// The agent's options
+    #[arg(long, value_name = "OPTIONS", default_value = SAMPLING)]
+    sampling: String,
     /// Run fixed twins and controls so many times
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     repeat: u32,
@@ -65,6 +78,8 @@ impl Options {
     pub(crate) fn smoke() -> Self {
         Self {
             smoke: true,
+            collector: G1.to_owned(),
+            sampling: SAMPLING.to_owned(),
             repeat: 1,
             jobs: 2,
             ..Self::default()
@@ -103,7 +118,8 @@ impl Options {
     }
 
     fn is_whole(&self) -> bool {
-        !self.smoke && self.jdk.is_empty() && self.scenario.is_empty()
+        let is_usual = self.collector == G1 && self.flag.is_empty() && self.sampling == SAMPLING;
+        !self.smoke && is_usual && self.jdk.is_empty() && self.scenario.is_empty()
     }
 }
 
@@ -123,11 +139,19 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
         scratch: &scratch,
         keep: options.keep,
         repeat: options.repeat.max(1),
+        collector: &options.collector,
+        flags: &options.flag,
+        sampling: &options.sampling,
         jdks: &jdks,
     };
     let judgements = run_all(&jdks, &subjects, &tools, options.jobs.max(1));
     let totals = Totals::of(&judgements);
-    let text = table::of(&jdks, &judgements, &totals)?;
+    let flags: String = options.flag.iter().map(|flag| format!(" {flag}")).collect();
+    let with = format!(
+        "the agent with {}, {}{flags}",
+        options.sampling, options.collector
+    );
+    let text = table::of(&jdks, &with, &judgements, &totals)?;
     println!("{text}");
     let notes = run::root().join("docs/measurements/accuracy.md");
     let output = options

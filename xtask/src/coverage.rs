@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Only this collector: G1, Serial, Parallel or Z; may be repeated
     #[arg(long, value_name = "NAME")]
     collector: Vec<String>,
+    /// A further flag of the JVM, such as -XX:+ZGenerational; may be repeated
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    flag: Vec<String>,
     /// Runs of each JDK, collector and interval
     #[arg(long, default_value_t = 10, value_name = "N")]
     repeats: u32,
@@ -71,6 +74,7 @@ impl Options {
                     settings.push(Setting {
                         jdk: jdk.clone(),
                         collector,
+                        flags: self.flag.clone(),
                         interval,
                     });
                 }

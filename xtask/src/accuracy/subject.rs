@@ -55,6 +55,11 @@ pub(super) struct Tools<'a> {
     pub(super) keep: bool,
     /// How many times fixed twins and controls are run.
     pub(super) repeat: u32,
+    pub(super) collector: &'a str,
+    /// Further flags of the JVM.
+    pub(super) flags: &'a [String],
+    /// The agent's options.
+    pub(super) sampling: &'a str,
     pub(super) jdks: &'a [Jdk],
 }
 
@@ -108,8 +113,9 @@ impl Tools<'_> {
     }
 
     fn measured(&self, launch: Launch) -> Launch {
-        let launch = launch.flag("-XX:+UseG1GC").timeout(TIMEOUT);
-        launch.agent(self.agent, "interval=4k")
+        let collector = format!("-XX:+Use{}GC", self.collector);
+        let launch = launch.flag(collector).flags(self.flags).timeout(TIMEOUT);
+        launch.agent(self.agent, self.sampling)
     }
 
     /// A dump of each of as many runs as there are phases, after the last, by the JDKs in turn.

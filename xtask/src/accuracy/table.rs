@@ -9,10 +9,16 @@ use testdata::scenarios::{CONTROLS, Scenario, by_name};
 use super::explained;
 use super::judge::{Found, Judgement, Outcome, Quiet, Totals};
 
-pub(super) fn of(jdks: &[Jdk], judgements: &[Judgement], totals: &Totals) -> Result<String> {
+/// `with`: the agent's options, the collector, and further flags of the JVM.
+pub(super) fn of(
+    jdks: &[Jdk],
+    with: &str,
+    judgements: &[Judgement],
+    totals: &Totals,
+) -> Result<String> {
     let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
     let mut text = format!(
-        "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, the agent at 4 KiB, G1.\n\n\
+        "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, {with}.\n\n\
          First, among three: the holder's place among the suspects, in the reports of two dumps and of three\n\
          alike, or of three where it takes three to tell. Best holder: where several fields would be right, the\n\
          one that helps most. The verdict has to be leak or growth in both; shown are verdict and name of three.\n\

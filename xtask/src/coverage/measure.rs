@@ -15,6 +15,7 @@ use testdata::programs;
 pub(super) struct Setting {
     pub(super) jdk: Jdk,
     pub(super) collector: &'static str,
+    pub(super) flags: Vec<String>,
     pub(super) interval: &'static str,
 }
 
@@ -23,9 +24,12 @@ impl fmt::Display for Setting {
         let Self {
             jdk,
             collector,
+            flags,
             interval,
         } = self;
-        write!(f, "JDK {}, {collector}, {interval}", jdk.major())
+        write!(f, "JDK {}, {collector}", jdk.major())?;
+        flags.iter().try_for_each(|flag| write!(f, " {flag}"))?;
+        write!(f, ", {interval}")
     }
 }
 
@@ -40,14 +44,20 @@ pub(super) enum Asked {
     AttachedDiff,
     /// The second dump of such a JVM alone.
     AttachedSites,
+    /// What was allocated, by a dump of a JVM that was started with the agent.
+    Allocated,
+    /// The same of one into which it was loaded.
+    AttachedAllocated,
 }
 
 impl Asked {
-    pub(super) const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Sites,
         Self::Diff,
         Self::AttachedDiff,
         Self::AttachedSites,
+        Self::Allocated,
+        Self::AttachedAllocated,
     ];
 }
 
@@ -68,6 +78,19 @@ pub(super) struct Stack {
     frames: Vec<String>,
     pub(super) estimated_bytes: u64,
     pub(super) ci95: [u64; 2],
+    #[serde(default)]
+    survival_permille: Option<u64>,
+    /// Absent where what was allocated is asked for.
+    #[serde(default)]
+    survival_known: Option<bool>,
+}
+
+impl Stack {
+    /// Whether the report tells which part is alive.
+    pub(super) fn tells_survival(&self) -> bool {
+        self.survival_known
+            .unwrap_or(self.survival_permille.is_some())
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -119,15 +142,21 @@ impl Tools<'_> {
             let [first, last] = &files;
             let sites = self.report(&["sites"], &[last])?;
             let diff = self.report(&["diff"], &[first, last])?;
-            let (of_dump, of_both) = match attached {
-                false => ((Asked::Sites, &after), (Asked::Diff, &grown)),
-                // What the agent has not seen is in no figure of one dump.
+            let allocated = self.report(&["sites", "--allocated"], &[last])?;
+            // What the agent has not seen is in no figure of one dump.
+            let (asked, of_dump) = match attached {
+                false => ([Asked::Sites, Asked::Diff, Asked::Allocated], &after),
                 true => (
-                    (Asked::AttachedSites, &grown),
-                    (Asked::AttachedDiff, &grown),
+                    [
+                        Asked::AttachedSites,
+                        Asked::AttachedDiff,
+                        Asked::AttachedAllocated,
+                    ],
+                    &grown,
                 ),
             };
-            for ((asked, truth), report) in [(of_dump, sites), (of_both, diff)] {
+            let told = [(of_dump, sites), (&grown, diff), (of_dump, allocated)];
+            for (asked, (truth, report)) in asked.into_iter().zip(told) {
                 let mut stacks: BTreeMap<String, Stack> = BTreeMap::new();
                 for stack in report.stacks() {
                     if let Some(method) = stack.frames.first().and_then(|f| method(f)) {
@@ -162,6 +191,7 @@ impl Tools<'_> {
         let options = format!("interval={}", setting.interval);
         let mut launch = Launch::class(&setting.jdk, classes, "Shares")
             .flag(format!("-XX:+Use{}GC", setting.collector))
+            .flags(&setting.flags)
             .flag("-Xmx1g")
             .arg(seed.to_string())
             .arg(self.size.to_string());

@@ -15,6 +15,8 @@ struct Tally {
     outside: [u32; 2],
     /// Stacks that the report does not name.
     unnamed: u32,
+    /// Stacks of which the report says that it does not know what part is alive.
+    unknown: u32,
     /// The sum of estimate over truth, less one.
     error: f64,
     /// The sum of half widths over truth.
@@ -29,6 +31,7 @@ impl Tally {
             self.error -= 1.0;
             return;
         };
+        self.unknown += u32::from(!stack.tells_survival());
         let [low, high] = stack.ci95;
         match one.truth {
             truth if truth < low => self.outside[0] += 1,
@@ -48,13 +51,14 @@ impl Tally {
         let [below, above] = self.outside;
         let _ = writeln!(
             text,
-            "| {name} | {} of {} | {:.0} | {:+.1} | {:.1} | {above} | {below} | {} |",
+            "| {name} | {} of {} | {:.0} | {:+.1} | {:.1} | {above} | {below} | {} | {} |",
             self.covered,
             self.all,
             self.percent(f64::from(self.covered)),
             self.percent(self.error),
             self.percent(self.width),
             self.unnamed,
+            self.unknown,
         );
     }
 }
@@ -90,6 +94,8 @@ const fn title(asked: Asked) -> &'static str {
         Asked::Diff => "Growth between two dumps, the agent there from the start",
         Asked::AttachedDiff => "Growth between two dumps, the agent attached before the first",
         Asked::AttachedSites => "One dump, the agent attached before",
+        Asked::Allocated => "What was allocated, the agent there from the start",
+        Asked::AttachedAllocated => "What was allocated, the agent attached before",
     }
 }
 
@@ -113,8 +119,8 @@ fn by(
     });
     let _ = writeln!(
         text,
-        "| {head} | covered | % | bias % | half width % | truth above | truth below | not named |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|"
+        "| {head} | covered | % | bias % | half width % | truth above | truth below | not named | alive not known |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     for (name, tally) in &lines {
         tally.line(name, text);
