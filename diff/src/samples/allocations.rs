@@ -126,6 +126,11 @@ fn variance(
     }
 }
 
+/// How far an interval of samples reaches that may be too few by a factor: chance comes on top of what is missing.
+fn reach(interval: &Interval, shortfall: f64) -> f64 {
+    interval.high * shortfall
+}
+
 /// So many of a stack's samples are expected to be followed before their part that lives is one of the stack's.
 const FOLLOWED: f64 = 16.0;
 
@@ -232,7 +237,7 @@ impl Samples {
             let ci95 = variance.map(|variance| {
                 let interval = Interval::count(bytes, variance);
                 let interval = interval.within((seen as f64).min(bytes), f64::MAX);
-                let high = interval.high.max(bytes * factor);
+                let high = reach(&interval, factor);
                 [
                     whole(interval.low),
                     whole(high).saturating_add(all.unseen_bytes),
@@ -261,7 +266,7 @@ impl Samples {
         }
         all.ci95 = variances.map(|variance| {
             let interval = Interval::count(sum, variance).within(seen_in_all.min(sum), f64::MAX);
-            let high = interval.high.max(sum + short);
+            let high = reach(&interval, 1.0 + short / sum.max(1.0));
             [
                 whole(interval.low),
                 whole(high).saturating_add(all.unseen_bytes),
@@ -290,5 +295,20 @@ impl StackAllocations {
             [one] => one,
             _ => SEVERAL,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_and_chance_both_widen_an_interval() {
+        // A fifth of the samples is missing, and of a hundred that were to be expected there are ten fewer by chance.
+        let (truth, found) = (1000.0, 720.0);
+        let interval = Interval::count(found, 10.0 * found);
+        assert!(interval.high < truth && found * 1.25 < truth);
+        assert!(reach(&interval, 1.25) > truth);
+        assert!((reach(&interval, 1.0) - interval.high).abs() < 1e-9);
     }
 }
