@@ -43,6 +43,11 @@ pub fn agent(name: &str) -> PathBuf {
     java("agent").join(name)
 }
 
+/// A program for the tests of rewritten classes, in `java/bytecode`.
+pub fn bytecode(name: &str) -> PathBuf {
+    java("bytecode").join(name)
+}
+
 /// `Late.java CALM GROW`: begins to leak after a while, and says when. Main class `Late`.
 pub fn late() -> PathBuf {
     java("trace/Late.java")

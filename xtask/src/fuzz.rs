@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 7] = [
+const TARGETS: [&str; 8] = [
     "outline",
     "gzip",
     "histogram",
@@ -19,6 +19,7 @@ const TARGETS: [&str; 7] = [
     "diff",
     "kept",
     "recording",
+    "class",
 ];
 
 /// The small dumps and recordings that fuzzing starts from, written by the harness.

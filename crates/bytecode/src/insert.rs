@@ -1,0 +1,199 @@
+//! The instructions that call hooks.
+
+use crate::error::Reason;
+use crate::pool::{Additions, Full, Mark};
+use crate::rewrite::Hooks;
+
+const LCONST_1: u8 = 0x0a;
+const ICONST_0: i32 = 0x03;
+const BIPUSH: u8 = 0x10;
+const SIPUSH: u8 = 0x11;
+const LDC: u8 = 0x12;
+const LDC_W: u8 = 0x13;
+const ILOAD: u8 = 0x15;
+const ISTORE: u8 = 0x36;
+const POP2: u8 = 0x58;
+const DUP: u8 = 0x59;
+const LMUL: u8 = 0x69;
+const I2L: u8 = 0x85;
+const INVOKESTATIC: u8 = 0xb8;
+const WIDE: u8 = 0xc4;
+
+impl From<Full> for Reason {
+    fn from(_: Full) -> Self {
+        Reason::PoolFull
+    }
+}
+
+/// The constants that name hooks, as far as they were needed.
+#[derive(Clone, Copy, Default)]
+struct Named {
+    class: Option<u16>,
+    object: Option<u16>,
+    array: Option<u16>,
+    level: Option<u16>,
+}
+
+/// What there was before a method.
+#[derive(Clone, Copy)]
+pub(crate) struct Before(Named, Mark);
+
+/// What a class gets besides code.
+pub(crate) struct Constants<'h> {
+    hooks: &'h Hooks<'h>,
+    named: Named,
+    pub(crate) added: Additions,
+}
+
+impl<'h> Constants<'h> {
+    pub(crate) fn new(hooks: &'h Hooks<'h>, added: Additions) -> Self {
+        Constants {
+            hooks,
+            named: Named::default(),
+            added,
+        }
+    }
+
+    /// Before a method that may stay as it is.
+    pub(crate) fn before(&self) -> Before {
+        Before(self.named, self.added.mark())
+    }
+
+    /// Takes back what was added since.
+    pub(crate) fn back_to(&mut self, before: Before) {
+        self.named = before.0;
+        self.added.back_to(before.1);
+    }
+
+    fn hook(&mut self, name: &str, descriptor: &str) -> Result<u16, Full> {
+        let class = match self.named.class {
+            Some(class) => class,
+            None => self.added.class(self.hooks.owner)?,
+        };
+        self.named.class = Some(class);
+        self.added.method(class, name, descriptor)
+    }
+
+    fn object(&mut self) -> Result<u16, Full> {
+        let hook = match self.named.object {
+            Some(hook) => hook,
+            None => self.hook(self.hooks.object, "(I)V")?,
+        };
+        self.named.object = Some(hook);
+        Ok(hook)
+    }
+
+    fn array(&mut self) -> Result<u16, Full> {
+        let hook = match self.named.array {
+            Some(hook) => hook,
+            None => self.hook(self.hooks.array, "(II)V")?,
+        };
+        self.named.array = Some(hook);
+        Ok(hook)
+    }
+
+    fn level(&mut self) -> Result<u16, Full> {
+        let hook = match self.named.level {
+            Some(hook) => hook,
+            None => self.hook(self.hooks.level, "(JII)J")?,
+        };
+        self.named.level = Some(hook);
+        Ok(hook)
+    }
+}
+
+/// Code that is written.
+pub(crate) struct Calls<'c, 'h> {
+    pub(crate) constants: &'c mut Constants<'h>,
+    pub(crate) code: Vec<u8>,
+    /// How much deeper the stack may get than it is anyway.
+    pub(crate) stack: u16,
+    /// How many locals there are besides those that were there.
+    pub(crate) locals: u16,
+}
+
+impl Calls<'_, '_> {
+    /// Before `new`: the number takes the place on the stack that the object takes then.
+    pub(crate) fn object(&mut self, site: i32) -> Result<(), Full> {
+        let hook = self.constants.object()?;
+        self.push(site)?;
+        self.call(hook);
+        Ok(())
+    }
+
+    /// Before an array of one size, which is on the stack.
+    pub(crate) fn array(&mut self, site: i32) -> Result<(), Full> {
+        let hook = self.constants.array()?;
+        self.code.push(DUP);
+        self.push(site)?;
+        self.call(hook);
+        self.stack = self.stack.max(2);
+        Ok(())
+    }
+
+    /// Before arrays of as many sizes as there are sites; a level without a number is only multiplied. Sizes are
+    /// kept in locals from `first` on, where no frame has any.
+    pub(crate) fn levels(&mut self, sites: &[Option<i32>], first: u16) -> Result<(), Reason> {
+        let Some(last) = sites.iter().rposition(Option::is_some) else {
+            return Ok(());
+        };
+        let count = u16::try_from(sites.len()).map_err(|_| Reason::TooManyLocals)?;
+        let end = first.checked_add(count).ok_or(Reason::TooManyLocals)?;
+        let hook = self.constants.level()?;
+        (first..end).rev().for_each(|slot| self.local(ISTORE, slot));
+        self.code.push(LCONST_1);
+        for (site, slot) in sites[..=last].iter().zip(first..end) {
+            self.local(ILOAD, slot);
+            match site {
+                Some(site) => {
+                    self.push(*site)?;
+                    self.call(hook);
+                }
+                None => self.code.extend([I2L, LMUL]),
+            }
+        }
+        self.code.push(POP2);
+        (first..end).for_each(|slot| self.local(ILOAD, slot));
+        // A long and two ints where the sizes were.
+        self.stack = self.stack.max(4_u16.saturating_sub(count));
+        self.locals = self.locals.max(count);
+        Ok(())
+    }
+
+    fn local(&mut self, opcode: u8, slot: u16) {
+        match u8::try_from(slot) {
+            Ok(slot) => self.code.extend([opcode, slot]),
+            Err(_) => {
+                self.code.extend([WIDE, opcode]);
+                self.code.extend(slot.to_be_bytes());
+            }
+        }
+    }
+
+    fn call(&mut self, hook: u16) {
+        self.code.push(INVOKESTATIC);
+        self.code.extend(hook.to_be_bytes());
+    }
+
+    fn push(&mut self, number: i32) -> Result<(), Full> {
+        if let Ok(opcode @ 0x02..=0x08) = u8::try_from(number.saturating_add(ICONST_0)) {
+            self.code.push(opcode);
+        } else if let Ok(byte) = i8::try_from(number) {
+            self.code.push(BIPUSH);
+            self.code.extend(byte.to_be_bytes());
+        } else if let Ok(short) = i16::try_from(number) {
+            self.code.push(SIPUSH);
+            self.code.extend(short.to_be_bytes());
+        } else {
+            let constant = self.constants.added.integer(number)?;
+            match u8::try_from(constant) {
+                Ok(constant) => self.code.extend([LDC, constant]),
+                Err(_) => {
+                    self.code.push(LDC_W);
+                    self.code.extend(constant.to_be_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+}

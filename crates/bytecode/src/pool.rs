@@ -1,0 +1,157 @@
+//! The constant pool: what is read of it, and what is added at its end.
+
+use crate::cursor::Cursor;
+use crate::error::{Damage, Fault};
+
+const UTF8: u8 = 1;
+const INTEGER: u8 = 3;
+const CLASS: u8 = 7;
+const METHOD: u8 = 10;
+const NAME_AND_TYPE: u8 = 12;
+
+/// The constants of a class file that others are found by.
+pub(crate) struct Pool<'a> {
+    constants: Vec<Constant<'a>>,
+    /// Where it begins in the file, for what is wrong.
+    offset: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Constant<'a> {
+    Utf8(&'a [u8]),
+    Class(u16),
+    Other,
+}
+
+impl<'a> Pool<'a> {
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Damage> {
+        const WHAT: &str = "the constant pool";
+        let offset = cursor.offset();
+        let count = usize::from(cursor.u16(WHAT)?);
+        // The first has the number 1.
+        let mut constants = vec![Constant::Other];
+        while constants.len() < count {
+            let offset = cursor.offset();
+            let (constant, bytes, slots) = match cursor.u8(WHAT)? {
+                UTF8 => {
+                    let length = cursor.u16(WHAT)?;
+                    let text = cursor.take(usize::from(length), WHAT)?;
+                    (Constant::Utf8(text), 0, 1)
+                }
+                CLASS => (Constant::Class(cursor.u16(WHAT)?), 0, 1),
+                3 | 4 | 9..=12 | 17 | 18 => (Constant::Other, 4, 1),
+                5 | 6 => (Constant::Other, 8, 2),
+                8 | 16 | 19 | 20 => (Constant::Other, 2, 1),
+                15 => (Constant::Other, 3, 1),
+                tag => return Err(Fault::Tag(tag).at(offset)),
+            };
+            cursor.take(bytes, WHAT)?;
+            constants.push(constant);
+            if slots == 2 {
+                constants.push(Constant::Other);
+            }
+        }
+        // A constant of two numbers must not be the last but one number's.
+        if constants.len() != count {
+            return Err(Fault::Short(WHAT).at(cursor.offset()));
+        }
+        Ok(Pool { constants, offset })
+    }
+
+    /// How many numbers are taken, the first included, which is no constant's.
+    pub(crate) fn count(&self) -> usize {
+        self.constants.len()
+    }
+
+    pub(crate) fn utf8(&self, index: u16) -> Result<&'a [u8], Damage> {
+        match self.constants.get(usize::from(index)) {
+            Some(Constant::Utf8(text)) => Ok(text),
+            _ => Err(self.not(index, "a text")),
+        }
+    }
+
+    pub(crate) fn class(&self, index: u16) -> Result<&'a [u8], Damage> {
+        match self.constants.get(usize::from(index)) {
+            Some(Constant::Class(name)) => self.utf8(*name),
+            _ => Err(self.not(index, "a class")),
+        }
+    }
+
+    fn not(&self, index: u16, wanted: &'static str) -> Damage {
+        Fault::Constant { index, wanted }.at(self.offset)
+    }
+}
+
+/// Constants that follow those of the file.
+pub(crate) struct Additions {
+    bytes: Vec<u8>,
+    /// The number of the next.
+    next: usize,
+}
+
+/// How much there was before a method that then stays as it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark(usize, usize);
+
+/// There are no more numbers.
+pub(crate) struct Full;
+
+impl Additions {
+    pub(crate) fn after(pool: &Pool<'_>) -> Self {
+        Additions {
+            bytes: Vec::new(),
+            next: pool.count(),
+        }
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.bytes.len(), self.next)
+    }
+
+    pub(crate) fn back_to(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.0);
+        self.next = mark.1;
+    }
+
+    /// The count of all constants, as the file tells it.
+    pub(crate) fn count(&self) -> [u8; 2] {
+        // `add` gives numbers of 16 bits only, and the count is at most the highest of these and one.
+        u16::try_from(self.next).unwrap_or(u16::MAX).to_be_bytes()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn add(&mut self, tag: u8, parts: &[&[u8]]) -> Result<u16, Full> {
+        // The count has 16 bits too, so 65,535 is no constant's number.
+        let number = u16::try_from(self.next).ok().filter(|&n| n < u16::MAX);
+        let number = number.ok_or(Full)?;
+        self.next += 1;
+        self.bytes.push(tag);
+        parts.iter().for_each(|part| self.bytes.extend(*part));
+        Ok(number)
+    }
+
+    /// A name; those of hooks are checked to be short.
+    fn utf8(&mut self, text: &str) -> Result<u16, Full> {
+        let length = u16::try_from(text.len()).map_err(|_| Full)?;
+        self.add(UTF8, &[&length.to_be_bytes(), text.as_bytes()])
+    }
+
+    pub(crate) fn integer(&mut self, number: i32) -> Result<u16, Full> {
+        self.add(INTEGER, &[&number.to_be_bytes()])
+    }
+
+    pub(crate) fn class(&mut self, name: &str) -> Result<u16, Full> {
+        let name = self.utf8(name)?;
+        self.add(CLASS, &[&name.to_be_bytes()])
+    }
+
+    pub(crate) fn method(&mut self, class: u16, name: &str, descriptor: &str) -> Result<u16, Full> {
+        let name = self.utf8(name)?.to_be_bytes();
+        let descriptor = self.utf8(descriptor)?.to_be_bytes();
+        let both = self.add(NAME_AND_TYPE, &[&name, &descriptor])?;
+        self.add(METHOD, &[&class.to_be_bytes(), &both.to_be_bytes()])
+    }
+}

@@ -1,0 +1,184 @@
+//! Tables beside code: exceptions, lines, variables, type annotations.
+
+use crate::cursor::Cursor;
+use crate::error::{Damage, Fault};
+use crate::moved::Moved;
+
+/// The exception table, without its count.
+pub(crate) fn exceptions(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
+    const WHAT: &str = "the exception table";
+    let mut out = Vec::new();
+    while !cursor.is_at_end() {
+        let offset = cursor.offset();
+        let (start, end) = (cursor.u16(WHAT)?, cursor.u16(WHAT)?);
+        let handler = cursor.u16(WHAT)?;
+        out.extend(moved.target(start.into(), offset)?.to_be_bytes());
+        out.extend(moved.bound(end.into(), offset)?.to_be_bytes());
+        out.extend(moved.target(handler.into(), offset)?.to_be_bytes());
+        out.extend(cursor.take(2, WHAT)?);
+    }
+    Ok(out)
+}
+
+/// Where lines begin, of all tables of a method.
+#[derive(Default)]
+pub(crate) struct Lines(Vec<(u16, u16)>);
+
+impl Lines {
+    pub(crate) fn add(&mut self, mut cursor: Cursor<'_>) -> Result<(), Damage> {
+        for _ in 0..cursor.u16(LINES)? {
+            let start = cursor.u16(LINES)?;
+            self.0.push((start, cursor.u16(LINES)?));
+        }
+        cursor.end(LINES)
+    }
+
+    /// All have been added. Those of one place stay in their order.
+    pub(crate) fn sort(&mut self) {
+        self.0.sort_by_key(|&(start, _)| start);
+    }
+
+    /// As HotSpot tells lines: the first that begins at the place, else the last that begins before.
+    pub(crate) fn at(&self, at: u16) -> Option<u16> {
+        let from = self.0.partition_point(|&(start, _)| start < at);
+        let (before, rest) = self.0.split_at(from);
+        let exact = rest.first().filter(|&&(start, _)| start == at);
+        exact.or(before.last()).map(|&(_, line)| line)
+    }
+}
+
+const LINES: &str = "the line numbers";
+
+/// The attribute `LineNumberTable`.
+pub(crate) fn lines(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
+    let count = cursor.u16(LINES)?;
+    let mut out = count.to_be_bytes().to_vec();
+    for _ in 0..count {
+        let offset = cursor.offset();
+        let start = cursor.u16(LINES)?;
+        out.extend(moved.target(start.into(), offset)?.to_be_bytes());
+        out.extend(cursor.take(2, LINES)?);
+    }
+    cursor.end(LINES)?;
+    Ok(out)
+}
+
+const VARIABLES: &str = "the local variables";
+
+/// The attributes `LocalVariableTable` and `LocalVariableTypeTable`.
+pub(crate) fn variables(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
+    let count = cursor.u16(VARIABLES)?;
+    let mut out = count.to_be_bytes().to_vec();
+    for _ in 0..count {
+        range(&mut cursor, moved, &mut out)?;
+        // Name, descriptor or signature, slot.
+        out.extend(cursor.take(6, VARIABLES)?);
+    }
+    cursor.end(VARIABLES)?;
+    Ok(out)
+}
+
+/// A start and a length.
+fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
+    let offset = cursor.offset();
+    let (start, length) = (cursor.u16(VARIABLES)?, cursor.u16(VARIABLES)?);
+    let new = moved.bound(start.into(), offset)?;
+    let end = moved.bound(usize::from(start) + usize::from(length), offset)?;
+    out.extend(new.to_be_bytes());
+    // The end was not before the start, so it is not now.
+    out.extend(end.saturating_sub(new).to_be_bytes());
+    Ok(())
+}
+
+const ANNOTATIONS: &str = "the type annotations";
+
+/// The attributes `RuntimeVisibleTypeAnnotations` and `RuntimeInvisibleTypeAnnotations` of code.
+pub(crate) fn type_annotations(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
+    let count = cursor.u16(ANNOTATIONS)?;
+    let mut out = count.to_be_bytes().to_vec();
+    for _ in 0..count {
+        target(&mut cursor, moved, &mut out)?;
+        let rest = cursor;
+        let path = cursor.u8(ANNOTATIONS)?;
+        cursor.take(2 * usize::from(path), ANNOTATIONS)?;
+        skip_annotation(&mut cursor)?;
+        out.extend(cursor.since(&rest));
+    }
+    cursor.end(ANNOTATIONS)?;
+    Ok(out)
+}
+
+/// What is annotated. Compilers put kinds there that belong to methods; these have no offsets.
+fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
+    let offset = cursor.offset();
+    let kind = cursor.u8(ANNOTATIONS)?;
+    out.push(kind);
+    let plain = match kind {
+        0x40 | 0x41 => {
+            let count = cursor.u16(ANNOTATIONS)?;
+            out.extend(count.to_be_bytes());
+            for _ in 0..count {
+                range(cursor, moved, out)?;
+                out.extend(cursor.take(2, ANNOTATIONS)?);
+            }
+            0
+        }
+        0x43..=0x4b => {
+            let of = cursor.u16(ANNOTATIONS)?;
+            out.extend(moved.instruction(of, offset)?.to_be_bytes());
+            usize::from(kind >= 0x47)
+        }
+        0x13..=0x15 => 0,
+        0x00 | 0x01 | 0x16 => 1,
+        0x10..=0x12 | 0x17 | 0x42 => 2,
+        other => return Err(Fault::AnnotationTarget(other).at(offset)),
+    };
+    out.extend(cursor.take(plain, ANNOTATIONS)?);
+    Ok(())
+}
+
+/// Passes over an annotation. Values hold annotations and lists of values; what is still to come of each is on a stack.
+fn skip_annotation(cursor: &mut Cursor<'_>) -> Result<(), Damage> {
+    /// Values, each with its name before it or not.
+    struct Pending {
+        values: u16,
+        named: bool,
+    }
+    let annotation = |cursor: &mut Cursor<'_>| -> Result<Pending, Damage> {
+        cursor.take(2, ANNOTATIONS)?;
+        let values = cursor.u16(ANNOTATIONS)?;
+        Ok(Pending {
+            values,
+            named: true,
+        })
+    };
+    let mut stack = vec![annotation(cursor)?];
+    while let Some(top) = stack.last_mut() {
+        if top.values == 0 {
+            stack.pop();
+            continue;
+        }
+        top.values -= 1;
+        cursor.take(2 * usize::from(top.named), ANNOTATIONS)?;
+        let offset = cursor.offset();
+        let plain = match cursor.u8(ANNOTATIONS)? {
+            b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z' | b's' | b'c' => 2,
+            b'e' => 4,
+            b'@' => {
+                stack.push(annotation(cursor)?);
+                0
+            }
+            b'[' => {
+                let values = cursor.u16(ANNOTATIONS)?;
+                stack.push(Pending {
+                    values,
+                    named: false,
+                });
+                0
+            }
+            other => return Err(Fault::AnnotationValue(other).at(offset)),
+        };
+        cursor.take(plain, ANNOTATIONS)?;
+    }
+    Ok(())
+}
