@@ -307,6 +307,18 @@ impl Ledger {
         self.newest_collected_ms.fetch_max(ms, Relaxed);
     }
 
+    /// Has the next [`Self::close`] tell every site of which something lives.
+    pub(crate) fn touch_live(&self) {
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            for index in 0..shard.accounts.len() {
+                if shard.accounts[index].activity.live.samples > 0 {
+                    shard.touch(index);
+                }
+            }
+        }
+    }
+
     /// Where something has happened since the last time.
     pub(crate) fn close(&self) -> (Vec<Activity>, Vec<ClassChange>) {
         let mut sites = Vec::new();
@@ -401,6 +413,21 @@ mod tests {
         ledger.reopen(&sites, &[], Some(5));
         assert_eq!(ledger.newest_collected_ms(), Some(5));
         assert_eq!(amounts(&only(&ledger).allocated), (2, 48.0));
+    }
+
+    #[test]
+    fn what_lives_is_told_again() {
+        let ledger = Ledger::new(sampling(0));
+        let gone = ledger.allocated((1, 1), 24, 0, Some(0)).unwrap();
+        ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
+        ledger.collected(gone, 24, 9);
+        assert_eq!(ledger.close().0.len(), 2);
+        ledger.touch_live();
+        ledger.touch_live();
+        let site = only(&ledger);
+        assert_eq!((site.stack, site.live.samples), (2, 1));
+        assert_eq!(site.allocated, EstimatedAmount::default());
+        assert!(ledger.close().0.is_empty());
     }
 
     #[test]

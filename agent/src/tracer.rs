@@ -231,7 +231,13 @@ impl Tracing<'_> {
     ) -> Result<Written, TraceError> {
         let (unsaid, at_last_tick) = (waiting.unsaid.clone(), *before);
         let mut made = None;
-        let make = || &*made.insert(self.tick(state, waiting, before));
+        let make = |anew| {
+            if anew {
+                self.ledger.touch_live();
+                waiting.counted = Seen::default();
+            }
+            &*made.insert(self.tick(state, waiting, before))
+        };
         let written = writer.tick(&self.sampler.stacks, self.sampler, make);
         if let (Err(_), Some(tick)) = (&written, made) {
             let newest = tick.newest_collected_ms.map(i64::unsigned_abs);

@@ -116,7 +116,7 @@ mod tests {
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &NewRun::default(), Limits::default()).unwrap();
         let mut tick = |uptime_ms| {
-            writer.tick(&(), &(), || NewTick {
+            writer.tick(&(), &(), |_| NewTick {
                 time_ms: uptime_ms,
                 uptime_ms,
                 ..NewTick::default()

@@ -108,9 +108,9 @@ fn snapshot(
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since_epoch.unwrap_or_default().as_millis();
     gathered.taken_ms = u64::try_from(millis).unwrap_or(0);
-    let mut image = Image::new(&gathered);
+    let image = Image::new(&gathered);
     drop(gathered);
-    let mut target = match wanted {
+    let target = match wanted {
         Wanted::File(path) => begun(path, &image.start).map(Target::File)?,
         Wanted::Pipe(token) => Target::Pipe {
             pipe: target::offered(token).map_err(|e| failed(&format_args!("a pipe: {e}")))?,
@@ -121,28 +121,41 @@ fn snapshot(
         Wanted::File(path) => Some(Path::new(path)),
         Wanted::Pipe(_) => None,
     };
-    let mut tries = 1;
-    let tally = loop {
-        let mut child;
-        (child, image, target) = environment
+    let start = image.start.len() as u64;
+    let forked = |(image, target)| {
+        let (mut child, image, target) = environment
             .fork(image, target, room::shared_files())
             .map_err(not_forked)?;
         let ended = watch::watch(&mut child, file, room::still_enough);
-        let progress = child.progress();
-        // It ends with this.
-        drop(child);
+        // The child is gone when this returns.
+        Ok(((image, target), ended, child.progress()))
+    };
+    let begin_anew = |(_, target): &mut (Image, Target)| target.begin_anew(start);
+    let tally = first_unlocked((image, target), forked, begin_anew)?;
+    drop(held);
+    Ok(tally)
+}
+
+/// Has children write, one after the other, until one of them does not wait for a lock: [`TRIES`] at most, and none after
+/// one that has sent part of the dump. `child` gives how one ended, `begin_anew` takes back what it wrote.
+fn first_unlocked<T>(
+    mut target: T,
+    mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,
+    begin_anew: impl Fn(&mut T) -> std::io::Result<()>,
+) -> Result<Tally, (i32, String)> {
+    let mut tries = 1;
+    loop {
+        let (ended, progress);
+        (target, ended, progress) = child(target)?;
         match ended {
-            watch::Ended::Code(end::DONE) => break progress.tally,
+            watch::Ended::Code(end::DONE) => return Ok(progress.tally),
             watch::Ended::Locked if tries < TRIES && !progress.sent => {
                 tries += 1;
-                let start = image.start.len() as u64;
-                target.begin_anew(start).map_err(|e| failed(&e))?;
+                begin_anew(&mut target).map_err(|e| (attach::FAILED, e.to_string()))?;
             }
             other => return Err(unfinished(other)),
         }
-    };
-    drop(held);
-    Ok(tally)
+    }
 }
 
 fn not_forked(why: NoChild) -> (i32, String) {

@@ -1,12 +1,16 @@
 //! What a walk tells, made up, and what the dump reader makes of the file.
 
+use std::fs::{self, File};
 use std::io;
 
+use heapdiff_sites::attach;
 use hprof::{Content, ObjectId, Options, Silent, Snapshot, Source, Value};
 
 use super::image::{ClassInfo, FieldInfo, FrameInfo, Gathered, Image, ThreadInfo, kind_of};
-use super::target::Output;
-use super::writer::{Kind, Reference, Writer};
+use super::target::{Output, Target};
+use super::watch::Ended;
+use super::writer::{Kind, Reference, Tally, Writer};
+use super::{Progress, first_unlocked};
 
 const BASE: u64 = 0x1000;
 
@@ -305,4 +309,65 @@ fn large_arrays_are_segments_of_their_own() {
     let find = |id| snapshot.find(ObjectId(id)).unwrap();
     assert_eq!(snapshot.array_length(find(array)), Some(length));
     assert_eq!(snapshot.array_length(find(ints)), Some(1 << 20));
+}
+
+/// Has children write to a file with a start, which end so, one after the other; what comes of it, how many there were, and
+/// the file.
+fn children(ends: &[Ended], sent: bool) -> (Result<Tally, (i32, String)>, usize, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dump");
+    let mut target = Target::File(File::create(&path).unwrap());
+    target.append(b"start").unwrap();
+    let mut made = 0;
+    let child = |mut target: Target| {
+        made += 1;
+        target.append(format!(", by {made}").as_bytes()).unwrap();
+        let tally = Tally {
+            visited: made as u64,
+            ..Tally::default()
+        };
+        let progress = Progress {
+            callbacks: 1,
+            sent,
+            busy: false,
+            tally,
+        };
+        let ended = match &ends[made - 1] {
+            Ended::Code(code) => Ended::Code(*code),
+            _ => Ended::Locked,
+        };
+        Ok((target, ended, progress))
+    };
+    let result = first_unlocked(target, child, |target| target.begin_anew(5));
+    (result, made, fs::read_to_string(path).unwrap())
+}
+
+#[test]
+fn a_child_that_waits_for_a_lock_is_replaced_by_one_that_writes_the_dump() {
+    for locked in 0..10 {
+        let mut ends: Vec<Ended> = (0..locked).map(|_| Ended::Locked).collect();
+        ends.push(Ended::Code(0));
+        let (result, made, file) = children(&ends, false);
+        assert_eq!(result.unwrap().visited, locked + 1);
+        assert_eq!((made, file), (ends.len(), format!("start, by {made}")));
+    }
+}
+
+#[test]
+fn ten_children_that_wait_for_locks_are_enough() {
+    let ends: Vec<Ended> = (0..11).map(|_| Ended::Locked).collect();
+    let (result, made, _) = children(&ends, false);
+    let (code, why) = result.unwrap_err();
+    assert_eq!((code, made), (attach::FAILED, 10));
+    assert!(why.contains("waited for a thread of the JVM's"), "{why}");
+}
+
+#[test]
+fn nothing_is_repeated_that_went_through_a_pipe_or_failed_otherwise() {
+    let (result, made, _) = children(&[Ended::Locked, Ended::Code(0)], true);
+    assert!(result.is_err_and(|(_, why)| why.contains("waited for a thread")));
+    assert_eq!(made, 1);
+    let (result, made, _) = children(&[Ended::Locked, Ended::Code(70), Ended::Code(0)], false);
+    assert!(result.is_err_and(|(_, why)| why.contains("ended with 70")));
+    assert_eq!(made, 2);
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use heapdiff_trace::{Limits, NewRun, NewTick, Writer};
 use testdata::jvm::{Jdk, Target};
 
 use crate::traced::{Traced, number};
@@ -442,6 +443,64 @@ fn a_folder_that_is_read_only_costs_one_warning() {
         "{errors}"
     );
     assert!(std::fs::read_dir(&mount).unwrap().next().is_none());
+}
+
+/// By a process whose clock is days ahead, for which the file is too large.
+#[test]
+fn a_run_that_another_process_drops_is_put_back() {
+    let traced = Traced::new();
+    let options = traced.options(&format!("{COUNTING},tick=500ms"));
+    let mut target = launch(&jdks()[0], "Steady", &options)
+        .flag("-Xmx128m")
+        .arg("1000")
+        .start()
+        .unwrap();
+    target.wait_ready(1).unwrap();
+    let kept = "SELECT ifnull(sum(objects), 0) FROM class_total WHERE class = 'Steady$Kept'";
+    traced.wait("SELECT count(*) FROM sqlite_schema WHERE name = 'class_total'");
+    traced.wait(&format!("SELECT ({kept}) = 1000"));
+    let ahead = wall_ms() + 3 * 24 * 3600 * 1000;
+    let run = NewRun {
+        uid: "ahead".to_owned(),
+        started_ms: ahead,
+        ..NewRun::default()
+    };
+    let limits = Limits {
+        max_bytes: 1,
+        ..Limits::default()
+    };
+    let mut other = Writer::create(&traced.path(), &run, limits).unwrap();
+    let tick = |_| NewTick {
+        time_ms: ahead,
+        ..NewTick::default()
+    };
+    let mut dropped = 0;
+    while traced.number("SELECT count(*) FROM note WHERE text LIKE '%taken for over and dropped%'")
+        == 0
+    {
+        assert!(dropped < 1000, "{}", target.errors());
+        dropped += 1;
+        other.tick(&(), &(), tick).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    other.end(ahead).unwrap();
+    traced.wait_tick();
+    // What stayed alive is told again, though nothing happens there, and the count is that since the JVM's start.
+    let live = "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), live_objects AS n FROM site_tick JOIN site ON site.id = site
+                JOIN class ON class.id = class WHERE name = 'Steady$Kept' GROUP BY site)";
+    let listed =
+        "SELECT count(*) FROM sample JOIN site ON site.id = site JOIN class ON class.id = class
+                  WHERE collected_ms IS NULL AND name = 'Steady$Kept'";
+    for sql in [live, listed, kept] {
+        assert_eq!(traced.number(sql), 1000, "{sql}");
+    }
+    target.advance(2).unwrap();
+    traced.wait(&format!("SELECT ({live}) = 2000 AND ({kept}) = 2000"));
+    let (well, errors) = target.finish_with_errors().unwrap();
+    assert!(well && said(&errors).is_empty(), "{errors}");
+    let ended = "SELECT count(*) FROM run WHERE ended_ms IS NOT NULL AND uid <> 'ahead'";
+    assert_eq!(traced.number(ended), 1);
+    traced.assert_whole();
 }
 
 #[test]

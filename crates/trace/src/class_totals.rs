@@ -160,7 +160,10 @@ mod tests {
             class_totals,
             ..NewTick::default()
         };
-        assert_eq!(writer.tick(&Numbered, &(), || tick).unwrap(), Written::Done);
+        assert_eq!(
+            writer.tick(&Numbered, &(), |_| tick).unwrap(),
+            Written::Done
+        );
     }
 
     fn counted(path: &Path, run: i64) -> BTreeMap<String, u64> {
@@ -219,7 +222,10 @@ mod tests {
             class_totals: vec![count(0, 2), count(9, 3)],
             ..NewTick::default()
         };
-        assert_eq!(writer.tick(&Nameless, &(), || tick).unwrap(), Written::Done);
+        assert_eq!(
+            writer.tick(&Nameless, &(), |_| tick).unwrap(),
+            Written::Done
+        );
         assert_eq!(counted(&path, 1), of([(UNKNOWN_CLASS, 5)]));
     }
 

@@ -288,7 +288,7 @@ fn drop_run(
                 AND (ended_ms < ?2 OR (ended_ms IS NULL AND started_ms < ?3))
                 AND NOT EXISTS (SELECT 1 FROM tick WHERE run = ?1 AND time_ms >= ?2)
                 AND (ended_ms IS NOT NULL
-                     OR NOT EXISTS (SELECT 1 FROM tick WHERE run = ?1 AND time_ms >= ?3))";
+                     OR NOT EXISTS (SELECT 1 FROM tick WHERE run = ?1 AND time_ms + span_ms >= ?3))";
     let silent = before_ms.min(now_ms - SILENT);
     if !connection
         .prepare_cached(over)?
@@ -436,7 +436,10 @@ mod tests {
             newest_collected_ms: Some(uptime_ms - 20),
             ..NewTick::default()
         };
-        assert_eq!(writer.tick(&Numbered, &(), || tick).unwrap(), Written::Done);
+        assert_eq!(
+            writer.tick(&Numbered, &(), |_| tick).unwrap(),
+            Written::Done
+        );
     }
 
     fn number(path: &Path, sql: &str) -> i64 {
@@ -729,7 +732,7 @@ mod tests {
         let holder = rusqlite::Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
         let busy = writer
-            .tick(&Numbered, &(), || -> NewTick {
+            .tick(&Numbered, &(), |_| -> NewTick {
                 panic!("the file is not ours")
             })
             .unwrap();

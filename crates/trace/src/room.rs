@@ -124,7 +124,7 @@ mod tests {
         let mut counted = tick(1000, 0..3);
         counted.class_totals.clear();
         assert_eq!(
-            writer.tick(&Numbered, &heap, || counted).unwrap(),
+            writer.tick(&Numbered, &heap, |_| counted).unwrap(),
             Written::Done
         );
         let number = |sql: &str| -> i64 {
@@ -147,19 +147,19 @@ mod tests {
         let mut more = tick(2000, 0..2000);
         more.time_ms += 60_000;
         for _ in 0..2 {
-            let failed = writer.tick(&Numbered, &heap, || &more).unwrap_err();
+            let failed = writer.tick(&Numbered, &heap, |_| &more).unwrap_err();
             assert!(failed.lacks_room(), "{failed}");
             assert_eq!(number("SELECT count(*) FROM site"), 3);
             assert_eq!(number("SELECT count(*) FROM tick"), 1);
         }
         limit(&writer, 1 << 20);
         assert_eq!(
-            writer.tick(&Numbered, &heap, || &more).unwrap(),
+            writer.tick(&Numbered, &heap, |_| &more).unwrap(),
             Written::Done
         );
         let last = tick(3000, 1990..2010);
         assert_eq!(
-            writer.tick(&Numbered, &heap, || last).unwrap(),
+            writer.tick(&Numbered, &heap, |_| last).unwrap(),
             Written::Done
         );
         writer.end(4000).unwrap();

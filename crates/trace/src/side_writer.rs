@@ -178,7 +178,7 @@ mod tests {
         let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
         let trace = Trace::open(&path).unwrap();
         let mut side = SideWriter::open(&path, 7).unwrap().unwrap();
-        let mut wrote = |tick| assert_eq!(writer.tick(&(), &(), || tick).unwrap(), Written::Done);
+        let mut wrote = |tick| assert_eq!(writer.tick(&(), &(), |_| tick).unwrap(), Written::Done);
         let mut told = |asked: i64, done: i64, path| {
             let (asked_ms, done_ms) = (START + asked, START + done);
             let dump = DumpTaken {
@@ -217,7 +217,7 @@ mod tests {
         assert!(SideWriter::open(&path, 7).is_err());
         assert!(!path.exists(), "nothing is made");
         let mut writer = Writer::create(&path, &run(), Limits::default()).unwrap();
-        let written = writer.tick(&(), &(), || tick(1000, None));
+        let written = writer.tick(&(), &(), |_| tick(1000, None));
         assert_eq!(written.unwrap(), Written::Done);
         assert!(SideWriter::open(&path, 8).unwrap().is_none(), "another JVM");
         let holder = Database::create(&path).unwrap();

@@ -3,13 +3,13 @@
 use std::borrow::Borrow;
 use std::path::Path;
 
-use rusqlite::{Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, named_params, params};
 
 use crate::class_totals::ClassRows;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
 use crate::room::lacks_room;
 use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
-use crate::write_names::{Ids, Names, drop_names};
+use crate::write_names::{Ids, Names, SILENT, drop_names};
 use crate::write_samples::{Rows, Samples, Target};
 
 /// Pages of the database that are kept in memory, in KiB.
@@ -22,6 +22,8 @@ const MOST_LOG_BYTES: u64 = 64 << 20;
 /// The machine's clock was set if it has moved by so much against the monotonic one since the last tick.
 const CLOCK_SLACK_MS: i64 = 2000;
 
+const PUT_BACK: &str = "the run was taken for over and dropped from this file: what was recorded before is gone, but for what is \
+                        live";
 const NO_ROOM: &str = "trace_max leaves no room for some samples in the table sample: figures of sites count them, \
                        they are not listed";
 const NO_ROWS: &str = "trace_max leaves no room for all classes in the table class_total: the others are counted together";
@@ -31,6 +33,8 @@ const NO_ROWS: &str = "trace_max leaves no room for all classes in the table cla
 pub struct Writer {
     pub(crate) database: Database,
     pub(crate) run: i64,
+    /// Its row, for when another process drops it.
+    row: NewRun,
     pub(crate) limits: Limits,
     pub(crate) full: bool,
     ids: Ids,
@@ -38,8 +42,8 @@ pub struct Writer {
     class_rows: ClassRows,
     /// Uptime when old ticks were looked at last.
     pub(crate) tended_ms: i64,
-    /// Time of day less uptime, in the last tick.
-    clock: Option<i64>,
+    /// Uptime and time of day of the last tick.
+    last: Option<(i64, i64)>,
 }
 
 impl Writer {
@@ -64,18 +68,22 @@ impl Writer {
         Ok(Self {
             database,
             run: id,
+            row: run.clone(),
             limits,
             full: false,
             ids: Ids::default(),
             rows,
             class_rows: ClassRows::default(),
             tended_ms: 0,
-            clock: None,
+            last: None,
         })
     }
 
     /// Writes a tick, which `make` makes once the file is ours to write to, and what has become of `samples`, in
     /// one transaction: a reader sees all of it or nothing. What is old is then thinned out.
+    ///
+    /// Where nothing was written for long another process may have taken the run for ended and dropped it. It is put back
+    /// then, and `make` is asked to tell all `anew`: the state of every site, and class totals since the run began.
     ///
     /// # Errors
     /// The file cannot be written. Nothing of the tick is in it then. Only where it
@@ -84,7 +92,7 @@ impl Writer {
         &mut self,
         names: &impl Names,
         samples: &impl Samples,
-        make: impl FnOnce() -> T,
+        make: impl FnOnce(bool) -> T,
     ) -> Result<Written, TraceError> {
         if self.log_bytes() > MOST_LOG_BYTES
             && let Err(error) = self.checkpoint()
@@ -113,7 +121,7 @@ impl Writer {
         &mut self,
         names: &impl Names,
         samples: &impl Samples,
-        make: impl FnOnce() -> T,
+        make: impl FnOnce(bool) -> T,
     ) -> rusqlite::Result<Option<(i64, i64)>> {
         let connection = self.database.connection_mut();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
@@ -122,19 +130,31 @@ impl Writer {
             Err(error) if is_busy(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let made = make();
+        let (run, is_back) = present(&transaction, self.run, &self.row)?;
+        let made = make(is_back);
         let tick: &NewTick = made.borrow();
         let times = (tick.uptime_ms, tick.time_ms);
+        let was_silent =
+            |(uptime, time): (i64, i64)| (times.0 - uptime).max(times.1 - time) >= SILENT;
+        if is_back || self.last.is_some_and(was_silent) {
+            // Names and samples that nobody seemed to rely on may have gone as well.
+            self.ids = Ids::default();
+            self.rows.forget();
+        }
+        if is_back {
+            self.class_rows = ClassRows::default();
+            note_once(&transaction, run, times.1, PUT_BACK)?;
+        }
         let mut inserting = Inserting {
             transaction: &transaction,
-            run: self.run,
+            run,
             ids: &mut self.ids,
             names,
             full: self.full,
         };
         inserting.tick(tick)?;
-        let clock = tick.time_ms - tick.uptime_ms;
-        let set = clock - self.clock.unwrap_or(clock);
+        let last = self.last.unwrap_or(times);
+        let set = (times.1 - times.0) - (last.1 - last.0);
         if set.abs() >= CLOCK_SLACK_MS {
             let way = if set < 0 { "back" } else { "forward" };
             let seconds = set.unsigned_abs().div_ceil(1000);
@@ -146,25 +166,25 @@ impl Writer {
         let room = self.full
             || self.rows.write(&mut Target {
                 connection: &transaction,
-                run: self.run,
+                run,
                 ids: &mut self.ids,
                 names,
                 samples,
                 max_bytes: self.limits.max_bytes,
             })?;
         if !room {
-            note_once(&transaction, self.run, times.1, NO_ROOM)?;
+            note_once(&transaction, run, times.1, NO_ROOM)?;
         }
         let limits = (self.full, self.limits.max_bytes);
-        let of = (self.run, names);
+        let of = (run, names);
         if !self
             .class_rows
             .add(&transaction, of, &tick.class_totals, limits)?
         {
-            note_once(&transaction, self.run, times.1, NO_ROWS)?;
+            note_once(&transaction, run, times.1, NO_ROWS)?;
         }
         transaction.commit()?;
-        self.clock = Some(clock);
+        (self.run, self.last) = (run, Some(times));
         Ok(Some(times))
     }
 
@@ -176,8 +196,8 @@ impl Writer {
         let connection = self.database.connection();
         connection
             .execute(
-                "UPDATE run SET ended_ms = ?2 WHERE id = ?1",
-                params![self.run, time_ms],
+                "UPDATE run SET ended_ms = ?2 WHERE id = ?1 AND uid = ?3",
+                params![self.run, time_ms, self.row.uid],
             )
             .map_err(|source| self.database.error(source))?;
         // Best done here; while another process reads, the last one to close the file does it.
@@ -225,21 +245,38 @@ fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
     connection.set_prepared_statement_cache_capacity(64);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let id = insert(&transaction, None, run)?;
+    transaction.commit()?;
+    Ok(id)
+}
+
+/// The number of a run in the file, and whether it had to be put back there: another process has dropped it.
+fn present(transaction: &Transaction<'_>, id: i64, run: &NewRun) -> rusqlite::Result<(i64, bool)> {
+    // The number may be another run's by now.
+    let mut find = transaction.prepare_cached("SELECT uid FROM run WHERE id = ?1")?;
+    let uid: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
+    Ok(match uid {
+        Some(uid) if uid == run.uid => (id, false),
+        Some(_) => (insert(transaction, None, run)?, true),
+        None => (insert(transaction, Some(id), run)?, true),
+    })
+}
+
+/// Adds a run, with this number or the next.
+fn insert(transaction: &Transaction<'_>, id: Option<i64>, run: &NewRun) -> rusqlite::Result<i64> {
     transaction.execute(
-        "INSERT INTO run (uid, pid, host, service, started_ms, jvm, command, flags, options,
+        "INSERT INTO run (id, uid, pid, host, service, started_ms, jvm, command, flags, options,
                           interval_bytes, strategy)
-         VALUES (:uid, :pid, :host, :service, :started, :jvm, :command, :flags, :options,
+         VALUES (:id, :uid, :pid, :host, :service, :started, :jvm, :command, :flags, :options,
                  :interval, :strategy)",
         named_params! {
-            ":uid": run.uid, ":pid": run.pid, ":host": run.host, ":service": run.service,
+            ":id": id, ":uid": run.uid, ":pid": run.pid, ":host": run.host, ":service": run.service,
             ":started": run.started_ms, ":jvm": run.jvm, ":command": run.command,
             ":flags": run.flags, ":options": run.options, ":interval": int(run.interval_bytes),
             ":strategy": run.strategy,
         },
     )?;
-    let id = transaction.last_insert_rowid();
-    transaction.commit()?;
-    Ok(id)
+    Ok(transaction.last_insert_rowid())
 }
 
 /// An estimate as a whole number.

@@ -10,12 +10,12 @@ const MOST_STEPS: usize = 1 << 16;
 /// The class of the frame that stands for those that were cut off.
 const CUT: &str = "...";
 
-/// A JVM that has written nothing for so many milliseconds is taken to have ended.
+/// A JVM that has written nothing for so many milliseconds, besides the length of its last tick, is taken to have ended.
 pub(crate) const SILENT: i64 = 10 * 60_000;
-/// Runs other than `?2` whose JVM may be writing: those that wrote since `?1`.
+/// Runs other than `?2` whose JVM may be writing: those that wrote since `?1`, or whose next tick is due since then.
 pub(crate) const ALIVE: &str =
     "SELECT id FROM run WHERE id <> ?2 AND ended_ms IS NULL AND (started_ms >= ?1
-    OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms >= ?1))";
+    OR EXISTS (SELECT 1 FROM tick WHERE run = run.id AND time_ms + span_ms >= ?1))";
 
 /// A frame's names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -99,7 +99,7 @@ fn tick_with(writer: &mut Writer, heap: &Heap, uptime_ms: i64, sites: Vec<Activi
         sites,
         ..NewTick::default()
     };
-    let written = writer.tick(&Numbered, heap, || tick).unwrap();
+    let written = writer.tick(&Numbered, heap, |_| tick).unwrap();
     assert_eq!(written, Written::Done);
 }
 

@@ -107,7 +107,7 @@ impl<'a> Import<'a> {
             if number == 0 {
                 tick.notes = notes(recording, origin.files.len());
             }
-            match writer.tick(&RecordedNames(recording), &(), || tick)? {
+            match writer.tick(&RecordedNames(recording), &(), |_| tick)? {
                 Written::Done => {}
                 Written::Busy => return Err(ImportError::Held),
             }
