@@ -281,7 +281,8 @@ fn make_private(path: &Path) {
 ///
 /// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. Over a
 /// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
-/// has reserved each page before it is mapped, so that only truncating that file can do such harm.
+/// has reserved each page before it is mapped, so that only truncating that file can do such harm; but a file system that
+/// copies what is written to (btrfs) needs room for each page anew.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
 fn network(path: &Path) -> Option<&'static str> {

@@ -26,8 +26,13 @@ pub(crate) fn lacks_room(path: &Path, error: &rusqlite::Error) -> bool {
 /// Whether there is no room for a small file in a folder, as one without a name shows.
 fn takes_no_more(folder: &Path) -> bool {
     let tried = tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; SOME]));
-    let why = tried.err().map(|error| error.kind());
-    matches!(why, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    tried.is_err_and(|error| is_of_room(&error))
+}
+
+/// A full disk, or a quota that is used up.
+fn is_of_room(error: &std::io::Error) -> bool {
+    let kind = error.kind();
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]
@@ -183,6 +188,17 @@ mod tests {
             let mut uids = Vec::new();
             trace.each_sample(1, which, |s| uids.push(s.uid)).unwrap();
             assert_eq!(uids, expected, "{which:?}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_used_up_quota_is_told_as_a_full_disk_is() {
+        use rustix::io::Errno;
+        let is_of_room = |errno: Errno| is_of_room(&errno.into());
+        assert!(is_of_room(Errno::NOSPC) && is_of_room(Errno::DQUOT));
+        for other in [Errno::IO, Errno::ROFS, Errno::ACCESS, Errno::FBIG] {
+            assert!(!is_of_room(other), "{other}");
         }
     }
 
