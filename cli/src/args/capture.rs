@@ -129,8 +129,8 @@ const DUMP_HELP: &str = "\
 The JVM stands still while it writes, unless a child of it does (--fork). It writes beside the file
 where it can, else to its own /tmp, from where the dump is moved; the file has its name only once it
 is whole. For standard output it writes to $TMPDIR, else to its own /tmp, and nothing is left there.
-A fork may be repeated, up to ten times, each with its pause: where a compiler thread of the JVM held
-a lock at the fork the child cannot go on.
+A fork may be repeated, up to ten times, each with its pause: where a compiler thread of the JVM
+held a lock at the fork the child cannot go on.
 Works for JVMs of other users and in containers when heapdiff runs as root.";
 
 #[derive(Debug, Args)]
