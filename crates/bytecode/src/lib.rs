@@ -1,6 +1,6 @@
 //! Calls inserted into class files before every allocation.
 //!
-//! [`rewrite`] takes a class file and returns one in which each `new`, `newarray`, `anewarray` and `multianewarray` that
+//! [`rewrite()`] takes a class file and returns one in which each `new`, `newarray`, `anewarray` and `multianewarray` that
 //! [`Sites`] gives a number is preceded by a call of [`Hooks`]. All else that the program can see stays: branches,
 //! switches, exception ranges, frames, line numbers, variables and type annotations move with the code.
 //!
