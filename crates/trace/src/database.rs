@@ -42,6 +42,17 @@ pub enum TraceError {
         /// Of which kind.
         what: &'static str,
     },
+    /// A file system that copies what is written to, where the index of the log is not to be written in place.
+    #[error(
+        "{}: on btrfs, where a full disk would end the process: {why}; use a folder on another file system",
+        path.display()
+    )]
+    Copied {
+        /// The trace.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// A database of something else.
     #[error("{}: not a heapdiff trace (application id {found:#x})", path.display())]
     Foreign {
@@ -125,6 +136,7 @@ impl Database {
             return Err(TraceError::Network { path, what });
         }
         make_private(path);
+        index_in_place(path)?;
         let mut connection = Connection::open(path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         let pages: i64 = connection
@@ -184,6 +196,8 @@ impl Database {
     /// # Errors
     /// The file cannot be read, is not a trace, or is one of another version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
+        // A writer that comes later shares the index. One who may not write here makes none.
+        let _ = index_in_place(path);
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
     }
 
@@ -210,6 +224,7 @@ impl Database {
             let path = path.to_owned();
             return Err(TraceError::Network { path, what });
         }
+        index_in_place(path)?;
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE, busy)
     }
 
@@ -281,15 +296,72 @@ fn make_private(path: &Path) {
 ///
 /// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. Over a
 /// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
-/// has reserved each page before it is mapped, so that only truncating that file can do such harm; but a file system that
-/// copies what is written to (btrfs) needs room for each page anew.
+/// has reserved each page before it is mapped, so that only truncating that file can do such harm; a file system that
+/// copies what is written to needs room for each page anew ([`index_in_place`]).
+#[cfg(target_os = "linux")]
+fn network(path: &Path) -> Option<&'static str> {
+    network_name(kind(path)?)
+}
+
+/// The number of the file system that a file is, or would be, on.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
-fn network(path: &Path) -> Option<&'static str> {
+fn kind(path: &Path) -> Option<i64> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let place = rustix::fs::statfs(path)
         .or_else(|_| rustix::fs::statfs(folder.unwrap_or_else(|| Path::new("."))));
-    network_name(place.ok()?.f_type.into())
+    Some(place.ok()?.f_type.into())
+}
+
+/// Has the mapped index of the log written in place on btrfs, which copies what is written to: a full disk, or a quota
+/// that is used up, would end the process at the next write to a mapped page. That is to be asked for while the file is empty.
+///
+/// # Errors
+/// Where the file is on btrfs, and it is not to be had.
+#[cfg(target_os = "linux")]
+fn index_in_place(path: &Path) -> Result<(), TraceError> {
+    const BTRFS: i64 = 0x9123_683e;
+    match kind(path) {
+        Some(kind) if kind & 0xffff_ffff == BTRFS => {
+            write_in_place(&index(path)).map_err(|why| TraceError::Copied {
+                path: path.to_owned(),
+                why,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn index_in_place(_: &Path) -> Result<(), TraceError> {
+    Ok(())
+}
+
+/// The file that SQLite maps.
+#[cfg(target_os = "linux")]
+fn index(path: &Path) -> PathBuf {
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    index.into()
+}
+
+/// Makes a file, if it is not there, that is not copied as it is written to.
+#[cfg(target_os = "linux")]
+fn write_in_place(path: &Path) -> Result<(), String> {
+    use rustix::fs::{IFlags, Mode, OFlags};
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let has = rustix::fs::ioctl_getflags(&file).unwrap_or(IFlags::empty());
+    if has.contains(IFlags::NOCOW) {
+        return Ok(());
+    }
+    let is_empty = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_size == 0);
+    match is_empty {
+        true => rustix::fs::ioctl_setflags(&file, has | IFlags::NOCOW)
+            .map_err(|error| format!("{} cannot be written in place: {error}", path.display())),
+        false => Err(format!("another program has made {}", path.display())),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -387,6 +459,41 @@ mod tests {
         ] {
             assert_eq!(network_name(local), None);
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_mapped_index_is_written_in_place_or_refused() {
+        use super::{index, index_in_place, write_in_place};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let index = index(&path);
+        assert_eq!(index, folder.path().join("t.db-shm"));
+        // Asked for on btrfs alone: the file is made there, and nowhere else.
+        assert_eq!(
+            index_in_place(&path).is_ok() && index.exists(),
+            super::kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)
+        );
+        let is_marked = |path| {
+            let file = std::fs::File::open(path).unwrap();
+            rustix::fs::ioctl_getflags(&file)
+                .is_ok_and(|flags| flags.contains(rustix::fs::IFlags::NOCOW))
+        };
+        let other = folder.path().join("other");
+        assert_eq!(write_in_place(&other).is_ok(), is_marked(&other));
+        let copied = folder.path().join("copied");
+        std::fs::write(&copied, "an index").unwrap();
+        if !is_marked(&copied) {
+            assert!(
+                write_in_place(&copied)
+                    .unwrap_err()
+                    .contains("another program has made")
+            );
+        }
+        assert_eq!(std::fs::read(&copied).unwrap(), b"an index");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        assert!(write_in_place(&link).is_err());
     }
 
     #[test]

@@ -11,9 +11,9 @@
 //! was written is not forced to the disk each time: when the machine itself goes down the last ticks may be
 //! missing, but the database is whole.
 //!
-//! The mapped index is the one place where a file can harm a process: SIGBUS when somebody truncates it, and where a file
-//! system copies what is written to (btrfs) when there is no room for the copy. On others a full disk cannot, for SQLite
-//! writes each page before it maps it. Without the index there would be no reading beside a writer. The database itself is
+//! The mapped index is the one place where a file can harm a process: SIGBUS when somebody truncates it. A full disk cannot, for
+//! SQLite writes each page before it maps it; on btrfs, which copies what is written to, the index is asked to be written in place, and
+//! where that is not to be had a trace is refused. Without the index there would be no reading beside a writer. The database itself is
 //! never mapped.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
