@@ -1,8 +1,6 @@
 //! How a run ends: exit codes, and the words on standard error.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use heapdiff_report::printable;
@@ -55,7 +53,7 @@ impl Failure {
                 Some(
                     match is_recording(path) {
                         true => OF_RECORDINGS,
-                        false if is_database(path) => {
+                        false if is_trace(path) => {
                             "a trace is for `heapdiff trace` and `heapdiff ui`"
                         }
                         false => "take a dump with: jcmd PID GC.heap_dump FILE",
@@ -148,12 +146,8 @@ fn is_recording(path: &Path) -> bool {
     heapdiff_jfr::is_recording(path).unwrap_or(false)
 }
 
-/// Whether a file is one of SQLite's, as traces are.
-fn is_database(path: &Path) -> bool {
-    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-    let mut begin = [0; MAGIC.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
-    read.is_ok() && begin == *MAGIC
+fn is_trace(path: &Path) -> bool {
+    heapdiff_trace::is_trace(path).unwrap_or(false)
 }
 
 /// A hint for a missing file whose name could be a command's.

@@ -151,17 +151,23 @@ fn minor_and_major_collections_are_told_apart_in_a_trace() {
     }
 }
 
-/// Allocates some ten megabytes, with a sample every 256 KiB, in a heap that may grow so far.
-fn slowly(jdk: &Jdk, flags: &[&str], heap: &str) -> Dumped {
-    let mut target = launch(jdk, "Steady", "interval=256k")
+/// Keeps so many objects, in a heap that may grow so far; what a dump has then.
+fn steady(jdk: &Jdk, flags: &[&str], options: &str, heap: &str, kept: &str) -> Dumped {
+    let mut target = launch(jdk, "Steady", options)
         .flag(format!("-Xmx{heap}"))
         .flags(flags)
-        .arg("40000")
+        .arg(kept)
         .start()
         .unwrap();
     target.wait_ready(1).unwrap();
     let dumped = Dumped::of(&target);
     assert!(target.finish().unwrap());
+    dumped
+}
+
+/// Allocates some ten megabytes, with a sample every 256 KiB.
+fn slowly(jdk: &Jdk, flags: &[&str], heap: &str) -> Dumped {
+    let dumped = steady(jdk, flags, "interval=256k", heap, "40000");
     println!(
         "JDK {}, {heap}: {} samples",
         jdk.version(),
@@ -266,16 +272,8 @@ fn detached_and_attached_again() {
 fn every_allocation_is_followed_if_that_is_asked_for() {
     for jdk in jdks() {
         let Some(flags) = flags(&jdk) else { continue };
-        let mut target = launch(&jdk, "Steady", "interval=0")
-            .flag("-Xmx64m")
-            .flags(flags)
-            .arg("1000")
-            .start()
-            .unwrap();
-        target.wait_ready(1).unwrap();
-        let dumped = Dumped::of(&target);
+        let dumped = steady(&jdk, flags, "interval=0", "64m", "1000");
         assert_eq!(dumped.of_kind("Steady.keep", "Steady$Kept").len(), 1000);
         assert_eq!(dumped.counter(Counter::Thinnings), 0);
-        assert!(target.finish().unwrap());
     }
 }

@@ -25,13 +25,20 @@ impl From<Full> for Reason {
     }
 }
 
+/// A method that is called.
+#[derive(Clone, Copy)]
+enum Hook {
+    Object,
+    Array,
+    Level,
+}
+
 /// The constants that name hooks, as far as they were needed.
 #[derive(Clone, Copy, Default)]
 struct Named {
     class: Option<u16>,
-    object: Option<u16>,
-    array: Option<u16>,
-    level: Option<u16>,
+    /// By [`Hook`].
+    methods: [Option<u16>; 3],
 }
 
 /// What there was before a method.
@@ -65,40 +72,23 @@ impl<'h> Constants<'h> {
         self.added.back_to(before.1);
     }
 
-    fn hook(&mut self, name: &str, descriptor: &str) -> Result<u16, Full> {
+    fn hook(&mut self, hook: Hook) -> Result<u16, Full> {
+        if let Some(known) = self.named.methods[hook as usize] {
+            return Ok(known);
+        }
         let class = match self.named.class {
             Some(class) => class,
             None => self.added.class(self.hooks.owner)?,
         };
         self.named.class = Some(class);
-        self.added.method(class, name, descriptor)
-    }
-
-    fn object(&mut self) -> Result<u16, Full> {
-        let hook = match self.named.object {
-            Some(hook) => hook,
-            None => self.hook(self.hooks.object, "(I)V")?,
+        let (name, descriptor) = match hook {
+            Hook::Object => (self.hooks.object, "(I)V"),
+            Hook::Array => (self.hooks.array, "(II)V"),
+            Hook::Level => (self.hooks.level, "(JII)J"),
         };
-        self.named.object = Some(hook);
-        Ok(hook)
-    }
-
-    fn array(&mut self) -> Result<u16, Full> {
-        let hook = match self.named.array {
-            Some(hook) => hook,
-            None => self.hook(self.hooks.array, "(II)V")?,
-        };
-        self.named.array = Some(hook);
-        Ok(hook)
-    }
-
-    fn level(&mut self) -> Result<u16, Full> {
-        let hook = match self.named.level {
-            Some(hook) => hook,
-            None => self.hook(self.hooks.level, "(JII)J")?,
-        };
-        self.named.level = Some(hook);
-        Ok(hook)
+        let method = self.added.method(class, name, descriptor)?;
+        self.named.methods[hook as usize] = Some(method);
+        Ok(method)
     }
 }
 
@@ -115,7 +105,7 @@ pub(crate) struct Calls<'c, 'h> {
 impl Calls<'_, '_> {
     /// Before `new`: the number takes the place on the stack that the object takes then.
     pub(crate) fn object(&mut self, site: i32) -> Result<(), Full> {
-        let hook = self.constants.object()?;
+        let hook = self.constants.hook(Hook::Object)?;
         self.push(site)?;
         self.call(hook);
         Ok(())
@@ -123,7 +113,7 @@ impl Calls<'_, '_> {
 
     /// Before an array of one size, which is on the stack.
     pub(crate) fn array(&mut self, site: i32) -> Result<(), Full> {
-        let hook = self.constants.array()?;
+        let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
         self.push(site)?;
         self.call(hook);
@@ -139,7 +129,7 @@ impl Calls<'_, '_> {
         };
         let count = u16::try_from(sites.len()).map_err(|_| Reason::TooManyLocals)?;
         let end = first.checked_add(count).ok_or(Reason::TooManyLocals)?;
-        let hook = self.constants.level()?;
+        let hook = self.constants.hook(Hook::Level)?;
         (first..end).rev().for_each(|slot| self.local(ISTORE, slot));
         self.code.push(LCONST_1);
         for (site, slot) in sites[..=last].iter().zip(first..end) {

@@ -50,32 +50,41 @@ impl Lines {
 const LINES: &str = "the line numbers";
 
 /// The attribute `LineNumberTable`.
-pub(crate) fn lines(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
-    let count = cursor.u16(LINES)?;
-    let mut out = count.to_be_bytes().to_vec();
-    for _ in 0..count {
+pub(crate) fn lines(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
+    entries(table, LINES, |cursor, out| {
         let offset = cursor.offset();
         let start = cursor.u16(LINES)?;
         out.extend(moved.target(start.into(), offset)?.to_be_bytes());
         out.extend(cursor.take(2, LINES)?);
+        Ok(())
+    })
+}
+
+/// A number of entries, each of which `entry` writes anew.
+fn entries<'a>(
+    mut cursor: Cursor<'a>,
+    what: &'static str,
+    entry: impl Fn(&mut Cursor<'a>, &mut Vec<u8>) -> Result<(), Damage>,
+) -> Result<Vec<u8>, Damage> {
+    let count = cursor.u16(what)?;
+    let mut out = count.to_be_bytes().to_vec();
+    for _ in 0..count {
+        entry(&mut cursor, &mut out)?;
     }
-    cursor.end(LINES)?;
+    cursor.end(what)?;
     Ok(out)
 }
 
 const VARIABLES: &str = "the local variables";
 
 /// The attributes `LocalVariableTable` and `LocalVariableTypeTable`.
-pub(crate) fn variables(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
-    let count = cursor.u16(VARIABLES)?;
-    let mut out = count.to_be_bytes().to_vec();
-    for _ in 0..count {
-        range(&mut cursor, moved, &mut out)?;
+pub(crate) fn variables(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
+    entries(table, VARIABLES, |cursor, out| {
+        range(cursor, moved, out)?;
         // Name, descriptor or signature, slot.
         out.extend(cursor.take(6, VARIABLES)?);
-    }
-    cursor.end(VARIABLES)?;
-    Ok(out)
+        Ok(())
+    })
 }
 
 /// A start and a length.
@@ -93,19 +102,16 @@ fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<()
 const ANNOTATIONS: &str = "the type annotations";
 
 /// The attributes `RuntimeVisibleTypeAnnotations` and `RuntimeInvisibleTypeAnnotations` of code.
-pub(crate) fn type_annotations(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
-    let count = cursor.u16(ANNOTATIONS)?;
-    let mut out = count.to_be_bytes().to_vec();
-    for _ in 0..count {
-        target(&mut cursor, moved, &mut out)?;
-        let rest = cursor;
+pub(crate) fn type_annotations(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
+    entries(table, ANNOTATIONS, |cursor, out| {
+        target(cursor, moved, out)?;
+        let rest = *cursor;
         let path = cursor.u8(ANNOTATIONS)?;
         cursor.take(2 * usize::from(path), ANNOTATIONS)?;
-        skip_annotation(&mut cursor)?;
+        skip_annotation(cursor)?;
         out.extend(cursor.since(&rest));
-    }
-    cursor.end(ANNOTATIONS)?;
-    Ok(out)
+        Ok(())
+    })
 }
 
 /// What is annotated. Compilers put kinds there that belong to methods; these have no offsets.

@@ -94,7 +94,7 @@ pub fn add(input: &Path, fleet: &Path, labels: &Labels) -> Result<Added, FleetEr
     let mut start = Vec::new();
     let file = File::open(input).map_err(read)?;
     (&file).take(16).read_to_end(&mut start).map_err(read)?;
-    if start.starts_with(b"SQLite format 3\0") {
+    if start.starts_with(heapdiff_trace::SQLITE_START) {
         return hours::add(&Trace::open(input)?, fleet, labels);
     }
     if start.trim_ascii_start().first() != Some(&b'{') {

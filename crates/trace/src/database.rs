@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::place::{index_in_place, network};
 use crate::room::lacks_room;
 
 /// Marks an SQLite file as a trace: `hdtr`.
-const APPLICATION: i32 = 0x6864_7472;
+pub(crate) const APPLICATION: i32 = 0x6864_7472;
 /// Changes with the tables.
 const VERSION: i32 = 3;
 /// What each version has added to the one before.
@@ -292,101 +293,6 @@ fn make_private(path: &Path) {
     drop(options.open(path));
 }
 
-/// The network file system that a file is, or would be, on.
-///
-/// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. Over a
-/// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
-/// has reserved each page before it is mapped, so that only truncating that file can do such harm; a file system that
-/// copies what is written to needs room for each page anew ([`index_in_place`]).
-#[cfg(target_os = "linux")]
-fn network(path: &Path) -> Option<&'static str> {
-    network_name(kind(path)?)
-}
-
-/// The number of the file system that a file is, or would be, on.
-#[cfg(target_os = "linux")]
-#[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
-fn kind(path: &Path) -> Option<i64> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let place = rustix::fs::statfs(path)
-        .or_else(|_| rustix::fs::statfs(folder.unwrap_or_else(|| Path::new("."))));
-    Some(place.ok()?.f_type.into())
-}
-
-/// Has the mapped index of the log written in place on btrfs, which copies what is written to: a full disk, or a quota
-/// that is used up, would end the process at the next write to a mapped page. That is to be asked for while the file is empty.
-///
-/// # Errors
-/// Where the file is on btrfs, and it is not to be had.
-#[cfg(target_os = "linux")]
-fn index_in_place(path: &Path) -> Result<(), TraceError> {
-    const BTRFS: i64 = 0x9123_683e;
-    match kind(path) {
-        Some(kind) if kind & 0xffff_ffff == BTRFS => {
-            write_in_place(&index(path)).map_err(|why| TraceError::Copied {
-                path: path.to_owned(),
-                why,
-            })
-        }
-        _ => Ok(()),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn index_in_place(_: &Path) -> Result<(), TraceError> {
-    Ok(())
-}
-
-/// The file that SQLite maps.
-#[cfg(target_os = "linux")]
-fn index(path: &Path) -> PathBuf {
-    let mut index = path.as_os_str().to_owned();
-    index.push("-shm");
-    index.into()
-}
-
-/// Makes a file, if it is not there, that is not copied as it is written to.
-#[cfg(target_os = "linux")]
-fn write_in_place(path: &Path) -> Result<(), String> {
-    use rustix::fs::{IFlags, Mode, OFlags};
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    let has = rustix::fs::ioctl_getflags(&file).unwrap_or(IFlags::empty());
-    if has.contains(IFlags::NOCOW) {
-        return Ok(());
-    }
-    let is_empty = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_size == 0);
-    match is_empty {
-        true => rustix::fs::ioctl_setflags(&file, has | IFlags::NOCOW)
-            .map_err(|error| format!("{} cannot be written in place: {error}", path.display())),
-        false => Err(format!("another program has made {}", path.display())),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn network(_: &Path) -> Option<&'static str> {
-    None
-}
-
-/// By the numbers of linux/magic.h.
-#[cfg(target_os = "linux")]
-fn network_name(kind: i64) -> Option<&'static str> {
-    // Some are given as negative numbers on 32-bit machines.
-    Some(match kind & 0xffff_ffff {
-        0x6969 => "NFS",
-        0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",
-        0x5346_414f | 0x6b41_4653 => "AFS",
-        0x00c3_6400 => "Ceph",
-        0x0102_1997 => "9p",
-        0x6573_5546 => "FUSE",
-        0x7375_7245 => "Coda",
-        0x0bd0_0bd0 => "Lustre",
-        0x4750_4653 => "GPFS",
-        _ => return None,
-    })
-}
-
 /// Adds a note to a run that does not have it yet.
 pub(crate) fn note_once(
     connection: &Connection,
@@ -437,63 +343,6 @@ mod tests {
         };
         assert_eq!(count("SELECT count(*) FROM class"), Ok(1));
         assert!(reader.connection().execute(add, []).is_err());
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn network_file_systems_are_told_from_local_ones() {
-        use super::{network, network_name};
-        assert_eq!(network(&std::env::temp_dir().join("t.db")), None);
-        assert_eq!(network(std::path::Path::new("/proc/none/t.db")), None);
-        assert_eq!(network_name(0x6969), Some("NFS"));
-        let negative = i64::from(i32::from_ne_bytes(0xff53_4d42_u32.to_ne_bytes()));
-        assert_eq!(network_name(negative), Some("SMB"));
-        // ext4, tmpfs, overlay, xfs, btrfs, zfs.
-        for local in [
-            0xef53,
-            0x0102_1994,
-            0x794c_7630,
-            0x5846_5342,
-            0x9123_683e,
-            0x2fc1_2fc1,
-        ] {
-            assert_eq!(network_name(local), None);
-        }
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_mapped_index_is_written_in_place_or_refused() {
-        use super::{index, index_in_place, write_in_place};
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.db");
-        let index = index(&path);
-        assert_eq!(index, folder.path().join("t.db-shm"));
-        // Asked for on btrfs alone: the file is made there, and nowhere else.
-        assert_eq!(
-            index_in_place(&path).is_ok() && index.exists(),
-            super::kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)
-        );
-        let is_marked = |path| {
-            let file = std::fs::File::open(path).unwrap();
-            rustix::fs::ioctl_getflags(&file)
-                .is_ok_and(|flags| flags.contains(rustix::fs::IFlags::NOCOW))
-        };
-        let other = folder.path().join("other");
-        assert_eq!(write_in_place(&other).is_ok(), is_marked(&other));
-        let copied = folder.path().join("copied");
-        std::fs::write(&copied, "an index").unwrap();
-        if !is_marked(&copied) {
-            assert!(
-                write_in_place(&copied)
-                    .unwrap_err()
-                    .contains("another program has made")
-            );
-        }
-        assert_eq!(std::fs::read(&copied).unwrap(), b"an index");
-        let link = folder.path().join("link");
-        std::os::unix::fs::symlink(&other, &link).unwrap();
-        assert!(write_in_place(&link).is_err());
     }
 
     #[test]

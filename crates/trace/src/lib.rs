@@ -25,6 +25,7 @@ mod export;
 mod guard;
 mod history;
 mod import;
+mod place;
 mod rank;
 pub mod read;
 mod read_samples;
@@ -54,6 +55,7 @@ pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
 pub use history::{AliveAt, Basis, Began, Points, Steps, Timeline};
 pub use import::{Import, ImportError, Origin};
+pub use place::{SQLITE_START, is_trace};
 pub use rank::{
     By, Candidate, HourlySlope, PerWork, Ranking, Standing, Trending, Verdict, rank, rank_groups,
     trending,
