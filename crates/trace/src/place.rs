@@ -1,0 +1,213 @@
+//! Where a trace lies: file systems that cannot hold one, or only with care; and whether a file is one.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::database::{APPLICATION, TraceError};
+
+/// What every SQLite database begins with.
+pub const SQLITE_START: &[u8; 16] = b"SQLite format 3\0";
+
+/// Whether a file is a trace, of whatever version, by its first bytes.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_trace(path: &Path) -> io::Result<bool> {
+    Ok(is_start_of_trace(&start(path)?))
+}
+
+/// As much of a file as tells whether it is a trace.
+fn start(path: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(72).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+fn is_start_of_trace(start: &[u8]) -> bool {
+    start.starts_with(SQLITE_START) && start.get(68..72) == Some(&APPLICATION.to_be_bytes())
+}
+
+/// Whether a file is a trace, or empty and about to be one.
+#[cfg(target_os = "linux")]
+fn may_be_trace(path: &Path) -> bool {
+    start(path).is_ok_and(|start| start.is_empty() || is_start_of_trace(&start))
+}
+
+/// The network file system that a file is, or would be, on.
+///
+/// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. Over a
+/// network that does not work, and a mapped page that goes away ends the process. On a local disk SQLite
+/// has reserved each page before it is mapped, so that only truncating that file can do such harm; a file system that
+/// copies what is written to needs room for each page anew ([`index_in_place`]).
+#[cfg(target_os = "linux")]
+pub(crate) fn network(path: &Path) -> Option<&'static str> {
+    network_name(kind(path)?)
+}
+
+/// The number of the file system that a file is, or would be, on.
+#[cfg(target_os = "linux")]
+#[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
+fn kind(path: &Path) -> Option<i64> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let place = rustix::fs::statfs(path)
+        .or_else(|_| rustix::fs::statfs(folder.unwrap_or_else(|| Path::new("."))));
+    Some(place.ok()?.f_type.into())
+}
+
+/// Has the mapped index of the log written in place on btrfs, which copies what is written to: a full disk, or a quota
+/// that is used up, would end the process at the next write to a mapped page. That is to be asked for while the file is empty.
+///
+/// # Errors
+/// Where the file is on btrfs, and it is not to be had.
+#[cfg(target_os = "linux")]
+pub(crate) fn index_in_place(path: &Path) -> Result<(), TraceError> {
+    const BTRFS: i64 = 0x9123_683e;
+    match kind(path) {
+        Some(kind) if kind & 0xffff_ffff == BTRFS && may_be_trace(path) => {
+            write_in_place(&index(path)).map_err(|why| TraceError::Copied {
+                path: path.to_owned(),
+                why,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn index_in_place(_: &Path) -> Result<(), TraceError> {
+    Ok(())
+}
+
+/// The file that SQLite maps.
+#[cfg(target_os = "linux")]
+fn index(path: &Path) -> PathBuf {
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    index.into()
+}
+
+/// Makes a file, if it is not there, that is not copied as it is written to.
+#[cfg(target_os = "linux")]
+fn write_in_place(path: &Path) -> Result<(), String> {
+    use rustix::fs::{IFlags, Mode, OFlags};
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let has = rustix::fs::ioctl_getflags(&file).unwrap_or(IFlags::empty());
+    if has.contains(IFlags::NOCOW) {
+        return Ok(());
+    }
+    let is_empty = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_size == 0);
+    match is_empty {
+        true => rustix::fs::ioctl_setflags(&file, has | IFlags::NOCOW)
+            .map_err(|error| format!("{} cannot be written in place: {error}", path.display())),
+        false => Err(format!("another program has made {}", path.display())),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn network(_: &Path) -> Option<&'static str> {
+    None
+}
+
+/// By the numbers of linux/magic.h.
+#[cfg(target_os = "linux")]
+fn network_name(kind: i64) -> Option<&'static str> {
+    // Some are given as negative numbers on 32-bit machines.
+    Some(match kind & 0xffff_ffff {
+        0x6969 => "NFS",
+        0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x00c3_6400 => "Ceph",
+        0x0102_1997 => "9p",
+        0x6573_5546 => "FUSE",
+        0x7375_7245 => "Coda",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Database;
+
+    #[test]
+    fn traces_are_told_from_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        drop(Database::create(&at("trace")).unwrap());
+        let other = rusqlite::Connection::open(at("other")).unwrap();
+        other.execute_batch("CREATE TABLE mine (x)").unwrap();
+        drop(other);
+        std::fs::write(at("text"), "text").unwrap();
+        std::fs::write(at("empty"), "").unwrap();
+        let found = ["trace", "other", "text", "empty"].map(|name| is_trace(&at(name)).unwrap());
+        assert_eq!(found, [true, false, false, false]);
+        assert!(is_trace(&at("none")).is_err());
+        #[cfg(target_os = "linux")]
+        {
+            let found = ["trace", "other", "text", "empty", "none"].map(|n| may_be_trace(&at(n)));
+            assert_eq!(found, [true, false, false, true, false]);
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn network_file_systems_are_told_from_local_ones() {
+        assert_eq!(network(&std::env::temp_dir().join("t.db")), None);
+        assert_eq!(network(Path::new("/proc/none/t.db")), None);
+        assert_eq!(network_name(0x6969), Some("NFS"));
+        let negative = i64::from(i32::from_ne_bytes(0xff53_4d42_u32.to_ne_bytes()));
+        assert_eq!(network_name(negative), Some("SMB"));
+        // ext4, tmpfs, overlay, xfs, btrfs, zfs.
+        for local in [
+            0xef53,
+            0x0102_1994,
+            0x794c_7630,
+            0x5846_5342,
+            0x9123_683e,
+            0x2fc1_2fc1,
+        ] {
+            assert_eq!(network_name(local), None);
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_mapped_index_is_written_in_place_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let index = index(&path);
+        assert_eq!(index, folder.path().join("t.db-shm"));
+        assert!(index_in_place(&path).is_ok() && !index.exists(), "no file");
+        std::fs::write(&path, "").unwrap();
+        // Asked for on btrfs alone: the file is made there, and nowhere else.
+        assert_eq!(
+            index_in_place(&path).is_ok() && index.exists(),
+            kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)
+        );
+        let is_marked = |path| {
+            let file = std::fs::File::open(path).unwrap();
+            rustix::fs::ioctl_getflags(&file)
+                .is_ok_and(|flags| flags.contains(rustix::fs::IFlags::NOCOW))
+        };
+        let other = folder.path().join("other");
+        assert_eq!(write_in_place(&other).is_ok(), is_marked(&other));
+        let copied = folder.path().join("copied");
+        std::fs::write(&copied, "an index").unwrap();
+        if !is_marked(&copied) {
+            assert!(
+                write_in_place(&copied)
+                    .unwrap_err()
+                    .contains("another program has made")
+            );
+        }
+        assert_eq!(std::fs::read(&copied).unwrap(), b"an index");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        assert!(write_in_place(&link).is_err());
+    }
+}
