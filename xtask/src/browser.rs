@@ -1,7 +1,9 @@
-//! The HTML report and the live view in a real browser: that they need nothing else and do what they say.
+//! The HTML report, pages of flame graphs and the live view in a real browser: that they need nothing else and do what they say.
 
 mod devtools;
+mod graph;
 mod live;
+mod stacks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use crate::run::{Products, root, run};
 use crate::tools;
 use devtools::Browser;
+use graph::Graph;
 
 /// What a page may take, however much is in it.
 const MOST_BYTES: u64 = 10_000_000;
@@ -50,13 +53,14 @@ impl Options {
     }
 }
 
-/// Reports, and the live view.
+/// Reports, flame graphs, and the live view.
 pub(crate) fn browser(options: &Options) -> Result<()> {
     let program = match &options.browser {
         Some(program) => program.clone(),
         None => tools::ensure_chromium()?,
     };
     if !options.live {
+        stacks::stacks(&program, options.keep.as_deref())?;
         reports(options, &program)?;
     }
     live::live(&program, options.agent.as_deref(), options.keep.as_deref())
@@ -102,7 +106,7 @@ fn reports(options: &Options, program: &Path) -> Result<()> {
         page.colours()?;
         if options.keep.is_some() {
             load(page.browser, file)?;
-            page.pictures(file)?;
+            pictures(page.browser, file)?;
         }
         page.browser.no_fault(&ALONE)?;
     }
@@ -125,6 +129,47 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
     browser.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")?;
     Ok(start.elapsed())
 }
+
+/// Whether the page is bright.
+const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
+     .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
+
+/// Light and dark, as the system wants it; whatever is written can be read on what is behind it.
+fn readable(browser: &mut Browser) -> Result<()> {
+    for (scheme, expected) in [("dark", false), ("light", true)] {
+        browser.prefer(scheme)?;
+        browser.wait(&format!("{BRIGHT} === {expected}"))?;
+        let faint = browser.eval(FAINT)?;
+        ensure!(
+            faint.as_array().is_some_and(Vec::is_empty),
+            "{scheme}: hard to read: {faint}"
+        );
+    }
+    Ok(())
+}
+
+/// Texts, and colours of frames with text on them, whose contrast is below 4.5 to 1, as WCAG 2.2 wants it for small text.
+/// What cannot be used now may be faint.
+const FAINT: &str = "(() => { \
+     const probe = document.createElement('span'); document.body.append(probe); \
+     const rgb = (css) => css.match(/[\\d.]+/g).map(Number); \
+     const named = (key) => { probe.style.color = `var(--${key})`; return rgb(getComputedStyle(probe).color); }; \
+     const bright = (c) => { const [r, g, b] = c.map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); \
+       return 0.2126 * r + 0.7152 * g + 0.0722 * b; }; \
+     const contrast = (a, b) => { const [low, high] = [bright(a.slice(0, 3)), bright(b.slice(0, 3))].sort((x, y) => x - y); \
+       return (high + 0.05) / (low + 0.05); }; \
+     const faint = []; \
+     const check = (what, a, b) => { const c = contrast(a, b); if (!(c >= 4.5)) faint.push(`${what} ${c.toFixed(2)}`); }; \
+     const kinds = ['own', 'runtime', 'content', 'grew', 'shrank'].flatMap((kind) => [1, 2, 3].map((n) => `${kind}-${n}`)); \
+     for (const key of ['root', 'match', ...kinds]) check(key, named('on-frame'), named(key)); \
+     probe.remove(); \
+     const behind = (node) => { for (; node; node = node.parentElement) { \
+       const c = rgb(getComputedStyle(node).backgroundColor); if (c.length < 4 || c[3] === 1) return c; } return [255, 255, 255]; }; \
+     for (const node of document.querySelectorAll('body *')) { \
+       const own = [...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()); \
+       if (!own || node.disabled || !node.checkVisibility() || node.closest('script, noscript, svg')) continue; \
+       check(node.textContent.trim().slice(0, 40), rgb(getComputedStyle(node).color), behind(node)); } \
+     return faint; })()";
 
 /// Where a page that needs no network looks.
 const ALONE: [&str; 4] = ["file:", "data:", "about:", "blob:"];
@@ -173,11 +218,26 @@ impl Page<'_> {
             "the page refers to other files"
         );
         self.suspects().context("suspects")?;
-        self.flame("flame-graph", "find-frame")
-            .context("flame graph")?;
-        self.leaf().context("the end of a stack")?;
+        let by_agent = "Boolean(JSON.parse(document.getElementById('report').textContent).snapshots.at(-1).agent)";
+        let is_estimated = self.browser.eval(by_agent)? == true;
+        let mut graph = Graph {
+            browser: self.browser,
+            id: "flame-graph",
+            field: "find-frame",
+            find: self.find,
+            is_estimated,
+        };
+        graph.check().context("flame graph")?;
+        graph.leaf().context("the end of a stack")?;
         self.modes().context("what the flame graph shows")?;
-        self.flame("held-graph", "find-holder").context("icicle")?;
+        let mut graph = Graph {
+            browser: self.browser,
+            id: "held-graph",
+            field: "find-holder",
+            find: ".",
+            is_estimated: false,
+        };
+        graph.check().context("icicle")?;
         self.classes().context("classes")?;
         ensure!(
             self.browser.eval("window.hacked")? == Value::Null,
@@ -186,28 +246,9 @@ impl Page<'_> {
         self.browser.no_fault(&ALONE)
     }
 
-    /// A number that an expression gives.
-    fn number(&mut self, expression: &str) -> Result<f64> {
-        let value = self.browser.eval(expression)?;
-        value
-            .as_f64()
-            .with_context(|| format!("{expression} is {value}"))
-    }
-
-    /// Types into a search field.
-    fn search(&mut self, field: &str, text: &str) -> Result<()> {
-        self.browser
-            .eval(&format!("document.getElementById('{field}').select()"))?;
-        self.browser
-            .eval(&format!("document.getElementById('{field}').focus()"))?;
-        self.browser
-            .call("Input.insertText", json!({"text": text}))?;
-        Ok(())
-    }
-
     fn suspects(&mut self) -> Result<()> {
         let rows = "[...document.querySelectorAll('.suspect')]";
-        let all = self.number(&format!("{rows}.length"))?;
+        let all = self.browser.number(&format!("{rows}.length"))?;
         ensure!(all > 0.0, "there are none");
         // The first is open; the keyboard closes and opens it.
         for open in ["false", "true"] {
@@ -216,12 +257,21 @@ impl Page<'_> {
             self.browser.key("Enter")?;
             self.browser.wait(&format!("{rows}[0].open === {open}"))?;
         }
-        ensure!(self.number(&format!("{rows}[0].querySelectorAll('.path li').length"))? > 0.0);
-        ensure!(self.number(&format!("{rows}[0].querySelectorAll('.stack').length"))? > 0.0);
+        ensure!(
+            self.browser
+                .number(&format!("{rows}[0].querySelectorAll('.path li').length"))?
+                > 0.0
+        );
+        ensure!(
+            self.browser
+                .number(&format!("{rows}[0].querySelectorAll('.stack').length"))?
+                > 0.0
+        );
         for at in 0..if all < 2.0 { 1 } else { 2 } {
             self.claims(at)?;
         }
-        self.search("find-suspect", "nobody has this name")?;
+        self.browser
+            .search("find-suspect", "nobody has this name")?;
         let none = "document.getElementById('no-suspects')";
         let told =
             format!("!{none}.hidden && {none}.textContent === 'No suspect has this in a name.'");
@@ -231,7 +281,9 @@ impl Page<'_> {
         self.browser
             .wait(&format!("!{rows}[0].hidden && !({told})"))?;
         // All of them are there when they are asked for.
-        let shown = self.number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
+        let shown = self
+            .browser
+            .number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
         ensure!(
             shown == all.min(25.0),
             "{shown} of {all} are shown at first"
@@ -291,145 +343,6 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The middle of a row of frames, which has to be in sight.
-    fn place(&mut self, graph: &str, row: u32, share: f64) -> Result<(f64, f64)> {
-        let of = |side: &str| {
-            format!("document.querySelector('#{graph} canvas').getBoundingClientRect().{side}")
-        };
-        // Rows that come into sight get their height then, so it takes more than one go.
-        for _ in 0..3 {
-            self.browser.eval(&format!(
-                "document.getElementById('{graph}').scrollIntoView({{block: 'start'}}); scrollBy(0, -120); \
-                 new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-            ))?;
-        }
-        let (left, top) = (self.number(&of("left"))?, self.number(&of("top"))?);
-        let width = self.number(&of("width"))?;
-        Ok((left + width * share, top + 20.0 * f64::from(row) + 10.0))
-    }
-
-    fn flame(&mut self, graph: &str, field: &str) -> Result<()> {
-        let data = |key: &str| format!("document.getElementById('{graph}').dataset.{key}");
-        let drawn = self.number(&format!("Number({})", data("drawn")))?;
-        ensure!((3.0..20_000.0).contains(&drawn), "{drawn} frames are drawn");
-        // Tooltip.
-        let (x, y) = self.place(graph, 2, 0.5)?;
-        self.browser.mouse(x, y, false)?;
-        let tip = format!("document.querySelector('#{graph} .tip')");
-        self.browser.wait(&format!(
-            "!{tip}.hidden && {tip}.textContent.includes(' % of all')"
-        ))?;
-        let told = format!("{tip}.textContent.includes(' after (estimated)')");
-        let by_agent = "Boolean(JSON.parse(document.getElementById('report').textContent).snapshots.at(-1).agent)";
-        let wanted = format!("{by_agent} && '{graph}' === 'flame-graph'");
-        ensure!(
-            self.browser.eval(&told)? == self.browser.eval(&wanted)?,
-            "the tooltip does not say whether bytes are estimated"
-        );
-        let fits = format!("{tip}.getBoundingClientRect().right <= innerWidth + 1");
-        ensure!(self.browser.eval(&fits)? == true, "the tooltip is cut");
-        // Zoom by click, and back by Escape.
-        self.browser.mouse(x, y, true)?;
-        self.browser.wait(&format!(
-            "({} ?? '').length > 0 && !{}.startsWith('all ')",
-            data("zoom"),
-            data("zoom")
-        ))?;
-        self.browser.eval(&format!(
-            "document.querySelector('#{graph} canvas').focus()"
-        ))?;
-        self.browser.key("Escape")?;
-        self.browser
-            .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // The keyboard alone: walk, zoom, reset.
-        for key in [
-            "ArrowDown",
-            "ArrowDown",
-            "ArrowRight",
-            "ArrowLeft",
-            "ArrowDown",
-        ] {
-            self.browser.key(key)?;
-        }
-        let chosen = self.browser.eval(&data("chosen"))?;
-        ensure!(
-            chosen.as_str().is_some_and(|c| !c.is_empty()),
-            "the keyboard chooses nothing"
-        );
-        let said = format!("document.querySelector('#{graph} .said').textContent.length > 0");
-        ensure!(self.browser.eval(&said)? == true, "nothing is said of it");
-        self.browser.key("Enter")?;
-        self.browser
-            .wait(&format!("{} === {chosen}", data("zoom")))?;
-        self.browser.key("ArrowUp")?;
-        self.browser
-            .wait(&format!("{} !== {chosen}", data("chosen")))?;
-        self.browser.key("Escape")?;
-        self.browser
-            .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // Search.
-        let find = if graph == "flame-graph" {
-            self.find
-        } else {
-            "."
-        };
-        self.search(field, find)?;
-        let took = self
-            .browser
-            .wait(&format!("Number({} ?? 0) > 0", data("matched")))?;
-        println!("{graph}: {drawn} frames drawn, search {took:?}");
-        let said = format!("document.querySelector('#{graph} .said').textContent");
-        let found = format!("(/^[0-9,]+ found, .* of all$/).test({said})");
-        self.browser.wait(&found)?;
-        let canvas = format!("document.querySelector('#{graph} canvas')");
-        let marked = format!(
-            "(() => {{ const c = {canvas}; const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; \
-             const probe = document.createElement('span'); probe.style.color = 'var(--match)'; \
-             c.after(probe); const m = getComputedStyle(probe).color; probe.remove(); \
-             const [r, g, b] = m.match(/\\d+/g).map(Number); \
-             for (let i = 0; i < d.length; i += 4) if (d[i] === r && d[i+1] === g && d[i+2] === b) return true; \
-             return false; }})()"
-        );
-        ensure!(
-            self.browser.eval(&marked)? == true,
-            "nothing is highlighted"
-        );
-        self.browser
-            .eval(&format!("document.getElementById('{field}').focus()"))?;
-        self.browser.key("Escape")?;
-        self.browser
-            .wait(&format!("{} === undefined && !{found}", data("matched")))?;
-        Ok(())
-    }
-
-    /// A stack ends with the class, and only there the tooltip says so.
-    fn leaf(&mut self) -> Result<()> {
-        const DEEPER: usize = 64;
-        let canvas = "document.querySelector('#flame-graph canvas')";
-        self.browser.eval(&format!("{canvas}.focus()"))?;
-        for _ in 0..DEEPER {
-            self.browser.key("ArrowDown")?;
-        }
-        self.browser.key("Enter")?;
-        let data = "document.getElementById('flame-graph').dataset";
-        self.browser
-            .wait(&format!("{data}.zoom === {data}.chosen"))?;
-        let rows = self.number(&format!("{canvas}.getBoundingClientRect().height / 20"))?;
-        let tip = "document.querySelector('#flame-graph .tip')";
-        for (row, is_class) in [(rows as u32 - 1, true), (1, false)] {
-            let (x, y) = self.place("flame-graph", row, 0.5)?;
-            self.browser.mouse(x, y, false)?;
-            self.browser.wait(&format!(
-                "!{tip}.hidden && {tip}.textContent.includes('the class that was allocated') === {is_class}"
-            ))?;
-        }
-        self.browser.eval(&format!("{canvas}.focus()"))?;
-        self.browser.key("Escape")?;
-        self.browser
-            .wait(&format!("{data}.zoom.startsWith('all ')"))?;
-        Ok(())
-    }
-
     /// Growth, what shrank, what is alive.
     fn modes(&mut self) -> Result<()> {
         // What is written on a canvas cannot be read from it.
@@ -445,7 +358,7 @@ impl Page<'_> {
             ))?;
             let drawn = "Number(document.getElementById('flame-graph').dataset.drawn)";
             let any = mode != "shrunk" || self.shrank;
-            let drawn = self.number(drawn)?;
+            let drawn = self.browser.number(drawn)?;
             ensure!((drawn > 0.0) == any, "{drawn} frames are drawn as {mode}");
             let told = self
                 .browser
@@ -457,7 +370,7 @@ impl Page<'_> {
 
     fn classes(&mut self) -> Result<()> {
         let rows = "document.querySelectorAll('.room .row')";
-        let shown = self.number(&format!("{rows}.length"))?;
+        let shown = self.browser.number(&format!("{rows}.length"))?;
         ensure!((1.0..200.0).contains(&shown), "{shown} rows exist");
         let first = format!("{rows}[0].textContent");
         let by_growth = self.browser.eval(&first)?;
@@ -474,13 +387,18 @@ impl Page<'_> {
             self.browser.eval(&first)? != by_growth,
             "sorting changes nothing"
         );
-        self.search("find-class", "no class is called this")?;
+        self.browser
+            .search("find-class", "no class is called this")?;
         self.browser.wait(&format!("{rows}.length === 0"))?;
         self.browser.key("Escape")?;
         self.browser.wait(&format!("{rows}.length > 0"))?;
         // Scrolling makes other rows.
         let grid = "document.querySelector('.grid')";
-        if self.number(&format!("{grid}.scrollHeight - {grid}.clientHeight"))? > 1000.0 {
+        if self
+            .browser
+            .number(&format!("{grid}.scrollHeight - {grid}.clientHeight"))?
+            > 1000.0
+        {
             let before = self.browser.eval(&first)?;
             self.browser
                 .eval(&format!("{grid}.scrollTop = {grid}.scrollHeight / 2"))?;
@@ -491,12 +409,7 @@ impl Page<'_> {
 
     /// Light and dark, as the system wants it and as the button says.
     fn colours(&mut self) -> Result<()> {
-        const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
-             .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
-        for (scheme, expected) in [("dark", false), ("light", true)] {
-            self.prefer(scheme)?;
-            self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
-        }
+        readable(self.browser)?;
         // The button goes from automatic to light, to dark, and back.
         let told = "document.getElementById('theme').getAttribute('aria-label').includes('as the system has them')";
         for (expected, is_automatic) in [(true, false), (false, false), (true, true)] {
@@ -507,27 +420,21 @@ impl Page<'_> {
         }
         Ok(())
     }
+}
 
-    fn prefer(&mut self, scheme: &str) -> Result<()> {
-        let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
-        self.browser.call("Emulation.setEmulatedMedia", features)?;
-        Ok(())
+/// The whole page as a picture, light and dark, beside its file.
+fn pictures(browser: &mut Browser, file: &Path) -> Result<()> {
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme)?;
+        let whole = json!({"captureBeyondViewport": true});
+        let taken = browser.call("Page.captureScreenshot", whole)?;
+        let picture = taken["data"].as_str().context("a picture")?;
+        fs::write(
+            file.with_extension(format!("{scheme}.png")),
+            decode(picture)?,
+        )?;
     }
-
-    /// The whole page as a picture, light and dark, beside its file.
-    fn pictures(&mut self, file: &Path) -> Result<()> {
-        for scheme in ["light", "dark"] {
-            self.prefer(scheme)?;
-            let whole = json!({"captureBeyondViewport": true});
-            let taken = self.browser.call("Page.captureScreenshot", whole)?;
-            let picture = taken["data"].as_str().context("a picture")?;
-            fs::write(
-                file.with_extension(format!("{scheme}.png")),
-                decode(picture)?,
-            )?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn decode(base64: &str) -> Result<Vec<u8>> {

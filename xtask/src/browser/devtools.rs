@@ -127,6 +127,29 @@ impl Browser {
         Ok(start.elapsed())
     }
 
+    /// A number that an expression gives.
+    pub(crate) fn number(&mut self, expression: &str) -> Result<f64> {
+        let value = self.eval(expression)?;
+        value
+            .as_f64()
+            .with_context(|| format!("{expression} is {value}"))
+    }
+
+    /// Types into a search field.
+    pub(crate) fn search(&mut self, field: &str, text: &str) -> Result<()> {
+        self.eval(&format!("document.getElementById('{field}').select()"))?;
+        self.eval(&format!("document.getElementById('{field}').focus()"))?;
+        self.call("Input.insertText", json!({"text": text}))?;
+        Ok(())
+    }
+
+    /// Light or dark, as the system would have it.
+    pub(crate) fn prefer(&mut self, scheme: &str) -> Result<()> {
+        let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.call("Emulation.setEmulatedMedia", features)?;
+        Ok(())
+    }
+
     /// Moves the mouse, and clicks if that is wanted.
     pub(crate) fn mouse(&mut self, x: f64, y: f64, click: bool) -> Result<()> {
         let kinds: &[&str] = match click {

@@ -23,7 +23,8 @@ const REQUESTS: usize = 10;
 const GRAPH: &str = "document.getElementById('graph')";
 
 /// Names that would do something if they were ever taken for HTML.
-const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
+pub(super) const HOSTILE: &str =
+    "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
 
 /// Checks the page, and keeps a picture of it in a folder if that is wanted.
 pub(super) fn live(program: &Path, agent: Option<&Path>, keep: Option<&Path>) -> Result<()> {

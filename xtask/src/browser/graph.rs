@@ -1,0 +1,231 @@
+//! A flame graph or an icicle under test: what it draws, by mouse and by keyboard.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::devtools::Browser;
+
+/// The height of a row in pixels.
+const ROW: f64 = 20.0;
+
+/// Rows above the zoomed frame.
+const ABOVE: u32 = 4;
+
+/// Whether a frame is as wide as the view, but for the gap beside it.
+fn is_whole(left: f64, width: f64) -> bool {
+    left < 0.001 && width > 0.995
+}
+
+/// A view of frames on a page.
+pub(super) struct Graph<'a> {
+    pub(super) browser: &'a mut Browser,
+    /// Its element.
+    pub(super) id: &'a str,
+    /// The search field for it.
+    pub(super) field: &'a str,
+    /// What there is in some frames' names.
+    pub(super) find: &'a str,
+    /// Whether the tooltip says of the bytes after that they are estimated.
+    pub(super) is_estimated: bool,
+}
+
+impl Graph<'_> {
+    /// The middle of a row of frames, which has to be in sight.
+    fn place(&mut self, row: u32, share: f64) -> Result<(f64, f64)> {
+        let graph = self.id;
+        let of = |side: &str| {
+            format!("document.querySelector('#{graph} canvas').getBoundingClientRect().{side}")
+        };
+        // Rows that come into sight get their height then, so it takes more than one go.
+        for _ in 0..3 {
+            self.browser.eval(&format!(
+                "document.getElementById('{graph}').scrollIntoView({{block: 'start'}}); scrollBy(0, -120); \
+                 new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            ))?;
+        }
+        let (left, top) = (
+            self.browser.number(&of("left"))?,
+            self.browser.number(&of("top"))?,
+        );
+        let width = self.browser.number(&of("width"))?;
+        Ok((left + width * share, top + ROW * f64::from(row) + ROW / 2.0))
+    }
+
+    /// What is painted now: each frame's row, its left edge and its width, as parts of the whole width.
+    pub(super) fn painted(&mut self) -> Result<Vec<(u32, f64, f64)>> {
+        // What is on a canvas cannot be asked for. It is drawn once when it gets the focus.
+        let painted = self.browser.eval(&format!(
+            "(() => {{ const paint = CanvasRenderingContext2D.prototype.fillRect; \
+             const canvas = document.querySelector('#{} canvas'); const all = []; canvas.blur(); \
+             CanvasRenderingContext2D.prototype.fillRect = function (...at) {{ \
+             all.push(at); return paint.call(this, ...at); }}; \
+             try {{ canvas.focus(); }} finally {{ CanvasRenderingContext2D.prototype.fillRect = paint; }} \
+             const width = canvas.getBoundingClientRect().width; \
+             return all.map(([x, y, w]) => [y, x / width, w / width]); }})()",
+            self.id
+        ))?;
+        let painted = painted.as_array().context("frames")?;
+        let number = |frame: &Value, at: usize| frame[at].as_f64().context("a number");
+        let frame = |frame| {
+            Ok((
+                (number(frame, 0)? / ROW) as u32,
+                number(frame, 1)?,
+                number(frame, 2)?,
+            ))
+        };
+        painted.iter().map(frame).collect()
+    }
+
+    /// A frame that is clicked is as wide as the view then.
+    fn zoom(&mut self) -> Result<()> {
+        let zoom = format!(
+            "(document.getElementById('{}').dataset.zoom ?? '')",
+            self.id
+        );
+        let painted = self.painted()?;
+        ensure!(
+            painted
+                .first()
+                .is_some_and(|&(row, x, w)| row == 0 && is_whole(x, w))
+        );
+        let narrow = painted
+            .iter()
+            .find(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w));
+        // Where all have one path nothing is narrower.
+        let (row, share) = narrow.map_or((2, 0.5), |&(row, x, w)| (row, x + w / 2.0));
+        let (x, y) = self.place(row, share)?;
+        self.browser.mouse(x, y, true)?;
+        let at = format!("row {row}, {share} of the width, {x}, {y}");
+        self.browser
+            .wait(&format!("{zoom} && !{zoom}.startsWith('all ')"))
+            .with_context(|| format!("{at}: {:?}", self.browser.eval(&zoom)))?;
+        let row = row.min(ABOVE);
+        let painted = self.painted()?;
+        let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
+        let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));
+        ensure!(is_alone, "in the zoomed frame's row are {in_row:?}");
+        Ok(())
+    }
+
+    /// What is drawn, by mouse, keyboard and search.
+    pub(super) fn check(&mut self) -> Result<()> {
+        let (graph, field) = (self.id, self.field);
+        let data = |key: &str| format!("document.getElementById('{graph}').dataset.{key}");
+        let drawn = self.browser.number(&format!("Number({})", data("drawn")))?;
+        ensure!((3.0..20_000.0).contains(&drawn), "{drawn} frames are drawn");
+        // Tooltip.
+        let (x, y) = self.place(2, 0.5)?;
+        self.browser.mouse(x, y, false)?;
+        let tip = format!("document.querySelector('#{graph} .tip')");
+        self.browser.wait(&format!(
+            "!{tip}.hidden && {tip}.textContent.includes(' % of all')"
+        ))?;
+        let told = format!("{tip}.textContent.includes(' after (estimated)')");
+        ensure!(
+            self.browser.eval(&told)? == self.is_estimated,
+            "the tooltip does not say whether bytes are estimated"
+        );
+        let fits = format!("{tip}.getBoundingClientRect().right <= innerWidth + 1");
+        ensure!(self.browser.eval(&fits)? == true, "the tooltip is cut");
+        self.zoom().context("zoom")?;
+        self.browser.eval(&format!(
+            "document.querySelector('#{graph} canvas').focus()"
+        ))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
+        // The keyboard alone: walk, zoom, reset.
+        for key in [
+            "ArrowDown",
+            "ArrowDown",
+            "ArrowRight",
+            "ArrowLeft",
+            "ArrowDown",
+        ] {
+            self.browser.key(key)?;
+        }
+        let chosen = self.browser.eval(&data("chosen"))?;
+        ensure!(
+            chosen.as_str().is_some_and(|c| !c.is_empty()),
+            "the keyboard chooses nothing"
+        );
+        let said = format!("document.querySelector('#{graph} .said').textContent.length > 0");
+        ensure!(self.browser.eval(&said)? == true, "nothing is said of it");
+        self.browser.key("Enter")?;
+        self.browser
+            .wait(&format!("{} === {chosen}", data("zoom")))?;
+        self.browser.key("ArrowUp")?;
+        self.browser
+            .wait(&format!("{} !== {chosen}", data("chosen")))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
+        // What is the browser's own stays so.
+        let left = format!(
+            "document.querySelector('#{graph} canvas').dispatchEvent(new KeyboardEvent('keydown', \
+             {{key: 'ArrowDown', altKey: true, cancelable: true}}))"
+        );
+        let chosen = self.browser.eval(&data("chosen"))?;
+        ensure!(
+            self.browser.eval(&left)? == true && self.browser.eval(&data("chosen"))? == chosen,
+            "Alt with an arrow is taken from the browser"
+        );
+        self.browser.search(field, self.find)?;
+        let took = self
+            .browser
+            .wait(&format!("Number({} ?? 0) > 0", data("matched")))?;
+        println!("{graph}: {drawn} frames drawn, search {took:?}");
+        let said = format!("document.querySelector('#{graph} .said').textContent");
+        let found = format!("(/^[0-9,]+ found, .* of all$/).test({said})");
+        self.browser.wait(&found)?;
+        let canvas = format!("document.querySelector('#{graph} canvas')");
+        let marked = format!(
+            "(() => {{ const c = {canvas}; const o = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}}); o.drawImage(c, 0, 0); const d = o.getImageData(0, 0, c.width, c.height).data; \
+             const probe = document.createElement('span'); probe.style.color = 'var(--match)'; \
+             c.after(probe); const m = getComputedStyle(probe).color; probe.remove(); \
+             const [r, g, b] = m.match(/\\d+/g).map(Number); \
+             for (let i = 0; i < d.length; i += 4) if (d[i] === r && d[i+1] === g && d[i+2] === b) return true; \
+             return false; }})()"
+        );
+        ensure!(
+            self.browser.eval(&marked)? == true,
+            "nothing is highlighted"
+        );
+        self.browser
+            .eval(&format!("document.getElementById('{field}').focus()"))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{} === undefined && !{found}", data("matched")))?;
+        Ok(())
+    }
+
+    /// A stack ends with the class, and only there the tooltip says so.
+    pub(super) fn leaf(&mut self) -> Result<()> {
+        const DEEPER: usize = 64;
+        let canvas = "document.querySelector('#flame-graph canvas')";
+        self.browser.eval(&format!("{canvas}.focus()"))?;
+        for _ in 0..DEEPER {
+            self.browser.key("ArrowDown")?;
+        }
+        self.browser.key("Enter")?;
+        let data = "document.getElementById('flame-graph').dataset";
+        self.browser
+            .wait(&format!("{data}.zoom === {data}.chosen"))?;
+        let rows = self
+            .browser
+            .number(&format!("{canvas}.getBoundingClientRect().height / 20"))?;
+        let tip = "document.querySelector('#flame-graph .tip')";
+        for (row, is_class) in [(rows as u32 - 1, true), (1, false)] {
+            let (x, y) = self.place(row, 0.5)?;
+            self.browser.mouse(x, y, false)?;
+            self.browser.wait(&format!(
+                "!{tip}.hidden && {tip}.textContent.includes('the class that was allocated') === {is_class}"
+            ))?;
+        }
+        self.browser.eval(&format!("{canvas}.focus()"))?;
+        self.browser.key("Escape")?;
+        self.browser
+            .wait(&format!("{data}.zoom.startsWith('all ')"))?;
+        Ok(())
+    }
+}

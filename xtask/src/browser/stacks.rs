@@ -1,0 +1,314 @@
+//! Pages with a flame graph and nothing else: that what they draw is what other formats of the same command say.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
+use heapdiff_units::Size;
+use serde_json::{Value, json};
+
+use super::devtools::Browser;
+use super::graph::Graph;
+use super::live::HOSTILE;
+use super::{ALONE, load, readable};
+use crate::run::{Products, root, run};
+
+/// What a page is made of, and where its total is told otherwise.
+struct Case<'a> {
+    name: &'a str,
+    /// The command, without what says in which form it answers.
+    args: &'a [&'a str],
+    reverse: bool,
+    /// In the name of some frames.
+    find: &'a str,
+    /// A command whose JSON has the total, and the place of it.
+    total: (&'a [&'a str], &'a str),
+}
+
+/// Checks the pages, and keeps them and pictures of them in a folder if that is wanted.
+pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
+    let temporary = tempfile::tempdir()?;
+    let folder = fs::canonicalize(keep.unwrap_or(temporary.path()))?;
+    let built = Products::as_tested()?;
+    let trace = temporary.path().join("trace.db");
+    synthetic::write(&trace, &Scene::default())?;
+    let trace = trace.to_str().context("a path")?;
+    let file = |name: &str| root().join("testdata").join(name).display().to_string();
+    let (dump, recording) = (file("sampled-after.hprof.gz"), file("recorded.jfr.gz"));
+    let alive = ["sites", &*dump];
+    let allocated = ["sites", &*dump, "--allocated"];
+    let recorded = ["sites", &*recording, "--allocated"];
+    let top = ["trace", "top", trace];
+    let cases = [
+        Case {
+            name: "alive",
+            args: &alive,
+            reverse: false,
+            find: "orders.book",
+            total: (&alive, "/totals/estimated_bytes"),
+        },
+        Case {
+            name: "allocated",
+            args: &allocated,
+            reverse: true,
+            find: "java.util",
+            total: (&allocated, "/totals/bytes"),
+        },
+        Case {
+            name: "recorded",
+            args: &recorded,
+            reverse: false,
+            find: "byte[]",
+            total: (&recorded, "/totals/estimated_bytes"),
+        },
+        Case {
+            name: "trace",
+            args: &["trace", "flame", trace],
+            reverse: false,
+            find: "Handler",
+            total: (&top, "/totals/allocated_bytes"),
+        },
+        Case {
+            name: "trace-alive",
+            args: &["trace", "flame", trace, "--live"],
+            reverse: true,
+            find: "Handler",
+            total: (&top, "/totals/live_bytes"),
+        },
+    ];
+    let mut browser = Browser::start(program)?;
+    for case in &cases {
+        println!("==> {}", case.name);
+        let page = folder.join(format!("flame-{}.html", case.name));
+        let file = [OsString::from("-o"), page.clone().into()];
+        run(Command::new(built.heapdiff())
+            .args(case.args)
+            .args(case.reverse.then_some("--reverse"))
+            .args(file))?;
+        let lines = Lines::of(&built, case).context("collapsed stacks")?;
+        load(&mut browser, &page)?;
+        check(&mut browser, case, &lines).with_context(|| case.name.to_owned())?;
+        browser.no_fault(&ALONE)?;
+        if keep.is_some() {
+            super::pictures(&mut browser, &page)?;
+        }
+    }
+    hostile(&mut browser, &built, temporary.path()).context("hostile names")?;
+    println!("pages of flame graphs work");
+    Ok(())
+}
+
+/// What a command prints.
+fn printed(built: &Products, args: &[&str], format: &str) -> Result<String> {
+    let mut command = Command::new(built.heapdiff());
+    let command = command.args(args).args(["--format", format]);
+    let done = command.output()?;
+    ensure!(
+        done.status.success(),
+        "{command:?} ends with {}",
+        done.status
+    );
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+/// The same stacks as other programs read them: the steps of each, callers first, and its bytes.
+struct Lines(Vec<(Vec<String>, u64)>);
+
+impl Lines {
+    fn of(built: &Products, case: &Case<'_>) -> Result<Self> {
+        let text = printed(built, case.args, "collapsed")?;
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let (stack, bytes) = line.rsplit_once(' ').context("a figure")?;
+            let steps = stack.split(';').map(str::to_owned).collect();
+            lines.push((steps, bytes.parse()?));
+        }
+        let all = Self(lines);
+        let (command, place) = case.total;
+        let json: Value = serde_json::from_str(&printed(built, command, "json")?)?;
+        let told = json
+            .pointer(place)
+            .and_then(Value::as_u64)
+            .context("a total")?;
+        // Each stack's bytes are rounded.
+        let (sum, stacks) = (all.sum(), all.0.len() as u64);
+        ensure!(
+            sum.abs_diff(told) <= stacks,
+            "stacks have {sum} bytes, {place} is {told}"
+        );
+        Ok(all)
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.iter().map(|line| line.1).sum()
+    }
+
+    /// The bytes of all stacks with a text in the name of a step.
+    fn with(&self, part: &str) -> u64 {
+        let part = part.to_lowercase();
+        let fits = |steps: &[String]| steps.iter().any(|s| s.to_lowercase().contains(&part));
+        let found = self.0.iter().filter(|(steps, _)| fits(steps));
+        found.map(|line| line.1).sum()
+    }
+
+    /// The parts of all bytes that the frames of the second row have, the largest first.
+    fn shares(&self, callees_first: bool) -> Vec<f64> {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (steps, bytes) in &self.0 {
+            let first = if callees_first {
+                steps.last()
+            } else {
+                steps.first()
+            };
+            *sums.entry(first.map_or("", |s| s)).or_default() += bytes;
+        }
+        let all = self.sum() as f64;
+        let mut shares: Vec<f64> = sums.values().map(|&bytes| bytes as f64 / all).collect();
+        shares.sort_by(|a, b| b.total_cmp(a));
+        shares
+    }
+}
+
+fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
+    const OTHERS: &str =
+        "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
+    const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
+    const ORDER: &str = "document.getElementById('order').value";
+    ensure!(browser.eval(OTHERS)? == 0, "the page refers to other files");
+    let order = |callees_first| if callees_first { "callees" } else { "callers" };
+    ensure!(
+        browser.eval(ORDER)? == order(case.reverse),
+        "it is opened in the other order"
+    );
+    let total = Size(lines.sum());
+    for callees_first in [case.reverse, !case.reverse] {
+        browser.eval(&format!(
+            "(() => {{ const s = document.getElementById('order'); s.value = '{}'; \
+             s.dispatchEvent(new Event('change')); }})()",
+            order(callees_first)
+        ))?;
+        let mut graph = Graph {
+            browser: &mut *browser,
+            id: "flame-graph",
+            field: "find-frame",
+            find: case.find,
+            is_estimated: false,
+        };
+        widths(&mut graph, &lines.shares(callees_first))
+            .with_context(|| order(callees_first).to_owned())?;
+        graph
+            .check()
+            .with_context(|| order(callees_first).to_owned())?;
+        if !callees_first {
+            graph.leaf().context("the end of a stack")?;
+        }
+        focus(browser)?;
+        browser.key("Home")?;
+        let told = browser.eval(SAID)?;
+        ensure!(
+            told == format!("all stacks: {total}, 100.0 % of all"),
+            "of {total} it says {told}"
+        );
+        // What a search finds is the same from either end.
+        let found = lines.with(case.find);
+        let share = 100.0 * found as f64 / lines.sum() as f64;
+        let wanted = format!(" found, {}, {share:.1} % of all", Size(found));
+        browser.search("find-frame", case.find)?;
+        browser.wait(&format!("{SAID}.endsWith('{wanted}')"))?;
+        browser.search("find-frame", "no frame is called this")?;
+        browser.wait(&format!("{SAID} === 'nothing found'"))?;
+        browser.key("Escape")?;
+        browser.wait(&format!("{SAID} === ''"))?;
+    }
+    reset(browser).context("the button")?;
+    readable(browser)?;
+    schemes(browser)
+}
+
+fn focus(browser: &mut Browser) -> Result<()> {
+    browser.eval("document.querySelector('#flame-graph canvas').focus()")?;
+    Ok(())
+}
+
+/// The frames of the second row are as wide as their bytes are of all.
+fn widths(graph: &mut Graph<'_>, shares: &[f64]) -> Result<()> {
+    // A frame has a gap beside it, and too narrow ones are not drawn.
+    const GAP: f64 = 0.003;
+    let painted = graph.painted()?;
+    let mut drawn: Vec<f64> = painted.iter().filter(|f| f.0 == 1).map(|f| f.2).collect();
+    drawn.sort_by(|a, b| b.total_cmp(a));
+    let wide = shares.iter().filter(|&&share| share > GAP).count();
+    ensure!(
+        drawn.len() >= wide && drawn.iter().zip(shares).all(|(a, b)| (a - b).abs() < GAP),
+        "widths are {drawn:?}, bytes {shares:?}"
+    );
+    Ok(())
+}
+
+/// The button goes back to all stacks, and can be pressed only where there is something to go back from.
+fn reset(browser: &mut Browser) -> Result<()> {
+    const BUTTON: &str = "document.getElementById('reset')";
+    const ZOOM: &str = "(document.getElementById('flame-graph').dataset.zoom ?? 'all stacks')";
+    ensure!(browser.eval(&format!("{BUTTON}.disabled"))? == true);
+    focus(browser)?;
+    for key in ["ArrowDown", "Enter"] {
+        browser.key(key)?;
+    }
+    browser.wait(&format!("!{BUTTON}.disabled && {ZOOM} !== 'all stacks'"))?;
+    browser.eval(&format!("{BUTTON}.focus()"))?;
+    browser.key("Enter")?;
+    browser.wait(&format!("{BUTTON}.disabled && {ZOOM} === 'all stacks'"))?;
+    Ok(())
+}
+
+/// What is drawn follows the system's colours as the page does.
+fn schemes(browser: &mut Browser) -> Result<()> {
+    const DRAWN: &str = "(() => { const c = document.querySelector('#flame-graph canvas'); \
+         const o = new OffscreenCanvas(c.width, c.height).getContext('2d', {willReadFrequently: true}); o.drawImage(c, 0, 0); const d = o.getImageData(c.width - 8, 3, 1, 1).data; \
+         const probe = document.createElement('span'); probe.style.color = 'var(--root)'; c.after(probe); \
+         const root = getComputedStyle(probe).color; probe.remove(); \
+         return root === `rgb(${d[0]}, ${d[1]}, ${d[2]})`; })()";
+    for scheme in ["dark", "light"] {
+        browser.prefer(scheme)?;
+        browser.wait(DRAWN).context(scheme)?;
+    }
+    Ok(())
+}
+
+/// Names that are HTML stay text.
+fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
+    let (trace, page) = (folder.join("hostile.db"), folder.join("hostile.html"));
+    let site = SceneSite {
+        class: HOSTILE,
+        frames: &[(HOSTILE, HOSTILE, HOSTILE, 1)],
+        ..SITES[0]
+    };
+    let scene = Scene {
+        sites: &[site],
+        ..Scene::default()
+    };
+    synthetic::write(&trace, &scene)?;
+    let flame = ["trace", "flame"].map(OsString::from);
+    let file = [trace.into(), OsString::from("-o"), page.clone().into()];
+    run(Command::new(built.heapdiff()).args(flame).args(file))?;
+    load(browser, &page)?;
+    focus(browser)?;
+    for key in ["ArrowDown", "ArrowDown", "Enter"] {
+        browser.key(key)?;
+    }
+    let shown = "document.getElementById('flame-graph').dataset.zoom";
+    browser.wait(&format!("{shown} === {}", json!(HOSTILE)))?;
+    ensure!(
+        browser.eval("document.querySelectorAll('img').length")? == 0,
+        "a name became an element"
+    );
+    ensure!(
+        browser.eval("window.hacked ?? null")?.is_null(),
+        "a name became a script"
+    );
+    browser.no_fault(&ALONE)
+}
