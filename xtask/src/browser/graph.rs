@@ -30,35 +30,38 @@ pub(super) struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// The middle of a row of frames, which has to be in sight.
+    /// A place in a row of frames, scrolled to the middle of the window: no mouse reaches what is outside of it.
     fn place(&mut self, row: u32, share: f64) -> Result<(f64, f64)> {
-        let graph = self.id;
-        let of = |side: &str| {
-            format!("document.querySelector('#{graph} canvas').getBoundingClientRect().{side}")
-        };
-        // Rows that come into sight get their height then, so it takes more than one go.
+        let down = ROW * f64::from(row) + ROW / 2.0;
+        let canvas = format!("document.querySelector('#{} canvas')", self.id);
+        let side = |side: &str| format!("{canvas}.getBoundingClientRect().{side}");
+        // Parts of the page get their height when they come into sight, so it takes more than one go.
         for _ in 0..3 {
             self.browser.eval(&format!(
-                "document.getElementById('{graph}').scrollIntoView({{block: 'start'}}); scrollBy(0, -120); \
-                 new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+                "scrollBy(0, {} + {down} - innerHeight / 2); \
+                 new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+                side("top")
             ))?;
         }
-        let (left, top) = (
-            self.browser.number(&of("left"))?,
-            self.browser.number(&of("top"))?,
+        let x = self.browser.number(&side("left"))? + self.browser.number(&side("width"))? * share;
+        let y = self.browser.number(&side("top"))? + down;
+        let there = format!("document.elementFromPoint({x}, {y}) === {canvas}");
+        ensure!(
+            self.browser.eval(&there)? == true,
+            "row {row} of {} cannot be brought into sight",
+            self.id
         );
-        let width = self.browser.number(&of("width"))?;
-        Ok((left + width * share, top + ROW * f64::from(row) + ROW / 2.0))
+        Ok((x, y))
     }
 
     /// What is painted now: each frame's row, its left edge and its width, as parts of the whole width.
     pub(super) fn painted(&mut self) -> Result<Vec<(u32, f64, f64)>> {
-        // What is on a canvas cannot be asked for. It is drawn once when it gets the focus.
+        // What is on a canvas cannot be asked for. It is drawn once when it gets the focus; so is one that loses it.
         let painted = self.browser.eval(&format!(
             "(() => {{ const paint = CanvasRenderingContext2D.prototype.fillRect; \
              const canvas = document.querySelector('#{} canvas'); const all = []; canvas.blur(); \
              CanvasRenderingContext2D.prototype.fillRect = function (...at) {{ \
-             all.push(at); return paint.call(this, ...at); }}; \
+             if (this.canvas === canvas) all.push(at); return paint.call(this, ...at); }}; \
              try {{ canvas.focus(); }} finally {{ CanvasRenderingContext2D.prototype.fillRect = paint; }} \
              const width = canvas.getBoundingClientRect().width; \
              return all.map(([x, y, w]) => [y, x / width, w / width]); }})()",
