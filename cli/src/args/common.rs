@@ -116,9 +116,6 @@ pub(super) struct ViewArgs {
     /// How to write the report [default: text, or from the extension of -o]
     #[arg(long, value_parser = formats(), value_name = "FORMAT")]
     format: Option<Format>,
-    /// Rows of each list [default: 10; 100 in JSON]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
     /// Use colours
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     color: When,
@@ -131,13 +128,31 @@ impl ViewArgs {
         let inputs = [input.to_path_buf()];
         Ok(Setup {
             output: Output::new(self.format, self.output, self.color, &inputs)?,
-            top: self.top,
+            top: None,
             progress: self.progress.wanted(),
             analysis: hprof::Options::default(),
             threads: None,
             strict: false,
             index: false,
         })
+    }
+}
+
+/// The same of a report that is lists.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    view: ViewArgs,
+    /// Rows of each list [default: 10; 100 in JSON]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl ListArgs {
+    pub(super) fn setup(self, input: &Path) -> Result<Setup> {
+        let top = self.top;
+        self.view.setup(input).map(|setup| Setup { top, ..setup })
     }
 }
 

@@ -8,7 +8,7 @@ use heapdiff_trace::Which;
 use heapdiff_units::Span;
 use regex::Regex;
 
-use super::common::ViewArgs;
+use super::common::{ListArgs, ViewArgs};
 use crate::failure::{Failure, Result};
 use crate::job::{
     Action, ExportFormat, Import, Job, Prune, RunWindow, SampleOrder, SamplesJob, Setup, Task,
@@ -85,7 +85,7 @@ struct TraceTopArgs {
     #[command(flatten)]
     window: WindowArgs,
     #[command(flatten)]
-    view: ViewArgs,
+    view: ListArgs,
 }
 
 #[derive(Debug, Args)]
@@ -172,7 +172,7 @@ struct SamplesArgs {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: SampleOrder,
     #[command(flatten)]
-    view: ViewArgs,
+    view: ListArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -250,14 +250,15 @@ struct ImportArgs {
 
 impl TraceArgs {
     pub(super) fn action(self) -> Result<Action> {
-        let job = |view: ViewArgs, trace: PathBuf, job: TraceJob| {
-            let setup: Setup = view.setup(&trace)?;
+        let job = |setup: Setup, trace: PathBuf, job: TraceJob| {
             let task = Task::Trace { trace, job };
             let job = Job { setup, task }.checked()?;
             Ok(Action::Job(Box::new(job)))
         };
         match self.command {
-            TraceCommand::Info(args) => job(args.view, args.trace, TraceJob::Info),
+            TraceCommand::Info(args) => {
+                job(args.view.setup(&args.trace)?, args.trace, TraceJob::Info)
+            }
             TraceCommand::Top(args) => {
                 let part = args.window.of(args.run);
                 let by = match args.by {
@@ -266,7 +267,11 @@ impl TraceArgs {
                     ByArg::Stack => Merged::Stack,
                 };
                 let focus = args.window.focus;
-                job(args.view, args.trace, TraceJob::Top { part, by, focus })
+                job(
+                    args.view.setup(&args.trace)?,
+                    args.trace,
+                    TraceJob::Top { part, by, focus },
+                )
             }
             TraceCommand::Flame(args) => {
                 let flame = TraceJob::Flame {
@@ -275,7 +280,7 @@ impl TraceArgs {
                     live: args.live,
                     reverse: args.reverse,
                 };
-                job(args.view, args.trace, flame)
+                job(args.view.setup(&args.trace)?, args.trace, flame)
             }
             TraceCommand::Samples(args) => {
                 let samples = SamplesJob {
@@ -289,7 +294,11 @@ impl TraceArgs {
                     thread: args.thread,
                     by: args.by,
                 };
-                job(args.view, args.trace, TraceJob::Samples(samples))
+                job(
+                    args.view.setup(&args.trace)?,
+                    args.trace,
+                    TraceJob::Samples(samples),
+                )
             }
             TraceCommand::Export(args) => args.action(),
             TraceCommand::Import(args) => args.action(),
