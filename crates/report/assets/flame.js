@@ -25,9 +25,10 @@ class FlameView {
       "aria-roledescription": "flame graph",
       "aria-label": `${label}. Arrow keys walk, Enter zooms, Escape resets.`,
     });
+    this.cut = element("p", { class: "note", hidden: "" }, `Only ${MOST_ROWS} rows are drawn; zoom into a frame to see what is below it.`);
     this.said = element("p", { class: "said", role: "status", "aria-live": "polite" });
     this.tip = element("div", { class: "tip", role: "tooltip", hidden: "" });
-    host.append(this.canvas, this.said, this.tip);
+    host.append(this.canvas, this.cut, this.said, this.tip);
     this.context = this.canvas.getContext("2d");
     const shades = new Map();
     this.shade = tree.names.map((text) => {
@@ -272,12 +273,12 @@ class FlameView {
     for (let p = tree.parent[this.zoomed]; p >= 0; p = tree.parent[p]) above.unshift(p);
     const shownAbove = above.length > ABOVE ? [0, ...above.slice(1 - ABOVE)] : above;
     shownAbove.forEach((node, row) => put(row, 0, this.width, node));
+    let cut = false;
     if (values[this.zoomed] > 0) {
       const work = [[this.zoomed, 0, this.width, shownAbove.length]];
       while (work.length) {
         const [node, x, width, row] = work.pop();
         put(row, x, width, node);
-        if (row + 1 >= MOST_ROWS) continue;
         // Children in the reverse of their order, since the last one put is taken first.
         const below = [];
         let from = x;
@@ -286,9 +287,11 @@ class FlameView {
           if (wide >= NARROWEST) below.push([c, from, wide, row + 1]);
           from += wide;
         }
-        for (let i = below.length - 1; i >= 0; i--) work.push(below[i]);
+        if (row + 1 < MOST_ROWS) for (let i = below.length - 1; i >= 0; i--) work.push(below[i]);
+        else cut ||= below.length > 0;
       }
     }
+    this.cut.hidden = !cut;
     const height = Math.max(rows.length, 1) * ROW;
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(this.width * ratio);

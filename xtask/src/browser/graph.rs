@@ -9,7 +9,7 @@ use super::devtools::Browser;
 const ROW: f64 = 20.0;
 
 /// Rows above the zoomed frame.
-const ABOVE: u32 = 4;
+pub(super) const ABOVE: u32 = 4;
 
 /// Whether a frame is as wide as the view, but for the gap beside it.
 fn is_whole(left: f64, width: f64) -> bool {

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
+use heapdiff_trace::synthetic::{self, SITES, Scene, SceneFrame, SceneSite};
 use heapdiff_units::Size;
 use serde_json::{Value, json};
 
 use super::devtools::Browser;
-use super::graph::Graph;
+use super::graph::{ABOVE, Graph};
 use super::live::HOSTILE;
 use super::{ALONE, load, readable};
 use crate::run::{Products, root, run};
@@ -98,6 +98,7 @@ pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
         }
     }
     hostile(&mut browser, &built, temporary.path()).context("hostile names")?;
+    rows(&mut browser, &built, temporary.path()).context("rows")?;
     println!("pages of flame graphs work");
     Ok(())
 }
@@ -279,12 +280,53 @@ fn schemes(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Names that are HTML stay text.
-fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
-    let (trace, page) = (folder.join("hostile.db"), folder.join("hostile.html"));
+/// The most rows that are drawn.
+const MOST_ROWS: usize = 400;
+
+/// Where more rows than fit are left out it is said, and nowhere else.
+fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
+    const DATA: &str = "document.getElementById('flame-graph').dataset";
+    let told = format!(
+        "[...document.querySelectorAll('#flame-graph p')].some((p) => p.checkVisibility() && \
+         p.textContent === 'Only {MOST_ROWS} rows are drawn; zoom into a frame to see what is below it.')"
+    );
+    let methods: Vec<String> = (0..MOST_ROWS).map(|n| format!("m{n}")).collect();
+    let frames: Vec<_> = methods.iter().map(|m| ("a.A", &**m, "A.java", 1)).collect();
+    // The first row is all stacks, the last the class.
+    for (depth, is_cut) in [(MOST_ROWS - 2, false), (MOST_ROWS - 1, true)] {
+        let page = format!("deep-{depth}");
+        let frames = frames.get(..depth).context("frames")?;
+        let page = made(built, folder, &page, "byte[]", frames)?;
+        load(browser, &page)?;
+        let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
+        browser.wait(&whole)?;
+        // A few of those above the zoomed frame stay.
+        focus(browser)?;
+        for _ in 0..=ABOVE {
+            browser.key("ArrowDown")?;
+        }
+        browser.key("Enter")?;
+        let rows = depth + 1;
+        browser.wait(&format!("{DATA}.drawn === '{rows}' && !({told})"))?;
+        browser.key("Escape")?;
+        browser.wait(&whole)?;
+    }
+    browser.no_fault(&ALONE)
+}
+
+/// A page with one stack that allocates objects of a class.
+fn made(
+    built: &Products,
+    folder: &Path,
+    name: &str,
+    class: &str,
+    frames: &[SceneFrame<'_>],
+) -> Result<PathBuf> {
+    let trace = folder.join(format!("{name}.db"));
+    let page = folder.join(format!("{name}.html"));
     let site = SceneSite {
-        class: HOSTILE,
-        frames: &[(HOSTILE, HOSTILE, HOSTILE, 1)],
+        class,
+        frames,
         ..SITES[0]
     };
     let scene = Scene {
@@ -295,6 +337,13 @@ fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()>
     let flame = ["trace", "flame"].map(OsString::from);
     let file = [trace.into(), OsString::from("-o"), page.clone().into()];
     run(Command::new(built.heapdiff()).args(flame).args(file))?;
+    Ok(page)
+}
+
+/// Names that are HTML stay text.
+fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
+    let frames = [(HOSTILE, HOSTILE, HOSTILE, 1)];
+    let page = made(built, folder, "hostile", HOSTILE, &frames)?;
     load(browser, &page)?;
     focus(browser)?;
     for key in ["ArrowDown", "ArrowDown", "Enter"] {
