@@ -1,4 +1,4 @@
-//! Just enough of the class file format to define the one class that the agent leaves in the heap.
+//! Just enough of the class file format to define the agent's own classes.
 //!
 //! Major version 49 (Java 5): every JVM reads it, and its verifier infers types, so that no stack
 //! maps are needed.
@@ -6,13 +6,16 @@
 use std::collections::HashMap;
 
 const MAJOR: u16 = 49;
+pub(crate) const PUBLIC: u16 = 0x01;
 pub(crate) const FINAL: u16 = 0x10;
 pub(crate) const STATIC: u16 = 0x08;
 pub(crate) const SUPER: u16 = 0x20;
 pub(crate) const SYNTHETIC: u16 = 0x1000;
 
 const UTF8: u8 = 1;
+const LONG: u8 = 5;
 const CLASS: u8 = 7;
+const STRING: u8 = 8;
 const FIELD: u8 = 9;
 const METHOD: u8 = 10;
 const NAME_AND_TYPE: u8 = 12;
@@ -22,15 +25,31 @@ const NAME_AND_TYPE: u8 = 12;
 pub(crate) struct Pool {
     bytes: Vec<u8>,
     known: HashMap<Vec<u8>, u16>,
+    /// Places that are taken.
+    used: u16,
 }
 
 impl Pool {
     fn add(&mut self, constant: Vec<u8>) -> u16 {
-        let next = u16::try_from(self.known.len() + 1).unwrap_or(u16::MAX);
         *self.known.entry(constant).or_insert_with_key(|constant| {
             self.bytes.extend_from_slice(constant);
-            next
+            let place = self.used + 1;
+            // A long takes two places.
+            self.used = place + u16::from(constant.first() == Some(&LONG));
+            place
         })
+    }
+
+    pub(crate) fn long(&mut self, value: i64) -> u16 {
+        let mut constant = vec![LONG];
+        constant.extend(value.to_be_bytes());
+        self.add(constant)
+    }
+
+    pub(crate) fn string(&mut self, text: &str) -> u16 {
+        let mut constant = vec![STRING];
+        constant.extend(self.text(text).to_be_bytes());
+        self.add(constant)
     }
 
     fn pair(&mut self, tag: u8, first: u16, second: u16) -> u16 {
@@ -119,6 +138,7 @@ impl Code {
 /// A class being put together.
 pub(crate) struct ClassFile {
     pub(crate) pool: Pool,
+    access: u16,
     name: String,
     superclass: String,
     fields: Vec<u8>,
@@ -128,8 +148,9 @@ pub(crate) struct ClassFile {
 }
 
 impl ClassFile {
-    pub(crate) fn new(name: &str, superclass: &str) -> Self {
+    pub(crate) fn new(access: u16, name: &str, superclass: &str) -> Self {
         Self {
+            access,
             pool: Pool::default(),
             name: name.to_owned(),
             superclass: superclass.to_owned(),
@@ -179,10 +200,9 @@ impl ClassFile {
         let put = |bytes: &mut Vec<u8>, value: u16| bytes.extend(value.to_be_bytes());
         put(&mut bytes, 0);
         put(&mut bytes, MAJOR);
-        let count = u16::try_from(self.pool.known.len() + 1).unwrap_or(u16::MAX);
-        put(&mut bytes, count);
+        put(&mut bytes, self.pool.used + 1);
         bytes.extend(&self.pool.bytes);
-        for part in [FINAL | SUPER | SYNTHETIC, this, superclass, 0] {
+        for part in [self.access | FINAL | SUPER | SYNTHETIC, this, superclass, 0] {
             put(&mut bytes, part);
         }
         put(&mut bytes, self.field_count);

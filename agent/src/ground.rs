@@ -88,7 +88,7 @@ impl<'local> Ground<'local> {
 }
 
 /// A thread that has not been started.
-fn thread<'local>(env: &Env<'local>, name: &str) -> Result<Local<'local>> {
+pub(crate) fn thread<'local>(env: &Env<'local>, name: &str) -> Result<Local<'local>> {
     let name = env.text(name)?;
     let class = env.class(c"java/lang/Thread")?;
     let arguments = [Value::Text(name.get())];

@@ -59,6 +59,7 @@ mod agent;
 mod classfile;
 mod collected;
 mod counters;
+mod counting;
 mod ground;
 mod heap;
 mod intern;

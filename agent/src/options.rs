@@ -384,7 +384,7 @@ impl Keeping {
 }
 
 /// Splits at commas; a backslash before a comma takes it into the value.
-fn split(text: &str) -> Vec<String> {
+pub(crate) fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

@@ -127,7 +127,7 @@ mod op {
 
 /// The class file.
 pub(crate) fn bytes(reaper: Reaper) -> Vec<u8> {
-    let mut class = ClassFile::new(THIS, PHANTOM);
+    let mut class = ClassFile::new(0, THIS, PHANTOM);
     for (name, descriptor) in STATICS {
         class.field(STATIC, name, descriptor);
     }

@@ -16,7 +16,7 @@ use jvmti_sys::{
 use super::calls::{Any, Class, Env, Ref};
 use super::sys::{Callbacks, VERSION_11, event};
 use super::{Environment, Jvmti};
-use crate::{agent, snapshot};
+use crate::{agent, counting, snapshot};
 
 thread_local! {
     /// Set while the agent is at work on this thread: what it allocates itself is not sampled.
@@ -206,6 +206,25 @@ pub(super) unsafe extern "C" fn trace_thread(
     });
 }
 
+/// The body of the thread that ends a count which nobody ends.
+///
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
+pub(super) unsafe extern "C" fn count_thread(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    round: *mut c_void,
+) {
+    alone(|| {
+        if let Some(jvmti) = counting::jvmti() {
+            // SAFETY: the environment is the one that the JVM gave for this thread; the agent disposes of no environment that it
+            // has kept.
+            unsafe { with_env(env, jvmti, |env| counting::watch(env, round.addr())) };
+        }
+    });
+}
+
 // SAFETY: the type of a function; only the JVM calls those that have it.
 type WithEnv = unsafe extern "C" fn(*mut jvmtiEnv, *mut JNIEnv);
 // SAFETY: as above.
@@ -334,7 +353,10 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             let attach = |env: &Env<'_>| {
                 result = match wanted {
                     Some(wanted) => snapshot::take(&environment, env, wanted),
-                    None => agent::load_and_start(env, environment, &options),
+                    None => match counting::Asked::of(&options) {
+                        Some(asked) => counting::ask(environment, env, &asked),
+                        None => agent::load_and_start(env, environment, &options),
+                    },
                 }
             };
             // SAFETY: the environment is this thread's; the other is disposed of after this.

@@ -50,7 +50,7 @@ pub(crate) struct JvmtiError(pub(crate) c_int);
 pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
 
 /// A text as the JVM writes it: its characters beyond 16 bits are two of three bytes each, and zero is two bytes.
-fn modified_utf8(bytes: &[u8]) -> String {
+pub(crate) fn modified_utf8(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();
     }
@@ -177,6 +177,8 @@ pub(crate) enum Thread {
     Agent,
     /// The one that writes the trace.
     Trace,
+    /// The one that ends a count which nobody ends.
+    Count,
 }
 
 /// A raw monitor.
@@ -211,6 +213,7 @@ macro_rules! call {
     }};
 }
 
+pub(crate) mod counting;
 mod gather;
 pub(crate) mod walk;
 
@@ -528,6 +531,7 @@ impl Jvmti {
         let body: as_int::AgentThread = match which {
             Thread::Agent => entry::agent_thread,
             Thread::Trace => entry::trace_thread,
+            Thread::Count => entry::count_thread,
         };
         // SAFETY: a new thread object; the function lives as long as the library, which the JVM
         // does not unload; its argument is a number, which nobody reads through.

@@ -113,6 +113,11 @@ pub(crate) mod as_int {
         *const c_void,
         *mut c_void,
     ) -> c_int;
+    pub(crate) type IsModifiableClass =
+        unsafe extern "C" fn(*mut jvmtiEnv, jclass, *mut u8) -> c_int;
+    pub(crate) type RetransformClasses =
+        unsafe extern "C" fn(*mut jvmtiEnv, jint, *const jclass) -> c_int;
+    pub(crate) type Allocate = unsafe extern "C" fn(*mut jvmtiEnv, jlong, *mut *mut u8) -> c_int;
     pub(crate) type DisposeEnvironment = unsafe extern "C" fn(*mut jvmtiEnv) -> c_int;
     pub(crate) type ForceGarbageCollection = DisposeEnvironment;
     pub(crate) type CreateRawMonitor =
@@ -138,6 +143,7 @@ pub(crate) mod event {
 
     pub(crate) const VM_INIT: c_int = 50;
     pub(crate) const VM_DEATH: c_int = 51;
+    pub(crate) const CLASS_FILE_LOAD_HOOK: c_int = 54;
     pub(crate) const CLASS_LOAD: c_int = 55;
     pub(crate) const GARBAGE_COLLECTION_START: c_int = 81;
     pub(crate) const GARBAGE_COLLECTION_FINISH: c_int = 82;
@@ -162,6 +168,8 @@ pub mod capability {
     pub const SOURCE_FILE_NAME: u32 = 11;
     /// `can_get_line_numbers`
     pub const LINE_NUMBERS: u32 = 12;
+    /// `can_retransform_classes`
+    pub const RETRANSFORM_CLASSES: u32 = 37;
     /// `can_generate_sampled_object_alloc_events`
     pub const SAMPLED_OBJECT_ALLOC_EVENTS: u32 = 43;
 }

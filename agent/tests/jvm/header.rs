@@ -40,6 +40,7 @@ int main(void) {
     BIT("cap_gc", can_generate_garbage_collection_events);
     BIT("cap_source", can_get_source_file_name);
     BIT("cap_lines", can_get_line_numbers);
+    BIT("cap_retransform", can_retransform_classes);
     BIT("cap_sampled", can_generate_sampled_object_alloc_events);
     printf("event_sampled %d\n", JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
     printf("event_gc_start %d\n", JVMTI_EVENT_GARBAGE_COLLECTION_START);
@@ -90,6 +91,7 @@ fn bindings_match_the_header() {
             (capability::GARBAGE_COLLECTION_EVENTS, "cap_gc"),
             (capability::SOURCE_FILE_NAME, "cap_source"),
             (capability::LINE_NUMBERS, "cap_lines"),
+            (capability::RETRANSFORM_CLASSES, "cap_retransform"),
             (capability::SAMPLED_OBJECT_ALLOC_EVENTS, "cap_sampled"),
         ] {
             assert_eq!(bit as usize, get(name), "{name}, JDK {}", jdk.version());

@@ -39,6 +39,25 @@ pub const DETACHED_BEFORE: i32 = 211;
 /// The JVM is still starting; nothing was changed, and it can be tried again.
 pub const NOT_UP: i32 = 212;
 
+/// How options begin that have allocations counted; the rest is [`COUNT_KEYS`].
+pub const COUNT: &str = "count:";
+/// How options begin that end the count; the rest is a token, which is part of the name of a file in memory with
+/// [`crate::Counts`] ([`count_sign`]).
+pub const COUNT_END: &str = "count-end:";
+/// Allocations are being counted already.
+pub const COUNTS_ALREADY: i32 = 213;
+/// No allocations are being counted.
+pub const COUNTS_NOT: i32 = 214;
+/// The keys of what goes with [`COUNT`], as in `seconds=30,jdk=on`: how long at most, whether in classes of the JDK's too, and regular
+/// expressions for the names of classes.
+pub const COUNT_KEYS: [&str; 4] = ["seconds", "jdk", "include", "exclude"];
+
+/// The name of the file in memory that holds what was counted.
+#[must_use]
+pub fn count_sign(token: &str) -> String {
+    format!("heapdiff-count-{token}")
+}
+
 /// Every key of the agent's options, with what it means and its default.
 pub const KEYS: &[(&str, &str)] = &[
     (

@@ -103,6 +103,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod attach;
+mod counts;
 mod decode;
 mod encode;
 mod estimate;
@@ -114,6 +115,7 @@ mod stratum;
 pub mod types;
 mod weight;
 
+pub use counts::{CountedSite, Counts, MOST_NAMES};
 pub use decode::{DecodeError, Fault, Frame, Line, Site, SiteTable};
 pub use encode::{BATCH_HEADER, Batch, align};
 pub use estimate::{Estimate, Unseen, whole};

@@ -1,0 +1,460 @@
+//! Allocations counted, every one: calls of hooks are put before them in the classes' code, and taken out again.
+//!
+//! A class file is rewritten as the JVM loads it ([`rewritten`]); classes that are loaded already are handed over again, some at a
+//! time. The hooks (`hooks`) add to counters outside of the Java heap (`cells`), of which each site has its own (`table`). A
+//! count is what was added between two moments. In the end the classes are handed over once more, and stay as they were.
+//!
+//! What is counted is executed bytecode: also allocations that the compiler then removes, since it finds that nothing outside
+//! of a method sees the object. What allocates without bytecode is not counted: `clone`, reflection, JNI, deserialisation, the JVM
+//! itself, and the hidden classes behind lambdas, whose files the JVM shows to no agent.
+
+pub(crate) mod cells;
+pub(crate) mod hooks;
+mod layout;
+mod plan;
+mod table;
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{
+    AtomicU8, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Release,
+};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use heapdiff_bytecode::{Name, Site, Sites, rewrite};
+use heapdiff_sites::types::{of_class, of_signature};
+use heapdiff_sites::{CountedSite, Counts, attach};
+use rustc_hash::FxHashMap;
+
+use crate::ground::thread;
+use crate::jvmti::calls::{Class, Env, JniError, Local};
+use crate::jvmti::{Environment, Jvmti, Thread, memory_file, modified_utf8};
+use crate::log::{say, say_panics};
+use cells::Cells;
+use layout::Layout;
+pub(crate) use plan::Asked;
+use plan::Plan;
+use table::Table;
+
+/// Classes that are handed over at once.
+const PORTION: usize = 32;
+/// How often is told how far that is.
+const TOLD: Duration = Duration::from_secs(2);
+/// When a count that nobody ended is ended, after its time.
+const GRACE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(100);
+/// Looks for classes that were being loaded while those before them were restored.
+const LATE: u32 = 3;
+
+/// What the counters do.
+mod state {
+    pub(super) const IDLE: u8 = 0;
+    /// Somebody begins or ends a count.
+    pub(super) const CHANGING: u8 = 1;
+    pub(super) const COUNTING: u8 = 2;
+}
+
+/// All that counting has, from the first time on.
+struct Engine {
+    jvmti: Jvmti,
+    cells: &'static Cells,
+    layout: Layout,
+    table: Mutex<Table>,
+    /// What is counted; `None` if nothing is.
+    plan: Mutex<Option<Arc<Plan>>>,
+    begun: Mutex<Option<Begun>>,
+    /// What was counted last, until somebody has read it or counts anew.
+    result: Mutex<Option<File>>,
+}
+
+/// What tells a site as it is shown: its class, its method, the class of what it allocates; its line; whether that is no array.
+type Place = ([Arc<str>; 3], Option<u16>, bool);
+
+/// The counters at the start.
+struct Begun {
+    at: Instant,
+    counters: Vec<[u64; 2]>,
+}
+
+static ENGINE: OnceLock<Engine> = OnceLock::new();
+static CELLS: OnceLock<Cells> = OnceLock::new();
+static STATE: AtomicU8 = AtomicU8::new(state::IDLE);
+static ROUND: AtomicU64 = AtomicU64::new(0);
+
+/// The JVMTI environment that hands over class files.
+pub(crate) fn jvmti() -> Option<Jvmti> {
+    ENGINE.get().map(|engine| engine.jvmti)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Goes from one state to another; `false` if it is in none of both.
+fn moves(from: u8, to: u8) -> bool {
+    STATE.compare_exchange(from, to, AcqRel, Acquire).is_ok()
+}
+
+/// Does what was asked for. Returns one of [`attach`]'s codes.
+pub(crate) fn ask(environment: Environment, env: &Env<'_>, asked: &Asked<'_>) -> i32 {
+    say_panics();
+    let done = match asked {
+        Asked::Begin(options) => match Plan::parse(options) {
+            Ok(plan) if moves(state::IDLE, state::CHANGING) => {
+                let begun = begin(environment, env, plan);
+                let next = match begun {
+                    Ok(()) => state::COUNTING,
+                    Err(_) => state::IDLE,
+                };
+                STATE.store(next, Release);
+                begun.and_then(|()| watched(env))
+            }
+            Ok(_) => return attach::COUNTS_ALREADY,
+            Err(why) => Err((attach::BAD_OPTIONS, why)),
+        },
+        Asked::End(token) => match ENGINE.get() {
+            Some(engine) if moves(state::COUNTING, state::CHANGING) => {
+                let shown = engine.shown(env, token);
+                engine.take_out(env);
+                STATE.store(state::IDLE, Release);
+                shown
+            }
+            _ => return attach::COUNTS_NOT,
+        },
+    };
+    match done {
+        Ok(()) => attach::DONE,
+        Err((code, why)) => {
+            say(format_args!("cannot count: {why}"));
+            code
+        }
+    }
+}
+
+type Failed = (i32, String);
+
+fn failed(why: impl ToString) -> Failed {
+    (attach::FAILED, why.to_string())
+}
+
+fn in_heap(why: JniError) -> Failed {
+    let code = match why {
+        JniError::HeapFull => attach::HEAP_FULL,
+        _ => attach::FAILED,
+    };
+    (code, why.to_string())
+}
+
+fn begin(environment: Environment, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
+    let engine = match ENGINE.get() {
+        Some(engine) => engine,
+        None => {
+            let made = Engine::new(environment, env)?;
+            ENGINE.get_or_init(|| made)
+        }
+    };
+    ROUND.fetch_add(1, AcqRel);
+    engine.begin(env, plan)
+}
+
+/// Has a thread end the count if nobody does.
+fn watched(env: &Env<'_>) -> Result<(), Failed> {
+    let Some(engine) = ENGINE.get() else {
+        return Ok(());
+    };
+    let round = usize::try_from(ROUND.load(Acquire)).unwrap_or(0);
+    let started = thread(env, "heapdiff count")
+        .map_err(in_heap)
+        .and_then(|thread| {
+            let run = engine.jvmti.run_thread(thread.get(), Thread::Count, round);
+            run.map_err(failed)
+        });
+    if started.is_err() && moves(state::COUNTING, state::CHANGING) {
+        engine.take_out(env);
+        STATE.store(state::IDLE, Release);
+    }
+    started
+}
+
+/// Ends the count of this round when its time is long over.
+pub(crate) fn watch(env: &Env<'_>, round: usize) {
+    let Some(engine) = ENGINE.get() else {
+        return;
+    };
+    let is_on = || {
+        let now = usize::try_from(ROUND.load(Acquire)).unwrap_or(0);
+        STATE.load(Acquire) == state::COUNTING && now == round
+    };
+    let time = locked(&engine.plan).as_ref().map(|plan| plan.time + GRACE);
+    let (Some(time), since) = (time, Instant::now()) else {
+        return;
+    };
+    while is_on() && since.elapsed() < time {
+        sleep(LOOK);
+    }
+    if is_on() && moves(state::COUNTING, state::CHANGING) {
+        say("the count is over and nobody asked for it: its counters are taken out again");
+        engine.take_out(env);
+        STATE.store(state::IDLE, Release);
+    }
+}
+
+/// A class file that the JVM is about to parse, rewritten if it is to be counted. Calls nothing of the JVM's.
+pub(crate) fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
+    let engine = ENGINE.get()?;
+    let plan = locked(&engine.plan).clone()?;
+    if name.is_some_and(|name| !plan.wants(name, is_boot)) {
+        return None;
+    }
+    let mut numbering = Numbering {
+        engine,
+        plan: &plan,
+        is_boot,
+        wanted: None,
+    };
+    match rewrite(file, &hooks::HOOKS, &mut numbering) {
+        Ok(rewritten) => {
+            locked(&engine.table).rewritten(&rewritten);
+            rewritten.bytes
+        }
+        Err(why) => {
+            let name = of_class(name.unwrap_or("a class without a name"));
+            locked(&engine.table).refused.add(format!("{name}: {why}"));
+            None
+        }
+    }
+}
+
+/// Gives the sites of a class their numbers.
+struct Numbering<'e> {
+    engine: &'e Engine,
+    plan: &'e Plan,
+    is_boot: bool,
+    wanted: Option<bool>,
+}
+
+impl Sites for Numbering<'_> {
+    fn wants(&mut self, class: Name<'_>, _: Name<'_>, _: Name<'_>) -> bool {
+        let (plan, is_boot) = (self.plan, self.is_boot);
+        *self
+            .wanted
+            .get_or_insert_with(|| plan.wants(&modified_utf8(class.as_bytes()), is_boot))
+    }
+
+    fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32> {
+        let number = locked(&self.engine.table).number(class.as_bytes(), site)?;
+        self.engine.layout.number(number, site.kind, &site.class)
+    }
+}
+
+impl Engine {
+    fn new(environment: Environment, env: &Env<'_>) -> Result<Self, Failed> {
+        let layout = Layout::of(&environment, env).map_err(in_heap)?;
+        let cells = match CELLS.get() {
+            Some(cells) => cells,
+            None => {
+                let made = Cells::new().ok_or_else(|| failed("there is no memory for counters"))?;
+                CELLS.get_or_init(|| made)
+            }
+        };
+        env.define_hooks(&hooks::bytes(&layout, cells.start()))
+            .map_err(in_heap)?;
+        Ok(Self {
+            jvmti: environment.for_class_files().map_err(failed)?,
+            cells,
+            layout,
+            table: Mutex::default(),
+            plan: Mutex::default(),
+            begun: Mutex::default(),
+            result: Mutex::default(),
+        })
+    }
+
+    /// Puts hooks into all classes that are wanted, and remembers what the counters say then.
+    fn begin(&self, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
+        drop(locked(&self.result).take());
+        locked(&self.table).begin();
+        let plan = Arc::new(plan);
+        *locked(&self.plan) = Some(Arc::clone(&plan));
+        let rewritten = self.jvmti.hook_class_files(true).and_then(|()| {
+            self.jvmti.changeable(env, |signature, is_boot| {
+                let name = signature
+                    .strip_prefix('L')
+                    .and_then(|s| s.strip_suffix(';'));
+                name.is_some_and(|name| plan.wants(name, is_boot))
+            })
+        });
+        match rewritten {
+            Ok(classes) => self.hand_over(&classes, "counted"),
+            Err(why) => {
+                self.take_out(env);
+                return Err(failed(why));
+            }
+        }
+        let counters = self.counters();
+        *locked(&self.begun) = Some(Begun {
+            at: Instant::now(),
+            counters,
+        });
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<[u64; 2]> {
+        let sites = locked(&self.table).len();
+        self.cells.read(sites)
+    }
+
+    /// Has the JVM ask for classes again, some at a time. One that it does not take is told.
+    fn hand_over(&self, classes: &[(String, Local<'_, Class>)], what: &str) {
+        let mut told = Instant::now();
+        for (number, portion) in classes.chunks(PORTION).enumerate() {
+            let references: Vec<_> = portion.iter().map(|(_, class)| class.get()).collect();
+            if self.jvmti.retransform(&references).is_err() {
+                for (signature, class) in portion {
+                    if let Err(why) = self.jvmti.retransform(&[class.get()]) {
+                        let name = of_signature(signature);
+                        let mut table = locked(&self.table);
+                        table.refused.add(format!("{name}: {why}"));
+                    }
+                }
+            }
+            if told.elapsed() >= TOLD {
+                told = Instant::now();
+                let done = number * PORTION + portion.len();
+                say(format_args!("{what}: {done} of {} classes", classes.len()));
+            }
+        }
+    }
+
+    /// Takes the hooks out of all classes that have them.
+    fn take_out(&self, env: &Env<'_>) {
+        *locked(&self.plan) = None;
+        *locked(&self.begun) = None;
+        // A class whose file was rewritten before that may not be among those that are loaded yet.
+        let mut restored: FxHashMap<String, usize> = FxHashMap::default();
+        for look in 0..LATE {
+            if look > 0 {
+                sleep(LOOK);
+            }
+            let changed = locked(&self.table).changed.clone();
+            let found = self.jvmti.changeable(env, |name, _| changed.contains(name));
+            let Ok(mut found) = found else {
+                say("the JVM does not tell its classes: they keep their counters");
+                break;
+            };
+            let mut counts: FxHashMap<String, usize> = FxHashMap::default();
+            for (name, _) in &found {
+                *counts.entry(name.clone()).or_default() += 1;
+            }
+            found.retain(|(name, _)| restored.get(name) != counts.get(name));
+            self.hand_over(&found, "as it was again");
+            restored = counts;
+        }
+        if self.jvmti.hook_class_files(false).is_err() {
+            say("the JVM goes on to hand over class files, which stay as they are");
+        }
+    }
+
+    /// Shows what was counted, in a file in memory.
+    fn shown(&self, env: &Env<'_>, token: &str) -> Result<(), Failed> {
+        let counts = self
+            .counts(env)
+            .ok_or_else(|| failed("nothing was begun"))?;
+        let mut file = memory_file(&attach::count_sign(token)).map_err(failed)?;
+        file.write_all(&counts.encode()).map_err(failed)?;
+        *locked(&self.result) = Some(file);
+        Ok(())
+    }
+
+    /// What was counted since the start, the sites with most bytes first.
+    fn counts(&self, env: &Env<'_>) -> Option<Counts> {
+        let now = self.counters();
+        let Begun { at, counters } = locked(&self.begun).take()?;
+        let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let jdk = locked(&self.plan).as_ref().is_some_and(|plan| plan.jdk);
+        // By class, method, line and class of what is allocated: objects, and bytes of arrays.
+        let mut sums: FxHashMap<Place, [u64; 2]> = FxHashMap::default();
+        {
+            let table = locked(&self.table);
+            for (number, now) in now.iter().enumerate() {
+                let before = counters.get(number).copied().unwrap_or_default();
+                let change = [0, 1].map(|i| now[i].wrapping_sub(before[i]));
+                if change[0] == 0 {
+                    continue;
+                }
+                if let Some((site, names)) = table.site(number) {
+                    let sum = sums.entry((names, site.line, site.is_object)).or_default();
+                    *sum = [0, 1].map(|i| sum[i].saturating_add(change[i]));
+                }
+            }
+        }
+        let objects = sums.keys().filter(|key| key.2);
+        let sizes = self.sizes(env, objects.map(|key| Arc::clone(&key.0[2])));
+        let site = |((names, line, is_object), [objects, bytes]): (Place, [u64; 2])| {
+            let [class, method, allocated] = names;
+            CountedSite {
+                bytes: match is_object {
+                    true => match sizes.get(&*allocated) {
+                        Some(Some(size)) => Some(size.saturating_mul(objects)),
+                        _ => None,
+                    },
+                    false => Some(bytes),
+                },
+                class: of_class(&class),
+                method: method.to_string(),
+                line: line.map(u32::from),
+                allocated: of_class(&allocated),
+                objects,
+            }
+        };
+        let mut sites: Vec<CountedSite> = sums.into_iter().map(site).collect();
+        let order = |s: &CountedSite| (std::cmp::Reverse((s.bytes, s.objects)), s.line);
+        sites.sort_by(|a, b| {
+            let names = |s: &CountedSite| [s.class.clone(), s.method.clone(), s.allocated.clone()];
+            order(a)
+                .cmp(&order(b))
+                .then_with(|| names(a).cmp(&names(b)))
+        });
+        let table = locked(&self.table);
+        Some(Counts {
+            millis,
+            classes: table.classes,
+            jdk,
+            uncounted: table.uncounted,
+            left_alone: table.left_alone.count,
+            refused: table.refused.count,
+            left_alone_names: table.left_alone.names.clone(),
+            refused_names: table.refused.names.clone(),
+            sites,
+        })
+    }
+
+    /// Bytes of an object of each of these classes, where the JVM tells them and classes of one name agree.
+    fn sizes(
+        &self,
+        env: &Env<'_>,
+        names: impl Iterator<Item = Arc<str>>,
+    ) -> FxHashMap<Arc<str>, Option<u64>> {
+        let mut sizes: FxHashMap<Arc<str>, Option<u64>> = FxHashMap::default();
+        let wanted: FxHashMap<String, Arc<str>> =
+            names.map(|name| (format!("L{name};"), name)).collect();
+        let found = self
+            .jvmti
+            .changeable(env, |signature, _| wanted.contains_key(signature));
+        for (signature, class) in found.unwrap_or_default() {
+            let (Some(size), Some(name)) = (
+                self.jvmti.instance_size(env, class.get()),
+                wanted.get(&signature),
+            ) else {
+                continue;
+            };
+            let known = sizes.entry(Arc::clone(name)).or_insert(Some(size));
+            if *known != Some(size) {
+                *known = None;
+            }
+        }
+        sizes
+    }
+}

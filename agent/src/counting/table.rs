@@ -1,0 +1,161 @@
+//! Sites by number, and what became of classes.
+
+use std::sync::Arc;
+
+use heapdiff_bytecode::{Kind, Rewritten, Site};
+use heapdiff_sites::MOST_NAMES;
+use heapdiff_sites::types::of_class;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cells::MOST_SITES;
+use crate::jvmti::modified_utf8;
+
+/// Bytes that names may take, about.
+const BUDGET: usize = 32 << 20;
+
+/// A site, by what tells it from others: its number stays as long as the JVM, since code that was rewritten once may run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Known {
+    class: u32,
+    method: u32,
+    descriptor: u32,
+    allocated: u32,
+    bytecode: u16,
+    pub(crate) line: Option<u16>,
+    level: Option<u8>,
+    pub(crate) is_object: bool,
+}
+
+/// Names, each once.
+#[derive(Default)]
+struct Names {
+    numbers: FxHashMap<Arc<str>, u32>,
+    list: Vec<Arc<str>>,
+    bytes: usize,
+}
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> Option<u32> {
+        let name = modified_utf8(name);
+        if let Some(&number) = self.numbers.get(&*name) {
+            return Some(number);
+        }
+        let bytes = self.bytes + name.len() + 64;
+        let number = u32::try_from(self.list.len()).ok()?;
+        if bytes > BUDGET {
+            return None;
+        }
+        self.bytes = bytes;
+        let name: Arc<str> = name.into();
+        self.list.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
+        Some(number)
+    }
+
+    fn get(&self, number: u32) -> Arc<str> {
+        self.list
+            .get(number as usize)
+            .map_or_else(|| Arc::from(""), Arc::clone)
+    }
+}
+
+/// What is not counted: how much of it, and some names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Missed {
+    pub(crate) count: u64,
+    pub(crate) names: Vec<String>,
+}
+
+impl Missed {
+    pub(crate) fn add(&mut self, name: String) {
+        self.count += 1;
+        if self.names.len() < MOST_NAMES && !self.names.contains(&name) {
+            self.names.push(name);
+        }
+    }
+}
+
+/// All that is known of sites.
+#[derive(Default)]
+pub(crate) struct Table {
+    names: Names,
+    numbers: FxHashMap<Known, u32>,
+    sites: Vec<Known>,
+    /// Signatures of classes that were rewritten in this round.
+    pub(crate) changed: FxHashSet<String>,
+    /// So many class files were.
+    pub(crate) classes: u64,
+    pub(crate) uncounted: u64,
+    pub(crate) left_alone: Missed,
+    pub(crate) refused: Missed,
+}
+
+impl Table {
+    /// A site's number; `None` if there is no room.
+    pub(crate) fn number(&mut self, class: &[u8], site: &Site<'_>) -> Option<u32> {
+        let number = self.known(class, site);
+        self.uncounted += u64::from(number.is_none());
+        number
+    }
+
+    fn known(&mut self, class: &[u8], site: &Site<'_>) -> Option<u32> {
+        let known = Known {
+            class: self.names.number(class)?,
+            method: self.names.number(site.method.as_bytes())?,
+            descriptor: self.names.number(site.descriptor.as_bytes())?,
+            allocated: self.names.number(&site.class.to_bytes())?,
+            bytecode: site.bytecode,
+            line: site.line,
+            level: match site.kind {
+                Kind::Level(level) => Some(level),
+                _ => None,
+            },
+            is_object: site.kind == Kind::Object,
+        };
+        if let Some(&number) = self.numbers.get(&known) {
+            return Some(number);
+        }
+        if self.sites.len() >= MOST_SITES {
+            return None;
+        }
+        let number = u32::try_from(self.sites.len()).ok()?;
+        self.sites.push(known);
+        self.numbers.insert(known, number);
+        Some(number)
+    }
+
+    /// Begins a new round.
+    pub(crate) fn begin(&mut self) {
+        self.changed.clear();
+        self.classes = 0;
+        self.uncounted = 0;
+        self.left_alone = Missed::default();
+        self.refused = Missed::default();
+    }
+
+    /// A class file was rewritten, as far as it could be.
+    pub(crate) fn rewritten(&mut self, rewritten: &Rewritten<'_>) {
+        let class = modified_utf8(rewritten.class.as_bytes());
+        for left in &rewritten.left_alone {
+            let method = modified_utf8(left.method.as_bytes());
+            let name = format!("{}.{method}: {}", of_class(&class), left.reason);
+            self.left_alone.add(name);
+        }
+        if rewritten.bytes.is_some() {
+            self.classes += 1;
+            self.changed.insert(format!("L{class};"));
+        }
+    }
+
+    /// How many sites there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// A site with its class, its method and the class of what it allocates, as the JVM names them.
+    pub(crate) fn site(&self, number: usize) -> Option<(Known, [Arc<str>; 3])> {
+        let site = self.sites.get(number)?;
+        let names = [site.class, site.method, site.allocated].map(|name| self.names.get(name));
+        Some((*site, names))
+    }
+}

@@ -1,0 +1,283 @@
+//! What counting needs of the JVM: memory that hooks write to, class files as they are loaded, classes that are loaded
+//! already.
+
+use std::alloc::{Layout, alloc_zeroed};
+use std::ffi::{CStr, c_char, c_int, c_uchar};
+use std::mem::transmute;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use jni_sys::{JNIEnv, jclass, jint, jobject};
+use jvmti_sys::{jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassFileLoadHook};
+
+use super::calls::{Class, Env, JniError, Local, Ref, jni};
+use super::sys::{Callbacks, capability, event};
+use super::{Environment, Jvmti, Result, modified_utf8};
+use crate::{agent, counting};
+
+/// Class status: initialised.
+const INITIALIZED: c_int = 4;
+
+/// Counters that compiled Java code adds to. They are there until the process ends.
+pub(crate) struct Shared {
+    start: NonNull<AtomicU64>,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to no thread, and all access to it is atomic.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// So many counters at zero; `None` if there is no memory.
+    pub(crate) fn new(len: usize) -> Option<Self> {
+        // A line of memory more, so that the first counter can begin one.
+        let layout = Layout::array::<AtomicU64>(len.checked_add(8)?).ok()?;
+        if len == 0 {
+            return None;
+        }
+        // SAFETY: the size is not zero.
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skipped = memory.align_offset(64);
+        // SAFETY: fewer than 64 bytes, which were added, and a multiple of eight, as the memory is aligned to eight.
+        let start = unsafe { memory.add(skipped) }.cast::<AtomicU64>();
+        Some(Self { start, len })
+    }
+
+    pub(crate) fn address(&self) -> i64 {
+        i64::try_from(self.start.as_ptr().expose_provenance()).unwrap_or(0)
+    }
+
+    /// A counter; 0 for one that is not there.
+    pub(crate) fn get(&self, at: usize) -> u64 {
+        if at >= self.len {
+            return 0;
+        }
+        // SAFETY: there are as many as `len` says; they were zero bytes at first, and are never given back.
+        unsafe { self.start.add(at).as_ref() }.load(Relaxed)
+    }
+}
+
+/// A class file that is about to be parsed.
+///
+/// # Safety
+/// Only the JVM calls it.
+// SAFETY: what is unsafe in it says so where it stands.
+unsafe extern "C" fn class_file(
+    _: *mut jvmtiEnv,
+    _: *mut JNIEnv,
+    _: jclass,
+    loader: jobject,
+    name: *const c_char,
+    _: jobject,
+    len: jint,
+    data: *const c_uchar,
+    new_len: *mut jint,
+    new_data: *mut *mut c_uchar,
+) {
+    let rewritten = || {
+        let len = usize::try_from(len).ok()?;
+        if data.is_null() {
+            return None;
+        }
+        let name = match name.is_null() {
+            true => None,
+            // SAFETY: the JVM's text, which ends with a zero byte.
+            false => Some(modified_utf8(unsafe { CStr::from_ptr(name) }.to_bytes())),
+        };
+        // SAFETY: the JVM tells how many bytes there are; they stay until this returns.
+        let bytes = unsafe { std::slice::from_raw_parts(data, len) };
+        counting::rewritten(name.as_deref(), loader.is_null(), bytes)
+    };
+    let rewritten = match catch_unwind(AssertUnwindSafe(rewritten)) {
+        Ok(rewritten) => rewritten,
+        Err(_) => {
+            agent::fault();
+            None
+        }
+    };
+    let (Some(rewritten), Some(jvmti)) = (rewritten, counting::jvmti()) else {
+        return;
+    };
+    let Ok(length) = jint::try_from(rewritten.len()) else {
+        return;
+    };
+    let mut memory: *mut u8 = null_mut();
+    // SAFETY: the pointer is to a pointer. The JVM takes the memory over, and gives it back to the environment.
+    let allocated = unsafe { call!(jvmti, Allocate, length.into(), &raw mut memory) };
+    if allocated.is_err() || memory.is_null() {
+        return;
+    }
+    // SAFETY: there are as many bytes at both ends; the JVM gave pointers to an int and a pointer.
+    unsafe {
+        memory.copy_from_nonoverlapping(rewritten.as_ptr(), rewritten.len());
+        *new_len = length;
+        *new_data = memory;
+    }
+}
+
+// SAFETY: the type of a function; only the JVM calls those that have it.
+type ClassFileHook = unsafe extern "C" fn(
+    *mut jvmtiEnv,
+    *mut JNIEnv,
+    jclass,
+    jobject,
+    *const c_char,
+    jobject,
+    jint,
+    *const c_uchar,
+    *mut jint,
+    *mut *mut c_uchar,
+);
+
+impl Environment {
+    /// Has the JVM hand over class files, once that is turned on, and keeps the environment.
+    pub(crate) fn for_class_files(self) -> Result<Jvmti> {
+        self.add_capabilities(&[capability::RETRANSFORM_CLASSES])?;
+        self.set_callbacks(&Callbacks {
+            base: jvmtiEventCallbacks {
+                // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys takes from an older jni-sys.
+                ClassFileLoadHook: unsafe {
+                    transmute::<Option<ClassFileHook>, jvmtiEventClassFileLoadHook>(Some(
+                        class_file,
+                    ))
+                },
+                ..jvmtiEventCallbacks::default()
+            },
+            reserved: None,
+            sampled_object_alloc: None,
+        })?;
+        Ok(self.keep())
+    }
+
+    /// The bytes of an object.
+    pub(crate) fn object_size(&self, object: Ref<'_>) -> Option<i64> {
+        self.0.object_size(object)
+    }
+}
+
+impl Jvmti {
+    /// Turns class files on or off.
+    pub(crate) fn hook_class_files(&self, on: bool) -> Result<()> {
+        self.set_event(event::CLASS_FILE_LOAD_HOOK, on)
+    }
+
+    /// Classes that are loaded, can be changed and are `wanted` by their signature and whether the boot loader
+    /// defined them.
+    pub(crate) fn changeable<'local>(
+        &self,
+        env: &Env<'local>,
+        mut wanted: impl FnMut(&str, bool) -> bool,
+    ) -> Result<Vec<(String, Local<'local, Class>)>> {
+        let (mut count, mut list) = (0, null_mut());
+        // SAFETY: the pointers are to an int and a pointer.
+        unsafe { call!(self, GetLoadedClasses, &raw mut count, &raw mut list)? };
+        if list.is_null() {
+            return Ok(Vec::new());
+        }
+        let count = usize::try_from(count).unwrap_or(0);
+        // SAFETY: the JVM gave a list of so many references, ours until it is given back below.
+        let classes = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
+        // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
+        unsafe { self.deallocate(list.cast()) };
+        let mut found = Vec::new();
+        for class in classes {
+            // SAFETY: a local reference, fresh from the JVM and owned by nobody else.
+            let Some(class) = (unsafe { Local::<Class>::new(env, class) }) else {
+                continue;
+            };
+            let signature = self.class_signature(class.get())?;
+            if signature.starts_with('L') && wanted(&signature, self.is_boot(env, class.get())) {
+                let mut changeable = 0;
+                // SAFETY: a reference to a class object, a pointer to a byte.
+                unsafe { call!(self, IsModifiableClass, class.raw(), &raw mut changeable)? };
+                if changeable != 0 {
+                    found.push((signature, class));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Has the JVM hand over the files of these classes again, and take what comes back.
+    pub(crate) fn retransform(&self, classes: &[Ref<'_, Class>]) -> Result<()> {
+        let raw: Vec<jclass> = classes.iter().map(|class| class.raw()).collect();
+        let count = jint::try_from(raw.len()).unwrap_or(0);
+        // SAFETY: as many references to classes as told.
+        unsafe { call!(self, RetransformClasses, count, raw.as_ptr()) }
+    }
+
+    /// The bytes of an object.
+    pub(crate) fn object_size(&self, object: Ref<'_>) -> Option<i64> {
+        let mut size = 0;
+        // SAFETY: a reference to an object, a pointer to a long.
+        unsafe { call!(self, GetObjectSize, object.raw(), &raw mut size) }.ok()?;
+        Some(size)
+    }
+
+    /// The bytes of an object of a class. Where the class is initialised one is made, without a constructor, and let go.
+    pub(crate) fn instance_size(&self, env: &Env<'_>, class: Ref<'_, Class>) -> Option<u64> {
+        let mut status = 0;
+        // SAFETY: a reference to a class object, a pointer to an int.
+        unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) }.ok()?;
+        if status & INITIALIZED == 0 {
+            return None;
+        }
+        // SAFETY: the environment is the current thread's, the reference is to a class; what comes back is a new local
+        // reference or null.
+        let made: super::calls::Result<Local<'_>> = unsafe {
+            let made = jni!(env.raw(), v1_1.AllocObject, class.raw());
+            env.made(made, "an object")
+        };
+        let size = self.object_size(made.ok()?.get())?;
+        u64::try_from(size).ok()
+    }
+}
+
+impl Env<'_> {
+    /// A static `int` of a class.
+    pub(crate) fn static_int(
+        &self,
+        class: Ref<'_, Class>,
+        name: &CStr,
+    ) -> super::calls::Result<i32> {
+        let kind = c"I".as_ptr();
+        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        let field = unsafe {
+            jni!(
+                self.raw(),
+                v1_1.GetStaticFieldID,
+                class.raw(),
+                name.as_ptr(),
+                kind
+            )
+        };
+        self.check()?;
+        if field.is_null() {
+            return Err(JniError::Unfit(name.to_string_lossy().into_owned()));
+        }
+        // SAFETY: the field is the class's, and an int, or the JVM would not have found it.
+        Ok(unsafe { jni!(self.raw(), v1_1.GetStaticIntField, class.raw(), field) })
+    }
+
+    /// Defines the class with the hooks in the boot loader, and has it initialised.
+    pub(crate) fn define_hooks(&self, bytes: &[u8]) -> super::calls::Result<()> {
+        let text =
+            |text: &str| std::ffi::CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()));
+        let name = text(counting::hooks::THIS)?;
+        let class = match self.define_class(&name, bytes) {
+            // A call that threw for lack of memory may yet have defined it.
+            Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
+                self.class(&name)?
+            }
+            other => other?,
+        };
+        let (object, kind) = (
+            text(counting::hooks::HOOKS.object)?,
+            text(counting::hooks::OBJECT_TYPE)?,
+        );
+        self.static_method(class.get(), (&object, &kind)).map(drop)
+    }
+}

@@ -1,0 +1,290 @@
+//! Allocations counted in real JVMs, beside what the program allocates.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use heapdiff_sites::{Counts, attach};
+use testdata::jvm::{Jdk, Launch, Selection, Target};
+use testdata::programs;
+
+use crate::{collectors, library};
+
+const TOKEN: &str = "test";
+
+fn jdks() -> Vec<Jdk> {
+    let jdks = Jdk::all_for_scenarios();
+    assert!(!jdks.is_empty(), "a JDK of 17 or later is needed");
+    jdks
+}
+
+/// A program that each line has allocate, in so many threads so often.
+fn started(jdk: &Jdk, (threads, n): (u64, u64), flags: &[&str]) -> Target {
+    let classes = jdk.compile(&programs::agent("Counted.java")).unwrap();
+    let mut target = Launch::class(jdk, classes, "Counted")
+        .flags(["-Xmx256m", "-XX:+EnableDynamicAgentLoading"])
+        .flags(flags)
+        .arg(threads.to_string())
+        .arg(n.to_string())
+        .arg(if jdk.major() >= 21 {
+            "virtual"
+        } else {
+            "plain"
+        })
+        .timeout(Duration::from_secs(300))
+        .start()
+        .unwrap();
+    target.wait_ready(1).unwrap();
+    target
+}
+
+fn ask(target: &Target, options: &str) -> i32 {
+    let answer = target.load_agent(&library(), options).unwrap();
+    let code = answer.lines().find_map(|l| l.strip_prefix("return code:"));
+    code.unwrap_or_else(|| panic!("{answer}"))
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+fn begin(target: &Target, options: &str) {
+    let options = format!("{}seconds=60,{options}", attach::COUNT);
+    assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
+}
+
+/// Ends the count; what was counted.
+fn end(target: &Target) -> Counts {
+    let options = format!("{}{TOKEN}", attach::COUNT_END);
+    assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
+    let sign = format!("/memfd:{}", attach::count_sign(TOKEN));
+    let pid = target.jvm_pid().unwrap_or_else(|| target.pid());
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let file = files.flatten().map(|file| file.path()).find(|file| {
+        let link = fs::read_link(file).unwrap_or_default();
+        link.to_string_lossy().starts_with(&sign)
+    });
+    Counts::decode(&fs::read(file.expect("no counts")).unwrap()).unwrap()
+}
+
+/// Objects and bytes by method and class of what is allocated.
+fn by_method(counts: &Counts) -> BTreeMap<(String, String), (u64, Option<u64>)> {
+    let sites = counts.sites.iter().filter(|site| site.class == "Counted");
+    let of = sites.map(|s| {
+        (
+            (s.method.clone(), s.allocated.clone()),
+            (s.objects, s.bytes),
+        )
+    });
+    let mut all = BTreeMap::new();
+    for (key, (objects, bytes)) in of {
+        let sum = all.entry(key).or_insert((0, Some(0)));
+        sum.0 += objects;
+        sum.1 = sum.1.zip(bytes).map(|(a, b): (u64, u64)| a + b);
+    }
+    all
+}
+
+/// Arrays of this JVM: where their elements begin, the bytes of a reference, what sizes are multiples of.
+#[derive(Clone, Copy)]
+struct Sizes {
+    base: u64,
+    reference: u64,
+    alignment: u64,
+}
+
+/// As the JVMs have it without further flags.
+const USUAL: Sizes = Sizes {
+    base: 16,
+    reference: 4,
+    alignment: 8,
+};
+
+impl Sizes {
+    fn array(self, element: u64, length: u64) -> u64 {
+        (self.base + element * length).next_multiple_of(self.alignment)
+    }
+}
+
+/// What the program allocates in a phase, in `t` threads `n` times: method, class, objects, and bytes of arrays.
+fn expected(t: u64, n: u64, sizes: Sizes) -> Vec<(&'static str, &'static str, u64, Option<u64>)> {
+    let sum = |each: &dyn Fn(u64) -> u64| Some(t * (0..n).map(each).sum::<u64>());
+    let all = |bytes| Some(t * n * bytes);
+    let r = sizes.reference;
+    let quarter = |k| (0..n).filter(|i| i % 4 == k).count() as u64;
+    let even = n.div_ceil(2);
+    let other = quarter(2) + quarter(3);
+    vec![
+        ("object", "Counted$Small", t * n, None),
+        ("bytes", "byte[]", t * n, sum(&|i| sizes.array(1, i % 100))),
+        ("chars", "char[]", t * n, sum(&|i| sizes.array(2, i % 9))),
+        ("ints", "int[]", t * n, sum(&|i| sizes.array(4, i % 7))),
+        ("longs", "long[]", t * n, sum(&|i| sizes.array(8, i % 5))),
+        (
+            "references",
+            "Counted$Kept[]",
+            t * n,
+            sum(&|i| sizes.array(r, i % 11)),
+        ),
+        ("twoSizes", "int[][]", t * n, all(sizes.array(r, 2))),
+        (
+            "twoSizes",
+            "int[]",
+            2 * t * n,
+            sum(&|i| 2 * sizes.array(4, i % 3)),
+        ),
+        (
+            "threeOfFour",
+            "Counted$Kept[][][][]",
+            t * n,
+            all(sizes.array(r, 2)),
+        ),
+        (
+            "threeOfFour",
+            "Counted$Kept[][][]",
+            2 * t * n,
+            all(2 * sizes.array(r, 3)),
+        ),
+        (
+            "threeOfFour",
+            "Counted$Kept[][]",
+            6 * t * n,
+            all(6 * sizes.array(r, 4)),
+        ),
+        ("removed", "Counted$Removed", t * n, None),
+        ("record", "Counted$Point", t * n, None),
+        ("nested", "Counted$Pair", t * n, None),
+        ("nested", "Counted$Small", t * even, None),
+        (
+            "nested",
+            "java.lang.Object[]",
+            t * even,
+            Some(t * even * sizes.array(r, 2)),
+        ),
+        ("nested", "byte[]", t * n, all(sizes.array(1, 1))),
+        ("branches", "Counted$Small", t * quarter(0), None),
+        (
+            "branches",
+            "byte[]",
+            t * quarter(1),
+            Some(t * quarter(1) * sizes.array(1, 8)),
+        ),
+        ("branches", "Counted$Kept", t * 2 * other, None),
+        ("branches", "Counted$1", t * other, None),
+        ("keep", "Counted$Kept", n, None),
+        ("main", "java.lang.Object[]", 1, Some(sizes.array(r, n))),
+        ("main", "java.lang.Thread[]", 1, Some(sizes.array(r, t))),
+    ]
+}
+
+fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, which: &str) {
+    let found = by_method(counts);
+    for (method, class, objects, bytes) in expected(t, n, sizes) {
+        let (is, of) = found
+            .get(&(method.to_owned(), class.to_owned()))
+            .unwrap_or_else(|| panic!("{which}: {method} {class} is missing in {found:#?}"));
+        assert_eq!(*is, objects, "{which}: {method} {class}");
+        match bytes {
+            Some(bytes) => assert_eq!(*of, Some(bytes), "{which}: bytes of {method} {class}"),
+            None => assert!(of.is_some_and(|of| of >= 8 * objects), "{which}: {method}"),
+        }
+    }
+    // An array of a negative length is none.
+    for method in ["negative", "removedNot"] {
+        assert!(!found.keys().any(|(m, _)| m == method), "{which}: {method}");
+    }
+    assert_eq!(
+        (counts.uncounted, counts.left_alone, counts.refused),
+        (0, 0, 0),
+        "{counts:#?}"
+    );
+}
+
+/// Counts one phase between others that are not counted.
+fn phase(jdk: &Jdk, of: (u64, u64), sizes: Sizes, flags: &[&str]) {
+    let which = format!("JDK {} {flags:?} {of:?}", jdk.version());
+    let mut target = started(jdk, of, flags);
+    target.advance(2).unwrap();
+    for (round, next) in [3, 5].into_iter().enumerate() {
+        begin(&target, "");
+        target.advance(next).unwrap();
+        let counts = end(&target);
+        assert_exact(&counts, of, sizes, &format!("{which}, round {round}"));
+        let source = fs::read_to_string(programs::agent("Counted.java")).unwrap();
+        let line = source.lines().position(|l| l.contains("new Removed(i).v"));
+        let site = counts.sites.iter().find(|s| s.method == "removed").unwrap();
+        assert_eq!(
+            site.line,
+            line.and_then(|l| u32::try_from(l + 1).ok()),
+            "{which}"
+        );
+        assert!(counts.classes > 0 && !counts.jdk);
+        // The JVM's own figure of objects of the class that the program keeps all of.
+        let kept = counts.sites.iter().find(|s| s.method == "keep").unwrap();
+        if round == 0 {
+            let histogram = target.histogram(Selection::Live).unwrap();
+            let per_object = histogram.bytes("Counted$Kept") / histogram.instances("Counted$Kept");
+            assert_eq!(kept.bytes, Some(per_object * of.1), "{which}");
+        }
+        // Without a count nothing is counted.
+        target.advance(next + 1).unwrap();
+    }
+    assert_eq!(
+        ask(&target, &format!("{}x", attach::COUNT_END)),
+        attach::COUNTS_NOT
+    );
+    let (well, errors) = target.finish_with_errors().unwrap();
+    assert!(well, "{which}: {errors}");
+}
+
+#[test]
+fn every_allocation_is_counted() {
+    for jdk in jdks() {
+        phase(&jdk, (1, 20_000), USUAL, &[]);
+        phase(&jdk, (8, 20_000), USUAL, &[]);
+        phase(&jdk, (200, 300), USUAL, &[]);
+    }
+}
+
+#[test]
+fn with_each_compiler_and_none() {
+    for jdk in jdks() {
+        phase(&jdk, (2, 2000), USUAL, &["-Xint"]);
+        phase(&jdk, (4, 20_000), USUAL, &["-XX:TieredStopAtLevel=1"]);
+        phase(&jdk, (4, 20_000), USUAL, &["-XX:-TieredCompilation"]);
+    }
+}
+
+#[test]
+fn with_each_collector() {
+    for jdk in jdks() {
+        for flag in collectors(&jdk) {
+            let wide = Sizes {
+                reference: 8,
+                ..USUAL
+            };
+            let sizes = if flag == "-XX:+UseZGC" { wide } else { USUAL };
+            phase(&jdk, (4, 5000), sizes, &[flag]);
+        }
+    }
+}
+
+/// With the JVM's checks of JNI and of all bytecode, and with objects that lie otherwise.
+#[test]
+fn with_checks_and_other_layouts() {
+    for jdk in jdks() {
+        let mut flags = vec!["-Xcheck:jni", "-Xverify:all"];
+        phase(&jdk, (2, 2000), USUAL, &flags);
+        flags = vec!["-XX:ObjectAlignmentInBytes=16"];
+        let sixteen = Sizes {
+            alignment: 16,
+            ..USUAL
+        };
+        phase(&jdk, (2, 2000), sixteen, &flags);
+        flags = vec!["-XX:-UseCompressedOops"];
+        let wide = Sizes {
+            reference: 8,
+            ..USUAL
+        };
+        phase(&jdk, (2, 2000), wide, &flags);
+    }
+}

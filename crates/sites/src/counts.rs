@@ -1,0 +1,218 @@
+//! What the agent tells of allocations that it counted, as bytes.
+//!
+//! ```text
+//! counts := "HDCOUNT1" millis classes flags uncounted left_alone refused names names sites "END"
+//! names  := count text*                       the first of those left alone; of those refused
+//! sites  := count site*
+//! site   := class method line allocated objects bytes
+//! text   := length bytes                      UTF-8
+//! ```
+//!
+//! All numbers are unsigned LEB128. `line` 0 is unknown, `bytes` 0 is unknown, else one more than there are. Flag 1: classes of
+//! the JDK's were counted as well.
+
+const START: &[u8] = b"HDCOUNT1";
+const END: &[u8] = b"END";
+
+/// So many names are told of each kind of what is not counted.
+pub const MOST_NAMES: usize = 20;
+
+/// A site with what it allocated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountedSite {
+    /// The class whose code it is, as in Java source.
+    pub class: String,
+    /// Its method.
+    pub method: String,
+    /// The line, if the class tells lines.
+    pub line: Option<u32>,
+    /// The class of what is allocated, as in Java source.
+    pub allocated: String,
+    /// Allocations.
+    pub objects: u64,
+    /// Their bytes; `None` if the JVM did not tell the size of one.
+    pub bytes: Option<u64>,
+}
+
+/// What was counted from one moment to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The time between them.
+    pub millis: u64,
+    /// Classes with counters, each time that one was loaded.
+    pub classes: u64,
+    /// Whether classes of the JDK's were counted as well.
+    pub jdk: bool,
+    /// Sites for which there was no room.
+    pub uncounted: u64,
+    /// Methods that cannot be rewritten.
+    pub left_alone: u64,
+    /// Classes that cannot be rewritten, or that the JVM did not take.
+    pub refused: u64,
+    /// Some of those methods.
+    pub left_alone_names: Vec<String>,
+    /// Some of those classes.
+    pub refused_names: Vec<String>,
+    /// Sites that allocated anything.
+    pub sites: Vec<CountedSite>,
+}
+
+impl Counts {
+    /// As bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = START.to_vec();
+        let head = [
+            self.millis,
+            self.classes,
+            self.jdk.into(),
+            self.uncounted,
+            self.left_alone,
+            self.refused,
+        ];
+        head.into_iter().for_each(|n| number(&mut out, n));
+        for names in [&self.left_alone_names, &self.refused_names] {
+            number(&mut out, names.len() as u64);
+            names.iter().for_each(|name| text(&mut out, name));
+        }
+        number(&mut out, self.sites.len() as u64);
+        for site in &self.sites {
+            text(&mut out, &site.class);
+            text(&mut out, &site.method);
+            number(&mut out, site.line.unwrap_or(0).into());
+            text(&mut out, &site.allocated);
+            number(&mut out, site.objects);
+            number(&mut out, site.bytes.map_or(0, |b| b.saturating_add(1)));
+        }
+        out.extend(END);
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote; `None` for anything else.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Rest(bytes.strip_prefix(START)?);
+        let mut counts = Self {
+            millis: rest.number()?,
+            classes: rest.number()?,
+            jdk: rest.number()? & 1 != 0,
+            uncounted: rest.number()?,
+            left_alone: rest.number()?,
+            refused: rest.number()?,
+            ..Self::default()
+        };
+        for names in [&mut counts.left_alone_names, &mut counts.refused_names] {
+            for _ in 0..rest.number()? {
+                names.push(rest.text()?);
+            }
+        }
+        for _ in 0..rest.number()? {
+            counts.sites.push(CountedSite {
+                class: rest.text()?,
+                method: rest.text()?,
+                line: match u32::try_from(rest.number()?).ok()? {
+                    0 => None,
+                    line => Some(line),
+                },
+                allocated: rest.text()?,
+                objects: rest.number()?,
+                bytes: rest.number()?.checked_sub(1),
+            });
+        }
+        (rest.0 == END).then_some(counts)
+    }
+}
+
+fn number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    number(out, text.len() as u64);
+    out.extend(text.as_bytes());
+}
+
+/// What is not read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            let part = u64::from(byte & 0x7f);
+            if part << shift >> shift != part {
+                return None;
+            }
+            number |= part << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Counts {
+        let site = |line, bytes| CountedSite {
+            class: "com.acme.Größe".to_owned(),
+            method: "<init>".to_owned(),
+            line,
+            allocated: "byte[][]".to_owned(),
+            objects: u64::MAX,
+            bytes,
+        };
+        Counts {
+            millis: 30_000,
+            classes: 12,
+            jdk: true,
+            uncounted: 3,
+            left_alone: 1,
+            refused: 0,
+            left_alone_names: vec!["com.acme.Long.method".to_owned()],
+            refused_names: Vec::new(),
+            sites: vec![site(Some(17), Some(0)), site(None, None)],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for counts in [Counts::default(), example()] {
+            assert_eq!(Counts::decode(&counts.encode()), Some(counts));
+        }
+    }
+
+    /// Bytes that are cut, or damaged anywhere, are read to an end or refused.
+    #[test]
+    fn damage_is_refused() {
+        let whole = example().encode();
+        for cut in 0..whole.len() {
+            assert_eq!(Counts::decode(&whole[..cut]), None, "{cut}");
+        }
+        for at in 0..whole.len() {
+            for byte in [0, 0x7f, 0xff] {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                let _ = Counts::decode(&damaged);
+            }
+        }
+        let longer = [&whole[..], b"x"].concat();
+        assert_eq!(Counts::decode(&longer), None);
+    }
+}

@@ -1,0 +1,139 @@
+import java.util.function.Supplier;
+
+/** Counted THREADS N: for each line read, so many threads each allocate N times in every way that bytecode has. */
+public class Counted {
+    static volatile Object sink;
+    static Object[] kept;
+    static boolean virtual;
+
+    static class Small {
+        int x;
+
+        Small(Object... more) {}
+    }
+
+    static class Pair {
+        final Object a, b;
+        long c;
+
+        Pair(Object a, Object b) {
+            this.a = a;
+            this.b = b;
+        }
+    }
+
+    static class Removed {
+        final int v;
+
+        Removed(int v) { this.v = v; }
+    }
+
+    static class Kept {
+        byte a;
+        long b;
+    }
+
+    static class Failing {
+        static { if (true) throw new IllegalStateException(); }
+    }
+
+    record Point(int x, int y) {}
+
+    interface Work {
+        void run(int i);
+    }
+
+    static void object(int i) { sink = new Small((Object[]) null); }
+
+    static void bytes(int i) { sink = new byte[i % 100]; }
+
+    static void chars(int i) { sink = new char[i % 9]; }
+
+    static void ints(int i) { sink = new int[i % 7]; }
+
+    static void longs(int i) { sink = new long[i % 5]; }
+
+    static void references(int i) { sink = new Kept[i % 11]; }
+
+    static void twoSizes(int i) { sink = new int[2][i % 3]; }
+
+    static void threeOfFour(int i) { sink = new Kept[2][3][4][]; }
+
+    static void removed(int i) { if (new Removed(i).v < 0) sink = null; }
+
+    static void record(int i) { sink = new Point(i, i); }
+
+    static void nested(int i) { sink = new Pair(i % 2 == 0 ? new Small(i, "b") : null, new byte[1]); }
+
+    static void negative(int i) {
+        try {
+            sink = new byte[-1 - i];
+        } catch (NegativeArraySizeException e) {
+            sink = null;
+        }
+    }
+
+    static void negativeLevel(int i) {
+        try {
+            sink = new short[2][-1];
+        } catch (NegativeArraySizeException e) {
+            sink = null;
+        }
+    }
+
+    static int branches(int i) {
+        switch (i % 4) {
+            case 0: sink = new Small((Object[]) null); break;
+            case 1: sink = new byte[8]; break;
+            default:
+                for (int k = 0; k < 2; k++) {
+                    try {
+                        sink = new Kept();
+                        if (k == 1) throw new Error(null, null, false, false) {};
+                    } catch (Error e) {
+                        return k;
+                    } finally {
+                        sink = null;
+                    }
+                }
+        }
+        return 0;
+    }
+
+    static final Work[] WORK = {
+        Counted::object, Counted::bytes, Counted::chars, Counted::ints, Counted::longs, Counted::references,
+        Counted::twoSizes, Counted::threeOfFour, Counted::removed, Counted::record, Counted::nested,
+        Counted::negative, Counted::negativeLevel, Counted::branches,
+    };
+
+    static Object keep() { return new Kept(); }
+
+    static void work(int n) {
+        for (int i = 0; i < n; i++) for (Work work : WORK) work.run(i);
+    }
+
+    static Thread thread(Runnable run, int i) throws Exception {
+        if (i % 2 == 1 && virtual) {
+            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, run);
+        }
+        Thread thread = new Thread(run);
+        thread.start();
+        return thread;
+    }
+
+    public static void main(String[] args) throws Exception {
+        int threads = Integer.parseInt(args[0]);
+        int n = Integer.parseInt(args[1]);
+        virtual = args.length > 2 && args[2].equals("virtual");
+        Runnable run = () -> work(n);
+        for (int phase = 1; phase <= 2000; phase++) {
+            System.out.println("READY " + phase);
+            if (System.in.read() < 0) return;
+            kept = new Object[n];
+            for (int i = 0; i < n; i++) kept[i] = keep();
+            Thread[] all = new Thread[threads];
+            for (int i = 0; i < threads; i++) all[i] = thread(run, i);
+            for (Thread thread : all) thread.join();
+        }
+    }
+}
