@@ -237,29 +237,34 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// A static `int` of a class.
+    /// A static number of a class: an `int`, or a `long` that is no larger than one.
     pub(crate) fn static_int(
         &self,
         class: Ref<'_, Class>,
         name: &CStr,
     ) -> super::calls::Result<i32> {
-        let kind = c"I".as_ptr();
-        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
-        let field = unsafe {
-            jni!(
-                self.raw(),
-                v1_1.GetStaticFieldID,
-                class.raw(),
-                name.as_ptr(),
-                kind
-            )
+        let unfit = || JniError::Unfit(name.to_string_lossy().into_owned());
+        let field = |kind: &CStr| {
+            let (name, kind) = (name.as_ptr(), kind.as_ptr());
+            // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+            let field = unsafe { jni!(self.raw(), v1_1.GetStaticFieldID, class.raw(), name, kind) };
+            self.check()?;
+            NonNull::new(field).ok_or_else(unfit)
         };
-        self.check()?;
-        if field.is_null() {
-            return Err(JniError::Unfit(name.to_string_lossy().into_owned()));
+        match field(c"I") {
+            Ok(field) => {
+                let field = field.as_ptr();
+                // SAFETY: the field is the class's, and an int, or the JVM would not have found it.
+                Ok(unsafe { jni!(self.raw(), v1_1.GetStaticIntField, class.raw(), field) })
+            }
+            Err(JniError::HeapFull) => Err(JniError::HeapFull),
+            Err(_) => {
+                let field = field(c"J")?.as_ptr();
+                // SAFETY: as above, a long.
+                let long = unsafe { jni!(self.raw(), v1_1.GetStaticLongField, class.raw(), field) };
+                i32::try_from(long).map_err(|_| unfit())
+            }
         }
-        // SAFETY: the field is the class's, and an int, or the JVM would not have found it.
-        Ok(unsafe { jni!(self.raw(), v1_1.GetStaticIntField, class.raw(), field) })
     }
 
     /// Defines the class with the hooks in the boot loader, and has it initialised.

@@ -121,6 +121,12 @@ public class Counted {
         return thread;
     }
 
+    static void all(int threads, Runnable run) throws Exception {
+        Thread[] all = new Thread[threads];
+        for (int i = 0; i < threads; i++) all[i] = thread(run, i);
+        for (Thread thread : all) thread.join();
+    }
+
     public static void main(String[] args) throws Exception {
         int threads = Integer.parseInt(args[0]);
         int n = Integer.parseInt(args[1]);
@@ -129,11 +135,10 @@ public class Counted {
         for (int phase = 1; phase <= 2000; phase++) {
             System.out.println("READY " + phase);
             if (System.in.read() < 0) return;
+            // In a method that was running when the count began.
             kept = new Object[n];
             for (int i = 0; i < n; i++) kept[i] = keep();
-            Thread[] all = new Thread[threads];
-            for (int i = 0; i < threads; i++) all[i] = thread(run, i);
-            for (Thread thread : all) thread.join();
+            all(threads, run);
         }
     }
 }
