@@ -26,8 +26,8 @@ use crate::failure::{Failure, Result};
 use crate::ignore::IgnoreFile;
 use crate::progress::Wanted;
 pub(crate) use capture::{
-    Agent, AgentCopy, Capture, Fork, Forking, Hunt, Hunted, LONGEST_ARGUMENT, Request, Target,
-    What, agent_options,
+    Agent, AgentCopy, Capture, Count, Fork, Forking, Hunt, Hunted, LONGEST_ARGUMENT, Request,
+    Target, What, agent_options,
 };
 pub(crate) use output::{Output, folder_of};
 pub(crate) use trace::{
@@ -111,6 +111,8 @@ pub(crate) enum Task {
         hunt: Hunt,
         question: Question,
     },
+    /// Allocations of a running JVM.
+    Count(Count),
     Histo {
         dump: PathBuf,
         retained: bool,

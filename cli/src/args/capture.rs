@@ -1,16 +1,19 @@
 //! Arguments of the commands that talk to a running JVM.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use heapdiff_diff::pattern;
 use heapdiff_sites::attach::KEYS;
 use heapdiff_units::{Size, Span};
+use regex::Regex;
 
-use super::common::{ProgressArgs, ReportArgs};
+use super::common::{ProgressArgs, ReportArgs, ViewArgs};
 use super::diff::GrowthArgs;
 use crate::failure::Result;
 use crate::job::{
-    Agent, Capture, Fork, Forking, Hunt, Job, Request, Target, Task, What, agent_options,
+    Agent, Capture, Count, Fork, Forking, Hunt, Job, Request, Setup, Target, Task, What,
+    agent_options,
 };
 
 /// Which JVM.
@@ -74,6 +77,58 @@ impl AttachArgs {
                 options: self.options,
             }),
         }
+    }
+}
+
+const COUNT_HELP: &str = "\
+The agent rewrites the classes that are loaded and those that come, so that each allocation raises a
+counter, and restores them in the end: a few classes at a time, some seconds for thousands. The
+program is slower meanwhile, the most right after both, until its code is compiled again. Executed
+allocations are counted, also those that the compiler then removes. What no bytecode allocates is not
+counted: clone, reflection, JNI, deserialisation, the objects of lambdas, the JVM itself; nor is what
+a method that was running when the count began allocates, until it is called anew.";
+
+#[derive(Debug, Args)]
+#[command(after_help = COUNT_HELP)]
+pub(super) struct CountArgs {
+    #[command(flatten)]
+    jvm: JvmArgs,
+    /// How long to count; Ctrl-C ends it early
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "30s",
+        alias = "duration"
+    )]
+    time: Span,
+    /// Count in the JDK's classes, too
+    #[arg(long)]
+    jdk: bool,
+    /// Count only in classes that a regular expression finds
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    include: Option<Regex>,
+    /// Count in no classes that a regular expression finds
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    exclude: Option<Regex>,
+    /// The agent's library
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+impl CountArgs {
+    pub(super) fn task(self) -> Result<(Setup, Task)> {
+        let count = Count {
+            target: self.jvm.pid,
+            timeout: self.jvm.timeout.0,
+            time: self.time,
+            jdk: self.jdk,
+            include: self.include,
+            exclude: self.exclude,
+            library: self.agent,
+        };
+        Ok((self.view.setup(Path::new(""))?, Task::Count(count)))
     }
 }
 

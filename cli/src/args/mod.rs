@@ -25,7 +25,7 @@ use regex::Regex;
 use crate::failure::Result;
 use crate::job::{Action, Job, SitesJob, Task};
 use agent::AgentArgs;
-use capture::{AttachArgs, DetachArgs, DumpJvmArgs, HuntArgs};
+use capture::{AttachArgs, CountArgs, DetachArgs, DumpJvmArgs, HuntArgs};
 use common::CommonArgs;
 use diff::DiffArgs;
 use fleet::FleetArgs;
@@ -114,6 +114,8 @@ enum Command {
     Dump(DumpJvmArgs),
     /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
     Hunt(HuntArgs),
+    /// Count what a running JVM allocates, by site, for a while: every allocation, not a sample
+    Count(CountArgs),
     /// The indexes that make the second command on a dump fast
     Index(IndexArgs),
     /// What a trace of a JVM over time shows: what leaks, and since when
@@ -295,6 +297,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         Some(Command::Agent(agent)) => return Ok(Action::Agent(agent.copy())),
         Some(Command::Dump(dump)) => return Ok(Action::Capture(Box::new(dump.capture()))),
         Some(Command::Hunt(hunt)) => return Ok(Action::Job(Box::new(hunt.job()?))),
+        Some(Command::Count(count)) => count.task()?,
         Some(Command::Index(IndexArgs {
             what: IndexCommand::Clean { paths },
         })) => return Ok(Action::CleanIndexes(paths)),

@@ -119,7 +119,7 @@ impl From<io::Error> for Unreceived {
 }
 
 /// A word that nobody can tell beforehand.
-fn token() -> String {
+pub(super) fn token() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{random:016x}")
 }
@@ -161,7 +161,7 @@ fn found(
 }
 
 /// Whether a descriptor of a process is of a file with a name that begins so.
-fn is_named(descriptor: &Path, name: &str) -> bool {
+pub(super) fn is_named(descriptor: &Path, name: &str) -> bool {
     let link = fs::read_link(descriptor).unwrap_or_default();
     let link = link.as_os_str().as_encoded_bytes();
     link.starts_with(name.as_bytes())
@@ -170,6 +170,14 @@ fn is_named(descriptor: &Path, name: &str) -> bool {
 /// Opens the file in memory that is the sign, and nothing else that the JVM's user may have put in its place: what is
 /// opened is looked at, and not its path again.
 fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
+    memory_at(path, sign).map_err(|e| match e.kind() {
+        ErrorKind::InvalidInput => io::Error::other("what the agent shows is no pipe"),
+        _ => e,
+    })
+}
+
+/// Opens a file in memory of this name, and nothing else.
+pub(super) fn memory_at(path: &Path, sign: &str) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new()
         .read(true)
@@ -180,7 +188,7 @@ fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
     let meta = file.metadata()?;
     match is_named(&own, sign) && meta.is_file() && meta.nlink() == 0 {
         true => Ok(file),
-        false => Err(io::Error::other("what the agent shows is no pipe")),
+        false => Err(ErrorKind::InvalidInput.into()),
     }
 }
 

@@ -15,6 +15,8 @@ mod checked;
 #[cfg(target_os = "linux")]
 mod child;
 #[cfg(target_os = "linux")]
+mod count;
+#[cfg(target_os = "linux")]
 mod dump;
 #[cfg(target_os = "linux")]
 mod folder;
@@ -49,10 +51,12 @@ mod watch;
 mod unsupported;
 
 #[cfg(target_os = "linux")]
+pub(crate) use count::count;
+#[cfg(target_os = "linux")]
 pub(crate) use hunt::hunt;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{agent, run};
 #[cfg(target_os = "linux")]
 pub(crate) use no_files::hunt_without_files;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use unsupported::{agent, hunt, hunt_without_files, run};
+pub(crate) use unsupported::{agent, count, hunt, hunt_without_files, run};

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::failure::{Exit, Failure, Result};
-use crate::job::{AgentCopy, Capture, Hunt, Hunted};
+use crate::job::{AgentCopy, Capture, Count, Hunt, Hunted};
 use crate::progress::Wanted;
 
 pub(crate) fn run(_: &Capture) -> Result<Exit> {
@@ -12,6 +12,10 @@ pub(crate) fn run(_: &Capture) -> Result<Exit> {
 }
 
 pub(crate) fn agent(_: &AgentCopy) -> Result<Exit> {
+    Err(not_here())
+}
+
+pub(crate) fn count(_: &Count, _: Wanted) -> Result<(String, heapdiff_sites::Counts)> {
     Err(not_here())
 }
 

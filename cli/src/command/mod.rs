@@ -1,5 +1,6 @@
 //! Commands, a file for each: from a checked job to its report, or to what it does instead.
 
+mod count;
 mod describe;
 pub(crate) mod diff;
 mod dump_info;
@@ -49,6 +50,7 @@ pub(crate) fn run(job: &Job) -> Result<Report> {
             Ok(Report::Diff(Box::new(report)))
         }
         Task::Hunt { hunt, question } => hunt::run(setup, hunt, question),
+        Task::Count(job) => count::run(setup, job).map(Report::Count),
         Task::Histo { dump, retained } => histo::run(setup, dump, *retained).map(Report::Histo),
         Task::Top { dump, under } => top::run(setup, dump, under.as_ref()).map(Report::Top),
         Task::Show {

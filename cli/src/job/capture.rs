@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use heapdiff_units::Span;
+use regex::Regex;
 
 use crate::progress::Wanted;
 
@@ -70,6 +71,27 @@ pub(crate) struct Agent {
 /// A dump that a forked child writes.
 #[derive(Debug)]
 pub(crate) struct Fork {
+    /// The agent's library.
+    pub(crate) library: Option<PathBuf>,
+}
+
+/// Allocations of a running JVM to count.
+#[derive(Debug)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only what talks to JVMs counts")
+)]
+pub(crate) struct Count {
+    pub(crate) target: Target,
+    pub(crate) timeout: Duration,
+    /// How long.
+    pub(crate) time: Span,
+    /// Whether in classes of the JDK's, too.
+    pub(crate) jdk: bool,
+    /// Only in classes that this finds.
+    pub(crate) include: Option<Regex>,
+    /// In no classes that this finds.
+    pub(crate) exclude: Option<Regex>,
     /// The agent's library.
     pub(crate) library: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! What the commands report, as data: the JSON formats are these structs, and every renderer reads
 //! them. Keys keep the order of the fields.
 
+mod count;
 mod flame;
 mod histo;
 mod paths;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use crate::collapsed::Columns;
 use crate::junit::Gate;
 
+pub use count::{CountMissed, CountReport, CountSite, CountTotals};
 pub use flame::{FlameReport, Graph};
 pub use histo::{ClassRow, HistoReport, HistoTotals};
 pub use paths::{Hidden, PathLine, PathsReport};
@@ -77,6 +79,8 @@ pub enum Report {
     Sizeof(Box<SizeofReport>),
     /// Memory that a program could do without.
     Waste(Box<WasteReport>),
+    /// Allocations of a running JVM, counted.
+    Count(CountReport),
     /// Rows of a query.
     Query(Box<QueryReport>),
     /// Files with the tables of a dump.
@@ -167,6 +171,7 @@ impl Report {
             Self::Recording(r) => vec![r.condition()],
             Self::Sizeof(r) => vec![r.snapshot.condition()],
             Self::Waste(r) => r.snapshots.iter().map(SnapshotInfo::condition).collect(),
+            Self::Count(r) => vec![r.condition()],
             Self::Query(r) => vec![r.snapshot.condition()],
             Self::Export(r) => vec![r.snapshot.condition()],
             Self::TraceInfo(r) => vec![r.trace.condition()],

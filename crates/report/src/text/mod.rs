@@ -1,6 +1,7 @@
 //! Text for people: what matters first, at most 100 columns.
 
 mod allocated;
+mod count;
 mod diff;
 mod export;
 mod histo;
@@ -30,6 +31,7 @@ pub(crate) const WIDTH: usize = 100;
 pub(crate) fn render(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     match report {
         Report::Diff(report) => diff::render(report, style, out),
+        Report::Count(report) => count::render(report, style, out),
         Report::Histo(report) => histo::render(report, style, out),
         Report::Top(report) => top::render(report, style, out),
         Report::Show(report) => show::render(report, style, out),

@@ -1,0 +1,84 @@
+//! `heapdiff.count/1`: allocations of a running JVM, counted.
+
+use serde::Serialize;
+
+use super::Condition;
+
+/// What was counted.
+#[derive(Debug, Serialize)]
+pub struct CountReport {
+    /// The schema's name.
+    pub schema: &'static str,
+    /// The process, with its main class.
+    pub process: String,
+    /// The time between the two readings of the counters.
+    pub millis: u64,
+    /// Whether classes of the JDK's were counted, too.
+    pub jdk: bool,
+    /// Class files that got counters.
+    pub classes: u64,
+    /// All sites together, those that are not listed included.
+    pub totals: CountTotals,
+    /// Sites by bytes, then by objects, most first.
+    pub sites: Vec<CountSite>,
+    /// What was not counted.
+    pub missed: CountMissed,
+}
+
+/// All sites together.
+#[derive(Debug, Default, Serialize)]
+pub struct CountTotals {
+    /// Sites that allocated.
+    pub sites: u64,
+    /// Allocations.
+    pub objects: u64,
+    /// Their bytes, of the sites of which they are known.
+    pub bytes: u64,
+    /// Sites whose bytes are not known.
+    pub sites_without_bytes: u64,
+}
+
+/// A site.
+#[derive(Debug, Serialize)]
+pub struct CountSite {
+    /// The class whose code it is.
+    pub class: String,
+    /// The method.
+    pub method: String,
+    /// The line, if the class tells lines.
+    pub line: Option<u32>,
+    /// The class of what is allocated.
+    pub allocated: String,
+    /// Allocations.
+    pub objects: u64,
+    /// Their bytes; `None` if the JVM did not tell the size of one.
+    pub bytes: Option<u64>,
+}
+
+/// What was not counted, though it was asked for.
+#[derive(Debug, Default, Serialize)]
+pub struct CountMissed {
+    /// Sites for which the agent had no counter left.
+    pub sites: u64,
+    /// Methods that cannot be rewritten.
+    pub methods: u64,
+    /// Some of them, with the reason.
+    pub method_names: Vec<String>,
+    /// Classes that cannot be rewritten, or that the JVM did not take.
+    pub classes: u64,
+    /// Some of them, with the reason.
+    pub class_names: Vec<String>,
+}
+
+impl CountReport {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "heapdiff.count/1";
+
+    pub(super) fn condition(&self) -> Condition<'_> {
+        Condition {
+            path: &self.process,
+            partial: false,
+            warnings: &[],
+        }
+    }
+}

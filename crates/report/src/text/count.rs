@@ -1,0 +1,205 @@
+//! Counted allocations as a table.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use heapdiff_units::{Size, Span, counted, grouped};
+
+use super::WIDTH;
+use super::table::{Align, Table, printable, shortened};
+use crate::model::CountReport;
+use crate::style::Style;
+
+/// Columns that a name has at most.
+const NAME: usize = 48;
+/// What counts as an allocation.
+const WHAT: [&str; 5] = [
+    "Each executed allocation is counted, also one that the compiler then removes, and one that fails.",
+    "Not counted: what is made without bytecode (clone, reflection, JNI, deserialisation, the JVM itself,",
+    "the objects of lambdas), and what a method allocates that was running when the count began, until",
+    "it is called anew. An object's bytes are those that the JVM tells for one of its class; an array's",
+    "follow from its length.",
+];
+const NO_JDK: &str = "Classes of the JDK's have no counters; --jdk gives them some.";
+
+pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let time = Span(Duration::from_millis(report.millis));
+    let head = format!("{}: {time}", report.process);
+    writeln!(out, "{}", style.bold(shortened(&printable(&head), WIDTH)))?;
+    let totals = &report.totals;
+    writeln!(
+        out,
+        "{} of {} allocated {}, {}",
+        counted(totals.sites, "site"),
+        classes(report.classes),
+        counted(totals.objects, "object"),
+        Size(totals.bytes)
+    )?;
+    if totals.sites_without_bytes > 0 {
+        let without = counted(totals.sites_without_bytes, "site");
+        writeln!(out, "bytes of {without} are not known, and not in the sum")?;
+    }
+    missed(report, out)?;
+    if !report.sites.is_empty() {
+        writeln!(out)?;
+        let mut table = Table::new(&[
+            ("objects", Align::Right),
+            ("bytes", Align::Right),
+            ("class", Align::Left),
+            ("allocated in", Align::Left),
+        ]);
+        for site in &report.sites {
+            let mut place = format!("{}.{}", site.class, site.method);
+            if let Some(line) = site.line {
+                place += &format!(":{line}");
+            }
+            table.row(vec![
+                grouped(site.objects),
+                site.bytes.map_or_else(|| "?".to_owned(), grouped),
+                shortened(&printable(&site.allocated), NAME).into_owned(),
+                printable(&place).into_owned(),
+            ]);
+        }
+        table.print(style, out)?;
+    }
+    let shown = report.sites.len() as u64;
+    if shown < totals.sites {
+        let rest = counted(totals.sites - shown, "more site");
+        writeln!(
+            out,
+            "{}",
+            style.dim(format!("and {rest} (--top N shows more)"))
+        )?;
+    }
+    writeln!(out)?;
+    for line in WHAT {
+        writeln!(out, "{}", style.dim(line.to_owned()))?;
+    }
+    if !report.jdk {
+        writeln!(out, "{}", style.dim(NO_JDK.to_owned()))?;
+    }
+    Ok(())
+}
+
+fn classes(count: u64) -> String {
+    match count {
+        1 => "1 class".to_owned(),
+        _ => format!("{} classes", grouped(count)),
+    }
+}
+
+/// What was not counted.
+fn missed(report: &CountReport, out: &mut dyn Write) -> io::Result<()> {
+    let missed = &report.missed;
+    if missed.sites > 0 {
+        let sites = counted(missed.sites, "site");
+        writeln!(out, "not counted, for want of counters: {sites}")?;
+    }
+    for (count, what, names) in [
+        (
+            missed.methods,
+            "methods that stay as they are",
+            &missed.method_names,
+        ),
+        (
+            missed.classes,
+            "classes that stay as they are",
+            &missed.class_names,
+        ),
+    ] {
+        if count > 0 {
+            writeln!(out, "not counted: {} {what}", grouped(count))?;
+        }
+        for name in names {
+            let line = format!("  {name}");
+            writeln!(out, "{}", shortened(&printable(&line), WIDTH))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::text;
+    use super::*;
+    use crate::model::{CountMissed, CountSite, CountTotals, Report};
+
+    fn report(sites: u64, more: impl FnOnce(&mut CountReport)) -> String {
+        let site = CountSite {
+            class: "com.acme.Foo".to_owned(),
+            method: "bar".to_owned(),
+            line: Some(17),
+            allocated: "byte[]".to_owned(),
+            objects: 1234,
+            bytes: Some(56_000),
+        };
+        let mut report = CountReport {
+            schema: CountReport::SCHEMA,
+            process: "process 7 (Main)".to_owned(),
+            millis: 30_000,
+            jdk: true,
+            classes: 1,
+            totals: CountTotals {
+                sites,
+                objects: 1234,
+                bytes: 56_000,
+                sites_without_bytes: 0,
+            },
+            sites: vec![site],
+            missed: CountMissed::default(),
+        };
+        more(&mut report);
+        text(&Report::Count(report))
+    }
+
+    #[test]
+    fn sites_are_listed_and_the_rest_is_told() {
+        let one = report(1, |_| ());
+        let head = "process 7 (Main): 30s\n1 site of 1 class allocated 1,234 objects, 54.7 KiB\n\n";
+        assert!(one.starts_with(head), "{one}");
+        assert!(
+            one.contains("  1,234  56,000  byte[]  com.acme.Foo.bar:17\n"),
+            "{one}"
+        );
+        assert!(!one.contains("more site") && one.contains("that the compiler then removes"));
+        let more = report(3, |_| ());
+        assert!(
+            more.contains("and 2 more sites (--top N shows more)"),
+            "{more}"
+        );
+        let none = report(0, |r| r.sites.clear());
+        assert!(
+            !none.contains("allocated in") && none.contains("0 sites"),
+            "{none}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_counted_is_told() {
+        let all = report(1, |_| ());
+        assert!(!all.contains("for want of counters") && !all.contains("stay as they are"));
+        assert!(!all.contains("have no counters") && !all.contains("are not known"));
+        let some = report(1, |r| {
+            r.jdk = false;
+            r.totals.sites_without_bytes = 1;
+            r.sites[0].bytes = None;
+            r.missed = CountMissed {
+                sites: 5,
+                methods: 1,
+                method_names: vec!["com.acme.Long.method: too long".to_owned()],
+                classes: 2,
+                class_names: vec!["com.acme.Odd: odd".to_owned()],
+            };
+        });
+        for says in [
+            "not counted, for want of counters: 5 sites\n",
+            "not counted: 1 methods that stay as they are\n  com.acme.Long.method: too long\n",
+            "not counted: 2 classes that stay as they are\n  com.acme.Odd: odd\n",
+            "bytes of 1 site are not known, and not in the sum\n",
+            "Classes of the JDK's have no counters; --jdk gives them some.",
+            "  1,234      ?  byte[]",
+        ] {
+            assert!(some.contains(says), "{says}: {some}");
+        }
+    }
+}
