@@ -287,7 +287,7 @@ impl Engine {
             })
         });
         match rewritten {
-            Ok(classes) => self.hand_over(&classes, "counted"),
+            Ok(classes) => self.hand_over(&classes, "counters are put into classes"),
             Err(why) => {
                 self.take_out(env);
                 return Err(failed(why));
@@ -323,7 +323,7 @@ impl Engine {
             if told.elapsed() >= TOLD {
                 told = Instant::now();
                 let done = number * PORTION + portion.len();
-                say(format_args!("{what}: {done} of {} classes", classes.len()));
+                say(format_args!("{what}: {done} of {}", classes.len()));
             }
         }
     }
@@ -349,7 +349,7 @@ impl Engine {
                 *counts.entry(name.clone()).or_default() += 1;
             }
             found.retain(|(name, _)| restored.get(name) != counts.get(name));
-            self.hand_over(&found, "as it was again");
+            self.hand_over(&found, "counters are taken out of classes");
             restored = counts;
         }
         if self.jvmti.hook_class_files(false).is_err() {

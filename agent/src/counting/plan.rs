@@ -41,10 +41,12 @@ pub(crate) struct Plan {
 
 /// Packages of the JDK's, whichever loader defines their classes.
 const JDK: [&str; 4] = ["java/", "jdk/", "sun/", "com/sun/"];
-/// Never counted: what hooks use, and what the JVM calls where no hook may run.
-const NEVER: [&str; 5] = [
+/// Never counted: what hooks use, what the JVM calls where no hook may run, and what the JVM's recorder changes itself.
+const NEVER: [&str; 7] = [
     "java/lang/invoke/",
     "jdk/internal/vm/",
+    "jdk/internal/event/",
+    "jdk/jfr/",
     "jdk/internal/misc/Unsafe",
     "java/lang/VirtualThread",
     hooks::THIS,

@@ -287,3 +287,61 @@ fn with_checks_and_other_layouts() {
         phase(&jdk, (2, 2000), wide, &flags);
     }
 }
+
+/// Begun and ended many times, classes are as they were: where nothing is wanted nothing is counted.
+#[test]
+fn counters_are_taken_out_again() {
+    for jdk in jdks() {
+        let mut target = started(&jdk, (2, 500), &[]);
+        for round in 0..20 {
+            begin(&target, "jdk=on,include=^(Counted|java\\.util\\.)");
+            if round % 5 == 0 {
+                target.advance(round / 5 * 2 + 2).unwrap();
+            }
+            let counts = end(&target);
+            assert!(counts.classes > 100 && counts.jdk, "{counts:?}");
+            assert_eq!(
+                round % 5 == 0,
+                counts.sites.iter().any(|s| s.class == "Counted")
+            );
+            if round % 5 == 0 {
+                begin(&target, "jdk=on,include=^nothing$");
+                target.advance(round / 5 * 2 + 3).unwrap();
+                let none = end(&target);
+                assert_eq!((none.sites.len(), none.classes), (0, 0), "{none:?}");
+            }
+        }
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well, "{errors}");
+    }
+}
+
+/// A count that nobody ends goes after its time, and another can begin.
+#[test]
+fn a_count_that_nobody_ends_is_ended() {
+    let jdk = &jdks()[0];
+    let mut target = started(jdk, (2, 500), &[]);
+    assert_eq!(
+        ask(&target, &format!("{}seconds=1", attach::COUNT)),
+        attach::DONE
+    );
+    let again = format!("{}seconds=1", attach::COUNT);
+    assert_eq!(ask(&target, &again), attach::COUNTS_ALREADY);
+    for wrong in ["seconds=x", "include=(", "other=1"] {
+        let options = format!("{}{wrong}", attach::COUNT);
+        assert_eq!(ask(&target, &options), attach::BAD_OPTIONS, "{wrong}");
+    }
+    std::thread::sleep(Duration::from_secs(33));
+    let ended = format!("{}{TOKEN}", attach::COUNT_END);
+    assert_eq!(ask(&target, &ended), attach::COUNTS_NOT);
+    assert!(target.errors().contains("nobody asked for it"));
+    begin(&target, "");
+    target.advance(2).unwrap();
+    assert_exact(
+        &end(&target),
+        (2, 500),
+        USUAL,
+        "after one that nobody ended",
+    );
+    assert!(target.finish().unwrap());
+}

@@ -4,6 +4,7 @@
 mod attach;
 mod cgroup;
 mod copies;
+mod count;
 mod counts;
 mod detach;
 mod dump;

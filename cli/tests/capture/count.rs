@@ -1,0 +1,134 @@
+//! `heapdiff count` and a program whose allocations are known.
+
+use std::io::BufReader;
+use std::path::Path;
+use std::process::{Child, ChildStderr};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testdata::jvm::{Jdk, Launch, Target};
+
+use crate::support::{ended, first_line, folder, jdks, ready, run, signal, start};
+use crate::trace::library;
+
+/// A program that each line has allocate in four threads, 2,000 times.
+fn started(jdk: &Jdk) -> Target {
+    let program = testdata::programs::agent("Counted.java");
+    let classes = jdk.compile(&program).expect("classes");
+    let launch = Launch::class(jdk, classes, "Counted")
+        .flags(["-Xmx256m", "-XX:+EnableDynamicAgentLoading"])
+        .arg("4")
+        .arg("2000")
+        .timeout(Duration::from_secs(120));
+    ready(&launch)
+}
+
+/// A count that has begun.
+fn begun(target: &Target, home: &Path, more: &[&str]) -> (Child, BufReader<ChildStderr>) {
+    let (pid, library) = (target.pid().to_string(), library());
+    let library = library.to_str().expect("a name");
+    let args = ["count", &pid, "--for", "100s", "--agent", library];
+    let mut child = start(home, &[&args, more].concat());
+    let (line, rest) = first_line(&mut child);
+    assert_eq!(line, "heapdiff: counting for 1m40s; Ctrl-C ends it now\n");
+    (child, rest)
+}
+
+/// Counts while the program allocates, and ends the wait as a user does. What is on standard output.
+fn counted(target: &mut Target, home: &Path, phase: u32, more: &[&str]) -> String {
+    let (child, _rest) = begun(target, home, more);
+    target.advance(phase).expect("READY");
+    signal("INT", child.id());
+    ended(child).well().stdout
+}
+
+fn schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json/count.schema.json");
+    let mut schema: Value =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
+    fn close(schema: &mut Value) {
+        match schema {
+            Value::Object(map) => {
+                if map.contains_key("properties") {
+                    map.insert("additionalProperties".into(), json!(false));
+                }
+                map.values_mut().for_each(close);
+            }
+            Value::Array(list) => list.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+    close(&mut schema);
+    schema
+}
+
+#[test]
+fn every_allocation_of_a_running_jvm_is_counted() {
+    for jdk in jdks() {
+        let home = folder();
+        let mut target = started(&jdk);
+        let text = counted(&mut target, home.path(), 2, &["--top", "3"]);
+        assert!(
+            text.contains("(Counted): ") && text.contains(" more sites (--top N"),
+            "{text}"
+        );
+        assert!(text.contains("that the compiler then removes"), "{text}");
+        assert!(text.contains("--jdk gives them some"), "{text}");
+
+        let json = ["--format", "json", "--include", "^Counted"];
+        let report: Value =
+            serde_json::from_str(&counted(&mut target, home.path(), 3, &json)).expect("JSON");
+        let validator = jsonschema::validator_for(&schema()).expect("a valid schema");
+        let faults: Vec<String> = validator
+            .iter_errors(&report)
+            .map(|e| e.to_string())
+            .collect();
+        assert_eq!(faults, [] as [String; 0]);
+        let objects = |method: &str, class: &str| {
+            let sites = report["sites"].as_array().expect("sites");
+            let of = sites
+                .iter()
+                .find(|s| s["method"] == method && s["allocated"] == class);
+            of.and_then(|site| site["objects"].as_u64())
+        };
+        assert_eq!(objects("object", "Counted$Small"), Some(8000));
+        assert_eq!(objects("twoSizes", "int[]"), Some(16_000));
+        assert_eq!(objects("removed", "Counted$Removed"), Some(8000));
+        assert_eq!(objects("main", "java.lang.Object[]"), None);
+
+        // In the JDK's classes, too.
+        let jdk_too = [
+            "--format",
+            "json",
+            "--jdk",
+            "--include",
+            r"^java\.lang\.Thread$",
+        ];
+        let report: Value =
+            serde_json::from_str(&counted(&mut target, home.path(), 4, &jdk_too)).expect("JSON");
+        let sites = report["sites"].as_array().expect("sites");
+        assert!(report["jdk"] == true && !sites.is_empty(), "{report}");
+        assert!(
+            sites.iter().all(|site| site["class"] == "java.lang.Thread"),
+            "{report}"
+        );
+        assert!(target.finish().expect("an end"));
+    }
+}
+
+/// Two at once are refused, and a target that is no JVM.
+#[test]
+fn one_count_at_a_time() {
+    let jdk = &jdks()[0];
+    let home = folder();
+    let target = started(jdk);
+    let pid = target.pid().to_string();
+    let (first, _rest) = begun(&target, home.path(), &[]);
+    let done = run(home.path(), &["count", &pid, "--for", "1s"]);
+    done.failed(3, "its allocations are being counted already");
+    signal("INT", first.id());
+    ended(first).well();
+    let own = std::process::id().to_string();
+    run(home.path(), &["count", &own]).failed(3, "is not a HotSpot JVM");
+    assert!(target.finish().expect("an end"));
+}
