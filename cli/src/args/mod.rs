@@ -114,7 +114,7 @@ enum Command {
     Dump(DumpJvmArgs),
     /// Find a leak in a running JVM: load the agent, dump, wait, dump, and compare
     Hunt(HuntArgs),
-    /// Count what a running JVM allocates, by site, for a while: every allocation, not a sample
+    /// Count every allocation of a running JVM for a while, by site
     Count(CountArgs),
     /// The indexes that make the second command on a dump fast
     Index(IndexArgs),
