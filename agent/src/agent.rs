@@ -676,6 +676,7 @@ impl Agent {
             totals: ground.totals,
             allocated: ground.allocated,
             class_totals: ground.class_totals,
+            site_types: ground.site_types,
             strategy: ActiveStrategy::new(options.sampling, ground.seed),
             unproven: ground.unproven,
             ledger: options

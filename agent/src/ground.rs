@@ -30,6 +30,7 @@ pub(crate) struct Ground<'local> {
     pub(crate) runtime: Arc<Global>,
     pub(crate) unproven: Option<Unproven>,
     pub(crate) class_totals: Option<Totals<2>>,
+    pub(crate) site_types: Option<Totals<1>>,
     pub(crate) blobs: Blobs,
     pub(crate) samples: Table,
     pub(crate) classes: Table,
@@ -54,6 +55,10 @@ impl<'local> Ground<'local> {
         let unproven = is_to_follow_few(options).then(largest).transpose()?;
         let mut fields = Fields::default();
         let of = &mut fields;
+        let site_types = match unproven {
+            Some(_) => Some(Totals::create(env, of, statics::SITE_TYPES, MAX_SITES)?),
+            None => None,
+        };
         Ok(Self {
             refs,
             seed,
@@ -68,6 +73,7 @@ impl<'local> Ground<'local> {
                 Strategy::Class => Some(Totals::create(env, of, statics::CLASS_TOTALS, MAX_TYPES)?),
                 _ => None,
             },
+            site_types,
             blobs: Blobs::create(env, of, statics::BLOBS)?,
             samples: Table::create(env, of, statics::SAMPLES, options.max_samples)?,
             classes: Table::create(env, of, statics::CLASSES, MAX_CLASSES)?,

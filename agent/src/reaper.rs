@@ -196,6 +196,9 @@ impl Work<'_> {
     pub(crate) fn flush(&self, env: &Env<'_>) {
         self.sampler.totals.flush(env);
         self.sampler.allocated.flush(env);
+        if let Some(types) = &self.sampler.site_types {
+            types.flush(env);
+        }
         if let Some(totals) = &self.sampler.class_totals {
             totals.flush(env);
         }

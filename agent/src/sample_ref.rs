@@ -72,6 +72,7 @@ pub(crate) const STATICS: &[(&str, &str)] = &[
     (statics::TOTALS, "[Ljava/lang/Object;"),
     (statics::CLASS_TOTALS, "[Ljava/lang/Object;"),
     (statics::ALLOCATED, "[Ljava/lang/Object;"),
+    (statics::SITE_TYPES, "[Ljava/lang/Object;"),
     (statics::RECENT, "[Ljava/lang/Object;"),
     (statics::RECENT_DIED, "[I"),
     (statics::RESERVOIR, "[Ljava/lang/Object;"),

@@ -43,6 +43,8 @@ pub(crate) struct Sampler {
     /// Bytes that these stood for.
     pub(crate) allocated: Totals<1>,
     pub(crate) class_totals: Option<Totals<2>>,
+    /// The class of each site's last sample, where not all are followed: of a site that has none no sample tells it.
+    pub(crate) site_types: Option<Totals<1>>,
     pub(crate) strategy: ActiveStrategy,
     /// Where samples keep garbage: how many may be followed. All are counted.
     pub(crate) unproven: Option<Unproven>,
@@ -153,6 +155,10 @@ impl Sampler {
         self.allocated
             .add(site, [self.stands_for(self.taken(), bytes)]);
         self.allocated.show(env, site);
+        if let Some(types) = &self.site_types {
+            types.set(site, [class.into()]);
+            types.show(env, site);
+        }
         self.show(env, counters);
         let is_crowded = |unproven: &Unproven| is_followed && unproven.is_crowded();
         !has_no_place

@@ -41,14 +41,27 @@ impl<const N: usize> Totals<N> {
     /// Counts; the figures before.
     pub(crate) fn add(&self, id: u32, amounts: [u64; N]) -> [u64; N] {
         let (chunk, place) = Self::split(id);
-        let Some(lock) = self.chunks.get(chunk) else {
+        let Some(counters) = self.chunk(chunk) else {
             return [0; N];
         };
-        let counters =
-            lock.get_or_init(|| (0..N * TOTALS_CHUNK).map(|_| AtomicU64::new(0)).collect());
         let before = std::array::from_fn(|i| counters[place + i].fetch_add(amounts[i], Relaxed));
         self.dirty[chunk].store(true, Relaxed);
         before
+    }
+
+    /// Sets an id's figures.
+    pub(crate) fn set(&self, id: u32, figures: [u64; N]) {
+        let (chunk, place) = Self::split(id);
+        if let Some(counters) = self.chunk(chunk) {
+            (counters[place..].iter().zip(figures))
+                .for_each(|(c, figure)| c.store(figure, Relaxed));
+            self.dirty[chunk].store(true, Relaxed);
+        }
+    }
+
+    fn chunk(&self, chunk: usize) -> Option<&Chunk> {
+        let lock = self.chunks.get(chunk)?;
+        Some(lock.get_or_init(|| (0..N * TOTALS_CHUNK).map(|_| AtomicU64::new(0)).collect()))
     }
 
     /// The ids whose figures have changed since `before`, by how much. Brings `before` up to date.

@@ -268,6 +268,11 @@ impl Comparison {
         let before = before.map(|a| (a, &first.trie, &content.first[..]));
         (suspect.stacks, suspect.coverage) =
             allocated.stacks(&last.trie, &content.last, before, content.growth_bytes);
+        if suspect.stacks.is_empty()
+            && let Some((first, ..)) = before
+        {
+            suspect.allocated_at = allocated.allocated_at(&suspect.class, first);
+        }
         suspect.allocated_through = through(&suspect.stacks);
         let taken = [first.info.taken_ms, last.info.taken_ms];
         allocated.survival(&last.trie, &content.last, before?, taken, &suspect.stacks)

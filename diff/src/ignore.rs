@@ -238,6 +238,7 @@ mod tests {
             also_held_by: Vec::new(),
             off_heap_bytes: vec![0, 0],
             history: None,
+            allocated_at: Vec::new(),
             allocated_through: None,
         }
     }

@@ -214,9 +214,24 @@ pub struct Suspect {
     /// What a trace tells of it; missing where none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
+    /// Where no stack is known: what was allocated of the class since the first dump, by stack, the most bytes first. The agent
+    /// counts all samples where it follows few; missing elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allocated_at: Vec<AllocatedAt>,
     /// The frame of the program that most of the growth was allocated through; missing where few stacks say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_through: Option<Through>,
+}
+
+/// What one stack allocated of a class between two dumps, dead or alive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocatedAt {
+    /// Frames, the leaf first; empty where the JVM told none.
+    pub frames: Vec<String>,
+    /// Samples.
+    pub samples: u64,
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
 }
 
 /// A frame that most of a growth was allocated through.

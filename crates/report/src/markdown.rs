@@ -149,15 +149,16 @@ fn details(suspect: &Suspect, text: &mut String) {
         };
         let (bytes, class) = (Size(stack.estimated_bytes), code(&stack.class));
         let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
-        let shown = folded(&stack.frames);
-        let mut frames: Vec<String> = shown.iter().take(FRAMES).map(frame).collect();
-        if shown.len() > FRAMES {
-            frames.push(format!("… and {} more", shown.len() - FRAMES));
-        }
-        if shown.is_empty() {
-            frames.push("(the JVM told no stack)".to_owned());
-        }
-        block(frames, text);
+        frames(&stack.frames, text);
+    }
+    for at in suspect.allocated_at.iter().take(STACKS) {
+        let (bytes, class) = (Size(at.estimated_bytes), code(&suspect.class));
+        let _ = writeln!(
+            text,
+            "No sample of what is held there is followed. {bytes} of {class}, dead or alive, were allocated since the first dump at ({}):\n",
+            counted(at.samples, "sample")
+        );
+        frames(&at.frames, text);
     }
     let silent = suspect.coverage.unsampled_bytes;
     if !suspect.stacks.is_empty() && is_noted(silent, suspect.coverage.growth_bytes) {
@@ -244,6 +245,19 @@ fn cell(name: &str) -> String {
 }
 
 /// A code block, fenced by more backticks than any line has.
+/// A stack's frames, the first ones.
+fn frames(frames: &[String], text: &mut String) {
+    let shown = folded(frames);
+    let mut lines: Vec<String> = shown.iter().take(FRAMES).map(frame).collect();
+    if shown.len() > FRAMES {
+        lines.push(format!("… and {} more", shown.len() - FRAMES));
+    }
+    if shown.is_empty() {
+        lines.push("(the JVM told no stack)".to_owned());
+    }
+    block(lines, text);
+}
+
 fn block(lines: Vec<String>, text: &mut String) {
     let longest = lines.iter().map(|l| ticks(l)).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

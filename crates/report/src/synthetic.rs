@@ -107,6 +107,7 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
         also_held_by: Vec::new(),
         off_heap_bytes: Vec::new(),
         history: None,
+        allocated_at: Vec::new(),
         allocated_through: None,
     }
 }

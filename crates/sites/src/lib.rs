@@ -28,6 +28,7 @@
 //! | `totals` | `Object[]` of `long[]` | what each site allocated since the start: chunk `site / 1024` holds samples at `2 * (site % 1024)` and their bytes at the place after it ([`TOTALS_CHUNK`]) |
 //! | `classTotals` | `Object[]` of `long[]` | exact allocations (objects, bytes) of each type, same form by type id; only with [`Strategy::Class`], else `null`. Those of type 0 are of unknown classes. Brought up to date once a second |
 //! | `allocated` | `Object[]` of `long[]` | the bytes that each site's samples stood for when they were taken ([`Sampling::relative_bytes`]): chunk `site / 1024`, place `site % 1024`. What `totals` counts was taken at all rates there were; this can be set against the live samples' weights. The field is missing where an older agent wrote |
+//! | `siteTypes` | `Object[]` of `long[]` | the type id of the last sample of each site, in the form of `allocated`; 0: unknown. Only where not all samples are followed (generational ZGC), else `null`. The field is missing where an older agent wrote |
 //! | `recent` | `Object[]` | ring of the last collected samples, oldest overwritten; `null`s where it is not full yet |
 //! | `recentDied` | `int[]` | when each of `recent` was found to be collected, as `time` below |
 //! | `reservoir` | `Object[]` | a uniform choice of all collected samples |

@@ -35,6 +35,7 @@ pub mod statics {
     pub const TOTALS: &str = "totals";
     pub const CLASS_TOTALS: &str = "classTotals";
     pub const ALLOCATED: &str = "allocated";
+    pub const SITE_TYPES: &str = "siteTypes";
     pub const RECENT: &str = "recent";
     pub const RECENT_DIED: &str = "recentDied";
     pub const RESERVOIR: &str = "reservoir";

@@ -141,7 +141,9 @@ impl Reader<'_> {
             }
             same
         });
-        if which == Which::All {
+        // Where few samples are followed a site may have none, and is known by what it counted alone.
+        let site_types = self.site_types()?;
+        if which == Which::All || site_types {
             found.site(0);
             for id in table.site_ids() {
                 found.site(id);
@@ -156,6 +158,13 @@ impl Reader<'_> {
         let allocated = match self.value(statics::ALLOCATED) {
             Ok(_) => self.by_site::<1>(statics::ALLOCATED, &found.numbers)?,
             Err(_) => Vec::new(),
+        };
+        let site_classes = match site_types {
+            true => {
+                let types = self.by_id::<1>(statics::SITE_TYPES, found.numbers.keys().copied())?;
+                found.site_classes(types)
+            }
+            false => Vec::new(),
         };
         let classes = match which {
             Which::All => self.class_counts(&table)?,
@@ -176,6 +185,7 @@ impl Reader<'_> {
             sites,
             totals: totals.collect(),
             allocated: allocated.into_iter().flatten().collect(),
+            site_classes,
             classes,
             names: names.names,
             counted,
@@ -315,6 +325,14 @@ impl Reader<'_> {
         Ok(ids.map(figures).collect())
     }
 
+    /// Whether the agent tells the class of each site's last sample.
+    fn site_types(&self) -> Result<bool> {
+        match self.value(statics::SITE_TYPES) {
+            Ok(_) => Ok(self.array(statics::SITE_TYPES)?.is_some()),
+            Err(_) => Ok(false),
+        }
+    }
+
     /// What the agent counted of each class, by name; `None` where it does not count classes.
     fn class_counts(&self, table: &SiteTable) -> Result<Option<Vec<ClassCount>>> {
         if self.array(statics::CLASS_TOTALS)?.is_none() {
@@ -421,6 +439,21 @@ impl<'a> SampleBuilder<'a> {
         let number = self.names.number(name);
         self.classes.insert(id, number);
         number
+    }
+
+    /// The classes of sites, given as types by site id.
+    fn site_classes(&mut self, types: Vec<(u32, [u64; 1])>) -> Vec<u32> {
+        let mut classes = vec![0; self.sites.len()];
+        for (id, [kind]) in types {
+            let Some(&site) = self.numbers.get(&id) else {
+                continue;
+            };
+            let kind = u32::try_from(kind).unwrap_or(0);
+            if kind != 0 && self.table.class(kind).is_some() {
+                classes[site.0 as usize] = self.class(kind);
+            }
+        }
+        classes
     }
 
     fn live(&mut self, references: &[ObjectIndex], agent: &Agent) -> Vec<Sample> {

@@ -37,6 +37,7 @@ impl Attribution {
             e.u64(bytes);
         });
         e.list(&samples.allocated, |e, &bytes| e.u64(bytes));
+        e.list(&samples.site_classes, |e, &class| e.u32(class));
         e.list(&samples.names, |e, name| e.text(name));
         e.list(&samples.counted, |e, counted| {
             e.text(&counted.name);
@@ -66,6 +67,7 @@ impl Attribution {
             sites: Sites::decode(d)?,
             totals: d.list(|d| Some((d.u64()?, d.u64()?)))?,
             allocated: d.list(Decoder::u64)?,
+            site_classes: d.list(Decoder::u32)?,
             classes: None,
             names: d.list(Decoder::text)?,
             counted: d.list(|d| {

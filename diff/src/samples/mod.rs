@@ -4,6 +4,7 @@
 //! Both give one model: live [`Sample`]s, each with its object, its site and its weight.
 
 mod agent;
+mod allocated_at;
 mod allocations;
 pub(crate) mod attribution;
 pub(crate) mod frames;
@@ -221,6 +222,8 @@ pub struct Samples {
     pub totals: Vec<(u64, u64)>,
     /// Bytes that these stood for when they were taken, by [`SiteId`]; empty where the agent does not tell.
     pub allocated: Vec<u64>,
+    /// The class of the last sample of each site, among [`Self::names`], by [`SiteId`]; 0: unknown. Empty where all samples are followed.
+    pub(crate) site_classes: Vec<u32>,
     /// What was allocated of each class, by name; `None` where the agent did not count it, or it was not read
     /// ([`Self::with_all_sites`]).
     pub classes: Option<Vec<ClassCount>>,

@@ -40,6 +40,12 @@ impl Sites {
         frame
     }
 
+    /// A stack that is there, by its frames, the leaf first.
+    pub(super) fn find<'a>(&self, frames: impl Iterator<Item = &'a str>) -> Option<SiteId> {
+        let frames: Option<Box<[u32]>> = frames.map(|f| self.index.get(f).copied()).collect();
+        self.numbers.get(&frames?).copied()
+    }
+
     /// A stack's frames, the leaf first; none where the JVM told none.
     pub fn frames(&self, site: SiteId) -> impl ExactSizeIterator<Item = &str> {
         let frames = self.stacks.get(site.0 as usize);

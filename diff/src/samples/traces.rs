@@ -44,6 +44,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
         sites,
         totals,
         allocated: Vec::new(),
+        site_classes: Vec::new(),
         classes: None,
         names: names.names,
         counted: Vec::new(),

@@ -142,6 +142,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
             false => Vec::new(),
         },
         history: None,
+        allocated_at: Vec::new(),
         allocated_through: None,
     };
     (suspect, holder_class)
@@ -514,6 +515,7 @@ mod tests {
             also_held_by: also.iter().map(|&name| name.to_owned()).collect(),
             off_heap_bytes: Vec::new(),
             history: None,
+            allocated_at: Vec::new(),
             allocated_through: None,
         }
     }

@@ -223,7 +223,7 @@ fn allocated(
         super::stacks::stack(stack, (INDENT, verbose), style, out)?;
     }
     if suspect.stacks.is_empty() {
-        return Ok(());
+        return allocated_at(suspect, (limit, verbose), style, out);
     }
     let mut text = format!(
         "{} of {} growth, in {}",
@@ -245,6 +245,44 @@ fn allocated(
         text += &format!("; {} more (-v shows them)", counted(more as u64, "stack"));
     }
     line("sampled", &text, style, out)
+}
+
+/// What was allocated of the suspect's class where no sample of what it holds is followed.
+fn allocated_at(
+    suspect: &Suspect,
+    (limit, verbose): (usize, bool),
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if suspect.allocated_at.is_empty() {
+        return Ok(());
+    }
+    line(
+        "sampled",
+        "no object held there; since the first dump, dead or alive:",
+        style,
+        out,
+    )?;
+    for at in suspect.allocated_at.iter().take(limit) {
+        let figures = format!(
+            "{} allocated, {}",
+            Size(at.estimated_bytes),
+            counted(at.samples, "sample")
+        );
+        write!(out, "    {:<8} ", style.dim("from"))?;
+        let about = (&*suspect.class, &*figures);
+        super::stacks::lines(about, &at.frames, &[], (INDENT, verbose), style, out)?;
+    }
+    let more = suspect.allocated_at.len().saturating_sub(limit);
+    match more {
+        0 => Ok(()),
+        more => line(
+            "",
+            &format!("{} more (-v shows them)", counted(more as u64, "stack")),
+            style,
+            out,
+        ),
+    }
 }
 
 const INDENT: usize = 13;
