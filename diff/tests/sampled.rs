@@ -770,3 +770,50 @@ fn classes_are_counted_where_the_strategy_counts_them() {
     );
     assert_eq!(counts(&allocated_by(|_| ())), None);
 }
+
+/// The program without any sample of its entries; what was counted at each of two sites, and of which class.
+fn counted(entries: usize, pid: i64, totals: [(i64, i64); 2], types: Vec<i64>) -> Vec<u8> {
+    let mut heap = HeapBuilder::new(writer::Options::default());
+    program(&mut heap, entries);
+    let mut agent = AgentHeap::new(&[ADD, LOAD]);
+    agent.pid = pid;
+    agent.few_followed = true;
+    agent.totals = vec![(0, 0), totals[0], totals[1]];
+    agent.allocated = vec![0, totals[0].1, totals[1].1];
+    agent.site_types = types;
+    agent.add_to(&mut heap);
+    heap.build()
+}
+
+#[test]
+fn where_no_stack_is_known_what_was_allocated_of_the_class_is_told() {
+    let told = |pid: i64, before: [(i64, i64); 2], types: &[i64]| {
+        let now = [(30, 300_000), (90, 900_000)];
+        let dumps = [
+            counted(100, 1, before, types.to_vec()),
+            counted(200, pid, now, types.to_vec()),
+        ];
+        let report = report(dumps.to_vec());
+        let suspect = &report.suspects[0];
+        assert_eq!(suspect.holder, "com.acme.Registry.entries");
+        assert!(suspect.stacks.is_empty());
+        let at = suspect.allocated_at.iter();
+        at.map(|at| (at.frames.join(" "), at.samples, at.estimated_bytes))
+            .collect::<Vec<_>>()
+    };
+    let (added, loaded) = (ADDED.to_owned(), LOADED.to_owned());
+    // The loader had its samples before the first dump but for ten.
+    let before = [(10, 100_000), (80, 800_000)];
+    let expected = [(added.clone(), 20, 200_000), (loaded.clone(), 10, 100_000)];
+    assert_eq!(told(1, before, &[0, 1, 1]), expected);
+    // All of them: nothing was allocated there since.
+    let before = [(10, 100_000), (90, 900_000)];
+    assert_eq!(told(1, before, &[0, 1, 1]), [(added.clone(), 20, 200_000)]);
+    // Of a class that is not known, and of no known class.
+    let before = [(0, 0), (0, 0)];
+    assert_eq!(told(1, before, &[0, 1, 7]), [(added, 30, 300_000)]);
+    assert_eq!(told(1, before, &[0, 0, 1]), [(loaded, 90, 900_000)]);
+    // Another JVM; an agent that follows all.
+    assert_eq!(told(2, before, &[0, 1, 1]), []);
+    assert_eq!(told(1, before, &[]), []);
+}

@@ -41,9 +41,13 @@ fn interval(flags: &[&str]) -> u64 {
 
 /// Two dumps of a scenario with the agent, some work apart.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) -> Report {
-    let launch = scenario.launch(jdk, mode).unwrap().flags(flags);
     let options = format!("interval={}", interval(flags));
-    let mut target = launch.agent(&library(), &options).start().unwrap();
+    let launch = scenario.launch(jdk, mode).unwrap().flags(flags);
+    diff_of(&launch.agent(&library(), &options), dir)
+}
+
+fn diff_of(launch: &Launch, dir: &Path) -> Report {
+    let mut target = launch.start().unwrap();
     target.wait_ready(1).unwrap();
     let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
     target.dump(&before, DumpOptions::default()).unwrap();
@@ -177,6 +181,40 @@ fn every_collector() {
                 jdk.major(),
                 describe(&report)
             );
+        }
+    }
+}
+
+/// Under generational ZGC, with next to nothing followed: the stack is that which allocated the class of what leaks.
+#[test]
+fn where_nothing_is_followed_the_class_was_allocated_at_the_right_stack() {
+    let names = ["static_list", "listeners", "event_bus"];
+    for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 25) {
+        for name in names {
+            let scenario = scenarios::by_name(name).unwrap();
+            let told = |options: &str, flag: &str| {
+                let dir = tempfile::tempdir().unwrap();
+                let launch = scenario.launch(&jdk, Mode::Leak).unwrap().flag(flag);
+                let report = diff_of(&launch.agent(&library(), options), dir.path());
+                println!("{}", describe(&report));
+                report.suspects.into_iter().next().unwrap()
+            };
+            let few = told("interval=4k,follow=1g", "-XX:+UseZGC");
+            let first = few.allocated_at.first();
+            let first = first.unwrap_or_else(|| panic!("{name}: {few:#?}"));
+            assert!(few.stacks.is_empty() && first.samples > 0, "{name}");
+            assert!(scenario.accepts_stack(&first.frames), "{name}: {first:?}");
+            // Where all are followed it is known of what is held there.
+            for (options, flag) in [
+                ("interval=0", "-XX:+UseZGC"),
+                ("interval=4k", "-XX:+UseG1GC"),
+            ] {
+                let all = told(options, flag);
+                assert!(
+                    all.allocated_at.is_empty() && !all.stacks.is_empty(),
+                    "{name} {flag}"
+                );
+            }
         }
     }
 }

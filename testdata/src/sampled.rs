@@ -72,6 +72,8 @@ pub struct AgentHeap {
     pub totals: Vec<(i64, i64)>,
     /// Bytes that each site's samples stood for; the field is left out where there are none.
     pub allocated: Vec<i64>,
+    /// The type of each site's last sample; the field is left out where there are none.
+    pub site_types: Vec<i64>,
     /// What was allocated of each type, objects and bytes, by type id; the array is null where there are none.
     pub classes: Vec<(i64, i64)>,
     /// Static fields to leave out.
@@ -122,6 +124,7 @@ impl AgentHeap {
             table: batch.finish(),
             totals: vec![(0, 0); sites.len() + 1],
             allocated: Vec::new(),
+            site_types: Vec::new(),
             classes: Vec::new(),
             without: Vec::new(),
         }
@@ -170,6 +173,7 @@ impl AgentHeap {
             statics::TOTALS,
             statics::CLASS_TOTALS,
             statics::ALLOCATED,
+            statics::SITE_TYPES,
             statics::RECENT,
             statics::RECENT_DIED,
             statics::RESERVOIR,
@@ -178,8 +182,13 @@ impl AgentHeap {
         let mut all = vec![(statics::FORMAT, Value::Int(self.format))];
         all.extend(of_sites);
         all.extend(arrays.map(|name| (name, Value::NULL)));
+        let by_site = [
+            (statics::ALLOCATED, &self.allocated),
+            (statics::SITE_TYPES, &self.site_types),
+        ];
         let is_out = |name: &str| {
-            self.without.contains(&name) || name == statics::ALLOCATED && self.allocated.is_empty()
+            let mut empty = by_site.iter().filter(|(_, figures)| figures.is_empty());
+            self.without.contains(&name) || empty.any(|(of, _)| *of == name)
         };
         all.retain(|(name, _)| !is_out(name));
         let class = heap.add_class(CLASS, Some(boot.phantom_reference), &declared, &all);
@@ -239,14 +248,11 @@ impl AgentHeap {
             ),
         ];
         let mut values = values.to_vec();
-        if !self.allocated.is_empty() {
-            let mut allocated = vec![0; TOTALS_CHUNK];
-            for (to, from) in allocated.iter_mut().zip(&self.allocated) {
-                *to = *from;
-            }
-            let allocated = heap.add_primitive_array(Elements::Long(allocated));
-            let outer = array(heap, boot.object, vec![allocated.into()]);
-            values.push((statics::ALLOCATED, outer));
+        for (name, figures) in by_site {
+            let mut chunk = figures.clone();
+            chunk.resize(TOTALS_CHUNK, 0);
+            let chunk = heap.add_primitive_array(Elements::Long(chunk));
+            values.push((name, array(heap, boot.object, vec![chunk.into()])));
         }
         if !self.classes.is_empty() {
             let mut counts = vec![0; 2 * TOTALS_CHUNK];

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use heapdiff_diff::{Report, Suspect};
-use heapdiff_units::{Size, grouped, signed_size};
+use heapdiff_units::{Size, counted, grouped, signed_size};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
+use crate::markdown::NOT_FOLLOWED;
 use crate::printable::printable;
 use crate::verdict;
 
@@ -206,6 +207,19 @@ fn described(suspect: &Suspect) -> String {
         let basis = if is_exact { "" } else { " (estimated)" };
         lines.push(format!("allocated {bytes} of {}{basis}", stack.class));
         lines.extend(stack.frames.iter().map(|frame| format!("    at {frame}")));
+    }
+    if suspect.stacks.is_empty() {
+        for (i, at) in suspect.allocated_at.iter().take(STACKS).enumerate() {
+            if i == 0 {
+                lines.push(NOT_FOLLOWED.trim_end().to_owned());
+            }
+            let (bytes, class) = (Size(at.estimated_bytes), &suspect.class);
+            let samples = counted(at.samples, "sample");
+            lines.push(format!(
+                "allocated {bytes} of {class} since the first dump, dead or alive ({samples})"
+            ));
+            lines.extend(at.frames.iter().map(|frame| format!("    at {frame}")));
+        }
     }
     let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
     lines.join("\n")

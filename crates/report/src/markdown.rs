@@ -16,6 +16,8 @@ use crate::verdict;
 
 /// The most characters of one name.
 const NAME: usize = 200;
+/// Why stacks are those of the class and not of what is held.
+pub(crate) const NOT_FOLLOWED: &str = "No sample of what is held there is followed. ";
 /// The most stacks of one suspect.
 const STACKS: usize = 3;
 /// The most frames of one stack.
@@ -151,14 +153,17 @@ fn details(suspect: &Suspect, text: &mut String) {
         let _ = writeln!(text, "{bytes} of {class} allocated at ({basis}):\n");
         frames(&stack.frames, text);
     }
-    for at in suspect.allocated_at.iter().take(STACKS) {
-        let (bytes, class) = (Size(at.estimated_bytes), code(&suspect.class));
-        let _ = writeln!(
-            text,
-            "No sample of what is held there is followed. {bytes} of {class}, dead or alive, were allocated since the first dump at ({}):\n",
-            counted(at.samples, "sample")
-        );
-        frames(&at.frames, text);
+    if suspect.stacks.is_empty() {
+        for (i, at) in suspect.allocated_at.iter().take(STACKS).enumerate() {
+            let (bytes, class) = (Size(at.estimated_bytes), code(&suspect.class));
+            let why = if i == 0 { NOT_FOLLOWED } else { "" };
+            let samples = counted(at.samples, "sample");
+            let _ = writeln!(
+                text,
+                "{why}{bytes} of {class}, dead or alive, allocated since the first dump at ({samples}):\n"
+            );
+            frames(&at.frames, text);
+        }
     }
     let silent = suspect.coverage.unsampled_bytes;
     if !suspect.stacks.is_empty() && is_noted(silent, suspect.coverage.growth_bytes) {

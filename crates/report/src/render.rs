@@ -349,6 +349,55 @@ mod tests {
     }
 
     #[test]
+    fn where_no_stack_is_known_the_class_s_are_told() {
+        let text =
+            "nothing held there is followed; of its class since the first dump, dead or alive:";
+        let other = "No sample of what is held there is followed.";
+        for (format, sentence) in [
+            (Format::Text, text),
+            (Format::Md, other),
+            (Format::Junit, other),
+        ] {
+            let told = |stacks: bool, at: usize| {
+                let mut named = diff(None, Gates::default(), false);
+                let suspect = &mut named.diff.suspects[0];
+                if !stacks {
+                    suspect.stacks.clear();
+                }
+                let one = heapdiff_diff::AllocatedAt {
+                    frames: vec!["com.acme.Cache.fill(Cache.java:31)".to_owned()],
+                    samples: 17,
+                    estimated_bytes: 70_000,
+                };
+                suspect.allocated_at = vec![one; at];
+                rendered(format, named)
+            };
+            let said = told(false, 1);
+            for part in [
+                sentence,
+                "com.acme.Cache.fill(Cache.java:31)",
+                "17 samples",
+                "68.4 KiB",
+            ] {
+                assert!(said.contains(part), "{format:?}, {part}: {said}");
+            }
+            for silent in [told(true, 1), told(false, 0)] {
+                assert!(!silent.contains(sentence), "{format:?}: {silent}");
+            }
+        }
+        let mut many = diff(None, Gates::default(), false);
+        many.diff.suspects[0].stacks.clear();
+        let one = heapdiff_diff::AllocatedAt {
+            frames: Vec::new(),
+            samples: 1,
+            estimated_bytes: 4096,
+        };
+        many.diff.suspects[0].allocated_at = vec![one; 5];
+        let said = rendered(Format::Text, many);
+        assert!(said.contains("2 stacks more (-v shows them)"), "{said}");
+    }
+
+    #[test]
     fn the_frame_that_most_was_allocated_through_comes_first() {
         let through = heapdiff_diff::Through {
             frame: "com.acme.Cache.put(Cache.java:31)".to_owned(),

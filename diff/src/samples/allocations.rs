@@ -16,7 +16,7 @@ use super::{Samples, SiteId};
 pub struct StackAllocations {
     /// The stack.
     pub site: SiteId,
-    /// The classes of the samples that are remembered, those of most samples first; none where no sample is.
+    /// The classes of the samples that are remembered, those of most samples first; where none is, that of the last sample if the agent tells it.
     pub classes: Vec<String>,
     /// Samples.
     pub samples: u64,
@@ -210,6 +210,11 @@ impl Samples {
             let mut classes: Vec<(u32, u64)> =
                 remembered.classes.iter().map(|(&c, &n)| (c, n)).collect();
             classes.sort_by_key(|&(class, count)| (Reverse(count), self.name(class)));
+            // Of a site that has no sample left the last one's class is known where few are followed.
+            let last = self.site_classes.get(at as usize).copied();
+            if let Some(last) = last.filter(|&of| of != 0 && classes.is_empty()) {
+                classes.push((last, 0));
+            }
             let names: Vec<&str> = classes.iter().map(|c| self.name(c.0)).collect();
             let frames: Vec<&str> = self.sites.frames(site).collect();
             if !wanted(&frames, &names) {

@@ -48,6 +48,8 @@ pub(super) struct Found {
     pub(super) class: bool,
     /// Whether its first stack is the expected one, in all reports.
     pub(super) stack: bool,
+    /// Whether it is so in one of them by what was allocated of its class, since none of the samples there is followed.
+    pub(super) is_counted: bool,
     /// Whether all reports take it for a leak, or for growth.
     pub(super) alarm: bool,
     /// What three dumps were taken for.
@@ -148,7 +150,7 @@ fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
         })
     };
     let stack = |suspect: &Suspect| {
-        let first = suspect.stacks.first();
+        let first = suspect.first_stack();
         first.is_some_and(|s| expected.accepts_stack(s.frames.iter().map(String::as_str)))
     };
     let last = lists.last().map_or(&[][..], |list| &list.suspects);
@@ -162,6 +164,7 @@ fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
         best: told(&|s| expected.holders.first() == Some(&&*s.holder)),
         class: told(&|s| expected.accepts_class(&s.class)),
         stack: told(&stack),
+        is_counted: told(&stack) && !told(&|s| !s.stacks.is_empty()),
         alarm: told(&Suspect::is_alarm),
         verdict: named.map(|s| s.verdict.clone()),
         detector: named.and_then(|s| s.detector.clone()),
@@ -217,7 +220,7 @@ impl Found {
             ));
         }
         if self.place.is_some() && !self.stack {
-            let stacks = right().filter_map(|s| s.stacks.first());
+            let stacks = right().filter_map(|s| s.first_stack());
             let stacks: Vec<String> = stacks.map(|s| s.frames.join(" < ")).collect();
             faults.push(format!(
                 "stack: expected {allocator}; found {}",
@@ -341,6 +344,8 @@ pub(super) struct Totals {
     pub(super) best: Share,
     pub(super) class: Share,
     pub(super) stack_first: Share,
+    /// Those of them that are known by what was allocated alone.
+    pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,
     /// Leaks beside which nothing else is taken for a leak or for growth.
@@ -370,6 +375,7 @@ impl Totals {
                         totals.best.count(leak.best);
                         totals.class.count(leak.class);
                         totals.stack_first.count(leak.stack);
+                        totals.counted += usize::from(leak.is_counted);
                         totals.verdict.count(leak.alarm);
                         totals.detector.count(leak.detector_is_right());
                         totals.alone.count(leak.beside == 0);
@@ -401,6 +407,7 @@ mod tests {
             stacks: vec![Stack {
                 frames: vec!["com.acme.shop.ShopServer.serve(ShopServer.java:30)".to_owned()],
             }],
+            allocated_at: Vec::new(),
         }
     }
 
@@ -425,6 +432,28 @@ mod tests {
         assert!(found.is_first() && found.best && found.class && found.stack && found.alarm);
         assert!(found.faults.is_empty(), "{:?}", found.faults);
         assert_eq!(found.beside, 0);
+    }
+
+    #[test]
+    fn a_stack_by_what_was_allocated_alone_counts_and_is_told() {
+        let by_count = |frame: &str| {
+            let mut one = suspect(RIGHT, "leak");
+            one.stacks.clear();
+            one.allocated_at = vec![Stack {
+                frames: vec![frame.to_owned()],
+            }];
+            one
+        };
+        let right = "com.acme.shop.ShopServer.serve(ShopServer.java:30)";
+        let found = judged([vec![suspect(RIGHT, "leak")], vec![by_count(right)]]);
+        assert!(found.stack && found.is_counted);
+        let found = judged([
+            vec![suspect(RIGHT, "leak")],
+            vec![by_count("a.B.c(B.java:1)")],
+        ]);
+        assert!(!found.stack && !found.is_counted);
+        let found = judged([vec![suspect(RIGHT, "leak")], vec![suspect(RIGHT, "leak")]]);
+        assert!(found.stack && !found.is_counted);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Suspect {
     pub(super) class: String,
     pub(super) retained_bytes: Vec<u64>,
     pub(super) stacks: Vec<Stack>,
+    #[serde(default)]
+    pub(super) allocated_at: Vec<Stack>,
 }
 
 /// An allocating stack.
@@ -46,6 +48,11 @@ impl Report {
 }
 
 impl Suspect {
+    /// The stack that is printed first: of what is held there, or where none is known of what was allocated of its class.
+    pub(super) fn first_stack(&self) -> Option<&Stack> {
+        self.stacks.first().or_else(|| self.allocated_at.first())
+    }
+
     pub(super) fn is_alarm(&self) -> bool {
         matches!(&*self.verdict, "leak" | "growth")
     }

@@ -98,6 +98,13 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
     ] {
         writeln!(text, "| {what} | {share} |")?;
     }
+    if totals.counted > 0 {
+        writeln!(
+            text,
+            "| stacks first that are known by what was allocated alone | {} |",
+            totals.counted
+        )?;
+    }
     writeln!(text, "| false alarms | {} |", totals.alarms)?;
     Ok(())
 }

@@ -259,7 +259,7 @@ fn allocated_at(
     }
     line(
         "sampled",
-        "no object held there; since the first dump, dead or alive:",
+        "nothing held there is followed; of its class since the first dump, dead or alive:",
         style,
         out,
     )?;
