@@ -107,8 +107,9 @@ pub use compare::{Comparison, Filter};
 pub use gates::{Gates, Grave, Grown, TooMuch};
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use report::{
-    AgentInfo, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth, HistorySeries,
-    HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Through, Verdict,
+    AgentInfo, AllocatedAt, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth,
+    HistorySeries, HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Through,
+    Verdict,
 };
 pub use summary::Summary;
 

@@ -248,7 +248,7 @@ impl AgentHeap {
             ),
         ];
         let mut values = values.to_vec();
-        for (name, figures) in by_site {
+        for (name, figures) in by_site.into_iter().filter(|(name, _)| !is_out(name)) {
             let mut chunk = figures.clone();
             chunk.resize(TOTALS_CHUNK, 0);
             let chunk = heap.add_primitive_array(Elements::Long(chunk));
