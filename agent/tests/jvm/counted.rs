@@ -187,8 +187,15 @@ fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, which: &str) 
             None => assert!(of.is_some_and(|of| of >= 8 * objects), "{which}: {method}"),
         }
     }
-    // An array of a negative length is none, and a method that was running goes on as it was.
-    for method in ["negative", "main"] {
+    // An array of a negative length is none, a method that was running goes on as it was, and the rest has no bytecode.
+    for method in [
+        "negative",
+        "main",
+        "cloned",
+        "reflected",
+        "reflectedArray",
+        "lambda",
+    ] {
         assert!(!found.keys().any(|(m, _)| m == method), "{which}: {method}");
     }
     assert_eq!(

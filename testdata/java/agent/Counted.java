@@ -1,3 +1,5 @@
+import java.lang.reflect.Array;
+import java.lang.reflect.Constructor;
 import java.util.function.Supplier;
 
 /** Counted THREADS N: for each line read, so many threads each allocate N times in every way that bytecode has. */
@@ -35,6 +37,19 @@ public class Counted {
 
     static class Failing {
         static { if (true) throw new IllegalStateException(); }
+    }
+
+    static final int[] PATTERN = new int[9];
+    static final Constructor<Made> CONSTRUCTOR = constructor();
+
+    static class Made {}
+
+    static Constructor<Made> constructor() {
+        try {
+            return Made.class.getDeclaredConstructor();
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     record Point(int x, int y) {}
@@ -81,6 +96,24 @@ public class Counted {
         }
     }
 
+    // Without bytecode of an allocation.
+    static void cloned(int i) { sink = PATTERN.clone(); }
+
+    static void reflected(int i) {
+        try {
+            sink = CONSTRUCTOR.newInstance((Object[]) null);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static void reflectedArray(int i) { sink = Array.newInstance(Kept.class, 3); }
+
+    static void lambda(int i) {
+        Supplier<Object> lambda = () -> i;
+        sink = lambda;
+    }
+
     static int branches(int i) {
         switch (i % 4) {
             case 0: sink = new Small((Object[]) null); break;
@@ -104,6 +137,7 @@ public class Counted {
         Counted::object, Counted::bytes, Counted::chars, Counted::ints, Counted::longs, Counted::references,
         Counted::twoSizes, Counted::threeOfFour, Counted::removed, Counted::record, Counted::nested,
         Counted::negative, Counted::negativeLevel, Counted::branches,
+        Counted::cloned, Counted::reflected, Counted::reflectedArray, Counted::lambda,
     };
 
     static Object keep() { return new Kept(); }
