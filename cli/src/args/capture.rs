@@ -113,6 +113,9 @@ pub(super) struct CountArgs {
     /// The agent's library
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
+    /// Sites to list [default: 20; all in JSON]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    top: Option<usize>,
     #[command(flatten)]
     view: ViewArgs,
 }
@@ -128,7 +131,11 @@ impl CountArgs {
             exclude: self.exclude,
             library: self.agent,
         };
-        Ok((self.view.setup(Path::new(""))?, Task::Count(count)))
+        let setup = Setup {
+            top: self.top,
+            ..self.view.setup(Path::new(""))?
+        };
+        Ok((setup, Task::Count(count)))
     }
 }
 

@@ -124,11 +124,19 @@ fn one_count_at_a_time() {
     let target = started(jdk);
     let pid = target.pid().to_string();
     let (first, _rest) = begun(&target, home.path(), &[]);
-    let done = run(home.path(), &["count", &pid, "--for", "1s"]);
+    let library = library();
+    let agent = ["--agent", library.to_str().expect("a name")];
+    let again = |pid: &str| {
+        run(
+            home.path(),
+            &[&["count", pid, "--for", "1s"], &agent[..]].concat(),
+        )
+    };
+    let done = again(&pid);
     done.failed(3, "its allocations are being counted already");
     signal("INT", first.id());
     ended(first).well();
     let own = std::process::id().to_string();
-    run(home.path(), &["count", &own]).failed(3, "is not a HotSpot JVM");
+    again(&own).failed(3, "is not a HotSpot JVM");
     assert!(target.finish().expect("an end"));
 }
