@@ -122,7 +122,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "table_loaded_once",
-        about: "a table is loaded when it is first asked for",
+        about: "a table is loaded when it is first asked for, and requests go on",
         main_class: "com.acme.control.TableService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.Rate",

@@ -5,10 +5,17 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Loads its table of exchange rates once, when it is first asked for: one jump, and no more. */
+/**
+ * Loads its table of exchange rates once, when it is first asked for: one jump, and no more. Each phase converts
+ * amounts: of a program that does nothing after its table is loaded nobody could tell that the growth is over.
+ */
 class TableService {
+    private static final int REQUESTS = 20_000;
+
     private final RateTable table = new RateTable();
     private final Map<Integer, String> currencies = new HashMap<>();
+
+    private long converted;
 
     private TableService() {
         for (int i = 0; i < 10_000; i++) {
@@ -19,6 +26,9 @@ class TableService {
     private void serve(int phase) {
         if (phase >= 2) {
             table.load();
+        }
+        for (int i = 0; i < REQUESTS; i++) {
+            converted += (i + " " + currencies.get(i % currencies.size())).length();
         }
     }
 
