@@ -15,6 +15,7 @@ use heapdiff_sites::{Counter, FORMAT, attach, statics};
 
 use crate::collected::{CollectedRefs, CollectedSamples};
 use crate::counters::Counters;
+use crate::counting;
 use crate::ground::{Ground, Threads};
 use crate::jvmti::calls::{Class, Env, JniError, Local, Ref};
 use crate::jvmti::java::{RefClass, Static};
@@ -437,7 +438,8 @@ pub(crate) fn class_loaded(env: &Env<'_>, thread: Ref<'_>, class: Ref<'_, Class>
     }
 }
 
-fn sampler() -> Option<&'static Sampler> {
+/// What samples, unless that is over.
+pub(crate) fn sampler() -> Option<&'static Sampler> {
     if OFF.load(Relaxed) {
         return None;
     }
@@ -559,6 +561,7 @@ impl Agent {
     /// remembers of the collected stay in the heap, where a dump has them without a format.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
+        counting::fall(env);
         // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
         self.wakeup.stop();
         self.jvmti.disable();
@@ -648,6 +651,7 @@ impl Agent {
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }
+        counting::stand(env, &self.options);
         Ok(())
     }
 
@@ -687,6 +691,7 @@ impl Agent {
                 options.trace.as_ref().map_or(0, |_| options.garbage),
                 ground.seed.rotate_left(32),
             ),
+            counted: ground.counted,
             first: options.sampling,
             filtered: !options.filter.is_open(),
             uids: AtomicU64::new(0),

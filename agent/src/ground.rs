@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use heapdiff_sites::{Counter, Strategy, statics};
 
 use crate::collected::CollectedRefs;
+use crate::counting::InHeap;
 use crate::heap::{Blobs, Fields};
 use crate::intern::{MAX_SITES, MAX_TYPES};
 use crate::jvm_stats::{largest_heap, runtime};
@@ -38,6 +39,7 @@ pub(crate) struct Ground<'local> {
     pub(crate) allocated: Totals<1>,
     pub(crate) collected: CollectedRefs,
     pub(crate) found: Found,
+    pub(crate) counted: Option<InHeap>,
     pub(crate) threads: Threads<'local>,
 }
 
@@ -81,6 +83,7 @@ impl<'local> Ground<'local> {
             allocated: Totals::create(env, of, statics::ALLOCATED, MAX_SITES)?,
             collected: CollectedRefs::create(env, of, options.garbage, seed)?,
             found: Found::create(env, of)?,
+            counted: InHeap::create(env, of, options.count)?,
             threads: (
                 thread(env, "heapdiff agent")?,
                 match options.trace {

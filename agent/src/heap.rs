@@ -215,6 +215,15 @@ impl Blobs {
 
     /// Writes a batch in one step, so that a dump has all of it or nothing. Whether that worked.
     pub(crate) fn write(&self, env: &Env<'_>, batch: &[u8], counters: &Counters) -> bool {
+        let written = self.put(env, batch);
+        if written {
+            counters.add(Counter::BlobBytes, batch.len() as u64);
+        }
+        written
+    }
+
+    /// As [`Self::write`], of a table whose bytes nobody counts.
+    pub(crate) fn put(&self, env: &Env<'_>, batch: &[u8]) -> bool {
         let reserved = self.reserve(batch.len());
         let reserved = match reserved {
             Some(place) => Some(place),
@@ -224,11 +233,7 @@ impl Blobs {
             return false;
         };
         let bytes: Vec<i8> = batch.iter().map(|b| b.cast_signed()).collect();
-        if array.get().put(env, offset, &bytes).is_err() {
-            return false;
-        }
-        counters.add(Counter::BlobBytes, batch.len() as u64);
-        true
+        array.get().put(env, offset, &bytes).is_ok()
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {

@@ -38,6 +38,18 @@ pub enum ReaperChoice {
     Queue,
 }
 
+/// Which classes' allocations are counted, every one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CountChoice {
+    /// None.
+    #[default]
+    Off,
+    /// Those of the application.
+    On,
+    /// Those of the JDK, too.
+    Jdk,
+}
+
 /// Validated options.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -63,6 +75,8 @@ pub struct Options {
     pub classes: bool,
     /// How collected samples are found.
     pub reaper: ReaperChoice,
+    /// Which classes' allocations are counted.
+    pub count: CountChoice,
     /// The trace, if one is kept.
     pub trace: Option<TraceOptions>,
     /// The text they were read from.
@@ -113,6 +127,7 @@ impl Default for Options {
             garbage: 512,
             classes: true,
             reaper: ReaperChoice::Auto,
+            count: CountChoice::Off,
             trace: None,
             given: String::new(),
         }
@@ -136,6 +151,11 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// What is included, and what is excluded.
+    pub(crate) fn both(&self) -> [Option<Regex>; 2] {
+        [self.include.clone(), self.exclude.clone()]
+    }
+
     /// Whether it lets every class pass.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -205,6 +225,9 @@ pub enum OptionsError {
         /// The key.
         key: &'static str,
     },
+    /// Counts that no dump would have.
+    #[error("option \"count\" goes with embed=on")]
+    CountNowhere,
     /// A key that means nothing with this strategy.
     #[error("option \"{key}\" goes with strategy={goes_with}")]
     Strategy {
@@ -299,6 +322,13 @@ impl Options {
                     }
                     keeping.max = Some(size);
                 }
+                "count" => {
+                    options.count = given.one_of(&[
+                        ("off", CountChoice::Off),
+                        ("on", CountChoice::On),
+                        ("jdk", CountChoice::Jdk),
+                    ])?;
+                }
                 "service" => keeping.service = Some(value.to_owned()),
                 // The table of keys has no other.
                 _ => {
@@ -309,6 +339,9 @@ impl Options {
                     ])?;
                 }
             }
+        }
+        if options.count != CountChoice::Off && !options.embed {
+            return Err(OptionsError::CountNowhere);
         }
         options.trace = keeping.of(file)?;
         options.sampling = sampling(options.sampling.strategy, interval, rate, ms)?;
@@ -573,6 +606,13 @@ mod tests {
         assert!(error("rate=5").contains("goes with strategy=count"));
         assert!(error("ms=5,strategy=count").contains("goes with strategy=time"));
         assert!(error("interval=5,strategy=class").contains("goes with strategy=bytes"));
+        assert!(error("count=all").contains("not one of off, on, jdk"));
+        assert!(error("count=on,embed=off,trace=x.db").contains("\"count\" goes with embed=on"));
+        let count = |text| Options::parse(text).unwrap().count;
+        assert_eq!(count(""), CountChoice::Off);
+        assert_eq!(count("count=off,embed=off,trace=x.db"), CountChoice::Off);
+        assert_eq!(count("count=on"), CountChoice::On);
+        assert_eq!(count("count=jdk"), CountChoice::Jdk);
         assert!(error("max_samples=99999999999999999999").contains("not a whole number"));
     }
 }

@@ -202,6 +202,9 @@ impl Work<'_> {
         if let Some(totals) = &self.sampler.class_totals {
             totals.flush(env);
         }
+        if let Some(counted) = &self.sampler.counted {
+            counted.copy_if_due(env);
+        }
         self.sampler.show(env, self.counters);
     }
 

@@ -9,6 +9,7 @@ use heapdiff_sites::{Counter, MARK_CLASS, MARK_SAMPLE, Sampling};
 
 use crate::collected::CollectedSamples;
 use crate::counters::Counters;
+use crate::counting::InHeap;
 use crate::jvmti::calls::{Class, Env, Global, Longs, Ref};
 use crate::jvmti::java::{RefClass, RefFields};
 use crate::ledger::{Booking, Ledger};
@@ -52,6 +53,8 @@ pub(crate) struct Sampler {
     pub(crate) ledger: Option<Ledger>,
     /// Of no length without a trace.
     pub(crate) collected: CollectedSamples,
+    /// What is counted, where all is.
+    pub(crate) counted: Option<InHeap>,
     /// How samples were chosen at first.
     pub(crate) first: Sampling,
     pub(crate) filtered: bool,

@@ -12,6 +12,7 @@ pub(crate) mod cells;
 pub(crate) mod hooks;
 mod layout;
 mod plan;
+mod standing;
 mod table;
 
 use std::fs::File;
@@ -36,6 +37,7 @@ use cells::Cells;
 use layout::Layout;
 pub(crate) use plan::Asked;
 use plan::Plan;
+pub(crate) use standing::{InHeap, before_fork, fall, stand};
 use table::Table;
 
 /// Classes that are handed over at once.
@@ -100,6 +102,9 @@ fn moves(from: u8, to: u8) -> bool {
 /// Does what was asked for. Returns one of [`attach`]'s codes.
 pub(crate) fn ask(environment: Environment, env: &Env<'_>, asked: &Asked<'_>) -> i32 {
     say_panics();
+    if let Some(code) = standing::ask(env, asked) {
+        return code;
+    }
     let done = match asked {
         Asked::Begin(options) => match Plan::parse(options) {
             Ok(plan) if moves(state::IDLE, state::CHANGING) => {
@@ -359,19 +364,21 @@ impl Engine {
 
     /// Shows what was counted, in a file in memory.
     fn shown(&self, env: &Env<'_>, token: &str) -> Result<(), Failed> {
-        let counts = self
-            .counts(env)
-            .ok_or_else(|| failed("nothing was begun"))?;
+        let begun = locked(&self.begun).take();
+        let begun = begun.ok_or_else(|| failed("nothing was begun"))?;
+        self.show(&self.counts(env, &begun), token)
+    }
+
+    fn show(&self, counts: &Counts, token: &str) -> Result<(), Failed> {
         let mut file = memory_file(&attach::count_sign(token)).map_err(failed)?;
         file.write_all(&counts.encode()).map_err(failed)?;
         *locked(&self.result) = Some(file);
         Ok(())
     }
 
-    /// What was counted since the start, the sites with most bytes first.
-    fn counts(&self, env: &Env<'_>) -> Option<Counts> {
+    /// What was counted since then, the sites with most bytes first.
+    fn counts(&self, env: &Env<'_>, Begun { at, counters }: &Begun) -> Counts {
         let now = self.counters();
-        let Begun { at, counters } = locked(&self.begun).take()?;
         let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let jdk = locked(&self.plan).as_ref().is_some_and(|plan| plan.jdk);
         // By class, method, line and class of what is allocated: objects, and bytes of arrays.
@@ -418,7 +425,7 @@ impl Engine {
                 .then_with(|| names(a).cmp(&names(b)))
         });
         let table = locked(&self.table);
-        Some(Counts {
+        Counts {
             millis,
             classes: table.classes,
             jdk,
@@ -428,7 +435,7 @@ impl Engine {
             left_alone_names: table.left_alone.names.clone(),
             refused_names: table.refused.names.clone(),
             sites,
-        })
+        }
     }
 
     /// Bytes of an object of each of these classes, where the JVM tells them and classes of one name agree.

@@ -81,18 +81,34 @@ impl Plan {
         Ok(plan)
     }
 
+    /// What counts as long as the agent does.
+    pub(crate) fn standing(jdk: bool, [include, exclude]: [Option<Regex>; 2]) -> Self {
+        Self {
+            time: Duration::ZERO,
+            jdk,
+            include,
+            exclude,
+        }
+    }
+
+    /// Whether its filters let every class pass.
+    pub(crate) fn is_open(&self) -> bool {
+        self.include.is_none() && self.exclude.is_none()
+    }
+
+    /// Whether its filters let a class pass, by its name as in Java source.
+    pub(crate) fn passes(&self, name: &str) -> bool {
+        self.include.as_ref().is_none_or(|re| re.is_match(name))
+            && !self.exclude.as_ref().is_some_and(|re| re.is_match(name))
+    }
+
     /// Whether a class is counted, by its name within the JVM and whether the boot loader defines it.
     pub(crate) fn wants(&self, name: &str, is_boot: bool) -> bool {
         let begins = |packages: &[&str]| packages.iter().any(|p| name.starts_with(p));
         if begins(&NEVER) || !self.jdk && (is_boot || begins(&JDK)) {
             return false;
         }
-        if self.include.is_none() && self.exclude.is_none() {
-            return true;
-        }
-        let name = of_class(name);
-        self.include.as_ref().is_none_or(|re| re.is_match(&name))
-            && !self.exclude.as_ref().is_some_and(|re| re.is_match(&name))
+        self.is_open() || self.passes(&of_class(name))
     }
 }
 

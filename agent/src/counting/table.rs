@@ -26,6 +26,13 @@ pub(crate) struct Known {
     pub(crate) is_object: bool,
 }
 
+impl Known {
+    /// The numbers of the names of its class, its method and the class of what it allocates.
+    pub(crate) fn names(&self) -> [u32; 3] {
+        [self.class, self.method, self.allocated]
+    }
+}
+
 /// Names, each once.
 #[derive(Default)]
 struct Names {

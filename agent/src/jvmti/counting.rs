@@ -16,6 +16,8 @@ use super::sys::{Callbacks, capability, event};
 use super::{Environment, Jvmti, Result, modified_utf8};
 use crate::{agent, counting};
 
+/// Local references beside those to the classes.
+const MORE_LOCALS: jint = 64;
 /// Class status: initialised.
 const INITIALIZED: c_int = 4;
 
@@ -182,6 +184,14 @@ impl Jvmti {
         let classes = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
+        // What JVMTI gave is not told to JNI, whose checks warn of it.
+        let locals = jint::try_from(count)
+            .unwrap_or(0)
+            .saturating_add(MORE_LOCALS);
+        // SAFETY: the environment is the current thread's.
+        unsafe { jni!(env.raw(), v1_2.EnsureLocalCapacity, locals) };
+        // Without room for more the JVM makes some all the same.
+        let _ = env.check();
         let mut found = Vec::new();
         for class in classes {
             // SAFETY: a local reference, fresh from the JVM and owned by nobody else.

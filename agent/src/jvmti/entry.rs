@@ -277,6 +277,15 @@ unsafe fn environment_of(vm: *mut JavaVM) -> Result<Environment, jint> {
     Ok(Environment(Jvmti(env)))
 }
 
+impl Environment {
+    /// A new one of the JVM that a thread belongs to.
+    pub(crate) fn another(env: &Env<'_>) -> Option<Self> {
+        let vm = env.vm().ok()?;
+        // SAFETY: the JVM itself tells where it is.
+        unsafe { environment_of(vm.as_ptr()) }.ok()
+    }
+}
+
 /// The option text; what is not UTF-8 in it is replaced.
 ///
 /// # Safety
@@ -352,7 +361,10 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             let wanted = snapshot::Wanted::of(&options);
             let attach = |env: &Env<'_>| {
                 result = match wanted {
-                    Some(wanted) => snapshot::take(&environment, env, wanted),
+                    Some(wanted) => {
+                        counting::before_fork(env);
+                        snapshot::take(&environment, env, wanted)
+                    }
                     None => match counting::Asked::of(&options) {
                         Some(asked) => counting::ask(environment, env, &asked),
                         None => agent::load_and_start(env, environment, &options),

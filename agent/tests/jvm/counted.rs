@@ -10,7 +10,7 @@ use testdata::programs;
 
 use crate::{collectors, library};
 
-const TOKEN: &str = "test";
+pub(crate) const TOKEN: &str = "test";
 
 fn jdks() -> Vec<Jdk> {
     let jdks = Jdk::all_for_scenarios();
@@ -38,7 +38,7 @@ fn started(jdk: &Jdk, (threads, n): (u64, u64), flags: &[&str]) -> Target {
     target
 }
 
-fn ask(target: &Target, options: &str) -> i32 {
+pub(crate) fn ask(target: &Target, options: &str) -> i32 {
     let answer = target.load_agent(&library(), options).unwrap();
     let code = answer.lines().find_map(|l| l.strip_prefix("return code:"));
     code.unwrap_or_else(|| panic!("{answer}"))
@@ -47,13 +47,13 @@ fn ask(target: &Target, options: &str) -> i32 {
         .unwrap()
 }
 
-fn begin(target: &Target, options: &str) {
+pub(crate) fn begin(target: &Target, options: &str) {
     let options = format!("{}seconds=60,{options}", attach::COUNT);
     assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
 }
 
 /// Ends the count; what was counted.
-fn end(target: &Target) -> Counts {
+pub(crate) fn end(target: &Target) -> Counts {
     let options = format!("{}{TOKEN}", attach::COUNT_END);
     assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
     let sign = format!("/memfd:{}", attach::count_sign(TOKEN));
@@ -86,14 +86,14 @@ fn by_method(counts: &Counts) -> BTreeMap<(String, String), (u64, Option<u64>)> 
 
 /// Arrays of this JVM: where their elements begin, the bytes of a reference, what sizes are multiples of.
 #[derive(Clone, Copy)]
-struct Sizes {
+pub(crate) struct Sizes {
     base: u64,
     reference: u64,
     alignment: u64,
 }
 
 /// As the JVMs have it without further flags.
-const USUAL: Sizes = Sizes {
+pub(crate) const USUAL: Sizes = Sizes {
     base: 16,
     reference: 4,
     alignment: 8,
@@ -106,7 +106,11 @@ impl Sizes {
 }
 
 /// What the program allocates in a phase, in `t` threads `n` times: method, class, objects, and bytes of arrays.
-fn expected(t: u64, n: u64, sizes: Sizes) -> Vec<(&'static str, &'static str, u64, Option<u64>)> {
+pub(crate) fn expected(
+    t: u64,
+    n: u64,
+    sizes: Sizes,
+) -> Vec<(&'static str, &'static str, u64, Option<u64>)> {
     let sum = |each: &dyn Fn(u64) -> u64| Some(t * (0..n).map(each).sum::<u64>());
     let all = |bytes| Some(t * n * bytes);
     let r = sizes.reference;
@@ -175,7 +179,7 @@ fn expected(t: u64, n: u64, sizes: Sizes) -> Vec<(&'static str, &'static str, u6
     ]
 }
 
-fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, which: &str) {
+pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, which: &str) {
     let found = by_method(counts);
     for (method, class, objects, bytes) in expected(t, n, sizes) {
         let (is, of) = found

@@ -124,5 +124,9 @@ pub const KEYS: &[(&str, &str)] = &[
         "trace_max",
         "the most bytes of the trace, such as 256m; the oldest goes first (256m)",
     ),
+    (
+        "count",
+        "on, jdk or off: every allocation of the application's classes counted by site, with jdk the JDK's, too (off)",
+    ),
     ("service", "a name for this program in the trace"),
 ];

@@ -29,6 +29,9 @@
 //! | `classTotals` | `Object[]` of `long[]` | exact allocations (objects, bytes) of each type, same form by type id; only with [`Strategy::Class`], else `null`. Those of type 0 are of unknown classes. Brought up to date once a second |
 //! | `allocated` | `Object[]` of `long[]` | the bytes that each site's samples stood for when they were taken ([`Sampling::relative_bytes`]): chunk `site / 1024`, place `site % 1024`. What `totals` counts was taken at all rates there were; this can be set against the live samples' weights. The field is missing where an older agent wrote |
 //! | `siteTypes` | `Object[]` of `long[]` | the type id of the last sample of each site, in the form of `allocated`; 0: unknown. Only where not all samples are followed (generational ZGC), else `null`. The field is missing where an older agent wrote |
+//! | `counted` | `long[]` | with `count=on`: [`Counted`]s, each at its [`Counted::index`]; without it zeroes. This and the next two are missing where an older agent wrote |
+//! | `countedSites` | `Object[]` of `byte[]` | the places that allocate, in the form of `blobs`: site `n` has one frame, and type `n` is the class of what is allocated there. Its ids are its own |
+//! | `countedTotals` | `Object[]` of `long[]` | executed allocations of each of these places, and, of arrays, their bytes, in the form of `totals`; of other objects 0 in place of bytes. Copied once a second at most: as they were at `counted`'s time or, in part, later |
 //! | `recent` | `Object[]` | ring of the last collected samples, oldest overwritten; `null`s where it is not full yet |
 //! | `recentDied` | `int[]` | when each of `recent` was found to be collected, as `time` below |
 //! | `reservoir` | `Object[]` | a uniform choice of all collected samples |
@@ -122,7 +125,7 @@ pub use encode::{BATCH_HEADER, Batch, align};
 pub use estimate::{Estimate, Unseen, whole};
 pub use interval::Interval;
 pub use names::{
-    CHUNK, CLASS, CLASS_INTERNAL, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, TOTALS_CHUNK,
+    CHUNK, CLASS, CLASS_INTERNAL, Counted, Counter, FORMAT, MARK_CLASS, MARK_SAMPLE, TOTALS_CHUNK,
     Verbosity, fields, statics,
 };
 pub use stratum::{Division, Follow, Known, Part, Stratum, Totals, size_class};

@@ -36,6 +36,9 @@ pub mod statics {
     pub const CLASS_TOTALS: &str = "classTotals";
     pub const ALLOCATED: &str = "allocated";
     pub const SITE_TYPES: &str = "siteTypes";
+    pub const COUNTED: &str = "counted";
+    pub const COUNTED_SITES: &str = "countedSites";
+    pub const COUNTED_TOTALS: &str = "countedTotals";
     pub const RECENT: &str = "recent";
     pub const RECENT_DIED: &str = "recentDied";
     pub const RESERVOIR: &str = "reservoir";
@@ -126,6 +129,38 @@ counters! {
 }
 
 impl Counter {
+    /// The place in the array.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What `counted` holds, in the order of its places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// When the copy was made, in milliseconds since the epoch; 0: nothing is counted, or nothing was copied yet.
+    At,
+    /// When counting began, likewise.
+    Since,
+    /// Classes with counters, each time that one was loaded.
+    Classes,
+    /// 1 where classes of the JDK's are counted as well.
+    Jdk,
+    /// Sites for which there was no counter.
+    NoRoom,
+    /// Sites with a counter for which the heap had no room.
+    HeapFull,
+    /// Methods that cannot be rewritten.
+    LeftAlone,
+    /// Classes that cannot be rewritten, or that the JVM did not take.
+    Refused,
+}
+
+impl Counted {
+    /// How many places there are.
+    pub const LEN: usize = 8;
+
     /// The place in the array.
     #[must_use]
     pub const fn index(self) -> usize {

@@ -84,7 +84,7 @@ impl<'local> Env<'local> {
         unsafe { jni!(self.raw(), v1_1.GetVersion) }
     }
 
-    fn vm(&self) -> Result<NonNull<JavaVM>> {
+    pub(in crate::jvmti) fn vm(&self) -> Result<NonNull<JavaVM>> {
         let mut vm = std::ptr::null_mut();
         // SAFETY: the environment is the current thread's, the pointer is to a pointer.
         unsafe { jni!(self.raw(), v1_2.GetJavaVM, &raw mut vm) };

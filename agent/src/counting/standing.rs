@@ -1,0 +1,332 @@
+//! A count that stands as long as the agent samples (`count=on`), with a copy in the Java heap, where a dump has it.
+//!
+//! `heapdiff count` asked of such a JVM puts in no hooks and takes out none: it is told the difference of two readings.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use heapdiff_sites::types::of_class;
+use heapdiff_sites::{Batch, Counted, TOTALS_CHUNK, attach, statics};
+use heapdiff_units::Span;
+use rustc_hash::FxHashSet;
+
+use super::cells::MOST_SITES;
+use super::table::Known;
+use super::{Asked, Begun, ENGINE, Engine, GRACE, Plan, STATE, begin, locked, moves, state};
+use crate::agent;
+use crate::heap::{Blobs, Fields, LongChunks};
+use crate::jvmti::Environment;
+use crate::jvmti::calls::{Env, Global, Longs, Result};
+use crate::log::say;
+use crate::options::{CountChoice, Options};
+
+/// From one copy to the next at least.
+const OFTEN: Duration = Duration::from_secs(1);
+/// Sites that are put into the heap at once.
+const PORTION: usize = 512;
+/// Figures of a site in the heap.
+const FIGURES: usize = 2;
+
+static STANDS: AtomicBool = AtomicBool::new(false);
+/// A count that shares the counters, with what it asks for.
+static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
+
+/// Counts from now on, if the options say so. Where that cannot be the agent samples all the same.
+pub(crate) fn stand(env: &Env<'_>, options: &Options) {
+    let jdk = match options.count {
+        CountChoice::Off => return,
+        CountChoice::On => false,
+        CountChoice::Jdk => true,
+    };
+    if !moves(state::IDLE, state::CHANGING) {
+        say(
+            "count: allocations are being counted already (heapdiff count); nothing is counted in dumps",
+        );
+        return;
+    }
+    let start = Instant::now();
+    let begun = Environment::another(env)
+        .ok_or_else(|| "this JVM has no JVMTI of version 11".to_owned())
+        .and_then(|environment| {
+            let plan = Plan::standing(jdk, options.filter.both());
+            begin(environment, env, plan).map_err(|(_, why)| why)
+        });
+    match begun {
+        Ok(()) => {
+            let classes = ENGINE
+                .get()
+                .map_or(0, |engine| locked(&engine.table).classes);
+            if classes > 0 {
+                let classes = match classes {
+                    1 => "1 class that was".to_owned(),
+                    _ => format!("{classes} classes that were"),
+                };
+                let span = Span(start.elapsed());
+                say(format_args!(
+                    "count: {classes} loaded before got counters within {span}"
+                ));
+            }
+            STATE.store(state::COUNTING, Release);
+            STANDS.store(true, Release);
+        }
+        Err(why) => {
+            STATE.store(state::IDLE, Release);
+            say(format_args!("count: nothing is counted: {why}"));
+        }
+    }
+}
+
+/// Counts no more, and takes the counters out, if they stand.
+pub(crate) fn fall(env: &Env<'_>) {
+    if !STANDS.swap(false, AcqRel) {
+        return;
+    }
+    drop(locked(&SHARED).take());
+    if let Some(engine) = ENGINE.get()
+        && moves(state::COUNTING, state::CHANGING)
+    {
+        engine.take_out(env);
+        STATE.store(state::IDLE, Release);
+    }
+}
+
+/// Brings the heap up to date for a dump by a forked child.
+pub(crate) fn before_fork(env: &Env<'_>) {
+    if let Some(counted) = agent::sampler().and_then(|sampler| sampler.counted.as_ref()) {
+        counted.copy(env);
+    }
+}
+
+/// Answers what is asked while the counters stand, by one of [`attach`]'s codes; else `None`.
+pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>) -> Option<i32> {
+    let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
+    let standing = locked(&engine.plan).clone()?;
+    let answer = match asked {
+        Asked::Begin(options) => match Plan::parse(options) {
+            Err(why) => Err((attach::BAD_OPTIONS, why)),
+            Ok(plan) if plan.jdk != standing.jdk || !standing.is_open() => {
+                let why = "the agent counts other classes (its options count, include and exclude)";
+                Err((attach::COUNTS_ALREADY, why.to_owned()))
+            }
+            Ok(plan) => {
+                let counters = engine.counters();
+                let at = Instant::now();
+                let mut shared = locked(&SHARED);
+                match &*shared {
+                    Some((other, begun)) if begun.at.elapsed() < other.time + GRACE => {
+                        return Some(attach::COUNTS_ALREADY);
+                    }
+                    _ => *shared = Some((plan, Begun { at, counters })),
+                }
+                Ok(())
+            }
+        },
+        Asked::End(token) => {
+            let shared = locked(&SHARED).take();
+            let Some((plan, begun)) = shared else {
+                return Some(attach::COUNTS_NOT);
+            };
+            let mut counts = engine.counts(env, &begun);
+            counts.sites.retain(|site| plan.passes(&site.class));
+            engine.show(&counts, token)
+        }
+    };
+    Some(match answer {
+        Ok(()) => attach::DONE,
+        Err((code, why)) => {
+            say(format_args!("cannot count: {why}"));
+            code
+        }
+    })
+}
+
+/// What is counted, in the Java heap.
+pub(crate) struct InHeap {
+    head: Arc<Global<Longs>>,
+    sites: Blobs,
+    totals: LongChunks,
+    /// `None` while somebody copies.
+    told: Mutex<Option<Told>>,
+}
+
+/// What the heap has.
+#[derive(Default)]
+struct Told {
+    at: Option<Instant>,
+    since: i64,
+    /// Numbers of names.
+    names: FxHashSet<u32>,
+    /// So many sites, the first ones.
+    sites: usize,
+    /// Their figures, by chunk.
+    figures: Vec<Vec<i64>>,
+}
+
+/// Sites that the heap has not: their numbers and names.
+type New = Vec<(Known, [Arc<str>; 3])>;
+
+impl InHeap {
+    /// Its place in the heap; none if nothing is to be counted.
+    pub(crate) fn create(
+        env: &Env<'_>,
+        fields: &mut Fields,
+        choice: CountChoice,
+    ) -> Result<Option<Self>> {
+        let head = fields.longs(env, statics::COUNTED, Counted::LEN)?;
+        if choice == CountChoice::Off {
+            // What an agent before this one left goes.
+            fields.objects(env, statics::COUNTED_SITES, 0)?;
+            fields.objects(env, statics::COUNTED_TOTALS, 0)?;
+            return Ok(None);
+        }
+        let chunks = MOST_SITES / TOTALS_CHUNK + 1;
+        Ok(Some(Self {
+            head,
+            sites: Blobs::create(env, fields, statics::COUNTED_SITES)?,
+            totals: LongChunks::create(env, fields, statics::COUNTED_TOTALS, chunks)?,
+            told: Mutex::new(Some(Told::default())),
+        }))
+    }
+
+    /// Copies what has changed, unless that was done just now.
+    pub(crate) fn copy_if_due(&self, env: &Env<'_>) {
+        let is_due = |told: &Told| told.at.is_none_or(|at| at.elapsed() >= OFTEN);
+        self.copy_where(env, is_due);
+    }
+
+    /// Copies what has changed.
+    pub(crate) fn copy(&self, env: &Env<'_>) {
+        self.copy_where(env, |_| true);
+    }
+
+    fn copy_where(&self, env: &Env<'_>, is_wanted: impl FnOnce(&Told) -> bool) {
+        let Some(engine) = ENGINE.get().filter(|_| STANDS.load(Acquire)) else {
+            return;
+        };
+        // One copies at a time, and nobody waits.
+        let told = locked(&self.told).take_if(|told| is_wanted(told));
+        if let Some(mut told) = told {
+            self.copied(env, engine, &mut told);
+            *locked(&self.told) = Some(told);
+        }
+    }
+
+    fn copied(&self, env: &Env<'_>, engine: &Engine, told: &mut Told) {
+        // The time first: what is read afterwards has all that was counted until then.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+        told.at = Some(Instant::now());
+        let (new, mut head): (New, [i64; Counted::LEN]) = {
+            let table = locked(&engine.table);
+            let all = told.sites..table.len();
+            let mut head = [0; Counted::LEN];
+            for (place, figure) in [
+                (Counted::Classes, table.classes),
+                (Counted::NoRoom, table.uncounted),
+                (Counted::LeftAlone, table.left_alone.count),
+                (Counted::Refused, table.refused.count),
+            ] {
+                head[place.index()] = figure.cast_signed();
+            }
+            (all.filter_map(|number| table.site(number)).collect(), head)
+        };
+        let counters = engine.cells.read(told.sites + new.len());
+        self.tell_sites(env, &new, told);
+        let done = {
+            let begun = locked(&engine.begun);
+            let Some(begun) = begun.as_ref() else { return };
+            if told.since == 0 {
+                let millis = i64::try_from(begun.at.elapsed().as_millis()).unwrap_or(0);
+                told.since = now - millis;
+            }
+            changes(&counters, &begun.counters, told.sites)
+        };
+        let jdk = locked(&engine.plan).as_ref().is_some_and(|plan| plan.jdk);
+        let mut well = true;
+        told.figures.resize(done.len(), Vec::new());
+        for (chunk, (now, before)) in done.into_iter().zip(&mut told.figures).enumerate() {
+            if now == *before || now.iter().all(|figure| *figure == 0) {
+                continue;
+            }
+            let array = self.totals.at(env, chunk, FIGURES * TOTALS_CHUNK);
+            match array.is_some_and(|array| array.get().put(env, 0, &now).is_ok()) {
+                true => *before = now,
+                false => well = false,
+            }
+        }
+        if well {
+            let missing = counters.len().saturating_sub(told.sites);
+            head[Counted::HeapFull.index()] = i64::try_from(missing).unwrap_or(i64::MAX);
+            head[Counted::Jdk.index()] = jdk.into();
+            head[Counted::Since.index()] = told.since;
+            head[Counted::At.index()] = now;
+            // If it fails the time before stands, and the next copy tells.
+            let _ = self.head.get().put(env, 0, &head);
+        }
+    }
+
+    /// Puts sites into the heap, as far as it has room.
+    fn tell_sites(&self, env: &Env<'_>, new: &New, told: &mut Told) {
+        for portion in new.chunks(PORTION) {
+            let mut batch = Batch::new();
+            let mut names: Vec<u32> = Vec::new();
+            let first = told.sites + 1;
+            for ((site, texts), id) in portion.iter().zip(first..) {
+                let Ok(id) = u32::try_from(id) else { return };
+                let numbers = site.names().map(|name| name + 1);
+                for (number, text) in numbers.into_iter().zip(texts) {
+                    if told.names.insert(number) {
+                        names.push(number);
+                        batch.string(number, &of_class(text));
+                    }
+                }
+                let [class, method, allocated] = numbers;
+                batch.method(id, class, method, 0);
+                batch.frame(id, id, site.line.map_or(0, i32::from));
+                batch.site(id, &[id], false);
+                batch.class(id, allocated);
+            }
+            if !self.sites.put(env, &batch.finish()) {
+                names.iter().for_each(|name| _ = told.names.remove(name));
+                return;
+            }
+            told.sites += portion.len();
+        }
+    }
+}
+
+/// What was counted of the first `sites`, by chunk. Ids begin at 1.
+fn changes(now: &[[u64; 2]], before: &[[u64; 2]], sites: usize) -> Vec<Vec<i64>> {
+    let mut chunks = vec![vec![0; FIGURES * TOTALS_CHUNK]; (sites + 1).div_ceil(TOTALS_CHUNK)];
+    for (number, now) in now.iter().enumerate().take(sites) {
+        let before = before.get(number).copied().unwrap_or_default();
+        let (chunk, place) = ((number + 1) / TOTALS_CHUNK, (number + 1) % TOTALS_CHUNK);
+        for (i, (now, before)) in now.iter().zip(before).enumerate() {
+            chunks[chunk][FIGURES * place + i] = now.wrapping_sub(before).cast_signed();
+        }
+    }
+    chunks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_before_is_left_out() {
+        let now: Vec<[u64; 2]> = (0..1100).map(|i| [i + 5, 2 * i]).collect();
+        let before: Vec<[u64; 2]> = (0..1000).map(|i| [i, i]).collect();
+        let chunks = changes(&now, &before, 1100);
+        assert_eq!(chunks.len(), 2);
+        assert!(chunks.iter().all(|c| c.len() == FIGURES * TOTALS_CHUNK));
+        assert_eq!(chunks[0][..4], [0, 0, 5, 0]);
+        assert_eq!(chunks[0][2 * 11..2 * 12], [5, 10]);
+        // Sites that came later had counted nothing before.
+        assert_eq!(chunks[0][2 * 1001..2 * 1002], [1005, 2000]);
+        assert_eq!(chunks[1][..2], [1028, 2046]);
+        assert_eq!(changes(&now, &before, 1023).len(), 1);
+        assert_eq!(changes(&now, &before, 1023)[0][2 * 1023], 1027);
+    }
+}

@@ -1,0 +1,311 @@
+//! `count=on`: what is counted lies in each dump, beside what the program allocates.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use heapdiff_sites::{CLASS, Counted, Counts, SiteTable, TOTALS_CHUNK, attach, statics};
+use hprof::{Content, ObjectIndex, Options, Silent, Snapshot, Value};
+use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
+use testdata::programs;
+
+use crate::counted::{TOKEN, USUAL, ask, assert_exact, begin, end, expected};
+use crate::{CHECKED, jdks, library};
+
+/// What a dump has of what was counted.
+struct Dumped {
+    head: Vec<i64>,
+    /// Class, method, line and what is allocated; objects and bytes of arrays.
+    sites: BTreeMap<(String, String, u32, String), (u64, u64)>,
+}
+
+impl Dumped {
+    fn read(file: &Path) -> Self {
+        let snapshot = Snapshot::open(file, &Options::default(), &Silent).unwrap();
+        let class = snapshot.classes().by_name(CLASS)[0];
+        let array = |name| snapshot.static_value(class, name).unwrap().object();
+        let elements = |object: ObjectIndex| -> Vec<Value> {
+            match snapshot.read_all(&[object]).remove(0).unwrap().content {
+                Content::Array(array) => array.elements(0..array.len).collect(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let longs = |object: ObjectIndex| -> Vec<i64> {
+            let values = elements(object).into_iter();
+            values.map(|value| value.integer().unwrap()).collect()
+        };
+        let objects = |name| -> Vec<Option<ObjectIndex>> {
+            let values = elements(array(name).unwrap()).into_iter();
+            values.map(Value::object).collect()
+        };
+        let blobs: Vec<ObjectIndex> = objects(statics::COUNTED_SITES)
+            .into_iter()
+            .flatten()
+            .collect();
+        let records = snapshot.read_all(&blobs);
+        let pieces = records.iter().map(|r| match &r.as_ref().unwrap().content {
+            Content::Array(array) => array.bytes(),
+            other => panic!("{other:?}"),
+        });
+        let table = SiteTable::decode(pieces).unwrap();
+        let mut sites = BTreeMap::new();
+        for (chunk, object) in objects(statics::COUNTED_TOTALS).into_iter().enumerate() {
+            let Some(object) = object else { continue };
+            for (place, pair) in longs(object).chunks_exact(2).enumerate() {
+                if pair[0] == 0 {
+                    continue;
+                }
+                let id = u32::try_from(chunk * TOTALS_CHUNK + place).unwrap();
+                let frame = table.frames(id).next().expect("a site has a frame");
+                let line = match frame.line {
+                    heapdiff_sites::Line::At(line) => line,
+                    _ => 0,
+                };
+                let key = (
+                    frame.class.to_owned(),
+                    frame.method.to_owned(),
+                    line,
+                    table.class(id).unwrap().to_owned(),
+                );
+                let sum: &mut (u64, u64) = sites.entry(key).or_default();
+                sum.0 += u64::try_from(pair[0]).unwrap();
+                sum.1 += u64::try_from(pair[1]).unwrap();
+            }
+        }
+        Self {
+            head: longs(array(statics::COUNTED).unwrap()),
+            sites,
+        }
+    }
+
+    fn head(&self, place: Counted) -> i64 {
+        self.head[place.index()]
+    }
+
+    /// Takes dumps until one has a copy that was made after this was called.
+    fn after_now(target: &Target) -> Self {
+        let now = now();
+        let start = Instant::now();
+        loop {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("heap.hprof");
+            target.dump(&file, DumpOptions::default()).unwrap();
+            let dumped = Self::read(&file);
+            if dumped.head(Counted::At) > now {
+                return dumped;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "no copy");
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    fn assert_exact(&self, (t, n): (u64, u64), times: u64, which: &str) {
+        for (method, class, objects, bytes) in expected(t, n, USUAL) {
+            let found = self
+                .sites
+                .iter()
+                .filter(|((c, m, _, a), _)| c == "Counted" && m == method && a == class);
+            let (is, of) = found.fold((0, 0), |sum, (_, of)| (sum.0 + of.0, sum.1 + of.1));
+            assert_eq!(is, times * objects, "{which}: {method} {class}");
+            let bytes = bytes.unwrap_or(0);
+            assert_eq!(of, times * bytes, "{which}: bytes of {method} {class}");
+        }
+        for place in [Counted::NoRoom, Counted::HeapFull, Counted::Refused] {
+            assert_eq!(self.head(place), 0, "{which}: {place:?}");
+        }
+    }
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+fn launch(jdk: &Jdk, (threads, n): (u64, u64)) -> Launch {
+    let classes = jdk.compile(&programs::agent("Counted.java")).unwrap();
+    Launch::class(jdk, classes, "Counted")
+        .flags(["-Xmx256m", "-XX:+EnableDynamicAgentLoading"])
+        .arg(threads.to_string())
+        .arg(n.to_string())
+        .timeout(Duration::from_secs(300))
+}
+
+fn started(launch: &Launch) -> Target {
+    let mut target = launch.start().unwrap();
+    target.wait_ready(1).unwrap();
+    target
+}
+
+/// From the start of the program on, also what a method allocates that runs since.
+#[test]
+fn a_dump_has_all_that_was_counted() {
+    for jdk in jdks() {
+        let of = (4, 5000);
+        let with = |options: &str| launch(&jdk, of).flags(CHECKED).agent(&library(), options);
+        let mut target = started(&with("count=on"));
+        let begun = now();
+        for times in 1..=2 {
+            target.advance(times + 1).unwrap();
+            let dumped = Dumped::after_now(&target);
+            let which = format!("JDK {}, phase {times}", jdk.version());
+            dumped.assert_exact(of, times.into(), &which);
+            assert_eq!(dumped.head(Counted::Jdk), 0);
+            assert!(dumped.head(Counted::Classes) > 0);
+            let since = dumped.head(Counted::Since);
+            assert!((begun - 60_000..=begun).contains(&since), "{since} {begun}");
+            let mut classes = dumped.sites.keys().map(|key| &key.0);
+            assert!(classes.all(|class| class.starts_with("Counted")), "{which}");
+            // In a method that was running when the second phase began.
+            let main = dumped
+                .sites
+                .iter()
+                .find(|((_, method, ..), _)| method == "main");
+            assert_eq!(main.unwrap().1.0, u64::from(times), "{which}");
+            // Lines are those of the source.
+            let source = fs::read_to_string(programs::agent("Counted.java")).unwrap();
+            let line = source.lines().position(|l| l.contains("new Removed(i).v"));
+            let mut removed = dumped.sites.keys().filter(|key| key.1 == "removed");
+            assert_eq!(removed.next().unwrap().2 as usize, line.unwrap() + 1);
+        }
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well, "{errors}");
+        assert!(
+            !errors.contains("heapdiff") && !errors.contains("WARNING"),
+            "{errors}"
+        );
+    }
+}
+
+/// Attached later, it rewrites what is loaded, and says so; filters say which classes; a forked dump is up to date.
+#[test]
+fn attached_it_counts_from_then_on() {
+    for jdk in Jdk::all_for_agent() {
+        let of = (2, 2000);
+        let mut target = started(&launch(&jdk, of));
+        target.advance(2).unwrap();
+        assert_eq!(ask(&target, "count=on,exclude=Pair$"), attach::DONE);
+        assert!(
+            target
+                .errors()
+                .contains("loaded before got counters within"),
+            "{}",
+            target.errors()
+        );
+        target.advance(3).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("forked.hprof");
+        let before = now();
+        let snapshot = format!("{}{}", attach::SNAPSHOT, file.display());
+        assert_eq!(ask(&target, &snapshot), attach::DONE, "{}", target.errors());
+        let dumped = Dumped::read(&file);
+        assert!(dumped.head(Counted::At) >= before, "JDK {}", jdk.version());
+        dumped.assert_exact(of, 1, &format!("JDK {}", jdk.version()));
+        // The agent counts other classes than are asked for.
+        assert_eq!(
+            ask(&target, &format!("{}seconds=5", attach::COUNT)),
+            attach::COUNTS_ALREADY
+        );
+        assert!(target.errors().contains("the agent counts other classes"));
+        // With other options it begins anew, without them it stops.
+        assert_eq!(
+            ask(&target, "change:count=on,include=^nothing$"),
+            attach::CHANGED
+        );
+        target.advance(4).unwrap();
+        let none = Dumped::after_now(&target);
+        assert_eq!((none.sites.len(), none.head(Counted::Classes)), (0, 0));
+        assert_eq!(ask(&target, "change:interval=1m"), attach::CHANGED);
+        std::thread::sleep(Duration::from_millis(1500));
+        let file = folder.path().join("off.hprof");
+        target.dump(&file, DumpOptions::default()).unwrap();
+        let off = Dumped::read(&file);
+        assert_eq!(off.head, [0; Counted::LEN]);
+        // Classes are as they were, so that another may count.
+        begin(&target, "");
+        target.advance(5).unwrap();
+        assert_exact(&end(&target), of, USUAL, "after the agent's");
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well, "{errors}");
+    }
+}
+
+/// Leaves out the method that runs all along, which was given its counters before, and allocates once in each phase.
+fn without_main(mut counts: Counts, phases: u64) -> Counts {
+    let main = counts.sites.iter().filter(|site| site.method == "main");
+    assert_eq!(main.map(|site| site.objects).sum::<u64>(), phases);
+    counts.sites.retain(|site| site.method != "main");
+    counts
+}
+
+/// `heapdiff count` is answered from the counters that stand, which stay; detached, all of them go.
+#[test]
+fn a_count_beside_and_detaching() {
+    for jdk in jdks() {
+        let of = (2, 2000);
+        let mut target = started(&launch(&jdk, of).agent(&library(), "count=on"));
+        target.advance(2).unwrap();
+        begin(&target, "");
+        let again = format!("{}seconds=5", attach::COUNT);
+        assert_eq!(ask(&target, &again), attach::COUNTS_ALREADY);
+        target.advance(3).unwrap();
+        let counts = without_main(end(&target), 1);
+        assert_exact(&counts, of, USUAL, "beside count=on");
+        let ended = format!("{}{TOKEN}", attach::COUNT_END);
+        assert_eq!(ask(&target, &ended), attach::COUNTS_NOT);
+        begin(&target, "exclude=Counted");
+        target.advance(4).unwrap();
+        let none = end(&target);
+        assert!(none.sites.is_empty(), "{none:?}");
+        let jdk_too = format!("{}jdk=on", attach::COUNT);
+        assert_eq!(ask(&target, &jdk_too), attach::COUNTS_ALREADY);
+        // All three phases are in the dump.
+        Dumped::after_now(&target).assert_exact(of, 3, &format!("JDK {}", jdk.version()));
+        assert_eq!(ask(&target, attach::DETACH), attach::DETACHED);
+        assert_eq!(ask(&target, &ended), attach::COUNTS_NOT);
+        begin(&target, "include=^nothing$");
+        target.advance(5).unwrap();
+        // The one that runs all along has them until it ends.
+        let none = without_main(end(&target), 1);
+        assert!(none.sites.is_empty(), "{none:?}");
+        // Attached while another counts, the agent samples, and says that it does not count.
+        begin(&target, "");
+        assert_eq!(ask(&target, "count=on"), attach::DONE);
+        assert!(
+            target.errors().contains("are being counted already"),
+            "{}",
+            target.errors()
+        );
+        target.advance(6).unwrap();
+        let counts = without_main(end(&target), 1);
+        assert_exact(&counts, of, USUAL, "before count=on");
+        assert!(target.finish().unwrap());
+    }
+}
+
+/// With the JDK's classes, which are loaded already.
+#[test]
+fn the_jdks_classes_are_counted_where_that_is_asked_for() {
+    for jdk in jdks() {
+        let of = (2, 1000);
+        let options = "count=jdk,interval=64k";
+        let mut target = started(&launch(&jdk, of).flags(CHECKED).agent(&library(), options));
+        target.advance(2).unwrap();
+        let dumped = Dumped::after_now(&target);
+        let which = format!("JDK {}", jdk.version());
+        dumped.assert_exact(of, 1, &which);
+        assert_eq!(dumped.head(Counted::Jdk), 1);
+        let classes = dumped.head(Counted::Classes);
+        println!("{which}: {classes} classes, {} sites", dumped.sites.len());
+        assert!(classes > 100, "{classes}");
+        let of_jdk = |key: &&(String, String, u32, String)| key.0.starts_with("java.");
+        assert!(dumped.sites.keys().filter(of_jdk).count() > 50, "{which}");
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(
+            well && errors.contains("loaded before got counters within"),
+            "{errors}"
+        );
+        assert!(!errors.contains("WARNING"), "{errors}");
+        println!("{errors}");
+    }
+}
