@@ -567,6 +567,12 @@ impl Snapshot {
         self.size_of_shape(self.shape(object))
     }
 
+    /// The shallow size of an object of a class that is no array's, whether the dump has one or not.
+    #[must_use]
+    pub fn instance_bytes(&self, class: ClassIndex) -> u64 {
+        self.dump.sizes.instance(class)
+    }
+
     /// The class that an object is an instance of; `None` for class objects, which are instances
     /// of `java.lang.Class` (see [`Snapshot::represents`]).
     #[inline]

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heapdiff_diff::samples::{Agent, AgentObjects, ClassCount, NotCounted, Samples};
+use heapdiff_diff::samples::{Agent, AgentObjects, AtSites, ClassCount, NotCounted, Samples};
 use heapdiff_diff::{Allocated, by_class, by_site};
 use heapdiff_report::{
     AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
-    CountRow, CountedClassRow, CounterRow, Graph, LiveClassRow, Report, SiteTotals, SitesReport,
-    SnapshotInfo,
+    CountRow, CountSite, CountTotals, CountedClassRow, CountedInDump, CountedMissed, CounterRow,
+    Graph, LiveClassRow, Report, SiteTotals, SitesReport, SnapshotInfo,
 };
-use heapdiff_sites::{Counter, Interval, Strategy, Unseen};
+use heapdiff_sites::{CountedSite, Counter, Interval, Strategy, Unseen};
 use hprof::Progress;
 
 use super::dump_info;
@@ -257,7 +257,13 @@ impl Asked<'_> {
                 (totals, rows.collect(), Vec::new(), allocated)
             }
         };
-        let focus = self.focus(totals.rows == 0, allocated.as_ref(), &mut info);
+        let at_sites = samples.at_sites.as_ref().filter(|_| !job.by_class);
+        let counted_sites = at_sites.map(|all| self.counted_sites(all, info.taken_ms));
+        let is_empty = totals.rows == 0
+            && counted_sites
+                .as_ref()
+                .is_none_or(|all| all.totals.sites == 0);
+        let focus = self.focus(is_empty, allocated.as_ref(), &mut info);
         Ok(AllocatedReport {
             schema: AllocatedReport::SCHEMA,
             snapshot: info,
@@ -268,9 +274,50 @@ impl Asked<'_> {
             agent: agent(of, samples),
             stacks,
             classes,
+            counted: counted_sites,
             verbose: self.setup.progress.verbose,
             graph: self.graph(allocated),
         })
+    }
+
+    /// What was counted at each line of code.
+    fn counted_sites(&self, all: &AtSites, taken_ms: u64) -> CountedInDump {
+        let is_wanted = |site: &&CountedSite| {
+            self.job.focus.is_none()
+                || self.is_wanted(
+                    &[&format!("{}.{}", site.class, site.method)],
+                    &site.allocated,
+                )
+        };
+        let sites: Vec<&CountedSite> = all.sites.iter().filter(is_wanted).collect();
+        let mut totals = CountTotals::default();
+        for site in &sites {
+            totals.sites += 1;
+            totals.objects = totals.objects.saturating_add(site.objects);
+            totals.bytes = totals.bytes.saturating_add(site.bytes.unwrap_or(0));
+            totals.sites_without_bytes += u64::from(site.bytes.is_none());
+        }
+        let rows = sites.into_iter().take(self.setup.rows(ROWS));
+        let row = |site: &CountedSite| CountSite {
+            class: site.class.clone(),
+            method: site.method.clone(),
+            line: site.line,
+            allocated: site.allocated.clone(),
+            objects: site.objects,
+            bytes: site.bytes,
+        };
+        CountedInDump {
+            millis: all.at_ms.saturating_sub(all.since_ms),
+            before_dump_ms: taken_ms.saturating_sub(all.at_ms),
+            jdk: all.jdk,
+            totals,
+            sites: rows.map(row).collect(),
+            missed: CountedMissed {
+                sites: all.missing_sites,
+                methods: all.missing_methods,
+                classes: all.missing_classes,
+            },
+        }
     }
 
     fn counted_classes(&self) -> Result<(AllocatedTotals, Vec<CountedClassRow>)> {

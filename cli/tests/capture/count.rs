@@ -13,14 +13,17 @@ use crate::trace::library;
 
 /// A program that each line has allocate in four threads, 2,000 times.
 fn started(jdk: &Jdk) -> Target {
+    ready(&launch(jdk))
+}
+
+fn launch(jdk: &Jdk) -> Launch {
     let program = testdata::programs::agent("Counted.java");
     let classes = jdk.compile(&program).expect("classes");
-    let launch = Launch::class(jdk, classes, "Counted")
+    Launch::class(jdk, classes, "Counted")
         .flags(["-Xmx256m", "-XX:+EnableDynamicAgentLoading"])
         .arg("4")
         .arg("2000")
-        .timeout(Duration::from_secs(120));
-    ready(&launch)
+        .timeout(Duration::from_secs(120))
 }
 
 /// A count that has begun.
@@ -42,8 +45,9 @@ fn counted(target: &mut Target, home: &Path, phase: u32, more: &[&str]) -> Strin
     ended(child).well().stdout
 }
 
-fn schema() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json/count.schema.json");
+fn schema(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json");
+    let path = path.join(format!("{name}.schema.json"));
     let mut schema: Value =
         serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
     fn close(schema: &mut Value) {
@@ -62,6 +66,79 @@ fn schema() -> Value {
     schema
 }
 
+fn assert_fits(report: &Value, name: &str) {
+    let validator = jsonschema::validator_for(&schema(name)).expect("a valid schema");
+    let faults = validator.iter_errors(report).map(|e| e.to_string());
+    assert_eq!(faults.collect::<Vec<_>>(), [] as [String; 0]);
+}
+
+/// A dump of a JVM whose agent has `count=on` tells all that was allocated, up to a time that stands beside it.
+#[test]
+fn a_dump_has_what_was_counted() {
+    for jdk in jdks() {
+        let home = folder();
+        let library = library();
+        let launch = launch(&jdk).agent(&library, "count=on,interval=16k");
+        let mut target = ready(&launch);
+        target.advance(2).expect("READY");
+        // A forked dump has what was counted until then.
+        let (pid, library) = (target.pid().to_string(), library.display().to_string());
+        let dump = ["dump", &pid, "--fork", "-o", "d.hprof", "--agent", &library];
+        run(home.path(), &dump).well();
+        let told = |more: &[&str]| {
+            let command = ["sites", "d.hprof", "--allocated"];
+            run(home.path(), &[&command, more].concat()).well().stdout
+        };
+        let text = told(&[]);
+        assert!(
+            text.contains("\ncounted ") && text.contains(" before the dump\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("also those that the compiler then removes"),
+            "{text}"
+        );
+        assert!(text.contains("count=jdk gives them some"), "{text}");
+        let report: Value = serde_json::from_str(&told(&["--format", "json"])).expect("JSON");
+        assert_fits(&report, "allocated");
+        let counted = &report["counted"];
+        let sites = counted["sites"].as_array().expect("sites");
+        let of = |method: &str, class: &str| {
+            let mut of = sites.iter();
+            let found = of.find(|s| s["method"] == method && s["allocated"] == class);
+            let found = found.unwrap_or_else(|| panic!("{method} {class}: {counted:#}"));
+            (found["objects"].as_u64(), found["bytes"].as_u64())
+        };
+        assert_eq!(of("object", "Counted$Small"), (Some(8000), Some(8000 * 16)));
+        assert_eq!(of("keep", "Counted$Kept"), (Some(2000), Some(2000 * 24)));
+        assert_eq!(
+            of("removed", "Counted$Removed"),
+            (Some(8000), Some(8000 * 16))
+        );
+        assert_eq!(of("twoSizes", "int[][]"), (Some(8000), Some(8000 * 24)));
+        assert_eq!(of("main", "java.lang.Object[]").0, Some(1));
+        assert_eq!(
+            counted["totals"]["sites"].as_u64(),
+            Some(sites.len() as u64)
+        );
+        assert_eq!(counted["totals"]["sites_without_bytes"], 0, "{counted:#}");
+        assert_eq!(
+            counted["missed"],
+            json!({"sites": 0, "methods": 0, "classes": 0})
+        );
+        let focused = told(&["--focus", r"Counted\.keep", "--format", "json"]);
+        let focused: Value = serde_json::from_str(&focused).expect("JSON");
+        assert_eq!(focused["counted"]["totals"]["objects"], 2000, "{focused:#}");
+        // By class the counts of classes are told, which this agent has not.
+        run(
+            home.path(),
+            &["sites", "d.hprof", "--allocated", "--by", "class"],
+        )
+        .failed(2, "the agent counted no classes");
+        assert!(target.finish().expect("an end"));
+    }
+}
+
 #[test]
 fn every_allocation_of_a_running_jvm_is_counted() {
     for jdk in jdks() {
@@ -78,12 +155,7 @@ fn every_allocation_of_a_running_jvm_is_counted() {
         let json = ["--format", "json", "--include", "^Counted"];
         let report: Value =
             serde_json::from_str(&counted(&mut target, home.path(), 3, &json)).expect("JSON");
-        let validator = jsonschema::validator_for(&schema()).expect("a valid schema");
-        let faults: Vec<String> = validator
-            .iter_errors(&report)
-            .map(|e| e.to_string())
-            .collect();
-        assert_eq!(faults, [] as [String; 0]);
+        assert_fits(&report, "count");
         let objects = |method: &str, class: &str| {
             let sites = report["sites"].as_array().expect("sites");
             let of = sites

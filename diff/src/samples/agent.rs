@@ -30,7 +30,7 @@ pub(super) enum Fault {
     Table(#[from] heapdiff_sites::DecodeError),
 }
 
-type Result<T> = std::result::Result<T, Fault>;
+pub(super) type Result<T> = std::result::Result<T, Fault>;
 
 /// Reads samples, with the sites and classes that `which` says; `None` if the agent was not there.
 pub(super) fn read(
@@ -62,8 +62,8 @@ fn is_before_25(version: &str) -> bool {
         .is_some_and(|m: u32| m < 25)
 }
 
-struct Reader<'a> {
-    snapshot: &'a Snapshot,
+pub(super) struct Reader<'a> {
+    pub(super) snapshot: &'a Snapshot,
     class: ClassIndex,
 }
 
@@ -83,7 +83,7 @@ impl Reader<'_> {
                 rate: self.number(rate)?,
             })
         };
-        let (table, site_bytes) = self.table()?;
+        let (table, site_bytes) = self.table(statics::BLOBS)?;
         let counters = self.counters()?;
         let total = agent_objects.total(self.snapshot);
         let mut agent = Agent {
@@ -170,6 +170,10 @@ impl Reader<'_> {
             Which::All => self.class_counts(&table)?,
             Which::Remembered => None,
         };
+        let at_sites = match which {
+            Which::All => self.at_sites()?,
+            Which::Remembered => None,
+        };
         let counted = population::count(self.snapshot, agent_objects, &mut live);
         let SampleBuilder {
             names,
@@ -187,6 +191,7 @@ impl Reader<'_> {
             allocated: allocated.into_iter().flatten().collect(),
             site_classes,
             classes,
+            at_sites,
             names: names.names,
             counted,
             unfinished,
@@ -194,7 +199,7 @@ impl Reader<'_> {
         })
     }
 
-    fn value(&self, name: &'static str) -> Result<Value> {
+    pub(super) fn value(&self, name: &'static str) -> Result<Value> {
         let value = self.snapshot.static_value(self.class, name);
         value.ok_or(Fault::Static(name))
     }
@@ -207,7 +212,7 @@ impl Reader<'_> {
         u64::try_from(self.integer(name)?).map_err(|_| Fault::Static(name))
     }
 
-    fn array(&self, name: &'static str) -> Result<Option<ObjectIndex>> {
+    pub(super) fn array(&self, name: &'static str) -> Result<Option<ObjectIndex>> {
         match self.value(name)? {
             Value::Object(id, None) if id.is_null() => Ok(None),
             Value::Object(_, Some(object)) => Ok(Some(object)),
@@ -240,8 +245,8 @@ impl Reader<'_> {
         Ok(objects.filter(|&o| seen.insert(o)).collect())
     }
 
-    fn table(&self) -> Result<(SiteTable, u64)> {
-        let blobs = self.inner(statics::BLOBS)?;
+    pub(super) fn table(&self, name: &'static str) -> Result<(SiteTable, u64)> {
+        let blobs = self.inner(name)?;
         let records = self.snapshot.read_all(&blobs);
         let pieces: Vec<&[u8]> = records
             .iter()
@@ -254,7 +259,7 @@ impl Reader<'_> {
         Ok((SiteTable::decode(pieces)?, bytes))
     }
 
-    fn longs(&self, arrays: &[ObjectIndex]) -> Vec<Vec<i64>> {
+    pub(super) fn longs(&self, arrays: &[ObjectIndex]) -> Vec<Vec<i64>> {
         let records = self.snapshot.read_all(arrays).into_iter();
         let longs = records.map(|record| match record.map(|r| r.content) {
             Some(Content::Array(array)) => {
@@ -301,7 +306,7 @@ impl Reader<'_> {
     }
 
     /// The agent's counts for some ids, from a static array of chunks.
-    fn by_id<const N: usize>(
+    pub(super) fn by_id<const N: usize>(
         &self,
         name: &'static str,
         ids: impl Iterator<Item = u32> + Clone,

@@ -69,6 +69,7 @@ impl Attribution {
             allocated: d.list(Decoder::u64)?,
             site_classes: d.list(Decoder::u32)?,
             classes: None,
+            at_sites: None,
             names: d.list(Decoder::text)?,
             counted: d.list(|d| {
                 Some(CountedClass {

@@ -6,6 +6,7 @@
 mod agent;
 mod allocated_at;
 mod allocations;
+mod at_sites;
 pub(crate) mod attribution;
 pub(crate) mod frames;
 mod kept;
@@ -19,6 +20,7 @@ use hprof::{ObjectIndex, Snapshot};
 
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
 pub use allocations::{Allocations, NotCounted, StackAllocations};
+pub use at_sites::AtSites;
 pub use sites::{SiteId, Sites};
 
 const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \
@@ -227,6 +229,8 @@ pub struct Samples {
     /// What was allocated of each class, by name; `None` where the agent did not count it, or it was not read
     /// ([`Self::with_all_sites`]).
     pub classes: Option<Vec<ClassCount>>,
+    /// What was allocated at each line of code; `None` where the agent did not count it, or it was not read ([`Self::with_all_sites`]).
+    pub at_sites: Option<AtSites>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
     /// The classes of live samples with all their reachable objects by size; empty where every object is a sample.

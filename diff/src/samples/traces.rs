@@ -46,6 +46,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
         allocated: Vec::new(),
         site_classes: Vec::new(),
         classes: None,
+        at_sites: None,
         names: names.names,
         counted: Vec::new(),
         unfinished: 0,

@@ -25,6 +25,34 @@ pub struct CountReport {
     pub missed: CountMissed,
 }
 
+/// What the agent had counted when it copied its counters into the heap (`count=on`).
+#[derive(Debug, Serialize)]
+pub struct CountedInDump {
+    /// From the begin of the count to the copy.
+    pub millis: u64,
+    /// From the copy to the dump.
+    pub before_dump_ms: u64,
+    /// Whether classes of the JDK's are counted, too.
+    pub jdk: bool,
+    /// All sites together, those that are not listed included.
+    pub totals: CountTotals,
+    /// Sites by bytes, then by objects, most first.
+    pub sites: Vec<CountSite>,
+    /// What was not counted.
+    pub missed: CountedMissed,
+}
+
+/// What was not counted, as far as a dump tells.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct CountedMissed {
+    /// Sites for which there was no counter, or no room in the heap.
+    pub sites: u64,
+    /// Methods that cannot be rewritten.
+    pub methods: u64,
+    /// Classes that cannot be rewritten, or that the JVM did not take.
+    pub classes: u64,
+}
+
 /// All sites together.
 #[derive(Debug, Default, Serialize)]
 pub struct CountTotals {

@@ -3,7 +3,7 @@
 use heapdiff_diff::Stack;
 use serde::Serialize;
 
-use super::{Graph, SnapshotInfo};
+use super::{CountedInDump, Graph, SnapshotInfo};
 
 /// The allocation sites of a dump: what is alive.
 #[derive(Debug, Serialize)]
@@ -87,6 +87,8 @@ pub struct AllocatedReport {
     pub stacks: Vec<AllocatedStackRow>,
     /// The classes, most bytes first; none by stack.
     pub classes: Vec<CountedClassRow>,
+    /// What was counted by line of code; `None` by class, and where the agent does not count.
+    pub counted: Option<CountedInDump>,
     /// Whether text shows every frame.
     #[serde(skip)]
     pub verbose: bool,

@@ -6,7 +6,7 @@ use heapdiff_units::{Size, counted, grouped};
 
 use super::sites::{COUNTED, classes, more_classes, origin};
 use super::table::{Align, Table};
-use super::{WIDTH, snapshot, stacks, table};
+use super::{WIDTH, count, snapshot, stacks, table};
 use crate::model::{AllocatedReport, AllocatedStackRow};
 use crate::style::Style;
 use crate::times::span;
@@ -69,6 +69,10 @@ pub(crate) fn render(
         let rest = format!("and {} (--top N shows more)", counted(more, "more stack"));
         writeln!(out, "\n{}", style.dim(rest))?;
     }
+    if let Some(counted) = &report.counted {
+        writeln!(out)?;
+        count::in_dump(counted, style, out)?;
+    }
     Ok(())
 }
 
@@ -114,7 +118,9 @@ fn by_class(report: &AllocatedReport, style: Style, out: &mut dyn Write) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AllocatedTotals, CountedClassRow, Graph};
+    use crate::model::{
+        AllocatedTotals, CountTotals, CountedClassRow, CountedInDump, CountedMissed, Graph,
+    };
     use crate::text::sites::tests::agent;
     use crate::text::tests::snapshot;
 
@@ -153,6 +159,7 @@ mod tests {
             agent: agent(),
             stacks: if is_class { Vec::new() } else { vec![stack] },
             classes: if is_class { vec![class] } else { Vec::new() },
+            counted: None,
             verbose: false,
             graph: Graph::default(),
         }
@@ -185,6 +192,29 @@ mod tests {
         }
         assert!(!told(&report("class", 1, 0)).contains("(--top N shows more)"));
         assert!(told(&report("class", 2, 0)).contains("and 1 more class (--top"));
+    }
+
+    #[test]
+    fn what_was_counted_stands_below_the_estimates() {
+        let mut both = report("stack", 1, 0);
+        let estimates = told(&both);
+        for says in ["executed allocations", " before the dump", "counted 0"] {
+            assert!(!estimates.contains(says), "{estimates}");
+        }
+        both.counted = Some(CountedInDump {
+            millis: 1000,
+            before_dump_ms: 0,
+            jdk: true,
+            totals: CountTotals::default(),
+            sites: Vec::new(),
+            missed: CountedMissed::default(),
+        });
+        let text = told(&both);
+        let counted = "\ncounted 0 objects, 0 B at 0 sites within 1s, up to 0s before the dump\n";
+        assert!(
+            text.starts_with(&*estimates) && text.contains(counted),
+            "{text}"
+        );
     }
 
     #[test]

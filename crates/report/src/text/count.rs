@@ -7,7 +7,9 @@ use heapdiff_units::{Size, Span, counted, grouped};
 
 use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
-use crate::model::CountReport;
+use crate::model::{
+    CountMissed, CountReport, CountSite, CountTotals, CountedInDump, CountedMissed,
+};
 use crate::style::Style;
 
 /// Columns that a name has at most.
@@ -22,6 +24,10 @@ const WHAT: [&str; 5] = [
 ];
 const NO_JDK: &str = "Classes of the JDK's have no counters; --jdk gives them some.";
 
+/// The same of counts in a dump.
+const EXECUTED: &str = "executed allocations, also those that the compiler then removes; not what is made without bytecode";
+const WITHOUT_JDK: &str = "Classes of the JDK's have no counters; count=jdk gives them some.";
+
 pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let time = Span(Duration::from_millis(report.millis));
     let head = format!("{}: {time}", report.process);
@@ -35,12 +41,22 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
         counted(totals.objects, "object"),
         Size(totals.bytes)
     )?;
-    if totals.sites_without_bytes > 0 {
-        let without = counted(totals.sites_without_bytes, "site");
-        writeln!(out, "bytes of {without} are not known, and not in the sum")?;
+    unknown(totals, out)?;
+    not_counted(&report.missed, out)?;
+    sites(&report.sites, totals.sites, style, out)?;
+    writeln!(out)?;
+    for line in WHAT {
+        writeln!(out, "{}", style.dim(line.to_owned()))?;
     }
-    missed(report, out)?;
-    if !report.sites.is_empty() {
+    if !report.jdk {
+        writeln!(out, "{}", style.dim(NO_JDK.to_owned()))?;
+    }
+    Ok(())
+}
+
+/// The sites that are listed, and how many there are besides.
+fn sites(listed: &[CountSite], all: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if !listed.is_empty() {
         writeln!(out)?;
         let mut table = Table::new(&[
             ("objects", Align::Right),
@@ -48,7 +64,7 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
             ("class", Align::Left),
             ("allocated in", Align::Left),
         ]);
-        for site in &report.sites {
+        for site in listed {
             let mut place = format!("{}.{}", site.class, site.method);
             if let Some(line) = site.line {
                 place += &format!(":{line}");
@@ -62,21 +78,54 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
         }
         table.print(style, out)?;
     }
-    let shown = report.sites.len() as u64;
-    if shown < totals.sites {
-        let rest = counted(totals.sites - shown, "more site");
+    let shown = listed.len() as u64;
+    if shown < all {
+        let rest = counted(all - shown, "more site");
         writeln!(
             out,
             "{}",
             style.dim(format!("and {rest} (--top N shows more)"))
         )?;
     }
-    writeln!(out)?;
-    for line in WHAT {
-        writeln!(out, "{}", style.dim(line.to_owned()))?;
-    }
+    Ok(())
+}
+
+/// What a dump has of counts.
+pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let totals = &report.totals;
+    writeln!(
+        out,
+        "counted {}, {} at {} within {}, up to {} before the dump",
+        counted(totals.objects, "object"),
+        Size(totals.bytes),
+        counted(totals.sites, "site"),
+        Span(Duration::from_millis(report.millis)),
+        Span(Duration::from_millis(report.before_dump_ms)),
+    )?;
+    unknown(totals, out)?;
+    let CountedMissed {
+        sites: missed,
+        methods,
+        classes,
+    } = report.missed;
+    let missed = CountMissed {
+        sites: missed,
+        methods,
+        classes,
+        ..CountMissed::default()
+    };
+    not_counted(&missed, out)?;
+    writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
     if !report.jdk {
-        writeln!(out, "{}", style.dim(NO_JDK.to_owned()))?;
+        writeln!(out, "{}", style.dim(WITHOUT_JDK.to_owned()))?;
+    }
+    sites(&report.sites, totals.sites, style, out)
+}
+
+fn unknown(totals: &CountTotals, out: &mut dyn Write) -> io::Result<()> {
+    if totals.sites_without_bytes > 0 {
+        let without = counted(totals.sites_without_bytes, "site");
+        writeln!(out, "bytes of {without} are not known, and not in the sum")?;
     }
     Ok(())
 }
@@ -89,8 +138,7 @@ fn classes(count: u64) -> String {
 }
 
 /// What was not counted.
-fn missed(report: &CountReport, out: &mut dyn Write) -> io::Result<()> {
-    let missed = &report.missed;
+fn not_counted(missed: &CountMissed, out: &mut dyn Write) -> io::Result<()> {
     if missed.sites > 0 {
         let sites = counted(missed.sites, "site");
         writeln!(out, "not counted, for want of counters: {sites}")?;
@@ -122,7 +170,7 @@ fn missed(report: &CountReport, out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::super::tests::text;
     use super::*;
-    use crate::model::{CountMissed, CountSite, CountTotals, Report};
+    use crate::model::Report;
 
     fn report(sites: u64, more: impl FnOnce(&mut CountReport)) -> String {
         let site = CountSite {
@@ -208,6 +256,68 @@ follow from its length.
             "  1,234      ?  byte[]",
         ] {
             assert!(some.contains(says), "{says}: {some}");
+        }
+    }
+
+    fn dumped(more: impl FnOnce(&mut CountedInDump)) -> String {
+        let site = CountSite {
+            class: "com.acme.Foo".to_owned(),
+            method: "bar".to_owned(),
+            line: None,
+            allocated: "byte[]".to_owned(),
+            objects: 1234,
+            bytes: Some(56_000),
+        };
+        let mut report = CountedInDump {
+            millis: 12_000,
+            before_dump_ms: 420,
+            jdk: true,
+            totals: CountTotals {
+                sites: 1,
+                objects: 1234,
+                bytes: 56_000,
+                sites_without_bytes: 0,
+            },
+            sites: vec![site],
+            missed: CountedMissed::default(),
+        };
+        more(&mut report);
+        let mut out = Vec::new();
+        in_dump(&report, Style::plain(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_a_dump_has_of_counts_is_told() {
+        let all = dumped(|_| ());
+        let says =
+            "counted 1,234 objects, 54.7 KiB at 1 site within 12s, up to 420ms before the dump
+executed allocations, also those that the compiler then removes; not what is made without bytecode
+
+objects   bytes  class   allocated in
+  1,234  56,000  byte[]  com.acme.Foo.bar
+";
+        assert_eq!(all, says);
+        let some = dumped(|r| {
+            r.jdk = false;
+            r.totals.sites = 2;
+            r.totals.sites_without_bytes = 1;
+            r.missed = CountedMissed {
+                sites: 5,
+                methods: 1,
+                classes: 2,
+            };
+        });
+        for says in [
+            "Classes of the JDK's have no counters; count=jdk gives them some.",
+            "bytes of 1 site are not known",
+            "not counted, for want of counters: 5 sites",
+            "not counted: 1 methods that stay as they are",
+            "not counted: 2 classes that stay as they are",
+            "and 1 more site (--top N shows more)",
+        ] {
+            assert!(some.contains(says), "{says}: {some}");
+            assert!(!all.contains(says), "{says}: {all}");
         }
     }
 }
