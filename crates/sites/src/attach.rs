@@ -126,7 +126,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     (
         "count",
-        "on, jdk or off: every allocation of the application's classes counted by site, with jdk the JDK's, too (off)",
+        "every allocation counted by site: on, jdk (in the JDK's classes, too) or off (off)",
     ),
     ("service", "a name for this program in the trace"),
 ];
