@@ -167,6 +167,10 @@ impl Rest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn example() -> Counts {
@@ -214,5 +218,82 @@ mod tests {
         }
         let longer = [&whole[..], b"x"].concat();
         assert_eq!(Counts::decode(&longer), None);
+    }
+
+    fn any_site() -> impl Strategy<Value = CountedSite> {
+        let line = option::of(1..=u32::MAX);
+        let bytes = option::of(0..u64::MAX);
+        (".{0,9}", ".{0,9}", line, ".{0,9}", any::<u64>(), bytes).prop_map(
+            |(class, method, line, allocated, objects, bytes)| CountedSite {
+                class,
+                method,
+                line,
+                allocated,
+                objects,
+                bytes,
+            },
+        )
+    }
+
+    fn any_counts() -> impl Strategy<Value = Counts> {
+        let names = || vec(".{0,9}", 0..4);
+        let lost = any::<(u64, u64, u64)>();
+        let head = (any::<u64>(), any::<u64>(), any::<bool>(), lost);
+        (head, names(), names(), vec(any_site(), 0..5)).prop_map(
+            |((millis, classes, jdk, lost), left_alone_names, refused_names, sites)| Counts {
+                millis,
+                classes,
+                jdk,
+                uncounted: lost.0,
+                left_alone: lost.1,
+                refused: lost.2,
+                left_alone_names,
+                refused_names,
+                sites,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn any_counts_are_read_as_written(counts in any_counts()) {
+            prop_assert_eq!(Counts::decode(&counts.encode()), Some(counts));
+        }
+
+        /// What is read from damaged bytes is what would be read again, and takes no more room than the bytes allow.
+        #[test]
+        fn damaged_counts_are_refused_or_read_alike(
+            counts in any_counts(),
+            damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            cut in option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut bytes = counts.encode();
+            for (at, byte) in damage {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            assert_read_alike(&bytes)?;
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_read_alike(bytes in vec(any::<u8>(), 0..99)) {
+            let numbers = [START, &bytes, END].concat();
+            assert_read_alike(&numbers)?;
+            // Small numbers go further into the format than any others.
+            let small: Vec<u8> = bytes.iter().map(|byte| byte % 3).collect();
+            assert_read_alike(&[START, &small, END].concat())?;
+        }
+    }
+
+    fn assert_read_alike(bytes: &[u8]) -> Result<(), TestCaseError> {
+        if let Some(read) = Counts::decode(bytes) {
+            let names = read.left_alone_names.len() + read.refused_names.len();
+            prop_assert!(names + read.sites.len() <= bytes.len());
+            prop_assert_eq!(Counts::decode(&read.encode()), Some(read));
+        }
+        Ok(())
     }
 }
