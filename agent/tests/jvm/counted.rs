@@ -18,19 +18,24 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// A program that each line has allocate, in so many threads so often.
-fn started(jdk: &Jdk, (threads, n): (u64, u64), flags: &[&str]) -> Target {
+/// A program that each line has allocate, in so many threads so often. Half of them are virtual where there are such.
+fn started(jdk: &Jdk, of: (u64, u64), flags: &[&str]) -> Target {
+    let kind = if jdk.major() >= 21 {
+        "virtual"
+    } else {
+        "plain"
+    };
+    started_with(jdk, of, kind, flags)
+}
+
+fn started_with(jdk: &Jdk, (threads, n): (u64, u64), kind: &str, flags: &[&str]) -> Target {
     let classes = jdk.compile(&programs::agent("Counted.java")).unwrap();
     let mut target = Launch::class(jdk, classes, "Counted")
         .flags(["-Xmx256m", "-XX:+EnableDynamicAgentLoading"])
         .flags(flags)
         .arg(threads.to_string())
         .arg(n.to_string())
-        .arg(if jdk.major() >= 21 {
-            "virtual"
-        } else {
-            "plain"
-        })
+        .arg(kind)
         .timeout(Duration::from_secs(300))
         .start()
         .unwrap();
@@ -275,6 +280,57 @@ fn with_each_collector() {
             let sizes = if flag == "-XX:+UseZGC" { wide } else { USUAL };
             phase(&jdk, (4, 5000), sizes, &[flag]);
         }
+    }
+}
+
+/// Ten thousand virtual threads, which share the JVM's few.
+#[test]
+fn in_ten_thousand_virtual_threads() {
+    for jdk in jdks().iter().filter(|jdk| jdk.major() >= 21) {
+        let of = (10_000, 20);
+        let mut target = started_with(jdk, of, "only-virtual", &[]);
+        begin(&target, "");
+        target.advance(2).unwrap();
+        let which = format!("JDK {}, virtual threads", jdk.version());
+        assert_exact(&end(&target), of, USUAL, &which);
+        assert!(target.finish().unwrap());
+    }
+}
+
+/// What the JDK's collections allocate for one thread, interpreted and compiled, before the count and while it goes on.
+#[test]
+fn in_the_jdk() {
+    for jdk in jdks() {
+        let n = 50_000;
+        let mut target = started(&jdk, (1, n), &[]);
+        target.advance(2).unwrap();
+        for next in [3, 4] {
+            begin(
+                &target,
+                "jdk=on,include=^java\\.util\\.(LinkedList|TreeMap)$",
+            );
+            target.advance(next).unwrap();
+            let counts = end(&target);
+            let of = |allocated: &str| {
+                let sites = counts.sites.iter().filter(|s| s.allocated == allocated);
+                sites.fold((0, 0), |(objects, bytes), site| {
+                    (objects + site.objects, bytes + site.bytes.unwrap())
+                })
+            };
+            let which = format!("JDK {}: {counts:#?}", jdk.version());
+            assert!(counts.jdk, "{which}");
+            assert_eq!(of("java.util.LinkedList$Node").0, n, "{which}");
+            assert_eq!(of("java.util.TreeMap$Entry").0, n, "{which}");
+            let array = USUAL.array(USUAL.reference, n);
+            assert_eq!(of("java.lang.Object[]"), (1, array), "{which}");
+            assert!(
+                counts
+                    .sites
+                    .iter()
+                    .all(|s| s.class.starts_with("java.util."))
+            );
+        }
+        assert!(target.finish().unwrap());
     }
 }
 

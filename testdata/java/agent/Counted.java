@@ -1,12 +1,17 @@
 import java.lang.reflect.Array;
 import java.lang.reflect.Constructor;
+import java.util.LinkedList;
+import java.util.TreeMap;
 import java.util.function.Supplier;
 
-/** Counted THREADS N: for each line read, so many threads each allocate N times in every way that bytecode has. */
+/**
+ * Counted THREADS N [plain|virtual|only-virtual]: for each line read, so many threads, none, half or all of them virtual, each
+ * allocate N times in every way that bytecode has, and two of the JDK's collections grow by N.
+ */
 public class Counted {
     static volatile Object sink;
     static Object[] kept;
-    static boolean virtual;
+    static boolean virtual, onlyVirtual;
 
     static class Small {
         int x;
@@ -142,12 +147,23 @@ public class Counted {
 
     static Object keep() { return new Kept(); }
 
+    static void collect(int n) {
+        LinkedList<Integer> list = new LinkedList<>();
+        TreeMap<Integer, Object> map = new TreeMap<>();
+        for (int i = 0; i < n; i++) {
+            list.add(i);
+            map.put(i, list);
+        }
+        sink = list.toArray();
+        sink = map;
+    }
+
     static void work(int n) {
         for (int i = 0; i < n; i++) for (Work work : WORK) work.run(i);
     }
 
     static Thread thread(Runnable run, int i) throws Exception {
-        if (i % 2 == 1 && virtual) {
+        if (onlyVirtual || i % 2 == 1 && virtual) {
             return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, run);
         }
         Thread thread = new Thread(run);
@@ -165,6 +181,7 @@ public class Counted {
         int threads = Integer.parseInt(args[0]);
         int n = Integer.parseInt(args[1]);
         virtual = args.length > 2 && args[2].equals("virtual");
+        onlyVirtual = args.length > 2 && args[2].equals("only-virtual");
         Runnable run = () -> work(n);
         for (int phase = 1; phase <= 2000; phase++) {
             System.out.println("READY " + phase);
@@ -173,6 +190,7 @@ public class Counted {
             kept = new Object[n];
             for (int i = 0; i < n; i++) kept[i] = keep();
             all(threads, run);
+            collect(n);
         }
     }
 }
