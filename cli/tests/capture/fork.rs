@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::cgroup::Group;
 use crate::support::{
-    BOX, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf, signal, start,
+    BOX, agent, ended, files, first_line, folder, instances, jdks, ready, run, shelf, signal,
+    start, until,
 };
 use crate::trace::library;
 
@@ -58,7 +59,9 @@ impl Load {
             spin.args(args).args(["sh", "-c", "while :; do :; done"]);
             spin.spawn().expect("a shell")
         };
-        Self((0..16).map(|_| spin()).collect())
+        let load = Self((0..16).map(|_| spin()).collect());
+        until("the load", || load.0.iter().all(|spin| has_run(spin.id())));
+        load
     }
 }
 
@@ -69,6 +72,17 @@ impl Drop for Load {
             let _ = spin.wait();
         }
     }
+}
+
+/// Whether a process has used a hundredth of a second.
+fn has_run(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
+    // Its state is the third field, the first one after its name.
+    let user = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().nth(11));
+    user.is_some_and(|ticks| ticks != "0")
 }
 
 /// The processes that a JVM has made.
