@@ -14,8 +14,8 @@ use crate::job::{ExportJob, Setup, Task};
 const ROWS: [u64; 2] = [100, 10_000];
 
 const QUERY_HELP: &str = "\
-Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated; docs/query.md
-has their columns, functions and examples. Ids are written 0x7f0012345678.
+Tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites;
+docs/query.md has their columns, functions and examples. Ids are written 0x7f0012345678.
 
   heapdiff query a.hprof \"select class, objects from classes order by objects desc limit 10\"
   heapdiff query a.hprof \"select id, length from objects where class = 'byte[]' and length > 1e6\"
@@ -77,7 +77,7 @@ pub(super) struct ExportArgs {
     /// The folder to write to; made if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Only these tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated [default: all]
+    /// Only these tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table)]
     tables: Vec<Table>,
     /// Labels in the metadata of the files, such as service=shop or host=web-3; may be repeated

@@ -126,6 +126,10 @@ fn a_dump_has_what_was_counted() {
             counted["missed"],
             json!({"sites": 0, "methods": 0, "classes": 0})
         );
+        let sql = "select objects, bytes from counted_sites where method = 'keep'";
+        let rows = run(home.path(), &["query", "d.hprof", sql, "--format", "json"]);
+        let rows: Value = serde_json::from_str(&rows.well().stdout).expect("JSON");
+        assert_eq!(rows["rows"], json!([[2000, 48_000]]), "{rows:#}");
         let focused = told(&["--focus", r"Counted\.keep", "--format", "json"]);
         let focused: Value = serde_json::from_str(&focused).expect("JSON");
         assert_eq!(focused["counted"]["totals"]["objects"], 2000, "{focused:#}");

@@ -156,6 +156,7 @@ fn an_export_holds_what_reports_say() {
             "frames",
             "samples",
             "allocated",
+            "counted_sites",
         ] {
             let sql = format!("select count(*) from {table}");
             let counted = json(here, &["query", dump, &sql]);

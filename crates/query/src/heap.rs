@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use heapdiff_diff::samples::{AgentObjects, ClassCount, Samples};
+use heapdiff_diff::samples::{AgentObjects, AtSites, ClassCount, Samples};
 use hprof::{ClassTotal, Ids, Link, Numbers, ObjectId, ObjectIndex, Place, Snapshot, Thread};
 
 use crate::error::{Error, Result};
@@ -163,6 +163,11 @@ impl Heap {
     pub(crate) fn class_counts(&self) -> Result<&[ClassCount]> {
         let counts = self.samples()?.and_then(|s| s.classes.as_deref());
         Ok(counts.unwrap_or_default())
+    }
+
+    /// What the agent counted at each line of code; `None` where it does not count.
+    pub(crate) fn at_sites(&self) -> Result<Option<&AtSites>> {
+        Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }
 
     /// What is wrong with the agent's samples, if it was there: why the table `samples` cannot be read

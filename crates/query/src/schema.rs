@@ -23,6 +23,8 @@ pub enum Table {
     Samples,
     /// What the agent counted of each class.
     Allocated,
+    /// What the agent counted at each line of code.
+    CountedSites,
 }
 
 use Kind::{Bool, Id, Int, Text};
@@ -125,9 +127,19 @@ pub(crate) const SAMPLES: Columns = &[
 
 pub(crate) const ALLOCATED: Columns = &[("class", Text), ("objects", Int), ("bytes", Int)];
 
+pub(crate) const COUNTED_SITES: Columns = &[
+    ("class", Text),
+    ("method", Text),
+    ("line", Int),
+    ("allocated", Text),
+    ("objects", Int),
+    ("bytes", Int),
+    ("counted_until_ms", Int),
+];
+
 impl Table {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Objects,
         Self::Classes,
         Self::Refs,
@@ -137,6 +149,7 @@ impl Table {
         Self::Frames,
         Self::Samples,
         Self::Allocated,
+        Self::CountedSites,
     ];
 
     /// The table's name.
@@ -152,6 +165,7 @@ impl Table {
             Self::Frames => "frames",
             Self::Samples => "samples",
             Self::Allocated => "allocated",
+            Self::CountedSites => "counted_sites",
         }
     }
 
@@ -173,6 +187,7 @@ impl Table {
             Self::Frames => FRAMES,
             Self::Samples => SAMPLES,
             Self::Allocated => ALLOCATED,
+            Self::CountedSites => COUNTED_SITES,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod allocated;
 mod classes;
+mod counted_sites;
 mod objects;
 mod refs;
 mod roots;
@@ -74,6 +75,7 @@ pub(crate) fn open(heap: &Arc<Heap>, table: Table, ask: &Ask) -> Result<Box<dyn 
         Table::Frames => Box::new(threads::Frames::new(heap)),
         Table::Samples => Box::new(samples::Samples::new(heap, ask)),
         Table::Allocated => Box::new(allocated::AllocatedClasses::new(heap)),
+        Table::CountedSites => Box::new(counted_sites::CountedSites::new(heap)),
     })
 }
 
@@ -84,7 +86,12 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
         Table::Classes => classes::accepts(column, op),
         Table::Refs => refs::accepts(column, op),
         Table::Strings => strings::accepts(column, op),
-        Table::Roots | Table::Threads | Table::Frames | Table::Samples | Table::Allocated => false,
+        Table::Roots
+        | Table::Threads
+        | Table::Frames
+        | Table::Samples
+        | Table::Allocated
+        | Table::CountedSites => false,
     }
 }
 
@@ -99,7 +106,7 @@ pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
         Table::Roots => small(heap.snapshot().gc_roots().len()),
         Table::Threads => small(100),
         Table::Frames => small(1000),
-        Table::Samples | Table::Allocated => samples::cost(heap),
+        Table::Samples | Table::Allocated | Table::CountedSites => samples::cost(heap),
     };
     (cost.max(1.0), rows.max(1))
 }

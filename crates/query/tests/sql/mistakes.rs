@@ -70,7 +70,7 @@ fn mistakes_are_told_with_their_place() {
     assert!(column >= 1);
     assert_eq!(
         hint.unwrap(),
-        "tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated"
+        "tables: objects, classes, refs, roots, strings, threads, frames, samples, allocated, counted_sites"
     );
     let (message, _, column, ..) = wrong("selec 1");
     assert_eq!((&*message, column), ("near \"selec\": syntax error", 1));
