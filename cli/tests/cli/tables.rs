@@ -198,7 +198,7 @@ fn an_export_is_the_same_each_time_and_replaces_the_last() {
         assert!(one == two, "{}", name.display());
         files += 1;
     }
-    assert_eq!(files, 9);
+    assert_eq!(files, 10);
 }
 
 #[test]
