@@ -6,7 +6,8 @@
 //!
 //! What is counted is executed bytecode: also allocations that the compiler then removes, since it finds that nothing outside
 //! of a method sees the object. What allocates without bytecode is not counted: `clone`, reflection, JNI, deserialisation, the JVM
-//! itself, and the hidden classes behind lambdas, whose files the JVM shows to no agent.
+//! itself, and the hidden classes behind lambdas, whose files the JVM shows to no agent. Nor is what intrinsics allocate: compiled
+//! code that takes the place of a method of the JDK's, and of its bytecode with the counters.
 
 pub(crate) mod cells;
 pub(crate) mod hooks;

@@ -19,7 +19,13 @@ use crate::trace::library;
 pub(crate) fn as_nobody(command: &Command) -> Command {
     let home = command.get_current_dir().expect("a folder");
     let program = home.join("heapdiff-copy");
-    fs::copy(command.get_program(), &program).expect("a copy");
+    // Not by this process: a child that another test forks meanwhile would hold the copy open for
+    // writing, and nobody can execute it then.
+    let copied = Command::new("cp")
+        .arg(command.get_program())
+        .arg(&program)
+        .status();
+    assert!(copied.expect("cp").success());
     chmod(&program, 0o755);
     let mut other = Command::new(AS_NOBODY[0]);
     other
