@@ -9,6 +9,7 @@
 )]
 mod capture;
 mod output;
+mod redact;
 mod trace;
 
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ pub(crate) use capture::{
     Target, What, agent_options,
 };
 pub(crate) use output::{Output, folder_of};
+pub(crate) use redact::{Place, Redact};
 pub(crate) use trace::{
     ExportFormat, Import, Prune, RunWindow, SampleOrder, SamplesJob, TraceExport, TraceJob,
 };
@@ -239,6 +241,7 @@ pub(crate) enum Action {
     /// A page, until the user ends it.
     Ui(UiJob),
     Fleet(Fleet),
+    Redact(Redact),
     Completions(Shell),
     /// The agent's library, as a file.
     Agent(AgentCopy),

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
             Action::Import(import) => command::trace::import(&import),
             Action::Ui(job) => command::ui::run(&job),
             Action::Fleet(fleet) => command::fleet::run(&fleet),
+            Action::Redact(redact) => command::redact::run(&redact),
             Action::Agent(copy) => capture::agent(&copy),
             Action::Man(folder) => write::manual(&folder, args::command_line()),
             Action::Completions(shell) => write::completions(shell, &mut args::command_line()),

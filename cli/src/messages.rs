@@ -1,12 +1,15 @@
 //! Errors and warnings on standard error.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use heapdiff_report::Report;
 use heapdiff_units::counted;
+use hprof::Warning;
 
 use crate::failure::{Exit, Failure, Result};
 use crate::job::Setup;
+use crate::progress::Wanted;
 use crate::style::When;
 
 /// The most lines of warnings for one dump; the rest is counted. JSON has all.
@@ -70,12 +73,32 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
         }
     }
     match conditions.iter().find(|c| c.partial) {
-        Some(damaged) if setup.strict => Err(Failure {
-            exit: Exit::Input,
-            message: format!("{}: damaged, which --strict refuses", damaged.path),
-            hint: Some("without --strict the report covers what could be read".to_owned()),
-        }),
+        Some(damaged) if setup.strict => Err(Failure::refused(damaged.path)
+            .with_hint("without --strict the report covers what could be read")),
         _ => Ok(()),
+    }
+}
+
+/// Prints what is wrong with an input of which no report is made.
+pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
+    if wanted.quiet {
+        return;
+    }
+    let stderr = io::stderr();
+    let style = When::Auto.style(&stderr);
+    let label = style.yellow("warning:");
+    let mut out = stderr.lock();
+    let path = path.display();
+    for warning in warnings.iter().take(LINES) {
+        let warning = warning.to_string();
+        let _ = writeln!(
+            out,
+            "{label} {path}: {}",
+            heapdiff_report::printable(&warning)
+        );
+    }
+    if let Some(rest) = rest(warnings.len()) {
+        let _ = writeln!(out, "{label} {path}: {rest}");
     }
 }
 

@@ -60,6 +60,7 @@ pub mod index;
 mod options;
 mod progress;
 pub mod records;
+pub mod redaction;
 pub mod sizes;
 mod snapshot;
 

@@ -8,6 +8,7 @@ mod fleet;
 mod implicit_diff;
 mod index;
 mod query;
+mod redact;
 mod sizeof;
 mod trace;
 mod ui;
@@ -31,6 +32,7 @@ use diff::DiffArgs;
 use fleet::FleetArgs;
 use index::{IndexArgs, IndexCommand};
 use query::{ExportArgs, QueryArgs};
+use redact::RedactArgs;
 use sizeof::SizeofArgs;
 use trace::TraceArgs;
 use ui::UiArgs;
@@ -104,6 +106,8 @@ enum Command {
     Query(QueryArgs),
     /// All of a dump as Parquet or CSV files, one for each table that `query` knows
     Export(ExportArgs),
+    /// A dump without its texts and arrays' contents, to be shared: the same report comes of it
+    Redact(RedactArgs),
     /// Load the agent into a running JVM: dumps taken from then on name allocation sites
     Attach(AttachArgs),
     /// Have the agent in a running JVM stop sampling
@@ -303,6 +307,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         })) => return Ok(Action::CleanIndexes(paths)),
         Some(Command::Trace(trace)) => return trace.action(),
         Some(Command::Ui(ui)) => return Ok(Action::Ui(ui.job())),
+        Some(Command::Redact(redact)) => return redact.redact().map(Action::Redact),
         Some(Command::Fleet(fleet)) => return Ok(Action::Fleet(fleet.fleet())),
         Some(Command::Completions { shell }) => return Ok(Action::Completions(shell)),
         Some(Command::Man { folder }) => return Ok(Action::Man(folder)),

@@ -12,6 +12,7 @@ mod hunt;
 mod paths;
 pub(crate) mod query;
 pub(crate) mod recording;
+pub(crate) mod redact;
 mod show;
 mod side_by_side;
 mod sites;

@@ -10,6 +10,14 @@ use crate::snapshot::Snapshot;
 const ENTRIES: usize = 1 << 14;
 /// The most characters that are read of a key or value.
 const TEXT: usize = 256;
+/// The properties that tell the JVM and its layout.
+pub(crate) const PROPERTIES: [&str; 4] = [
+    VERSION,
+    "java.vm.compressedOopsMode",
+    "java.vm.name",
+    "java.specification.version",
+];
+const VERSION: &str = "java.vm.version";
 /// The first JDK all of whose builds of HotSpot say how references are compressed.
 const TELLS_COMPRESSION: u32 = 11;
 
@@ -19,7 +27,7 @@ impl Snapshot {
     /// Cost: as [`Snapshot::system_properties`], the first time.
     #[must_use]
     pub fn jvm(&self) -> Option<String> {
-        let read = || self.system_property("java.vm.version");
+        let read = || self.system_property(VERSION);
         self.derived.jvm.get_or_init(read).clone()
     }
 
@@ -93,12 +101,7 @@ impl Snapshot {
         if self.header().id_size != 8 {
             return None;
         }
-        let keys = [
-            "java.vm.compressedOopsMode",
-            "java.vm.name",
-            "java.specification.version",
-        ];
-        let [mode, name, version] = self.system_properties(keys);
+        let [_, mode, name, version] = self.system_properties(PROPERTIES);
         let says = match &mode {
             Some(mode) => {
                 format!("says java.vm.compressedOopsMode={mode}, so its references take 4 bytes")

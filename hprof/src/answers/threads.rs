@@ -92,6 +92,15 @@ pub struct Thread {
     pub other_locals: Vec<Local>,
 }
 
+/// Threads of the JVM that it hides from programs.
+pub(crate) const HIDDEN: [&str; 5] = [
+    "Service Thread",
+    "Monitor Deflation Thread",
+    "Sweeper thread",
+    "StringDedupProcessor",
+    "StringDedupThread",
+];
+
 /// Turns stack trace serials into frames.
 #[derive(Debug)]
 pub struct Traces<'a> {
@@ -256,14 +265,6 @@ impl Snapshot {
     /// threads, numbered from 1, but those of threads that Java programs do not see have none and
     /// no number. Where the numbers do not come out even no thread has frames.
     fn stacks_of_jhsdb(&self, threads: &[Thread], named: &[u32]) -> Option<Vec<Option<u32>>> {
-        /// Threads of the JVM that it hides from programs.
-        const HIDDEN: [&str; 5] = [
-            "Service Thread",
-            "Monitor Deflation Thread",
-            "Sweeper thread",
-            "StringDedupProcessor",
-            "StringDedupThread",
-        ];
         let traces = &self.dump.outline.traces;
         let (&dummy, others) = named.split_first()?;
         let is_dummy = |t: &TraceAt| t.frames == 0 && t.thread_serial == 0;

@@ -6,9 +6,10 @@
 //! finished member before them ends at are kept: a look-alike inside compressed data is never
 //! reached by that chain.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use flate2::bufread::GzDecoder;
+use flate2::{Compression, GzBuilder};
 use memchr::memmem;
 use rayon::prelude::*;
 
@@ -157,4 +158,77 @@ fn decompress_from(
         }
     }
     Ok(None)
+}
+
+/// Bytes of a block that is written.
+const WRITTEN_BLOCK: usize = 1 << 20;
+
+/// Compresses in parallel, into blocks as HotSpot's `-gz` writes them.
+#[derive(Debug)]
+pub struct GzipBlocks<W: Write> {
+    out: W,
+    waiting: Vec<u8>,
+    begun: bool,
+}
+
+impl<W: Write> GzipBlocks<W> {
+    /// Writes to `out`.
+    pub const fn new(out: W) -> Self {
+        Self {
+            out,
+            waiting: Vec::new(),
+            begun: false,
+        }
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// Those of writing to the output.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.compress(true)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn compress(&mut self, all: bool) -> io::Result<()> {
+        let whole = self.waiting.len() / WRITTEN_BLOCK * WRITTEN_BLOCK;
+        let take = if all { self.waiting.len() } else { whole };
+        let is_first = |at: usize| at == 0 && !self.begun;
+        let blocks: io::Result<Vec<Vec<u8>>> = self.waiting[..take]
+            .par_chunks(WRITTEN_BLOCK)
+            .enumerate()
+            .map(|(at, block)| {
+                let mut member = GzBuilder::new();
+                if is_first(at) {
+                    member = member.comment(format!("HPROF BLOCKSIZE={WRITTEN_BLOCK}"));
+                }
+                let mut member = member.write(Vec::new(), Compression::fast());
+                member.write_all(block)?;
+                member.finish()
+            })
+            .collect();
+        for block in blocks? {
+            self.begun = true;
+            self.out.write_all(&block)?;
+        }
+        self.waiting.drain(..take);
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for GzipBlocks<W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let room = BATCH * WRITTEN_BLOCK - self.waiting.len();
+        let taken = buf.len().min(room);
+        self.waiting.extend_from_slice(&buf[..taken]);
+        if taken == room {
+            self.compress(false)?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }

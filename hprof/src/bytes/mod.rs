@@ -24,6 +24,7 @@ pub(crate) mod mem;
 pub(crate) mod source;
 pub(crate) mod stamp;
 
+pub use gzip::GzipBlocks;
 pub use mapped::changed_file;
 pub use mem::faults::on_lost_file;
 pub use source::Source;

@@ -1,6 +1,7 @@
 //! The first pass: hop over the top-level records by their lengths, noting where everything is.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::bytes::source::Source;
@@ -66,6 +67,91 @@ pub(crate) struct Outline {
 /// The bytes that every dump begins with.
 const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
+/// The bytes of a record's header: tag, time, length.
+pub(crate) const RECORD_HEAD: usize = 9;
+
+/// A record outside of the heap, or one that holds a part of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TopRecord {
+    /// Offset of its header.
+    pub(crate) at: usize,
+    pub(crate) tag: u8,
+    /// Where its body begins, and where it ends within the file.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// The body's length as the header says, which may be more than the file has.
+    pub(crate) length: u64,
+}
+
+impl TopRecord {
+    /// Whether it holds objects and GC roots.
+    pub(crate) const fn is_heap(&self) -> bool {
+        matches!(self.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT)
+    }
+}
+
+/// What comes next in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Next {
+    Record(TopRecord),
+    /// Another dump's header, after which records are not looked for.
+    Dump(usize),
+    /// The end of the file, within a record's header.
+    Rest(usize),
+}
+
+/// The records of a dump one after the other, by their lengths.
+pub(crate) struct TopLevel<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> TopLevel<'a> {
+    /// Those from an offset on.
+    pub(crate) const fn after(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+}
+
+impl Iterator for TopLevel<'_> {
+    type Item = Next;
+
+    fn next(&mut self) -> Option<Next> {
+        let (bytes, at) = (self.bytes, self.at);
+        if at >= bytes.len() {
+            return None;
+        }
+        let ends = |this: &mut Self, next| {
+            this.at = bytes.len();
+            Some(next)
+        };
+        if bytes[at..].starts_with(MAGIC) {
+            return ends(self, Next::Dump(at));
+        }
+        let Some((tag, length)) = head(bytes, at) else {
+            return ends(self, Next::Rest(at));
+        };
+        let start = at + RECORD_HEAD;
+        let is_heap = matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
+        let length = if is_heap {
+            let next = |at| leads_on(bytes, at);
+            unwrapped(bytes.len() as u64, start as u64, length, next)
+        } else {
+            length
+        };
+        let left = (bytes.len() - start) as u64;
+        let end = start + length.min(left) as usize;
+        self.at = end;
+        Some(Next::Record(TopRecord {
+            at,
+            tag,
+            start,
+            end,
+            length,
+        }))
+    }
+}
+
 impl Outline {
     /// The outline of the dump, or of the heap of it, that the source is at.
     pub(crate) fn of(source: &Source, header: &Header) -> Self {
@@ -77,38 +163,25 @@ impl Outline {
     /// Cost: one visit of each top-level record; a heap segment's content is not touched.
     pub(crate) fn read(bytes: &[u8], header: &Header, heap: usize) -> Self {
         let mut out = Self::default();
-        let mut at = header.end;
         let mut unknown = 0_u64;
-        while at < bytes.len() {
-            if bytes[at..].starts_with(MAGIC) {
-                out.next_dump = Some(at);
-                break;
-            }
-            let Some((tag, length)) = head(bytes, at) else {
-                out.warnings.push(Warning::damage(
+        for next in TopLevel::after(bytes, header.end) {
+            match next {
+                Next::Record(r) => {
+                    if r.length > (r.end - r.start) as u64 {
+                        out.cut(r.at, r.tag, r.length, (bytes.len() - r.start) as u64);
+                    }
+                    let (tag, span) = (r.tag, r.start..r.end);
+                    out.record(bytes, header.id_size, (tag, heap), span, &mut unknown);
+                }
+                Next::Dump(at) => out.next_dump = Some(at),
+                Next::Rest(at) => out.warnings.push(Warning::damage(
                     at as u64,
                     format!(
                         "the file ends inside a record's header ({} of 9 bytes): what would follow is missing",
                         bytes.len() - at
                     ),
-                ));
-                break;
-            };
-            let start = at + 9;
-            let is_heap = matches!(tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
-            let length = if is_heap {
-                let next = |at| leads_on(bytes, at);
-                unwrapped(bytes.len() as u64, start as u64, length, next)
-            } else {
-                length
-            };
-            let left = (bytes.len() - start) as u64;
-            let end = start + length.min(left) as usize;
-            if length > left {
-                out.cut(at, tag, length, left);
+                )),
             }
-            out.record(bytes, header.id_size, (tag, heap), start, end, &mut unknown);
-            at = end;
         }
         if unknown > 0 {
             out.warnings.push(Warning::note(format!(
@@ -155,8 +228,7 @@ impl Outline {
         bytes: &[u8],
         id_size: usize,
         (tag, wanted): (u8, usize),
-        start: usize,
-        end: usize,
+        Range { start, end }: Range<usize>,
         unknown: &mut u64,
     ) {
         let body = &bytes[start..end];
@@ -226,6 +298,11 @@ impl Outline {
         self.loads.iter().filter_map(of).collect()
     }
 
+    /// Where the text of a name begins: of several with one id, that of the last.
+    pub(crate) fn name_at(&self, id: u64) -> Option<usize> {
+        self.names.get(&id).map(|&(at, _)| at)
+    }
+
     /// The text of a name; `None` when the dump lacks it.
     pub(crate) fn name<'a>(&self, bytes: &'a [u8], id: u64) -> Option<std::borrow::Cow<'a, str>> {
         /// No class file holds a longer one.
@@ -263,7 +340,7 @@ impl Source {
 }
 
 fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
-    let head = bytes.get(at..at + 9)?;
+    let head = bytes.get(at..at + RECORD_HEAD)?;
     Some((
         head[0],
         u64::from(u32::from_be_bytes([head[5], head[6], head[7], head[8]])),

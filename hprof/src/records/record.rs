@@ -21,6 +21,10 @@ pub(crate) mod tag {
     pub(crate) const STACK_FRAME: u8 = 0x04;
     pub(crate) const STACK_TRACE: u8 = 0x05;
     pub(crate) const ALLOC_SITES: u8 = 0x06;
+    pub(crate) const HEAP_SUMMARY: u8 = 0x07;
+    pub(crate) const START_THREAD: u8 = 0x0a;
+    pub(crate) const END_THREAD: u8 = 0x0b;
+    pub(crate) const CPU_SAMPLES: u8 = 0x0d;
     pub(crate) const CONTROL_SETTINGS: u8 = 0x0e;
     pub(crate) const HEAP_DUMP: u8 = 0x0c;
     pub(crate) const HEAP_DUMP_SEGMENT: u8 = 0x1c;
@@ -305,15 +309,19 @@ pub(crate) struct AllocSite {
     pub(crate) live_objects: u32,
 }
 
+/// The bytes before the rows of ALLOC_SITES: totals and the number of rows. And those of a row.
+pub(crate) const SITES_HEAD: usize = 34;
+pub(crate) const SITES_ROW: usize = 25;
+
 /// The rows of ALLOC_SITES; a row that is cut off is left out.
 pub(crate) fn alloc_sites(body: &[u8]) -> impl Iterator<Item = AllocSite> {
-    /// Totals and the number of rows.
-    const HEAD: usize = 34;
-    const ROW: usize = 25;
     let word = |row: &[u8], at: usize| {
         u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])
     };
-    let rows = body.get(HEAD..).unwrap_or_default().chunks_exact(ROW);
+    let rows = body
+        .get(SITES_HEAD..)
+        .unwrap_or_default()
+        .chunks_exact(SITES_ROW);
     rows.map(move |row| AllocSite {
         is_array: row[0] != 0,
         class_serial: word(row, 1),

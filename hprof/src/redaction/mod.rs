@@ -1,0 +1,363 @@
+//! A dump without its contents: the same objects, ids, classes, sizes and references, and no texts.
+
+mod kept;
+mod rewrite;
+mod rules;
+mod survey;
+mod tally;
+mod tokens;
+
+pub use rules::{CleanTable, KeptTables, Rules};
+pub use tally::{Amount, Left};
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::sync::mpsc::sync_channel;
+
+use rayon::prelude::*;
+
+use crate::bytes::source::Source;
+use crate::error::{Result, Warning};
+use crate::progress::Progress;
+use crate::records::outline::{Next, TopLevel, TopRecord};
+use crate::records::record::{self, Header};
+use kept::Kept;
+use rewrite::{Piece, Rewriter, Rewritten};
+use survey::{Block, Survey};
+use tokens::Tokens;
+
+/// Bytes of the dump that are rewritten together.
+const BATCH: usize = 32 << 20;
+/// Batches that may wait for the disk.
+const WAITING: usize = 2;
+/// Warnings that are told one by one.
+const WARNINGS: usize = 1000;
+
+/// A redaction of the dumps in one file.
+#[derive(Debug)]
+pub struct Redaction<'a> {
+    source: &'a Source,
+    header: Header,
+    tokens: Tokens,
+    rules: Rules<'a>,
+}
+
+/// How a redaction went.
+#[derive(Debug, Default)]
+pub struct Redacted {
+    /// Bytes of the dump as it was written.
+    pub bytes: u64,
+    /// Damage: what could not be understood was not copied.
+    pub warnings: Vec<Warning>,
+    /// What the dump holds, where that was counted.
+    pub left: Left,
+}
+
+impl<'a> Redaction<'a> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// When the bytes do not begin as a heap dump.
+    pub fn of(source: &'a Source, rules: Rules<'a>) -> Result<Self> {
+        Ok(Self {
+            source,
+            header: record::header(source)?,
+            tokens: Tokens::default(),
+            rules,
+        })
+    }
+
+    /// Writes the dump, with as many bytes as it had.
+    ///
+    /// # Errors
+    /// Those of writing to `out`, and [`io::ErrorKind::Interrupted`] when the work was given up.
+    pub fn write(
+        &self,
+        out: &mut (dyn Write + Send),
+        progress: &dyn Progress,
+    ) -> io::Result<Redacted> {
+        self.run(Some(out), progress)
+    }
+
+    /// Counts what the dump holds that a redaction takes away, and what it keeps.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Interrupted`] when the work was given up.
+    pub fn check(&self, progress: &dyn Progress) -> io::Result<Redacted> {
+        self.run(None, progress)
+    }
+
+    /// Goes through the dumps of the file.
+    fn run(
+        &self,
+        mut out: Option<&mut (dyn Write + Send)>,
+        progress: &dyn Progress,
+    ) -> io::Result<Redacted> {
+        let mut done = Redacted::default();
+        done.warnings.extend_from_slice(self.source.warnings());
+        let bytes: &[u8] = self.source;
+        let mut header = self.header.clone();
+        let mut start = 0;
+        loop {
+            // Each dump of the file has names and classes of its own.
+            let dump = &bytes[start..];
+            let to: Option<&mut (dyn Write + Send)> = match &mut out {
+                Some(out) => Some(&mut **out),
+                None => None,
+            };
+            let next = self.dump((dump, start), &header, to, progress, &mut done)?;
+            let Some(next) = next else { break };
+            start += next;
+            match record::header(&bytes[start..]) {
+                Ok(found) => header = found,
+                Err(_) => {
+                    let rest = &bytes[start..];
+                    let message = format!(
+                        "no dump follows that can be read: the last {} bytes are zeros",
+                        rest.len()
+                    );
+                    done.warn(Warning::damage(start as u64, message));
+                    done.left.unknown.add(rest.len());
+                    if let Some(out) = &mut out {
+                        write_piece(&mut **out, &Piece::Zeros(rest.len()))?;
+                    }
+                    break;
+                }
+            }
+        }
+        done.bytes = bytes.len() as u64;
+        Ok(done)
+    }
+
+    /// Goes through one dump, which begins at an offset in the file; returns where the next one begins.
+    fn dump(
+        &self,
+        (dump, offset): (&[u8], usize),
+        header: &Header,
+        out: Option<&mut (dyn Write + Send)>,
+        progress: &dyn Progress,
+        done: &mut Redacted,
+    ) -> io::Result<Option<usize>> {
+        let survey = Survey::new(dump, header, &self.rules, progress);
+        for warning in &survey.outline.warnings {
+            done.warn(moved(warning.clone(), offset));
+        }
+        if survey.unplanned > 0 {
+            let many = survey.unplanned;
+            let message = format!(
+                "classes with more fields than can be told apart, whose instances are zeros: {many}"
+            );
+            done.warn(Warning::note(message));
+        }
+        let texts = Cell::new(Amount::default());
+        let counts = out.is_none();
+        let overwrite = |text: &mut [u8]| {
+            if counts && !tokens::is_utf8_token(text) {
+                let mut amount = texts.get();
+                amount.add(text.len());
+                texts.set(amount);
+            }
+            self.tokens.write_utf8(text);
+        };
+        let kept = Kept::find(dump, &survey, &self.rules, &overwrite);
+        done.left.table_texts += texts.get();
+        let rewriter = Rewriter {
+            bytes: dump,
+            survey: &survey,
+            tokens: &self.tokens,
+            rules: &self.rules,
+            kept: &kept,
+            counts,
+        };
+        progress.phase(
+            if counts { "checking" } else { "redacting" },
+            dump.len() as u64,
+        );
+        let mut next_dump = None;
+        let mut rewrite = |batch: &[Part]| {
+            let size: usize = batch.iter().map(Part::len).sum();
+            if let Some(Part::Dump(at)) = batch.last() {
+                next_dump = Some(*at);
+            }
+            let mut rewritten: Vec<Rewritten<'_>> =
+                batch.par_iter().map(|part| rewriter.part(part)).collect();
+            for part in &mut rewritten {
+                done.left += part.left;
+                if let Some(warning) = part.warning.take() {
+                    done.warn(moved(warning, offset));
+                }
+            }
+            progress.advance(size as u64);
+            rewritten
+        };
+        let batches = Batches::new(dump, header, &survey);
+        match out {
+            None => {
+                for batch in batches {
+                    rewrite(&batch);
+                    if progress.cancelled() {
+                        break;
+                    }
+                }
+            }
+            Some(out) => {
+                out.write_all(&head(dump, header))?;
+                write_all(batches, &mut rewrite, out, progress)?;
+            }
+        }
+        match progress.cancelled() {
+            true => Err(io::ErrorKind::Interrupted.into()),
+            false => Ok(next_dump),
+        }
+    }
+}
+
+/// Writes batches while the next ones are made.
+fn write_all<'a>(
+    batches: Batches<'_>,
+    rewrite: &mut dyn FnMut(&[Part]) -> Vec<Rewritten<'a>>,
+    out: &mut (dyn Write + Send),
+    progress: &dyn Progress,
+) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let (send, rewritten) = sync_channel::<Vec<Rewritten<'_>>>(WAITING);
+        let writer = scope.spawn(move || {
+            let mut pieces = rewritten.into_iter().flatten().flat_map(|r| r.pieces);
+            pieces.try_for_each(|piece| write_piece(out, &piece))
+        });
+        for batch in batches {
+            // The writer has ended where it met an error, which it returns.
+            if progress.cancelled() || send.send(rewrite(&batch)).is_err() {
+                break;
+            }
+        }
+        drop(send);
+        let written = writer.join();
+        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A warning of a dump that begins at an offset in the file.
+fn moved(mut warning: Warning, offset: usize) -> Warning {
+    warning.offset = warning.offset.map(|at| at + offset as u64);
+    warning
+}
+
+impl Redacted {
+    fn warn(&mut self, warning: Warning) {
+        if self.warnings.len() < WARNINGS {
+            self.warnings.push(warning);
+        }
+    }
+}
+
+/// The bytes of a header: those that are read.
+fn head(dump: &[u8], header: &Header) -> Vec<u8> {
+    let mut head = dump[..header.end].to_vec();
+    // A version is digits.
+    let version = "JAVA PROFILE ".len()..header.version.len().min(head.len());
+    for byte in head.get_mut(version).unwrap_or_default() {
+        if !byte.is_ascii_digit() && *byte != b'.' {
+            *byte = b'.';
+        }
+    }
+    head
+}
+
+fn write_piece(out: &mut (dyn Write + Send), piece: &Piece<'_>) -> io::Result<()> {
+    match piece {
+        Piece::Bytes(bytes) => out.write_all(bytes),
+        Piece::Zeros(zeros) => {
+            io::copy(&mut io::Read::take(io::repeat(0), *zeros as u64), out).map(drop)
+        }
+    }
+}
+
+/// A part of a dump that is rewritten by itself.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Record(TopRecord),
+    Block(Block),
+    /// What is left of a record's header at the end of the file.
+    Rest(usize, usize),
+    /// Another dump's header.
+    Dump(usize),
+}
+
+impl Part {
+    const fn len(&self) -> usize {
+        match self {
+            Self::Record(r) if r.is_heap() => r.start - r.at,
+            Self::Record(r) => r.end - r.at,
+            Self::Block(b) => b.end - b.start,
+            Self::Rest(from, to) => *to - *from,
+            Self::Dump(_) => 0,
+        }
+    }
+}
+
+impl<'a> Rewriter<'a> {
+    fn part(&self, part: &Part) -> Rewritten<'a> {
+        match part {
+            Part::Record(record) => self.record(record),
+            Part::Block(block) => self.block(block),
+            Part::Rest(from, to) => Rewritten {
+                pieces: vec![Piece::Zeros(to - from)],
+                ..Rewritten::default()
+            },
+            Part::Dump(_) => Rewritten::default(),
+        }
+    }
+}
+
+/// A dump's parts in the order of the file, some megabytes at a time.
+struct Batches<'a> {
+    records: TopLevel<'a>,
+    blocks: std::iter::Peekable<std::slice::Iter<'a, Block>>,
+    end: usize,
+    /// The end of the heap record whose blocks come next.
+    heap: usize,
+}
+
+impl<'a> Batches<'a> {
+    fn new(dump: &'a [u8], header: &Header, survey: &'a Survey) -> Self {
+        Self {
+            records: TopLevel::after(dump, header.end),
+            blocks: survey.blocks.iter().peekable(),
+            end: dump.len(),
+            heap: 0,
+        }
+    }
+
+    fn part(&mut self) -> Option<Part> {
+        if let Some(block) = self.blocks.next_if(|b| b.end <= self.heap) {
+            return Some(Part::Block(*block));
+        }
+        Some(match self.records.next()? {
+            Next::Record(record) => {
+                if record.is_heap() {
+                    self.heap = record.end;
+                }
+                Part::Record(record)
+            }
+            Next::Rest(at) => Part::Rest(at, self.end),
+            Next::Dump(at) => Part::Dump(at),
+        })
+    }
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Vec<Part>;
+
+    fn next(&mut self) -> Option<Vec<Part>> {
+        let mut batch = Vec::new();
+        let mut size = 0;
+        while size < BATCH {
+            let Some(part) = self.part() else { break };
+            // Small records count for what handling them takes.
+            size += part.len().max(64);
+            batch.push(part);
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+}

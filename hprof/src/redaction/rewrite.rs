@@ -1,0 +1,440 @@
+//! The second pass of a redaction: every record anew, as long as it was, with what is kept of it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::error::Warning;
+use crate::records::outline::{RECORD_HEAD, TopRecord};
+use crate::records::record::{self, ClassDump, Kind, tag};
+use crate::records::walk::{self, Object, Visitor};
+use crate::redaction::kept::Kept;
+use crate::redaction::rules::{Rules, is_hash};
+use crate::redaction::survey::{Block, Survey};
+use crate::redaction::tally::{Amount, Left};
+use crate::redaction::tokens::{LONGEST, Tokens, is_number_token, is_token};
+
+/// Ranges from this length on are handed on without being copied.
+const LARGE: usize = 1 << 20;
+/// No class file holds a longer name.
+const LONGEST_NAME: usize = u16::MAX as usize;
+
+/// A part of the output.
+#[derive(Debug)]
+pub(super) enum Piece<'a> {
+    Bytes(Cow<'a, [u8]>),
+    Zeros(usize),
+}
+
+/// Rewrites parts of one dump.
+#[derive(Clone, Copy)]
+pub(super) struct Rewriter<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) survey: &'a Survey,
+    pub(super) tokens: &'a Tokens,
+    pub(super) rules: &'a Rules<'a>,
+    pub(super) kept: &'a Kept,
+    /// Whether what is left is counted, and nothing written.
+    pub(super) counts: bool,
+}
+
+/// The output of a part of the dump.
+#[derive(Debug, Default)]
+pub(super) struct Rewritten<'a> {
+    pub(super) pieces: Vec<Piece<'a>>,
+    pub(super) warning: Option<Warning>,
+    pub(super) left: Left,
+}
+
+/// Output that is being made: it follows the input's offsets.
+struct Output<'a> {
+    bytes: &'a [u8],
+    pieces: Vec<Piece<'a>>,
+    buffer: Vec<u8>,
+    /// All of the input before this is written, or left out.
+    at: usize,
+}
+
+impl<'a> Output<'a> {
+    fn new(bytes: &'a [u8], range: &Range<usize>) -> Self {
+        Self {
+            bytes,
+            pieces: Vec::new(),
+            buffer: Vec::with_capacity(range.len().min(LARGE)),
+            at: range.start,
+        }
+    }
+
+    /// Writes other bytes in place of the input up to an offset.
+    fn bytes_to(&mut self, end: usize, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        self.at = self.at.max(end);
+    }
+
+    /// Copies the input up to an offset.
+    #[inline]
+    fn copy_to(&mut self, end: usize) {
+        let Some(part) = self.bytes.get(self.at..end) else {
+            return;
+        };
+        if part.len() < LARGE {
+            self.buffer.extend_from_slice(part);
+        } else {
+            self.flush();
+            self.pieces.push(Piece::Bytes(Cow::Borrowed(part)));
+        }
+        self.at = end;
+    }
+
+    /// Writes zeros in place of the input up to an offset.
+    #[inline]
+    fn zeros_to(&mut self, end: usize) {
+        let len = end.saturating_sub(self.at);
+        if len < LARGE {
+            self.buffer.resize(self.buffer.len() + len, 0);
+        } else {
+            self.flush();
+            self.pieces.push(Piece::Zeros(len));
+        }
+        self.at = self.at.max(end);
+    }
+
+    fn flush(&mut self) {
+        if !self.buffer.is_empty() {
+            let buffer = std::mem::take(&mut self.buffer);
+            self.pieces.push(Piece::Bytes(Cow::Owned(buffer)));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Piece<'a>> {
+        self.flush();
+        self.pieces
+    }
+}
+
+impl<'a> Rewriter<'a> {
+    /// A record outside of the heap, or the head of one that holds a part of it.
+    pub(super) fn record(&self, record: &TopRecord) -> Rewritten<'a> {
+        let whole = record.at..record.end;
+        let mut out = Output::new(self.bytes, &whole);
+        out.copy_to(record.at + RECORD_HEAD);
+        let mut left = Left::default();
+        if !record.is_heap() {
+            let body = &self.bytes[record.start..record.end];
+            let known = self.known(record, body).min(body.len());
+            out.copy_to(record.start + known);
+            out.zeros_to(record.end);
+            if self.counts {
+                self.count_record(record, body, known, &mut left);
+            }
+        }
+        Rewritten {
+            pieces: out.finish(),
+            warning: None,
+            left,
+        }
+    }
+
+    /// Bytes of numbers, ids and names in a record's body.
+    fn known(&self, record: &TopRecord, body: &[u8]) -> usize {
+        let id_size = self.survey.id_size;
+        let word = |at: usize| {
+            let word = body.get(at..)?.first_chunk::<4>()?;
+            usize::try_from(u32::from_be_bytes(*word)).ok()
+        };
+        let rows = |at: usize, size: usize| word(at).unwrap_or(0).saturating_mul(size);
+        match record.tag {
+            tag::UTF8 => id_size + self.name_kept(record, body),
+            tag::LOAD_CLASS => 8 + 2 * id_size,
+            tag::UNLOAD_CLASS | tag::END_THREAD => 4,
+            tag::STACK_FRAME | tag::START_THREAD => 8 + 4 * id_size,
+            tag::STACK_TRACE => record::TRACE_HEAD.saturating_add(rows(8, id_size)),
+            tag::ALLOC_SITES => {
+                record::SITES_HEAD.saturating_add(rows(record::SITES_HEAD - 4, record::SITES_ROW))
+            }
+            tag::HEAP_SUMMARY => 24,
+            tag::CPU_SAMPLES => 8_usize.saturating_add(rows(4, 8)),
+            tag::CONTROL_SETTINGS => 6,
+            _ => 0,
+        }
+    }
+
+    /// The bytes of a name that are kept.
+    fn name_kept(&self, record: &TopRecord, body: &[u8]) -> usize {
+        let Ok((text, id)) = record::id(self.survey.id_size)(body) else {
+            return 0;
+        };
+        let at = record.end - text.len();
+        let survey = self.survey;
+        let is_needed = survey.names.contains(&id) && survey.outline.name_at(id) == Some(at);
+        match is_needed {
+            true => text.len().min(LONGEST_NAME),
+            false => 0,
+        }
+    }
+
+    fn count_record(&self, record: &TopRecord, body: &[u8], known: usize, left: &mut Left) {
+        let (kept, rest) = body.split_at(known);
+        let is_name = record.tag == tag::UTF8;
+        if is_name && known > self.survey.id_size {
+            left.kept_names.add(kept.len() - self.survey.id_size);
+        }
+        if !is_zero(rest) {
+            let of = if is_name {
+                &mut left.unused_names
+            } else {
+                &mut left.unknown
+            };
+            of.add(rest.len());
+        }
+    }
+
+    /// Records of the heap.
+    pub(super) fn block(&self, block: &Block) -> Rewritten<'a> {
+        let range = block.start..block.end;
+        let mut visitor = BlockVisitor {
+            rewriter: self,
+            id_size: self.survey.id_size,
+            out: Output::new(self.bytes, &range),
+            left: Left::default(),
+        };
+        let id_size = visitor.id_size;
+        let walked = walk::walk(self.bytes, block.start, block.end, id_size, &mut visitor);
+        let (mut out, mut left) = (visitor.out, visitor.left);
+        let warning = match walked {
+            Ok(end) => {
+                out.copy_to(end);
+                None
+            }
+            Err(damage) => {
+                out.copy_to(damage.offset);
+                let lost = &self.bytes[damage.offset..block.end];
+                if self.counts && !is_zero(lost) {
+                    left.unknown.add(lost.len());
+                }
+                let message = format!(
+                    "{}: from there to the end of the segment {} bytes are zeros",
+                    damage.message,
+                    lost.len()
+                );
+                Some(Warning::damage(damage.offset as u64, message))
+            }
+        };
+        out.zeros_to(block.end);
+        Rewritten {
+            pieces: out.finish(),
+            warning,
+            left,
+        }
+    }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&b| b == 0)
+}
+
+struct BlockVisitor<'a, 'r> {
+    rewriter: &'r Rewriter<'a>,
+    id_size: usize,
+    out: Output<'a>,
+    left: Left,
+}
+
+impl<'a> BlockVisitor<'a, '_> {
+    fn input(&self, range: Range<usize>) -> &'a [u8] {
+        self.rewriter.bytes.get(range).unwrap_or_default()
+    }
+
+    /// Zeros in place of a range; `of` counts it where it has content.
+    fn zero(&mut self, range: Range<usize>, of: fn(&mut Left) -> &mut Amount) {
+        if self.rewriter.counts && !is_zero(self.input(range.clone())) {
+            of(&mut self.left).add(range.len());
+        }
+        self.out.copy_to(range.start);
+        self.out.zeros_to(range.end);
+    }
+
+    /// A token in place of a number.
+    fn number(&mut self, range: Range<usize>) {
+        let number = self.input(range.clone());
+        if self.rewriter.counts && !is_number_token(number) {
+            self.left.numbers.add(range.len());
+        }
+        self.out.copy_to(range.start);
+        self.rewriter.tokens.number(number, &mut self.out.buffer);
+        self.out.at = range.end;
+    }
+
+    /// Counts a number that is kept.
+    fn kept_number(&mut self, range: Range<usize>, kind: Kind) {
+        if kind != Kind::Boolean && !is_number_token(self.input(range.clone())) {
+            self.left.kept_numbers.add(range.len());
+        }
+    }
+
+    /// Counts an array that is kept, or not.
+    fn count_array(&mut self, id: u64, kind: Kind, elements: &[u8], known: bool) {
+        let kept = self.rewriter.kept;
+        let is_text = matches!(kind, Kind::Byte | Kind::Char);
+        let of = if kept.anew.contains_key(&id) || (!is_text && kept.whole.contains(&id)) {
+            &mut self.left.kept_tables
+        } else if known || kept.whole.contains(&id) {
+            &mut self.left.kept_texts
+        } else if is_text && !is_token(elements) {
+            &mut self.left.texts
+        } else if !is_text && !is_zero(elements) {
+            &mut self.left.arrays
+        } else {
+            return;
+        };
+        of.add(elements.len());
+    }
+
+    /// The values of a class's constants, none of which a reader needs.
+    fn constants(&mut self, at: usize) -> usize {
+        let mut fields = Fields::new(self.rewriter.bytes, at, 2, self.id_size);
+        for (_, kind, value) in &mut fields {
+            if kind != Kind::Object {
+                self.zero(value, |left| &mut left.unknown);
+            }
+        }
+        fields.at
+    }
+
+    /// The numbers in static fields.
+    fn statics(&mut self, class: u64, at: usize) {
+        let survey = self.rewriter.survey;
+        let Some(class) = survey.classes.by_id(crate::ids::ObjectId(class)) else {
+            return;
+        };
+        let class = &survey.classes[class];
+        for (name, kind, value) in Fields::new(self.rewriter.bytes, at, self.id_size, self.id_size)
+        {
+            if kind == Kind::Object {
+                continue;
+            }
+            let name = survey
+                .outline
+                .name(self.rewriter.bytes, name)
+                .unwrap_or_default();
+            if self.rewriter.rules.keeps_number(class, &name, kind) {
+                if self.rewriter.counts {
+                    self.kept_number(value, kind);
+                }
+            } else if is_hash(class, &name, kind) {
+                self.zero(value, |left| &mut left.hashes);
+            } else {
+                self.number(value);
+            }
+        }
+    }
+}
+
+impl Visitor for BlockVisitor<'_, '_> {
+    #[inline]
+    fn instance(&mut self, object: Object, class: u64, body: &[u8]) {
+        let start = object.at + 1 + 2 * self.id_size + 8;
+        let end = start + body.len();
+        let rewriter = self.rewriter;
+        let Some(plan) = rewriter.survey.plans.get(&class) else {
+            self.zero(start..end, |left| &mut left.unknown);
+            return;
+        };
+        for blank in &plan.blanks {
+            let at = start + blank.at as usize;
+            let range = at..at + blank.kind.size(self.id_size);
+            if range.end > end {
+                self.zero(at.min(end)..end, |left| &mut left.unknown);
+            } else if blank.is_hash {
+                self.zero(range, |left| &mut left.hashes);
+            } else {
+                self.number(range);
+            }
+        }
+        if rewriter.counts {
+            for &(at, kind) in &plan.numbers {
+                let at = start + at as usize;
+                let to = at + kind.size(self.id_size);
+                if to <= end {
+                    self.kept_number(at..to, kind);
+                }
+            }
+        }
+        if plan.len < body.len() {
+            self.zero(start + plan.len..end, |left| &mut left.unknown);
+        }
+    }
+
+    #[inline]
+    fn primitive_array(&mut self, object: Object, kind: Kind, _: u32, elements: &[u8]) {
+        let start = object.at + 1 + self.id_size + 9;
+        let end = start + elements.len();
+        let rewriter = self.rewriter;
+        let wide = kind == Kind::Char;
+        let is_text = wide || kind == Kind::Byte;
+        let known = is_text && rewriter.rules.is_known_text(elements, wide);
+        if rewriter.counts {
+            self.count_array(object.id, kind, elements, known);
+        }
+        if known || rewriter.kept.whole.contains(&object.id) {
+            return;
+        }
+        self.out.copy_to(start);
+        match rewriter.kept.anew.get(&object.id) {
+            Some(anew) if anew.len() == elements.len() => self.out.bytes_to(end, anew),
+            _ if is_text && elements.len() <= LONGEST && !is_zero(elements) => {
+                rewriter.tokens.write(elements, wide, &mut self.out.buffer);
+                self.out.at = end;
+            }
+            _ => self.out.zeros_to(end),
+        }
+    }
+
+    fn class_dump(&mut self, at: usize, class: ClassDump) {
+        // Super class, loader, signers and protection domain come before the reserved ids.
+        let reserved = at + 1 + 5 * self.id_size + 4;
+        let end = reserved + 2 * self.id_size;
+        self.zero(reserved..end, |left| &mut left.unknown);
+        let statics = self.constants(end + 4);
+        if self.rewriter.rules.numbers || self.rewriter.counts {
+            self.statics(class.id, statics);
+        }
+    }
+}
+
+/// Constants or static fields in a class's record: each a number or a name, a type, a value.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    /// The next one, or what follows the last.
+    at: usize,
+    left: u16,
+    key: usize,
+    id_size: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// Those whose number is at this offset.
+    fn new(bytes: &'a [u8], at: usize, key: usize, id_size: usize) -> Self {
+        let count = bytes.get(at..).and_then(<[u8]>::first_chunk::<2>);
+        Self {
+            bytes,
+            at: at + 2,
+            left: count.map_or(0, |c| u16::from_be_bytes(*c)),
+            key,
+            id_size,
+        }
+    }
+}
+
+impl Iterator for Fields<'_> {
+    type Item = (u64, Kind, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let key = self.bytes.get(self.at..self.at + self.key)?;
+        let key = key.iter().fold(0, |v, &b| v << 8 | u64::from(b));
+        let kind = Kind::from_code(*self.bytes.get(self.at + self.key)?)?;
+        let value = self.at + self.key + 1;
+        self.at = value + kind.size(self.id_size);
+        Some((key, kind, value..self.at))
+    }
+}

@@ -1,0 +1,160 @@
+//! What is written in place of texts: letters that tell equal texts from different ones, and nothing else.
+//!
+//! A token is made of the text by SipHash with keys that are drawn for each redaction and kept nowhere. Its letters,
+//! `à` to `ÿ`, are none that programs' texts are made of alone, so what is a token can be told from what is left.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// Letters of a token: 60 bits.
+const LETTERS: usize = 12;
+/// The first letter's number in Latin-1 and Unicode; there are 32 of them.
+const FIRST: u8 = 0xe0;
+/// What follows a token, and in short texts nothing: `·`.
+const REST: u8 = 0xb7;
+/// Longer arrays are no names, words or keys: they become zeros.
+pub(super) const LONGEST: usize = 512;
+
+/// Makes the tokens of one redaction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tokens {
+    keys: RandomState,
+}
+
+impl Tokens {
+    /// Overwrites `out`, which is as long as `text`, with letters in one byte each, or, where `wide`, in two.
+    pub(super) fn write(&self, text: &[u8], wide: bool, out: &mut Vec<u8>) {
+        let mut bits = self.keys.hash_one(text);
+        let units = if wide { text.len() / 2 } else { text.len() };
+        for at in 0..units {
+            if wide {
+                out.push(0);
+            }
+            if at < LETTERS {
+                out.push(FIRST | (bits & 0x1f) as u8);
+                bits >>= 5;
+            } else {
+                out.push(REST);
+            }
+        }
+        out.resize(out.len() + text.len() - units * if wide { 2 } else { 1 }, 0);
+    }
+}
+
+impl Tokens {
+    /// Overwrites a text with a token of the same letters in UTF-8.
+    pub(super) fn write_utf8(&self, text: &mut [u8]) {
+        let mut bits = self.keys.hash_one(&*text);
+        let mut units = text.chunks_exact_mut(2);
+        for (at, unit) in (&mut units).enumerate() {
+            let letter = match at < LETTERS {
+                true => FIRST | (bits & 0x1f) as u8,
+                false => REST,
+            };
+            bits >>= 5;
+            unit.copy_from_slice(char::from(letter).encode_utf8(&mut [0; 2]).as_bytes());
+        }
+        units.into_remainder().fill(b'.');
+    }
+
+    /// A number in place of one that is not zero: its first byte tells that it is one.
+    pub(super) fn number(&self, number: &[u8], out: &mut Vec<u8>) {
+        let hash = self.keys.hash_one(number).to_be_bytes();
+        if number.iter().all(|&b| b == 0) {
+            out.extend_from_slice(number);
+        } else {
+            out.push(NUMBER);
+            out.extend_from_slice(&hash[..number.len() - 1]);
+        }
+    }
+}
+
+/// The first byte of a number's token.
+const NUMBER: u8 = 0x7e;
+
+/// Whether bytes are a token, or zeros.
+pub(super) fn is_token(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&b| b == 0 || b == REST || b >= FIRST)
+}
+
+/// Whether a field's bytes are the token of a number, or zeros.
+pub(super) fn is_number_token(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&NUMBER) || bytes.iter().all(|&b| b == 0)
+}
+
+/// Whether a text is a token in UTF-8.
+pub(super) fn is_utf8_token(text: &[u8]) -> bool {
+    let mut letters = str::from_utf8(text).unwrap_or("?").chars();
+    letters.all(|c| c == '.' || c == char::from(REST) || ('à'..='ÿ').contains(&c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(tokens: &Tokens, text: &[u8], wide: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        tokens.write(text, wide, &mut out);
+        out
+    }
+
+    #[test]
+    fn equal_texts_have_equal_tokens_and_others_have_not() {
+        let tokens = Tokens::default();
+        for text in [&b"a"[..], b"secret", &[7; LONGEST]] {
+            for wide in [false, true] {
+                let one = token(&tokens, text, wide);
+                assert_eq!(one.len(), text.len());
+                assert!(is_token(&one) && !is_token(text));
+                assert_eq!(one, token(&tokens, text, wide));
+            }
+        }
+        let many: std::collections::HashSet<Vec<u8>> = (0..10_000)
+            .map(|n| token(&tokens, format!("key number {n}").as_bytes(), false))
+            .collect();
+        assert_eq!(many.len(), 10_000);
+        // Keys are drawn anew.
+        let other = Tokens::default();
+        assert_ne!(
+            token(&tokens, b"secret", false),
+            token(&other, b"secret", false)
+        );
+    }
+
+    #[test]
+    fn tokens_in_utf_8_are_texts_and_have_the_same_letters() {
+        let tokens = Tokens::default();
+        for text in [
+            "worker-1",
+            "a",
+            "",
+            "Größe eines sehr langen Namens ohne Ende",
+        ] {
+            let mut wide = text.as_bytes().to_vec();
+            tokens.write_utf8(&mut wide);
+            let wide = String::from_utf8(wide).unwrap();
+            assert_eq!(wide.len(), text.len());
+            let narrow = token(&tokens, text.as_bytes(), false);
+            let begins = wide.trim_end_matches('.').chars();
+            assert!(begins.zip(narrow).all(|(a, b)| a == char::from(b)));
+        }
+    }
+
+    #[test]
+    fn tokens_of_numbers_are_told_from_numbers() {
+        let tokens = Tokens::default();
+        for number in [
+            &[0, 0, 0, 42][..],
+            &[0, 0, 0, 0, 0, 1, 226, 64],
+            &[7],
+            &[1, 0],
+        ] {
+            let mut out = Vec::new();
+            tokens.number(number, &mut out);
+            assert_eq!(out.len(), number.len());
+            assert!(is_number_token(&out) && !is_number_token(number));
+        }
+        let mut out = Vec::new();
+        tokens.number(&[0; 4], &mut out);
+        assert_eq!(out, [0; 4]);
+    }
+}
