@@ -31,7 +31,7 @@ pub(crate) use capture::{
     Target, What, agent_options,
 };
 pub(crate) use output::{Output, folder_of};
-pub(crate) use redact::{Place, Redact};
+pub(crate) use redact::{Place, Redact, RedactWhat};
 pub(crate) use trace::{
     ExportFormat, Import, Prune, RunWindow, SampleOrder, SamplesJob, TraceExport, TraceJob,
 };

@@ -6,7 +6,7 @@ use heapdiff_sites::{CLASS, FORMAT, statics};
 use hprof::{ClassIndex, ClassTotal, Content, ObjectIndex, RootKind, Snapshot, Total, Value};
 
 /// The name of the agent's thread.
-const THREAD: &str = "heapdiff agent";
+pub(crate) const THREAD: &str = "heapdiff agent";
 /// Dominators visited above one of the agent's objects; few, because the roots hold these directly.
 const DEPTH: usize = 64;
 

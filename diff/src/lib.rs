@@ -91,6 +91,7 @@ mod growth;
 mod ignore;
 mod names;
 mod origin;
+mod redaction;
 mod report;
 #[doc(hidden)]
 pub mod samples;
@@ -106,6 +107,7 @@ pub use allocated::{Allocated, AllocatedLine};
 pub use compare::{Comparison, Filter};
 pub use gates::{Gates, Grave, Grown, TooMuch};
 pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
+pub use redaction::redaction_rules;
 pub use report::{
     AgentInfo, AllocatedAt, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth,
     HistorySeries, HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Through,

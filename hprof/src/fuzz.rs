@@ -5,6 +5,7 @@
 use crate::bytes::gzip;
 use crate::records::outline::Outline;
 use crate::records::record;
+use crate::redaction::{Redaction, Rules};
 use crate::{
     DeclaredField, DeepOptions, FinalFields, Histogram, Merge, Node, ObjectIndex, Options,
     PathOptions, Refs, Selector, Silent, Snapshot, Source, Thresholds, WasteOptions,
@@ -44,6 +45,33 @@ pub fn histogram(bytes: &[u8]) {
     if let Ok(histogram) = Histogram::of(source, &Options::default(), &Silent) {
         assert_eq!(histogram.totals().len(), histogram.classes().len());
     }
+}
+
+/// A redaction, and what is left of it: nothing that it takes away, and a dump that can be read.
+pub fn redaction(bytes: &[u8]) {
+    let odd = bytes.iter().fold(0_u8, |sum, b| sum.wrapping_mul(31) ^ b);
+    let rules = || Rules {
+        numbers: odd & 1 != 0,
+        ..Rules::default()
+    };
+    let source = Source::from_bytes(bytes.to_vec());
+    let Ok(redaction) = Redaction::of(&source, rules()) else {
+        return;
+    };
+    let mut out = Vec::new();
+    let written = redaction.write(&mut out, &Silent);
+    assert!(written.is_ok() && out.len() == source.len());
+    let redacted = Source::from_bytes(out);
+    let checked = Redaction::of(&redacted, rules()).map(|r| r.check(&Silent));
+    let Ok(Ok(checked)) = checked else {
+        panic!("what is redacted cannot be read");
+    };
+    assert!(checked.left.is_clean(), "{:?}", checked.left);
+    let Ok(whole) = Histogram::of(source, &Options::default(), &Silent) else {
+        return;
+    };
+    let again = Histogram::of(redacted, &Options::default(), &Silent);
+    assert!(again.is_ok_and(|again| again.totals() == whole.totals()));
 }
 
 /// The whole analysis, and a question of every kind about the first objects. Which references

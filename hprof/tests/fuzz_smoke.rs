@@ -11,6 +11,7 @@ fn no_input_does_harm() {
             ("gzip", hprof::fuzz::gzip),
             ("histogram", hprof::fuzz::histogram),
             ("snapshot", hprof::fuzz::snapshot),
+            ("redaction", hprof::fuzz::redaction),
         ],
         20,
     );

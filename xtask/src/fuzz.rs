@@ -11,10 +11,11 @@ use anyhow::{Context, Result, ensure};
 use crate::run;
 
 /// The targets in `fuzz/`.
-const TARGETS: [&str; 8] = [
+const TARGETS: [&str; 9] = [
     "outline",
     "gzip",
     "histogram",
+    "redaction",
     "snapshot",
     "diff",
     "kept",

@@ -13,32 +13,53 @@ pub(crate) enum Place {
     File { path: PathBuf, gzip: bool },
 }
 
-/// A dump to redact.
+/// What is done to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedactWhat {
+    /// Whether what is left is told.
+    pub(crate) check: bool,
+    /// Whether numbers in fields go, too.
+    pub(crate) numbers: bool,
+    pub(crate) strict: bool,
+}
+
+/// A dump to redact, or to check.
 #[derive(Debug)]
 pub(crate) struct Redact {
     pub(crate) dump: PathBuf,
-    pub(crate) to: Place,
+    /// `None` where it is only checked.
+    pub(crate) to: Option<Place>,
+    pub(crate) what: RedactWhat,
     pub(crate) progress: Wanted,
-    pub(crate) strict: bool,
 }
 
 impl Redact {
     /// Refuses places that cannot be meant.
-    pub(crate) fn new(dump: PathBuf, to: PathBuf, progress: Wanted, strict: bool) -> Result<Self> {
+    pub(crate) fn new(
+        dump: PathBuf,
+        to: Option<PathBuf>,
+        what: RedactWhat,
+        progress: Wanted,
+    ) -> Result<Self> {
         let is_standard = |path: &Path| path.as_os_str() == "-";
         let dump = match is_standard(&dump) {
             true => PathBuf::from("/dev/stdin"),
             false => dump,
         };
-        let to = match is_standard(&to) {
-            true => Place::Stdout,
-            false => Place::file(to, &dump)?,
+        let to = match to {
+            Some(to) if is_standard(&to) && what.check => {
+                let message = "what is written to standard output cannot be checked";
+                return Err(Failure::usage(message).with_hint("name a file with -o"));
+            }
+            Some(to) if is_standard(&to) => Some(Place::Stdout),
+            Some(to) => Some(Place::file(to, &dump)?),
+            None => None,
         };
         Ok(Self {
             dump,
             to,
+            what,
             progress,
-            strict,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Reading the site table. The bytes come out of a dump and are not trusted.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use crate::encode::{
     BATCH_HEADER, FRAME, MAGIC, METHOD, SITE, STRING, TYPE, VERSION, align, checksum,
@@ -109,6 +109,45 @@ pub struct SiteTable {
     frames: HashMap<u32, (u32, i32)>,
     sites: HashMap<u32, (bool, Box<[u32]>)>,
     types: HashMap<u32, u32>,
+    /// Where batches are, and the strings in them.
+    places: Vec<BatchPlace>,
+}
+
+/// Where a batch is.
+#[derive(Debug, Default)]
+struct BatchPlace {
+    piece: usize,
+    at: usize,
+    /// Bytes of its body.
+    length: usize,
+    /// Strings by their ids, with where in the body they are.
+    strings: Vec<(u32, std::ops::Range<usize>)>,
+}
+
+/// The pieces of a site table with nothing but names of classes, methods and files: over any other string, such as a
+/// thread's name, `overwrite` writes another of the same length, in UTF-8. `None` where the table cannot be read.
+#[must_use]
+pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> {
+    let table = SiteTable::decode(pieces.iter().copied()).ok()?;
+    let methods = table.methods.values();
+    let mut names: HashSet<u32> = methods.flat_map(|m| [m.class, m.name, m.file]).collect();
+    names.extend(table.types.values());
+    let mut out: Vec<Vec<u8>> = pieces.iter().map(|piece| vec![0; piece.len()]).collect();
+    for batch in &table.places {
+        let whole = batch.at..batch.at + BATCH_HEADER + batch.length;
+        let to = out.get_mut(batch.piece)?.get_mut(whole.clone())?;
+        to.copy_from_slice(pieces.get(batch.piece)?.get(whole)?);
+        // Nobody reads the fourth byte.
+        to[3] = 0;
+        let (header, body) = to.split_at_mut(BATCH_HEADER);
+        for (id, at) in &batch.strings {
+            if !names.contains(id) {
+                overwrite(body.get_mut(at.clone())?);
+            }
+        }
+        header[8..].copy_from_slice(&checksum(body).to_le_bytes());
+    }
+    Some(out)
 }
 
 impl SiteTable {
@@ -121,16 +160,18 @@ impl SiteTable {
     pub fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, DecodeError> {
         let mut table = Self::default();
         for (number, piece) in pieces.into_iter().enumerate() {
-            table.piece(piece).map_err(|(offset, fault)| DecodeError {
-                piece: number,
-                offset,
-                fault,
-            })?;
+            table
+                .piece(number, piece)
+                .map_err(|(offset, fault)| DecodeError {
+                    piece: number,
+                    offset,
+                    fault,
+                })?;
         }
         Ok(table)
     }
 
-    fn piece(&mut self, piece: &[u8]) -> Result<(), (usize, Fault)> {
+    fn piece(&mut self, number: usize, piece: &[u8]) -> Result<(), (usize, Fault)> {
         let mut at = 0;
         while let Some(start) = piece.get(at..).filter(|rest| !rest.is_empty()) {
             if start.iter().take(8).all(|&byte| byte == 0) {
@@ -158,6 +199,12 @@ impl SiteTable {
             if found != expected {
                 return Err((at + 8, Fault::Checksum { found, expected }));
             }
+            self.places.push(BatchPlace {
+                piece: number,
+                at,
+                length: body.len(),
+                strings: Vec::new(),
+            });
             self.body(body)
                 .map_err(|(inner, fault)| (at + BATCH_HEADER + inner, fault))?;
             at += align(BATCH_HEADER + body.len());
@@ -177,6 +224,9 @@ impl SiteTable {
                     let here = cursor.at;
                     let text = cursor.take(length)?;
                     let text = str::from_utf8(text).map_err(|_| (here, Fault::Text))?;
+                    if let Some(place) = self.places.last_mut() {
+                        place.strings.push((id, here..cursor.at));
+                    }
                     define(&mut self.strings, "string", id, text.into())
                 }
                 METHOD => {
@@ -396,6 +446,27 @@ mod tests {
     }
 
     #[test]
+    fn strings_that_are_no_names_are_overwritten() {
+        let (one, mut two) = (sample(), sample());
+        two[3] = 9;
+        let pieces = [&one[..], &[0; 8], &two];
+        let stars = |text: &mut [u8]| text.fill(b'*');
+        // `main` is the name of a method as well.
+        let mut batch = Batch::new();
+        batch.string(7, "worker of Ann Lee");
+        let third = batch.finish();
+        let cleaned = names_only(&[&pieces[..], &[&third]].concat(), &stars).unwrap();
+        assert_eq!(cleaned[0], one);
+        assert_eq!(cleaned[1], [0; 8]);
+        assert_eq!(cleaned[2], one);
+        let table = SiteTable::decode(cleaned.iter().map(|p| &p[..])).unwrap();
+        assert_eq!(table.string(7), Some("*****************"));
+        assert_eq!(table.frame(2).method, "main");
+        // What cannot be read is not copied.
+        assert_eq!(names_only(&[&one[..20]], &stars), None);
+    }
+
+    #[test]
     fn a_batch_is_empty_until_something_is_defined() {
         let mut batch = Batch::new();
         assert!(batch.is_empty());
@@ -490,6 +561,9 @@ mod tests {
                 for site in table.site_ids() {
                     prop_assert!(table.frames(site).len() <= bytes.len());
                 }
+                let cleaned = names_only(&[&framed], &|text| text.fill(b'*')).unwrap();
+                prop_assert_eq!(cleaned[0].len(), framed.len());
+                prop_assert!(decode(&cleaned[0]).is_ok());
             }
         }
 

@@ -120,7 +120,7 @@ pub mod types;
 mod weight;
 
 pub use counts::{CountedSite, Counts, MOST_NAMES};
-pub use decode::{DecodeError, Fault, Frame, Line, Site, SiteTable};
+pub use decode::{DecodeError, Fault, Frame, Line, Site, SiteTable, names_only};
 pub use encode::{BATCH_HEADER, Batch, align};
 pub use estimate::{Estimate, Unseen, whole};
 pub use interval::Interval;

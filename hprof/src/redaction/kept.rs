@@ -15,7 +15,7 @@ use crate::redaction::survey::{Block, Survey};
 /// System properties that are looked at: a JVM has some hundred.
 const ENTRIES: usize = 1 << 14;
 /// The length of a list in one bucket of them.
-const CHAIN: usize = 64;
+const CHAIN: usize = 16;
 /// Bytes of a property's value.
 const VALUE: usize = 256;
 

@@ -152,6 +152,9 @@ impl<'a> Redaction<'a> {
         let texts = Cell::new(Amount::default());
         let counts = out.is_none();
         let overwrite = |text: &mut [u8]| {
+            if self.rules.is_known_text(text, false) {
+                return;
+            }
             if counts && !tokens::is_utf8_token(text) {
                 let mut amount = texts.get();
                 amount.add(text.len());
@@ -219,17 +222,26 @@ fn write_all<'a>(
     out: &mut (dyn Write + Send),
     progress: &dyn Progress,
 ) -> io::Result<()> {
+    let mut batches = batches.peekable();
+    let first = batches.next().map(|batch| rewrite(&batch));
+    if batches.peek().is_none() {
+        // Small dumps are not worth a thread.
+        let mut pieces = first.into_iter().flatten().flat_map(|r| r.pieces);
+        return pieces.try_for_each(|piece| write_piece(out, &piece));
+    }
     std::thread::scope(|scope| {
         let (send, rewritten) = sync_channel::<Vec<Rewritten<'_>>>(WAITING);
         let writer = scope.spawn(move || {
             let mut pieces = rewritten.into_iter().flatten().flat_map(|r| r.pieces);
             pieces.try_for_each(|piece| write_piece(out, &piece))
         });
+        // The writer has ended where it met an error, which it returns.
+        let mut sent = first.is_none_or(|first| send.send(first).is_ok());
         for batch in batches {
-            // The writer has ended where it met an error, which it returns.
-            if progress.cancelled() || send.send(rewrite(&batch)).is_err() {
+            if !sent || progress.cancelled() {
                 break;
             }
+            sent = send.send(rewrite(&batch)).is_ok();
         }
         drop(send);
         let written = writer.join();

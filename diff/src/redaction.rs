@@ -1,0 +1,31 @@
+//! What a redacted dump keeps of the agent's objects: figures, and names of classes, methods and files.
+
+use heapdiff_sites::{CLASS, names_only, statics};
+use hprof::redaction::{KeptTables, Rules};
+
+use crate::agent_objects::THREAD;
+
+/// The rules by which a redacted dump gives the same report as the dump.
+#[must_use]
+pub fn redaction_rules(numbers: bool) -> Rules<'static> {
+    Rules {
+        numbers,
+        tables: vec![KeptTables {
+            class: CLASS,
+            figures: &[
+                statics::COUNTERS,
+                statics::TOTALS,
+                statics::CLASS_TOTALS,
+                statics::ALLOCATED,
+                statics::SITE_TYPES,
+                statics::COUNTED,
+                statics::COUNTED_TOTALS,
+                statics::RECENT_DIED,
+                statics::RESERVOIR_DIED,
+            ],
+            names: &[statics::BLOBS, statics::COUNTED_SITES],
+            clean: &names_only,
+            texts: &[THREAD],
+        }],
+    }
+}
