@@ -78,15 +78,6 @@ impl Failure {
         }
     }
 
-    /// A dump is damaged, which `--strict` refuses.
-    pub(crate) fn refused(dump: impl fmt::Display) -> Self {
-        Self {
-            exit: Exit::Input,
-            message: format!("{dump}: damaged, which --strict refuses"),
-            hint: None,
-        }
-    }
-
     /// A dump or an index changed, or could not be read any more, while it was read.
     pub(crate) fn changed(error: &hprof::Error) -> Self {
         Self {

@@ -73,9 +73,18 @@ pub(crate) fn conditions(report: &Report, setup: &Setup) -> Result<()> {
         }
     }
     match conditions.iter().find(|c| c.partial) {
-        Some(damaged) if setup.strict => Err(Failure::refused(damaged.path)
+        Some(damaged) if setup.strict => Err(refused(&damaged.path)
             .with_hint("without --strict the report covers what could be read")),
         _ => Ok(()),
+    }
+}
+
+/// A damaged dump is not read.
+pub(crate) fn refused(dump: &dyn std::fmt::Display) -> Failure {
+    Failure {
+        exit: Exit::Input,
+        message: format!("{dump}: damaged, which --strict refuses"),
+        hint: None,
     }
 }
 

@@ -77,7 +77,7 @@ fn redact(job: &Redact, to: &Place) -> Result<()> {
     drop(meter);
     inputs::end_if_changed();
     match written {
-        Err(_) if refused => return Err(Failure::refused(job.dump.display())),
+        Err(_) if refused => return Err(messages::refused(&job.dump.display())),
         written => written.map_err(|e| write::failed(&place, &e))?,
     }
     messages::of_input(&job.dump, &done.warnings, job.progress);
@@ -99,7 +99,7 @@ fn check(job: &Redact, dump: &Path) -> Result<Exit> {
         messages::of_input(dump, &done.warnings, job.progress);
     }
     if job.what.strict && done.warnings.iter().any(|w| w.partial) {
-        return Err(Failure::refused(dump.display()));
+        return Err(messages::refused(&dump.display()));
     }
     write::print(&told(dump, &done.left))?;
     Ok(match done.left.is_clean() {

@@ -2,6 +2,7 @@
 
 #[allow(dead_code, reason = "not every test builds heaps with it")]
 pub(crate) mod app;
+mod redacted;
 
 use std::path::Path;
 
@@ -19,22 +20,34 @@ pub(crate) fn of_files(dumps: &[&Path]) -> Report {
     report(dumps.iter().map(|path| Source::open(path).unwrap()))
 }
 
-/// As [`report`], of what a filter lets through.
+/// As [`report`], of what a filter lets through. Whatever is compared, what is redacted compares alike.
 pub(crate) fn filtered(
     dumps: impl IntoIterator<Item = Source>,
     classes: &dyn Fn(&[&str]) -> bool,
 ) -> Report {
+    let mut named = Vec::new();
+    let mut redacted = Vec::new();
+    for dump in dumps {
+        let name = dump.path().display().to_string();
+        redacted.push((redacted::of(&dump), name.clone()));
+        named.push((dump, name));
+    }
+    let report = compared(named, classes);
+    redacted::assert_same(&report, &compared(redacted, classes));
+    report
+}
+
+fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> Report {
     let mut comparison = Comparison::default();
     let mut last = None;
-    for source in dumps {
+    for (source, name) in dumps {
         drop(last.take());
-        let path = source.path().display().to_string();
         let options = Options {
             holders: true,
             ..Options::default()
         };
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
-        comparison.add(Summary::new(&snapshot, path).unwrap());
+        comparison.add(Summary::new(&snapshot, name).unwrap());
         last = Some(snapshot);
     }
     let filter = Filter {

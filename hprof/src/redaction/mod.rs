@@ -152,9 +152,6 @@ impl<'a> Redaction<'a> {
         let texts = Cell::new(Amount::default());
         let counts = out.is_none();
         let overwrite = |text: &mut [u8]| {
-            if self.rules.is_known_text(text, false) {
-                return;
-            }
             if counts && !tokens::is_utf8_token(text) {
                 let mut amount = texts.get();
                 amount.add(text.len());
