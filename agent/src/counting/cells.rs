@@ -4,6 +4,7 @@
 //! their lines of memory. Memory is given back to nobody: code that calls hooks may be running for ever. It is used as sites
 //! come, page by page.
 
+use super::returned::Returned;
 use crate::jvmti::counting::Shared;
 
 /// Sites at most. What is beyond is not counted, and told.
@@ -19,18 +20,25 @@ const SITE: usize = 16;
 pub(crate) const STRIPE_BYTES: i64 = ((MOST_SITES * SITE) + 4096 + 64) as i64;
 
 /// Counters.
-pub(crate) struct Cells(Shared);
+pub(crate) struct Cells {
+    own: Shared,
+    /// What calls returned.
+    pub(crate) returned: Returned,
+}
 
 impl Cells {
     /// All of them, at zero; `None` if there is no memory.
     pub(crate) fn new() -> Option<Self> {
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()?;
-        Shared::new(bytes / 8).map(Self)
+        Some(Self {
+            own: Shared::new(bytes / 8)?,
+            returned: Returned::new()?,
+        })
     }
 
     /// Where they are.
     pub(crate) fn start(&self) -> i64 {
-        self.0.address()
+        self.own.address()
     }
 
     /// What the hooks have counted of the first `sites`: allocations, and bytes of arrays.
@@ -38,7 +46,7 @@ impl Cells {
         let stripe = usize::try_from(STRIPE_BYTES).unwrap_or(0) / 8;
         let stripes = usize::try_from(STRIPES).unwrap_or(0);
         let sum = |at: usize| {
-            let of = |i| self.0.get(i * stripe + at);
+            let of = |i| self.own.get(i * stripe + at);
             (0..stripes).fold(0_u64, |sum, i| sum.wrapping_add(of(i)))
         };
         (0..sites)

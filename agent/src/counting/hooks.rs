@@ -26,17 +26,58 @@
 //!         UNSAFE.getAndAddLong(null, cell + 8, count * size(length, site));
 //!         return count * length;
 //!     }
+//!     public static void made(Object made, int site) { if (made != null) add(made, 1, site); }
+//!     public static void levels(Object made, int site) {            // arrays of arrays, which a call has made
+//!         long count = 1;
+//!         while (made != null) {
+//!             add(made, count, site);
+//!             if (!(made instanceof Object[])) return;
+//!             Object[] array = (Object[]) made;
+//!             if (array.length == 0) return;
+//!             count *= array.length;
+//!             made = array[0];
+//!         }
+//!     }
+//!     static void add(Object made, long count, int site) {
+//!         long entry = entry(site, number(made.getClass()));
+//!         UNSAFE.getAndAddLong(null, entry, count);
+//!         long size = sizeOf(made);
+//!         if (size != 0) UNSAFE.getAndAddLong(null, entry + 8, count * size);
+//!     }
+//!     static long sizeOf(Object made) {                             // 0 for what is no array
+//!         if (made instanceof Object[]) return size(((Object[]) made).length, REFERENCES);
+//!         if (made instanceof byte[]) return size(((byte[]) made).length, BYTES);
+//!         ...
+//!         return 0;
+//!     }
+//!     static long klass = KLASS_OFFSET;                             // no constant, so that compilers know nothing of it
+//!     static long number(Class type) { return UNSAFE.getLong(type, klass) >>> 3; }
+//!     static long entry(int site, long number) {
+//!         long key = number << SITE_BITS | site >> 4;
+//!         long table = TABLES + stripe * TABLE_BYTES, i = key * MIXER >>> 64 - BITS;
+//!         for (int left = PROBES; left != 0; left--) {
+//!             long place = table + (i << ENTRY_BITS), known = UNSAFE.getLong(null, place);
+//!             if (known == 0) {
+//!                 UNSAFE.compareAndSetLong(null, place, 0, key);
+//!                 known = UNSAFE.getLongVolatile(null, place);
+//!             }
+//!             if (known == key) return place + 8;
+//!             i = i + 1 & ENTRIES - 1;
+//!         }
+//!         return LOST;
+//!     }
 //! }
 //! ```
 //!
 //! where names in capitals without a declaration are constants in the code. It allocates nothing, calls nothing that is rewritten,
-//! and no method that a program may override (`Thread.getId`). An array that cannot be, of a negative length, is not
+//! and no method that a program may override (`Thread.getId`). `getClass` is the JVM's own. An array that cannot be, of a negative length, is not
 //! counted.
 
 use heapdiff_bytecode::Hooks;
 
-use super::cells::{CELL, STRIPE_BYTES, STRIPES};
+use super::cells::{CELL, Cells, STRIPE_BYTES, STRIPES};
 use super::layout::{Layout, SMALLEST_BASE};
+use super::returned::{self, BITS, ENTRY_BITS, PROBES, SITE_BITS};
 use crate::classfile::{ClassFile, Code, FINAL, PUBLIC, STATIC};
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffCounts";
@@ -47,11 +88,21 @@ pub(crate) const HOOKS: Hooks<'static> = Hooks {
     array: "array",
     level: "level",
 };
+/// Given what a call returned.
+pub(crate) const MADE: &str = "made";
+/// Given an array of arrays that a call returned.
+pub(crate) const LEVELS: &str = "levels";
 pub(crate) const OBJECT_TYPE: &str = "(I)V";
+const RETURNED_TYPE: &str = "(Ljava/lang/Object;I)V";
 pub(crate) const UNSAFE: &str = "jdk/internal/misc/Unsafe";
 
 const OBJECT: &str = "java/lang/Object";
+const OBJECTS: &str = "[Ljava/lang/Object;";
 const THREAD: &str = "java/lang/Thread";
+/// Where a class's number is in its object.
+const KLASS: (&str, &str) = ("klass", "J");
+/// An odd number whose bits look like chance: the golden ratio's.
+const MIXER: i64 = 0x9e37_79b9_7f4a_7c15_u64.cast_signed();
 const UNSAFE_TYPE: &str = "Ljdk/internal/misc/Unsafe;";
 
 mod op {
@@ -80,6 +131,31 @@ mod op {
     pub(super) const IFLT: u8 = 0x9b;
     pub(super) const LRETURN: u8 = 0xad;
     pub(super) const RETURN: u8 = 0xb1;
+    pub(super) const ICONST_0: u8 = 0x03;
+    pub(super) const ICONST_4: u8 = 0x07;
+    pub(super) const ILOAD: u8 = 0x15;
+    pub(super) const ALOAD: u8 = 0x19;
+    pub(super) const ALOAD_0: u8 = 0x2a;
+    pub(super) const LLOAD_1: u8 = 0x1f;
+    pub(super) const LLOAD_2: u8 = 0x20;
+    pub(super) const AALOAD: u8 = 0x32;
+    pub(super) const ISTORE: u8 = 0x36;
+    pub(super) const LSTORE_2: u8 = 0x41;
+    pub(super) const ASTORE: u8 = 0x3a;
+    pub(super) const ASTORE_0: u8 = 0x4b;
+    pub(super) const POP: u8 = 0x57;
+    pub(super) const ISHR: u8 = 0x7a;
+    pub(super) const LUSHR: u8 = 0x7d;
+    pub(super) const LOR: u8 = 0x81;
+    pub(super) const IINC: u8 = 0x84;
+    pub(super) const LCMP: u8 = 0x94;
+    pub(super) const IFEQ: u8 = 0x99;
+    pub(super) const IFNE: u8 = 0x9a;
+    pub(super) const GOTO: u8 = 0xa7;
+    pub(super) const ARRAYLENGTH: u8 = 0xbe;
+    pub(super) const CHECKCAST: u8 = 0xc0;
+    pub(super) const INSTANCEOF: u8 = 0xc1;
+    pub(super) const IFNULL: u8 = 0xc6;
     pub(super) const GETSTATIC: u8 = 0xb2;
     pub(super) const PUTSTATIC: u8 = 0xb3;
     pub(super) const INVOKEVIRTUAL: u8 = 0xb6;
@@ -127,6 +203,31 @@ impl Hook<'_> {
             .op(&[op::ACONST_NULL])
     }
 
+    fn class(&mut self, opcode: u8, class: &str) -> &mut Self {
+        let class = self.class.pool.class(class);
+        self.code.with(opcode, class);
+        self
+    }
+
+    fn unsafely(&mut self, name: &str, descriptor: &str) -> &mut Self {
+        self.call(op::INVOKEVIRTUAL, (UNSAFE, name, descriptor))
+    }
+
+    /// The address of this thread's stripe.
+    fn stripe(&mut self, start: i64, bytes: i64) -> &mut Self {
+        let current = (THREAD, "currentThread", "()Ljava/lang/Thread;");
+        self.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
+            .call(op::INVOKESTATIC, current)
+            .field(op::GETSTATIC, ("TID", "J"))
+            .unsafely("getLong", "(Ljava/lang/Object;J)J")
+            .long(STRIPES - 1)
+            .op(&[op::LAND])
+            .long(bytes)
+            .op(&[op::LMUL])
+            .long(start)
+            .op(&[op::LADD])
+    }
+
     fn added(&mut self) -> &mut Self {
         let named = (UNSAFE, "getAndAddLong", "(Ljava/lang/Object;JJ)J");
         self.call(op::INVOKEVIRTUAL, named).op(&[op::POP2])
@@ -134,10 +235,11 @@ impl Hook<'_> {
 }
 
 /// The class file, for counters and arrays that are so.
-pub(crate) fn bytes(layout: &Layout, start: i64) -> Vec<u8> {
+pub(crate) fn bytes(layout: &Layout, cells: &Cells, klass: i64) -> Vec<u8> {
     let mut class = ClassFile::new(PUBLIC, THIS, OBJECT);
     class.field(STATIC | FINAL, "UNSAFE", UNSAFE_TYPE);
     class.field(STATIC | FINAL, "TID", "J");
+    class.field(STATIC, KLASS.0, KLASS.1);
     let mut method = |access: u16, named, sizes, write: &dyn Fn(&mut Hook<'_>)| {
         let mut hook = Hook {
             class: &mut class,
@@ -159,26 +261,14 @@ pub(crate) fn bytes(layout: &Layout, start: i64) -> Vec<u8> {
         hook.code.with(op::LDC_W, thread).with(op::LDC_W, tid);
         hook.call(op::INVOKEVIRTUAL, (UNSAFE, "objectFieldOffset", offset))
             .field(op::PUTSTATIC, ("TID", "J"))
+            .long(klass)
+            .field(op::PUTSTATIC, KLASS)
             .op(&[op::RETURN]);
     });
     let cell = ("cell", "(I)J");
     method(0, cell, (6, 1), &|hook| {
-        hook.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
-            .call(
-                op::INVOKESTATIC,
-                (THREAD, "currentThread", "()Ljava/lang/Thread;"),
-            )
-            .field(op::GETSTATIC, ("TID", "J"))
-            .call(
-                op::INVOKEVIRTUAL,
-                (UNSAFE, "getLong", "(Ljava/lang/Object;J)J"),
-            )
-            .long(STRIPES - 1)
-            .op(&[op::LAND])
-            .long(STRIPE_BYTES)
-            .op(&[op::LMUL])
-            .long(start)
-            .op(&[op::LADD, op::ILOAD_0, op::BIPUSH, 0xf0, op::IAND])
+        hook.stripe(cells.start(), STRIPE_BYTES)
+            .op(&[op::ILOAD_0, op::BIPUSH, 0xf0, op::IAND])
             .op(&[op::I2L, op::LADD, op::LRETURN]);
     });
     let size = ("size", "(II)J");
@@ -235,5 +325,159 @@ pub(crate) fn bytes(layout: &Layout, start: i64) -> Vec<u8> {
             .op(&[op::LLOAD_0, op::ILOAD_2, op::I2L, op::LMUL, op::LRETURN]);
         hook.code.place(none).op(&[op::LCONST_0, op::LRETURN]);
     });
+    of_returned(layout, cells, &mut method);
     class.finish()
 }
+
+/// The methods for what calls return.
+fn of_returned(layout: &Layout, cells: &Cells, method: &mut Method<'_>) {
+    let number = ("number", "(Ljava/lang/Class;)J");
+    method(0, number, (4, 1), &|hook| {
+        hook.field(op::GETSTATIC, ("UNSAFE", UNSAFE_TYPE))
+            .op(&[op::ALOAD_0])
+            .field(op::GETSTATIC, KLASS)
+            .unsafely("getLong", "(Ljava/lang/Object;J)J")
+            .op(&[op::ICONST_3, op::LUSHR, op::LRETURN]);
+    });
+    let entry = ("entry", "(IJ)J");
+    let tables = cells.returned.start();
+    // Locals behind the two that are given.
+    const KEY: u8 = 3;
+    const TABLE: u8 = 5;
+    const I: u8 = 7;
+    const LEFT: u8 = 9;
+    const PLACE: u8 = 10;
+    const KNOWN: u8 = 12;
+    method(0, entry, (8, 14), &|hook| {
+        let (again, known, next) = (hook.code.label(), hook.code.label(), hook.code.label());
+        let get = "(Ljava/lang/Object;J)J";
+        let mixed = 64_u32.saturating_sub(BITS).to_be_bytes()[3];
+        hook.op(&[op::LLOAD_1, op::BIPUSH, SITE_BITS, op::LSHL])
+            .op(&[op::ILOAD_0, op::ICONST_4, op::ISHR, op::I2L, op::LOR])
+            .op(&[op::LSTORE, KEY])
+            .stripe(tables, returned::STRIPE_BYTES)
+            .op(&[op::LSTORE, TABLE, op::LLOAD, KEY])
+            .long(MIXER)
+            .op(&[op::LMUL, op::BIPUSH, mixed, op::LUSHR, op::LSTORE, I])
+            .op(&[op::BIPUSH, PROBES, op::ISTORE, LEFT]);
+        hook.code.place(again);
+        hook.op(&[op::LLOAD, TABLE, op::LLOAD, I, op::BIPUSH, ENTRY_BITS])
+            .op(&[op::LSHL, op::LADD, op::LSTORE, PLACE])
+            .add()
+            .op(&[op::LLOAD, PLACE])
+            .unsafely("getLong", get)
+            .op(&[op::LSTORE, KNOWN, op::LLOAD, KNOWN, op::LCONST_0, op::LCMP])
+            .code
+            .jump(op::IFNE, known);
+        hook.add()
+            .op(&[op::LLOAD, PLACE, op::LCONST_0, op::LLOAD, KEY])
+            .unsafely("compareAndSetLong", "(Ljava/lang/Object;JJJ)Z")
+            .op(&[op::POP])
+            .add()
+            .op(&[op::LLOAD, PLACE])
+            .unsafely("getLongVolatile", get)
+            .op(&[op::LSTORE, KNOWN]);
+        hook.code.place(known);
+        hook.op(&[op::LLOAD, KNOWN, op::LLOAD, KEY, op::LCMP])
+            .code
+            .jump(op::IFNE, next);
+        hook.op(&[op::LLOAD, PLACE])
+            .long(CELL)
+            .op(&[op::LADD, op::LRETURN]);
+        hook.code.place(next);
+        hook.op(&[op::LLOAD, I, op::LCONST_1, op::LADD])
+            .long((1 << BITS) - 1)
+            .op(&[
+                op::LAND,
+                op::LSTORE,
+                I,
+                op::IINC,
+                LEFT,
+                0xff,
+                op::ILOAD,
+                LEFT,
+            ])
+            .code
+            .jump(op::IFNE, again);
+        hook.long(tables + STRIPES * returned::STRIPE_BYTES)
+            .op(&[op::LRETURN]);
+    });
+    let size_of = ("sizeOf", "(Ljava/lang/Object;)J");
+    method(0, size_of, (3, 1), &|hook| {
+        for class in [OBJECTS, "[B", "[C", "[I", "[J", "[D", "[F", "[S", "[Z"] {
+            // An array of which the layout is not known has no size here.
+            let Some(Ok(elements)) = layout.elements(class.as_bytes()).map(u8::try_from) else {
+                continue;
+            };
+            let next = hook.code.label();
+            hook.op(&[op::ALOAD_0])
+                .class(op::INSTANCEOF, class)
+                .code
+                .jump(op::IFEQ, next);
+            hook.op(&[op::ALOAD_0])
+                .class(op::CHECKCAST, class)
+                .op(&[op::ARRAYLENGTH, op::BIPUSH, elements])
+                .own("size", "(II)J")
+                .op(&[op::LRETURN]);
+            hook.code.place(next);
+        }
+        hook.op(&[op::LCONST_0, op::LRETURN]);
+    });
+    let add = ("add", "(Ljava/lang/Object;JI)V");
+    method(0, add, (10, 8), &|hook| {
+        let end = hook.code.label();
+        let class_of = (OBJECT, "getClass", "()Ljava/lang/Class;");
+        hook.op(&[op::ILOAD_3, op::ALOAD_0])
+            .call(op::INVOKEVIRTUAL, class_of)
+            .own(number.0, number.1)
+            .own(entry.0, entry.1)
+            .op(&[op::LSTORE, 4])
+            .add()
+            .op(&[op::LLOAD, 4, op::LLOAD_1])
+            .added()
+            .op(&[op::ALOAD_0])
+            .own(size_of.0, size_of.1)
+            .op(&[op::LSTORE, 6, op::LLOAD, 6, op::LCONST_0, op::LCMP])
+            .code
+            .jump(op::IFEQ, end);
+        hook.add()
+            .op(&[op::LLOAD, 4])
+            .long(CELL)
+            .op(&[op::LADD, op::LLOAD_1, op::LLOAD, 6, op::LMUL])
+            .added();
+        hook.code.place(end).op(&[op::RETURN]);
+    });
+    method(PUBLIC, (MADE, RETURNED_TYPE), (4, 2), &|hook| {
+        let end = hook.code.label();
+        hook.op(&[op::ALOAD_0]).code.jump(op::IFNULL, end);
+        hook.op(&[op::ALOAD_0, op::LCONST_1, op::ILOAD_1])
+            .own(add.0, add.1);
+        hook.code.place(end).op(&[op::RETURN]);
+    });
+    method(PUBLIC, (LEVELS, RETURNED_TYPE), (4, 5), &|hook| {
+        let (again, end) = (hook.code.label(), hook.code.label());
+        hook.op(&[op::LCONST_1, op::LSTORE_2]).code.place(again);
+        hook.op(&[op::ALOAD_0]).code.jump(op::IFNULL, end);
+        hook.op(&[op::ALOAD_0, op::LLOAD_2, op::ILOAD_1])
+            .own(add.0, add.1)
+            .op(&[op::ALOAD_0])
+            .class(op::INSTANCEOF, OBJECTS)
+            .code
+            .jump(op::IFEQ, end);
+        hook.op(&[op::ALOAD_0])
+            .class(op::CHECKCAST, OBJECTS)
+            .op(&[op::ASTORE, 4, op::ALOAD, 4, op::ARRAYLENGTH])
+            .code
+            .jump(op::IFEQ, end);
+        hook.op(&[op::LLOAD_2, op::ALOAD, 4, op::ARRAYLENGTH, op::I2L])
+            .op(&[op::LMUL, op::LSTORE_2, op::ALOAD, 4, op::ICONST_0])
+            .op(&[op::AALOAD, op::ASTORE_0])
+            .code
+            .jump(op::GOTO, again);
+        hook.code.place(end).op(&[op::RETURN]);
+    });
+}
+
+/// Writes a method: its access, its name and type, the depth of its stack and the number of its locals, its code.
+type Method<'m> =
+    dyn FnMut(u16, (&'static str, &'static str), (u16, u16), &dyn Fn(&mut Hook<'_>)) + 'm;

@@ -71,19 +71,23 @@ impl Layout {
     /// element, as a power of two, in the last two.
     pub(crate) fn number(&self, site: u32, kind: Kind, class: &ClassName<'_>) -> Option<i32> {
         let number = i32::try_from(site).ok()?.checked_mul(16)?;
-        let shift = match (kind, class.to_bytes().get(1)?) {
-            (Kind::Object, _) => return Some(number),
-            (_, b'Z' | b'B') => 0,
-            (_, b'S' | b'C') => 1,
-            (_, b'I' | b'F') => 2,
-            (_, b'J' | b'D') => 3,
-            _ => {
-                let base = self.bases[4] - 12;
-                return Some(number | base | self.reference);
-            }
+        match kind {
+            Kind::Object | Kind::Returned(_) => Some(number),
+            Kind::Array | Kind::Level(_) => Some(number | self.elements(&class.to_bytes())?),
+        }
+    }
+
+    /// The last four bits of that for arrays of a class.
+    pub(crate) fn elements(&self, class: &[u8]) -> Option<i32> {
+        let shift = match class.get(1)? {
+            b'Z' | b'B' => 0,
+            b'S' | b'C' => 1,
+            b'I' | b'F' => 2,
+            b'J' | b'D' => 3,
+            _ => return Some((self.bases[4] - 12) | self.reference),
         };
         let base = self.bases.get(shift)? - 12;
-        Some(number | base | i32::try_from(shift).ok()?)
+        Some(base | i32::try_from(shift).ok()?)
     }
 }
 

@@ -9,10 +9,12 @@
 //! itself, and the hidden classes behind lambdas, whose files the JVM shows to no agent. Nor is what intrinsics allocate: compiled
 //! code that takes the place of a method of the JDK's, and of its bytecode with the counters.
 
+mod calls;
 pub(crate) mod cells;
 pub(crate) mod hooks;
 mod layout;
 mod plan;
+mod returned;
 mod standing;
 mod table;
 
@@ -25,14 +27,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use heapdiff_bytecode::{Name, Site, Sites, rewrite};
+use heapdiff_bytecode::{Call, Name, Site, Sites, Told, rewrite};
 use heapdiff_sites::types::{of_class, of_signature};
 use heapdiff_sites::{CountedSite, Counts, attach};
 use rustc_hash::FxHashMap;
 
 use crate::ground::thread;
 use crate::jvmti::calls::{Class, Env, JniError, Local};
-use crate::jvmti::{Environment, Jvmti, Thread, memory_file, modified_utf8};
+use crate::jvmti::{Environment, Jvmti, Thread, memory_file, modified_utf8, structs};
 use crate::log::{say, say_panics};
 use cells::Cells;
 use layout::Layout;
@@ -64,6 +66,8 @@ struct Engine {
     jvmti: Jvmti,
     cells: &'static Cells,
     layout: Layout,
+    /// Whether hooks can tell the class of what a call returns.
+    by_class: bool,
     table: Mutex<Table>,
     /// What is counted; `None` if nothing is.
     plan: Mutex<Option<Arc<Plan>>>,
@@ -249,7 +253,14 @@ impl Sites for Numbering<'_> {
             .get_or_insert_with(|| plan.wants(&modified_utf8(class.as_bytes()), is_boot))
     }
 
+    fn told(&mut self, call: &Call<'_>) -> Option<Told> {
+        calls::told(call, self.engine.by_class)
+    }
+
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32> {
+        if self.is_boot && calls::is_counted_by_callers(class, site) {
+            return None;
+        }
         let number = locked(&self.engine.table).number(class.as_bytes(), site)?;
         self.engine.layout.number(number, site.kind, &site.class)
     }
@@ -265,12 +276,19 @@ impl Engine {
                 CELLS.get_or_init(|| made)
             }
         };
-        env.define_hooks(&hooks::bytes(&layout, cells.start()))
+        let klass = structs::klass_offset();
+        if klass.is_none() {
+            say(
+                "count: the JVM does not tell its classes apart: what reflection and clone make is not counted",
+            );
+        }
+        env.define_hooks(&hooks::bytes(&layout, cells, klass.unwrap_or(0)))
             .map_err(in_heap)?;
         Ok(Self {
             jvmti: environment.for_class_files().map_err(failed)?,
             cells,
             layout,
+            by_class: klass.is_some(),
             table: Mutex::default(),
             plan: Mutex::default(),
             begun: Mutex::default(),
@@ -299,17 +317,12 @@ impl Engine {
                 return Err(failed(why));
             }
         }
-        let counters = self.counters();
+        let counters = self.counters(env);
         *locked(&self.begun) = Some(Begun {
             at: Instant::now(),
             counters,
         });
         Ok(())
-    }
-
-    fn counters(&self) -> Vec<[u64; 2]> {
-        let sites = locked(&self.table).len();
-        self.cells.read(sites)
     }
 
     /// Has the JVM ask for classes again, some at a time. One that it does not take is told.
@@ -379,7 +392,7 @@ impl Engine {
 
     /// What was counted since then, the sites with most bytes first.
     fn counts(&self, env: &Env<'_>, Begun { at, counters }: &Begun) -> Counts {
-        let now = self.counters();
+        let now = self.counters(env);
         let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let jdk = locked(&self.plan).as_ref().is_some_and(|plan| plan.jdk);
         // By class, method, line and class of what is allocated: objects, and bytes of arrays.
@@ -450,7 +463,7 @@ impl Engine {
             names.map(|name| (format!("L{name};"), name)).collect();
         let found = self
             .jvmti
-            .changeable(env, |signature, _| wanted.contains_key(signature));
+            .loaded(env, |signature| wanted.contains_key(signature));
         for (signature, class) in found.unwrap_or_default() {
             let (Some(size), Some(name)) = (
                 self.jvmti.instance_size(env, class.get()),

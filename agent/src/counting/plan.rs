@@ -42,13 +42,15 @@ pub(crate) struct Plan {
 /// Packages of the JDK's, whichever loader defines their classes.
 const JDK: [&str; 4] = ["java/", "jdk/", "sun/", "com/sun/"];
 /// Never counted: what hooks use, what the JVM calls where no hook may run, and what the JVM's recorder changes itself.
-const NEVER: [&str; 7] = [
+const NEVER: [&str; 8] = [
     "java/lang/invoke/",
     "jdk/internal/vm/",
     "jdk/internal/event/",
     "jdk/jfr/",
     "jdk/internal/misc/Unsafe",
     "java/lang/VirtualThread",
+    // What reflection spins is counted where that is called.
+    "jdk/internal/reflect/Generated",
     hooks::THIS,
 ];
 

@@ -111,7 +111,7 @@ pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>) -> Option<i32> {
                 Err((attach::COUNTS_ALREADY, why.to_owned()))
             }
             Ok(plan) => {
-                let counters = engine.counters();
+                let counters = engine.counters(env);
                 let at = Instant::now();
                 let mut shared = locked(&SHARED);
                 match &*shared {
@@ -218,6 +218,7 @@ impl InHeap {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         told.at = Some(Instant::now());
+        let counters = engine.counters(env);
         let (new, mut head): (New, [i64; Counted::LEN]) = {
             let table = locked(&engine.table);
             let all = told.sites..table.len();
@@ -232,7 +233,6 @@ impl InHeap {
             }
             (all.filter_map(|number| table.site(number)).collect(), head)
         };
-        let counters = engine.cells.read(told.sites + new.len());
         self.tell_sites(env, &new, told);
         let done = {
             let begun = locked(&engine.begun);

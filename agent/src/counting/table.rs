@@ -8,6 +8,7 @@ use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cells::MOST_SITES;
+use super::returned::Pair;
 use crate::jvmti::modified_utf8;
 
 /// Bytes that names may take, about.
@@ -23,6 +24,8 @@ pub(crate) struct Known {
     bytecode: u16,
     pub(crate) line: Option<u16>,
     level: Option<u8>,
+    /// The mark of a call, of what is returned by which each class has a site of its own.
+    returned: Option<u8>,
     pub(crate) is_object: bool,
 }
 
@@ -31,6 +34,15 @@ impl Known {
     pub(crate) fn names(&self) -> [u32; 3] {
         [self.class, self.method, self.allocated]
     }
+}
+
+/// What is known of a site and a class that something it returned is of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Resolved {
+    /// The site of both; `None` if they are not counted.
+    pub(crate) site: Option<u32>,
+    /// The bytes of an object, where the class's name does not tell them.
+    pub(crate) size: Option<u64>,
 }
 
 /// Names, each once.
@@ -88,6 +100,9 @@ pub(crate) struct Table {
     names: Names,
     numbers: FxHashMap<Known, u32>,
     sites: Vec<Known>,
+    pub(crate) resolved: FxHashMap<Pair, Resolved>,
+    /// So many things that calls returned found no room, since the start.
+    lost: u64,
     /// Signatures of classes that were rewritten in this round.
     pub(crate) changed: FxHashSet<String>,
     /// So many class files were.
@@ -117,8 +132,16 @@ impl Table {
                 Kind::Level(level) => Some(level),
                 _ => None,
             },
-            is_object: site.kind == Kind::Object,
+            returned: match site.kind {
+                Kind::Returned(mark) => Some(mark),
+                _ => None,
+            },
+            is_object: matches!(site.kind, Kind::Object | Kind::Returned(_)),
         };
+        self.site_number(known)
+    }
+
+    fn site_number(&mut self, known: Known) -> Option<u32> {
         if let Some(&number) = self.numbers.get(&known) {
             return Some(number);
         }
@@ -129,6 +152,33 @@ impl Table {
         self.sites.push(known);
         self.numbers.insert(known, number);
         Some(number)
+    }
+
+    /// The mark of a call.
+    pub(crate) fn mark(&self, site: u32) -> Option<u8> {
+        self.sites.get(site as usize)?.returned
+    }
+
+    /// A site and a class, by its name, have a site of their own from now on.
+    pub(crate) fn resolve(&mut self, pair: Pair, name: &str, is_object: bool, size: Option<u64>) {
+        let known = self.sites.get(pair.0 as usize).copied();
+        let allocated = self.names.number(name.as_bytes());
+        let site = known.zip(allocated).and_then(|(known, allocated)| {
+            self.site_number(Known {
+                allocated,
+                returned: None,
+                is_object,
+                ..known
+            })
+        });
+        self.uncounted += u64::from(site.is_none());
+        self.resolved.insert(pair, Resolved { site, size });
+    }
+
+    /// So many found no room, since the start: a site's, if there are more than before.
+    pub(crate) fn tell_lost(&mut self, lost: u64) {
+        self.uncounted += u64::from(lost > self.lost);
+        self.lost = lost;
     }
 
     /// Begins a new round.

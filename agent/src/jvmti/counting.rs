@@ -2,13 +2,13 @@
 //! already.
 
 use std::alloc::{Layout, alloc_zeroed};
-use std::ffi::{CStr, c_char, c_int, c_uchar};
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar};
 use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use jni_sys::{JNIEnv, jclass, jint, jobject};
+use jni_sys::{JNIEnv, jclass, jint, jobject, jvalue};
 use jvmti_sys::{jvmtiEnv, jvmtiEventCallbacks, jvmtiEventClassFileLoadHook};
 
 use super::calls::{Class, Env, JniError, Local, Ref, jni};
@@ -173,6 +173,80 @@ impl Jvmti {
         env: &Env<'local>,
         mut wanted: impl FnMut(&str, bool) -> bool,
     ) -> Result<Vec<(String, Local<'local, Class>)>> {
+        let mut found = Vec::new();
+        for class in self.classes(env)? {
+            let signature = self.class_signature(class.get())?;
+            if signature.starts_with('L') && wanted(&signature, self.is_boot(env, class.get())) {
+                let mut changeable = 0;
+                // SAFETY: a reference to a class object, a pointer to a byte.
+                unsafe { call!(self, IsModifiableClass, class.raw(), &raw mut changeable)? };
+                if changeable != 0 {
+                    found.push((signature, class));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Classes that are loaded and `wanted` by their signature.
+    pub(crate) fn loaded<'local>(
+        &self,
+        env: &Env<'local>,
+        mut wanted: impl FnMut(&str) -> bool,
+    ) -> Result<Vec<(String, Local<'local, Class>)>> {
+        let mut found = Vec::new();
+        for class in self.classes(env)? {
+            let signature = self.class_signature(class.get())?;
+            if wanted(&signature) {
+                found.push((signature, class));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Classes that are loaded and `wanted` by the number that hooks know them by, with that and their signature.
+    pub(crate) fn by_number<'local>(
+        &self,
+        env: &Env<'local>,
+        mut wanted: impl FnMut(u64) -> bool,
+    ) -> Result<Vec<(u64, String, Local<'local, Class>)>> {
+        let mut found = Vec::new();
+        let Ok(number) = env.numbers() else {
+            return Ok(found);
+        };
+        for class in self.classes(env)? {
+            let number = number(class.get());
+            if wanted(number) {
+                found.push((number, self.class_signature(class.get())?, class));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether objects of a class are cloned by a method other than `Object`'s.
+    pub(crate) fn has_own_clone(&self, env: &Env<'_>, class: Ref<'_, Class>) -> bool {
+        let mut status = 0;
+        // SAFETY: a reference to a class object, a pointer to an int.
+        let told = unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) };
+        // Asked for a method JNI waits until the class is initialised.
+        if told.is_err() || status & INITIALIZED == 0 {
+            return false;
+        }
+        let Ok(method) = env.method(class, (c"clone", c"()Ljava/lang/Object;")) else {
+            return false;
+        };
+        let mut owner = null_mut();
+        // SAFETY: the method is of a class that the reference keeps, the pointer is to a pointer.
+        let told = unsafe { call!(self, GetMethodDeclaringClass, method.cast(), &raw mut owner) };
+        // SAFETY: a local reference to a class, fresh from the JVM and owned by nobody else, or null.
+        let owner = unsafe { Local::<Class>::new(env, owner) };
+        let owner = owner.filter(|_| told.is_ok());
+        let signature = owner.map(|owner| self.class_signature(owner.get()));
+        signature.is_some_and(|s| s.is_ok_and(|s| s != "Ljava/lang/Object;"))
+    }
+
+    /// All classes that are loaded.
+    fn classes<'local>(&self, env: &Env<'local>) -> Result<Vec<Local<'local, Class>>> {
         let (mut count, mut list) = (0, null_mut());
         // SAFETY: the pointers are to an int and a pointer.
         unsafe { call!(self, GetLoadedClasses, &raw mut count, &raw mut list)? };
@@ -192,23 +266,11 @@ impl Jvmti {
         unsafe { jni!(env.raw(), v1_2.EnsureLocalCapacity, locals) };
         // Without room for more the JVM makes some all the same.
         let _ = env.check();
-        let mut found = Vec::new();
-        for class in classes {
+        let owned = classes.into_iter().filter_map(|class| {
             // SAFETY: a local reference, fresh from the JVM and owned by nobody else.
-            let Some(class) = (unsafe { Local::<Class>::new(env, class) }) else {
-                continue;
-            };
-            let signature = self.class_signature(class.get())?;
-            if signature.starts_with('L') && wanted(&signature, self.is_boot(env, class.get())) {
-                let mut changeable = 0;
-                // SAFETY: a reference to a class object, a pointer to a byte.
-                unsafe { call!(self, IsModifiableClass, class.raw(), &raw mut changeable)? };
-                if changeable != 0 {
-                    found.push((signature, class));
-                }
-            }
-        }
-        Ok(found)
+            unsafe { Local::<Class>::new(env, class) }
+        });
+        Ok(owned.collect())
     }
 
     /// Has the JVM hand over the files of these classes again, and take what comes back.
@@ -277,10 +339,35 @@ impl Env<'_> {
         }
     }
 
+    /// What tells the numbers that hooks know classes by; 0 for none.
+    fn numbers(&self) -> super::calls::Result<impl Fn(Ref<'_, Class>) -> u64 + use<'_>> {
+        let unfit = |_| JniError::Unfit(counting::hooks::THIS.to_owned());
+        let name = CString::new(counting::hooks::THIS).map_err(unfit)?;
+        let hooks = self.class(&name)?;
+        let method = self.static_method(hooks.get(), (c"number", c"(Ljava/lang/Class;)J"))?;
+        Ok(move |class: Ref<'_, Class>| {
+            let argument = jvalue { l: class.raw() };
+            // SAFETY: the method is the hooks' class's, which the reference keeps, is static, takes a class and returns a
+            // long.
+            let number = unsafe {
+                jni!(
+                    self.raw(),
+                    v1_1.CallStaticLongMethodA,
+                    hooks.raw(),
+                    method,
+                    &raw const argument
+                )
+            };
+            match self.check() {
+                Ok(()) => number.cast_unsigned(),
+                Err(_) => 0,
+            }
+        })
+    }
+
     /// Defines the class with the hooks in the boot loader, and has it initialised.
     pub(crate) fn define_hooks(&self, bytes: &[u8]) -> super::calls::Result<()> {
-        let text =
-            |text: &str| std::ffi::CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()));
+        let text = |text: &str| CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()));
         let name = text(counting::hooks::THIS)?;
         let class = match self.define_class(&name, bytes) {
             // A call that threw for lack of memory may yet have defined it.

@@ -10,6 +10,7 @@ mod entry;
 pub(crate) mod java;
 mod memory;
 pub(crate) mod perf;
+pub(crate) mod structs;
 pub(crate) use entry::arm;
 pub(crate) use memory::{memory_file, wide_pipe};
 pub(crate) mod sys;

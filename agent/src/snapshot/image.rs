@@ -3,6 +3,7 @@
 //! The parent writes it all. The child fills in what the walk tells of classes: the values of static fields, loaders,
 //! signers. Their places in the class section are known beforehand, so that all classes come before all objects.
 
+use heapdiff_sites::types::without_number;
 use std::collections::HashMap;
 
 /// Tags of HPROF records.
@@ -164,20 +165,13 @@ pub(super) fn width(kind: u8) -> u32 {
     }
 }
 
-/// The name as dumps have it: `java/lang/String`, `[Ljava/lang/String;`, and `a/B$$Lambda+0x12` for a hidden class.
+/// The name as dumps have it: `java/lang/String`, `[Ljava/lang/String;`, and `a/B$$Lambda+0x12` for a hidden class. The JVM's own leave
+/// out the number that there is before JDK 15.
 fn name_of(signature: &str) -> String {
     let inner = signature
         .strip_prefix('L')
         .and_then(|rest| rest.strip_suffix(';'));
-    let name = inner.unwrap_or(signature);
-    // Before JDK 15 the class of a lambda or a method handle has a number behind its name, which the JVM's own dumps
-    // leave out. A name before it has a `$`; a program's own class may be called `a/1`, which a class file allows.
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let name = match name.rsplit_once('/') {
-        Some((name, number)) if name.contains('$') && is_number(number) => name,
-        _ => name,
-    };
-    name.replace('.', "+")
+    without_number(inner.unwrap_or(signature)).replace('.', "+")
 }
 
 /// Texts with their numbers.

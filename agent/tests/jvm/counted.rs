@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use heapdiff_sites::{Counts, attach};
 use testdata::jvm::{Jdk, Launch, Selection, Target};
 use testdata::programs;
 
-use crate::{collectors, library};
+use crate::library;
 
 pub(crate) const TOKEN: &str = "test";
 
-fn jdks() -> Vec<Jdk> {
-    let jdks = Jdk::all_for_scenarios();
-    assert!(!jdks.is_empty(), "a JDK of 17 or later is needed");
+/// Every JVM that the agent can be loaded into, also those of a version that has no compiler of its own.
+pub(crate) fn jdks() -> Vec<Jdk> {
+    let jdks = Jdk::all_for_agent();
+    assert!(!jdks.is_empty(), "a JDK is needed");
     jdks
 }
 
@@ -73,7 +75,10 @@ pub(crate) fn end(target: &Target) -> Counts {
 
 /// Objects and bytes by method and class of what is allocated.
 fn by_method(counts: &Counts) -> BTreeMap<(String, String), (u64, Option<u64>)> {
-    let sites = counts.sites.iter().filter(|site| site.class == "Counted");
+    let sites = counts
+        .sites
+        .iter()
+        .filter(|site| site.class.starts_with("Counted"));
     let of = sites.map(|s| {
         (
             (s.method.clone(), s.allocated.clone()),
@@ -105,9 +110,52 @@ pub(crate) const USUAL: Sizes = Sizes {
 };
 
 impl Sizes {
+    /// An object with an `int`.
+    fn lambda(self) -> u64 {
+        let header: u64 = if self.base == 24 { 16 } else { 12 };
+        (header + 4).next_multiple_of(self.alignment)
+    }
+
     fn array(self, element: u64, length: u64) -> u64 {
         (self.base + element * length).next_multiple_of(self.alignment)
     }
+}
+
+/// Without short references.
+fn wide(jdk: &Jdk) -> Sizes {
+    Sizes {
+        // Until Java 15 classes are referred to by as many bytes.
+        base: if jdk.major() < 15 { 24 } else { 16 },
+        reference: 8,
+        ..USUAL
+    }
+}
+
+/// Every collector that a JVM has, also those that are experimental in it, and the generational forms.
+fn collectors(jdk: &Jdk) -> Vec<Vec<&'static str>> {
+    let all: [&[&str]; 8] = [
+        &["-XX:+UseSerialGC"],
+        &["-XX:+UseParallelGC"],
+        &["-XX:+UseG1GC"],
+        &["-XX:+UseShenandoahGC"],
+        &["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"],
+        &["-XX:+UseZGC"],
+        &["-XX:+UseZGC", "-XX:+ZGenerational"],
+        &["-XX:+UseEpsilonGC", "-Xmx2g"],
+    ];
+    let all = all.iter().map(|flags| {
+        let experimental = ["-XX:+UnlockExperimentalVMOptions"];
+        [&experimental[..], flags].concat()
+    });
+    all.filter(|flags| {
+        let run = Command::new(jdk.java())
+            .args(flags)
+            .arg("-version")
+            .output();
+        let run = run.unwrap();
+        run.status.success() && !String::from_utf8_lossy(&run.stderr).contains("Ignoring option")
+    })
+    .collect()
 }
 
 /// What the program allocates in a phase, in `t` threads `n` times: method, class, objects, and bytes of arrays.
@@ -160,7 +208,7 @@ pub(crate) fn expected(
             all(6 * sizes.array(r, 4)),
         ),
         ("removed", "Counted$Removed", t * n, None),
-        ("record", "Counted$Point", t * n, None),
+        ("point", "Counted$Point", t * n, None),
         ("nested", "Counted$Pair", t * n, None),
         ("nested", "Counted$Small", t * even, None),
         (
@@ -179,6 +227,60 @@ pub(crate) fn expected(
         ),
         ("branches", "Counted$Kept", t * 2 * other, None),
         ("branches", "Counted$1", t * other, None),
+        ("cloned", "int[]", t * n, all(sizes.array(4, 9))),
+        (
+            "clonedObjects",
+            "java.lang.String[]",
+            t * even,
+            Some(t * even * sizes.array(r, 2)),
+        ),
+        (
+            "clonedObjects",
+            "Counted$Kept[]",
+            t * (n - even),
+            Some(t * (n - even) * sizes.array(r, 3)),
+        ),
+        ("copy", "Counted$Shape", t * n, None),
+        ("clone", "Counted$Circle", t * n, None),
+        (
+            "copies",
+            "int[]",
+            2 * t * n,
+            sum(&|i| sizes.array(4, i % 5) + sizes.array(4, 2)),
+        ),
+        ("copies", "Counted$Kept[]", t * n, all(sizes.array(r, 5))),
+        (
+            "copies",
+            "java.lang.Object[]",
+            t * n,
+            all(sizes.array(r, 2)),
+        ),
+        (
+            "copies",
+            "java.lang.String[]",
+            t * n,
+            all(sizes.array(r, 1)),
+        ),
+        ("levels", "Counted$Kept[][]", t * n, all(sizes.array(r, 2))),
+        (
+            "levels",
+            "Counted$Kept[]",
+            2 * t * n,
+            all(2 * sizes.array(r, 3)),
+        ),
+        ("levels", "long[][][]", t * n, all(sizes.array(r, 4))),
+        ("levels", "long[][]", 4 * t * n, all(4 * sizes.array(r, 0))),
+        ("levels", "short[]", t * n, sum(&|i| sizes.array(2, i % 3))),
+        ("levels", "Counted$Made[][]", t * n, all(sizes.array(r, 0))),
+        ("levels", "int[]", 3 * t * n, all(3 * sizes.array(4, 2))),
+        ("reflected", "Counted$Made", t * n, None),
+        (
+            "reflectedArray",
+            "Counted$Kept[]",
+            t * n,
+            all(sizes.array(r, 3)),
+        ),
+        ("lambda", "Counted$$Lambda", t * n, all(sizes.lambda())),
         ("keep", "Counted$Kept", n, None),
         ("all", "java.lang.Thread[]", 1, Some(sizes.array(r, t))),
     ]
@@ -196,17 +298,17 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
             None => assert!(of.is_some_and(|of| of >= 8 * objects), "{which}: {method}"),
         }
     }
-    // An array of a negative length is none, a method that was running goes on as it was, and the rest has no bytecode.
-    for method in [
-        "negative",
-        "main",
-        "cloned",
-        "reflected",
-        "reflectedArray",
-        "lambda",
-    ] {
+    // An array of a negative length is none, what throws makes none, a method that was running goes on as it was.
+    for method in ["negative", "badCopies", "main"] {
         assert!(!found.keys().any(|(m, _)| m == method), "{which}: {method}");
     }
+    // What a method of its own clones, or does not, is not counted where that is called.
+    for class in ["Counted$Circle", "Counted$Single"] {
+        let of_copy = ("copy".to_owned(), class.to_owned());
+        assert!(!found.contains_key(&of_copy), "{which}: {class}");
+    }
+    let mut names = counts.sites.iter().map(|site| &site.allocated);
+    assert!(names.all(|name| !name.starts_with('(')), "{which}");
     assert_eq!(
         (counts.uncounted, counts.left_alone, counts.refused),
         (0, 0, 0),
@@ -272,13 +374,10 @@ fn with_each_compiler_and_none() {
 #[test]
 fn with_each_collector() {
     for jdk in jdks() {
-        for flag in collectors(&jdk) {
-            let wide = Sizes {
-                reference: 8,
-                ..USUAL
-            };
-            let sizes = if flag == "-XX:+UseZGC" { wide } else { USUAL };
-            phase(&jdk, (4, 5000), sizes, &[flag]);
+        for flags in collectors(&jdk) {
+            let is_z = flags.contains(&"-XX:+UseZGC");
+            let sizes = if is_z { wide(&jdk) } else { USUAL };
+            phase(&jdk, (4, 5000), sizes, &flags);
         }
     }
 }
@@ -347,11 +446,7 @@ fn with_checks_and_other_layouts() {
         };
         phase(&jdk, (2, 2000), sixteen, &flags);
         flags = vec!["-XX:-UseCompressedOops"];
-        let wide = Sizes {
-            reference: 8,
-            ..USUAL
-        };
-        phase(&jdk, (2, 2000), wide, &flags);
+        phase(&jdk, (2, 2000), wide(&jdk), &flags);
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
 
+mod births;
 mod count_on;
 mod counted;
 mod crowd;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::calls::Bootstraps;
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::pool::Pool;
@@ -19,6 +20,8 @@ pub(crate) struct ClassFile<'a> {
     pub(crate) name: Name<'a>,
     /// Those with code.
     pub(crate) methods: Vec<Method<'a>>,
+    /// What links calls.
+    pub(crate) bootstraps: Bootstraps<'a>,
 }
 
 /// A method with code.
@@ -54,13 +57,23 @@ impl<'a> ClassFile<'a> {
         for _ in 0..cursor.u16("the methods")? {
             methods.extend(method(&mut cursor, &pool)?);
         }
-        skip_attributes(&mut cursor, "the class's attributes")?;
+        let mut bootstraps = Bootstraps::default();
+        for _ in 0..cursor.u16("the class's attributes")? {
+            const WHAT: &str = "the class's attributes";
+            let index = cursor.u16(WHAT)?;
+            let length = cursor.length(WHAT)?;
+            let content = cursor.take(length, WHAT)?;
+            if pool.utf8(index) == Ok(b"BootstrapMethods") {
+                bootstraps = Bootstraps::read(content);
+            }
+        }
         cursor.end(WHAT)?;
         Ok(ClassFile {
             pool,
             pool_end,
             name,
             methods,
+            bootstraps,
         })
     }
 }

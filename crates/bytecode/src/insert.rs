@@ -17,6 +17,8 @@ const DUP: u8 = 0x59;
 const LMUL: u8 = 0x69;
 const I2L: u8 = 0x85;
 const INVOKESTATIC: u8 = 0xb8;
+const ARRAYLENGTH: u8 = 0xbe;
+const CHECKCAST: u8 = 0xc0;
 const WIDE: u8 = 0xc4;
 
 impl From<Full> for Reason {
@@ -39,6 +41,8 @@ struct Named {
     class: Option<u16>,
     /// By [`Hook`].
     methods: [Option<u16>; 3],
+    /// Those that are given what a call returned, the last ones.
+    returned: [Option<(&'static str, u16)>; 2],
 }
 
 /// What there was before a method.
@@ -76,19 +80,34 @@ impl<'h> Constants<'h> {
         if let Some(known) = self.named.methods[hook as usize] {
             return Ok(known);
         }
-        let class = match self.named.class {
-            Some(class) => class,
-            None => self.added.class(self.hooks.owner)?,
-        };
-        self.named.class = Some(class);
         let (name, descriptor) = match hook {
             Hook::Object => (self.hooks.object, "(I)V"),
             Hook::Array => (self.hooks.array, "(II)V"),
             Hook::Level => (self.hooks.level, "(JII)J"),
         };
-        let method = self.added.method(class, name, descriptor)?;
+        let method = self.method(name, descriptor)?;
         self.named.methods[hook as usize] = Some(method);
         Ok(method)
+    }
+
+    /// A method that is given what a call returned.
+    fn returned(&mut self, name: &'static str) -> Result<u16, Full> {
+        let known = self.named.returned.iter().flatten();
+        if let Some((_, method)) = known.clone().find(|(known, _)| *known == name) {
+            return Ok(*method);
+        }
+        let method = self.method(name, "(Ljava/lang/Object;I)V")?;
+        self.named.returned = [Some((name, method)), self.named.returned[0]];
+        Ok(method)
+    }
+
+    fn method(&mut self, name: &str, descriptor: &str) -> Result<u16, Full> {
+        let class = match self.named.class {
+            Some(class) => class,
+            None => self.added.class(self.hooks.owner)?,
+        };
+        self.named.class = Some(class);
+        self.added.method(class, name, descriptor)
     }
 }
 
@@ -114,6 +133,39 @@ impl Calls<'_, '_> {
     /// Before an array of one size, which is on the stack.
     pub(crate) fn array(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
+        self.code.push(DUP);
+        self.push(site)?;
+        self.call(hook);
+        self.stack = self.stack.max(2);
+        Ok(())
+    }
+
+    /// After a call that allocates an object.
+    pub(crate) fn after_object(&mut self, site: i32) -> Result<(), Full> {
+        self.object(site)?;
+        // What was returned is there, too.
+        self.stack = self.stack.max(1);
+        Ok(())
+    }
+
+    /// After a call that returns an array; `cast` is its class, where the descriptor does not tell that.
+    pub(crate) fn after_array(&mut self, site: i32, cast: Option<u16>) -> Result<(), Full> {
+        let hook = self.constants.hook(Hook::Array)?;
+        self.code.push(DUP);
+        if let Some(class) = cast {
+            self.code.push(CHECKCAST);
+            self.code.extend(class.to_be_bytes());
+        }
+        self.code.push(ARRAYLENGTH);
+        self.push(site)?;
+        self.call(hook);
+        self.stack = self.stack.max(2);
+        Ok(())
+    }
+
+    /// After a call, with what it returned.
+    pub(crate) fn after(&mut self, site: i32, hook: &'static str) -> Result<(), Full> {
+        let hook = self.constants.returned(hook)?;
         self.code.push(DUP);
         self.push(site)?;
         self.call(hook);

@@ -17,7 +17,11 @@
 //! have together, `count * length`: the count of the next level. One method serves any number of sizes, and objects and
 //! bytes of each class are exact.
 //!
-//! A call comes before the allocation. So what is counted is what was asked for: an allocation that fails (no memory, a
+//! What calls return that allocate without bytecode is told after them, where [`Sites::told`] wants it: `object(site)`, `array(length,
+//! site)`, or a method of the hooks' own with what was returned, `(Ljava/lang/Object;I)V`; the stack gets two more. No jump leads
+//! there, and what is not initialised yet is given to nobody.
+//!
+//! Else a call comes before the allocation. So what is counted is what was asked for: an allocation that fails (no memory, a
 //! class that cannot be initialised) is counted too, and lengths may be negative. An exception that a hook throws is
 //! thrown on the line of the site, into the handlers that are there.
 //!
@@ -48,6 +52,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod calls;
 mod class;
 mod code;
 mod cursor;
@@ -62,6 +67,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use calls::{Call, Invoke, Told};
 pub use error::{Damage, Error, Fault, Reason};
 pub use rewrite::{Counted, Dropped, Hooks, LeftAlone, Rewritten, Sites, rewrite};
 pub use site::{ClassName, Kind, Name, Site};

@@ -28,8 +28,14 @@ impl Moved {
         }
     }
 
-    /// Places the next instruction behind so many inserted bytes. `None`: the code gets too long.
-    pub(crate) fn place(&mut self, instruction: &Instruction<'_>, inserted: usize) -> Option<()> {
+    /// Places the next instruction behind so many inserted bytes, and before so many that no jump leads to. `None`: the code gets
+    /// too long.
+    pub(crate) fn place(
+        &mut self,
+        instruction: &Instruction<'_>,
+        inserted: usize,
+        after: usize,
+    ) -> Option<()> {
         let itself = self.length + inserted;
         let length = match &instruction.form {
             // Opcode, padding, the default's distance, cases.
@@ -37,7 +43,7 @@ impl Moved {
             _ => instruction.bytes.len(),
         };
         self.set(instruction.at, self.length, itself)?;
-        self.length = itself + length;
+        self.length = itself + length + after;
         (self.length <= LONGEST).then_some(())
     }
 

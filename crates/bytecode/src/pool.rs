@@ -6,8 +6,12 @@ use crate::error::{Damage, Fault};
 const UTF8: u8 = 1;
 const INTEGER: u8 = 3;
 const CLASS: u8 = 7;
+const STRING: u8 = 8;
 const METHOD: u8 = 10;
+const INTERFACE_METHOD: u8 = 11;
 const NAME_AND_TYPE: u8 = 12;
+const HANDLE: u8 = 15;
+const DYNAMIC: u8 = 18;
 
 /// The constants of a class file that others are found by.
 pub(crate) struct Pool<'a> {
@@ -20,7 +24,23 @@ pub(crate) struct Pool<'a> {
 enum Constant<'a> {
     Utf8(&'a [u8]),
     Class(u16),
+    String(u16),
+    /// A method: its class, its name and type.
+    Member(u16, u16),
+    NameAndType(u16, u16),
+    /// A method that a call links is told by its number, and the call's name and type.
+    Dynamic(u16, u16),
+    Handle(u16),
     Other,
+}
+
+/// A method that is called.
+pub(crate) struct Member<'a> {
+    /// The constant of its class.
+    pub(crate) class: u16,
+    pub(crate) owner: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) descriptor: &'a [u8],
 }
 
 impl<'a> Pool<'a> {
@@ -39,10 +59,23 @@ impl<'a> Pool<'a> {
                     (Constant::Utf8(text), 0, 1)
                 }
                 CLASS => (Constant::Class(cursor.u16(WHAT)?), 0, 1),
-                3 | 4 | 9..=12 | 17 | 18 => (Constant::Other, 4, 1),
+                STRING => (Constant::String(cursor.u16(WHAT)?), 0, 1),
+                tag @ (METHOD | INTERFACE_METHOD | NAME_AND_TYPE | DYNAMIC) => {
+                    let (a, b) = (cursor.u16(WHAT)?, cursor.u16(WHAT)?);
+                    let constant = match tag {
+                        NAME_AND_TYPE => Constant::NameAndType(a, b),
+                        DYNAMIC => Constant::Dynamic(a, b),
+                        _ => Constant::Member(a, b),
+                    };
+                    (constant, 0, 1)
+                }
+                HANDLE => {
+                    cursor.take(1, WHAT)?;
+                    (Constant::Handle(cursor.u16(WHAT)?), 0, 1)
+                }
+                3 | 4 | 9 | 17 => (Constant::Other, 4, 1),
                 5 | 6 => (Constant::Other, 8, 2),
-                8 | 16 | 19 | 20 => (Constant::Other, 2, 1),
-                15 => (Constant::Other, 3, 1),
+                16 | 19 | 20 => (Constant::Other, 2, 1),
                 tag => return Err(Fault::Tag(tag).at(offset)),
             };
             cursor.take(bytes, WHAT)?;
@@ -74,6 +107,56 @@ impl<'a> Pool<'a> {
         match self.constants.get(usize::from(index)) {
             Some(Constant::Class(name)) => self.utf8(*name),
             _ => Err(self.not(index, "a class")),
+        }
+    }
+
+    fn get(&self, index: u16) -> Constant<'a> {
+        let constant = self.constants.get(usize::from(index));
+        constant.copied().unwrap_or(Constant::Other)
+    }
+
+    /// A method, if the pool has all of it.
+    pub(crate) fn member(&self, index: u16) -> Option<Member<'a>> {
+        let Constant::Member(class, named) = self.get(index) else {
+            return None;
+        };
+        let (name, descriptor) = self.named(named)?;
+        Some(Member {
+            class,
+            owner: self.class(class).ok()?,
+            name,
+            descriptor,
+        })
+    }
+
+    /// The number of the method that links a call, the call's name and its descriptor.
+    pub(crate) fn dynamic(&self, index: u16) -> Option<(u16, &'a [u8], &'a [u8])> {
+        let Constant::Dynamic(bootstrap, named) = self.get(index) else {
+            return None;
+        };
+        let (name, descriptor) = self.named(named)?;
+        Some((bootstrap, name, descriptor))
+    }
+
+    fn named(&self, index: u16) -> Option<(&'a [u8], &'a [u8])> {
+        let Constant::NameAndType(name, descriptor) = self.get(index) else {
+            return None;
+        };
+        Some((self.utf8(name).ok()?, self.utf8(descriptor).ok()?))
+    }
+
+    /// The method that a handle leads to.
+    pub(crate) fn handle(&self, index: u16) -> Option<u16> {
+        match self.get(index) {
+            Constant::Handle(of) => Some(of),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn string(&self, index: u16) -> Option<&'a [u8]> {
+        match self.get(index) {
+            Constant::String(text) => self.utf8(text).ok(),
+            _ => None,
         }
     }
 

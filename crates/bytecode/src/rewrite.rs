@@ -1,5 +1,6 @@
 //! A class file, method by method.
 
+use crate::calls::{After, Call, INVOKEDYNAMIC, INVOKEVIRTUAL, Told, called};
 use crate::class::{ClassFile, Method, POOL_COUNT};
 use crate::code::{
     ANEWARRAY, Cases, Form, Instruction, Instructions, MULTIANEWARRAY, NEW, NEWARRAY, padding,
@@ -32,6 +33,12 @@ pub trait Sites {
     fn wants(&mut self, class: Name<'_>, method: Name<'_>, descriptor: Name<'_>) -> bool {
         let _ = (class, method, descriptor);
         true
+    }
+
+    /// What is told of what a call returns, if its site gets a number; nothing, if this is not written.
+    fn told(&mut self, call: &Call<'_>) -> Option<Told> {
+        let _ = call;
+        None
     }
 
     /// The number of a site of a class; `None` leaves it out. Sites are asked for in the order of the code. A method may still
@@ -178,11 +185,19 @@ fn written(
     out
 }
 
-/// What is inserted before an instruction: from and to where in the inserted code.
+/// What is inserted before an instruction, or after it: from and to where in the inserted code.
 struct Inserted {
     at: usize,
     start: usize,
     end: usize,
+    after: bool,
+}
+
+/// An instruction that may get a call.
+struct Allocation<'a> {
+    instruction: Instruction<'a>,
+    /// What is told of what it returns, if it is a call.
+    after: Option<After<'a>>,
 }
 
 struct OfMethod<'o, 'f, 'a, 'h, S> {
@@ -253,9 +268,15 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         let mut allocations = Vec::new();
         for instruction in Instructions::of(parts.code) {
             let instruction = instruction?;
-            if let NEW | NEWARRAY | ANEWARRAY | MULTIANEWARRAY = instruction.opcode {
-                allocations.push(instruction);
-            }
+            let after = match instruction.opcode {
+                NEW | NEWARRAY | ANEWARRAY | MULTIANEWARRAY => None,
+                INVOKEVIRTUAL..=INVOKEDYNAMIC => match self.told(&instruction) {
+                    None => continue,
+                    told => told,
+                },
+                _ => continue,
+            };
+            allocations.push(Allocation { instruction, after });
         }
         if allocations.is_empty() {
             return Ok(None);
@@ -286,8 +307,12 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
             numbered.call(allocation, parts.max_locals, &mut calls)?;
             let end = calls.code.len();
             if end > start {
-                let at = allocation.at;
-                inserted.push(Inserted { at, start, end });
+                inserted.push(Inserted {
+                    at: allocation.instruction.at,
+                    start,
+                    end,
+                    after: allocation.after.is_some(),
+                });
             }
             // What is inserted alone would be too long: nothing more has to be asked for.
             if end > LONGEST {
@@ -302,20 +327,31 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
             .map(Some)
     }
 
+    /// What is told of what an instruction returns, if it calls something.
+    fn told(&mut self, instruction: &Instruction<'a>) -> Option<After<'a>> {
+        let by = [self.file.name, self.method.name, self.method.descriptor];
+        let (call, class) = called(&self.file.pool, &self.file.bootstraps, by, instruction)?;
+        After::of(self.sites.told(&call)?, &call, class)
+    }
+
     fn moved(
         &mut self,
         parts: &Parts<'a>,
         inserted: &[Inserted],
         (calls, stack, locals): &(Vec<u8>, u16, u16),
-        allocations: &[Instruction<'a>],
+        allocations: &[Allocation<'a>],
     ) -> Result<Vec<u8>, Reason> {
         let mut moved = Moved::new(parts.length);
         let mut next = inserted.iter().peekable();
         for instruction in Instructions::of(parts.code) {
             let instruction = instruction?;
-            let before = next.next_if(|i| i.at == instruction.at);
-            let before = before.map_or(0, |i| i.end - i.start);
-            moved.place(&instruction, before).ok_or(Reason::TooLong)?;
+            let (before, after) = match next.next_if(|i| i.at == instruction.at) {
+                Some(i) if i.after => (0, i.end - i.start),
+                Some(i) => (i.end - i.start, 0),
+                None => (0, 0),
+            };
+            let placed = moved.place(&instruction, before, after);
+            placed.ok_or(Reason::TooLong)?;
         }
         moved.finish().ok_or(Reason::TooLong)?;
 
@@ -330,9 +366,9 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         let mut next = inserted.iter().peekable();
         for instruction in Instructions::of(parts.code) {
             let instruction = instruction?;
-            if let Some(before) = next.next_if(|i| i.at == instruction.at) {
-                out.extend(calls.get(before.start..before.end).unwrap_or_default());
-            }
+            let inserted = next.next_if(|i| i.at == instruction.at);
+            let part = |i: &Inserted| calls.get(i.start..i.end).unwrap_or_default();
+            out.extend(inserted.filter(|i| !i.after).map(part).unwrap_or_default());
             let at = out.len() - start;
             let place = Place {
                 moved: &moved,
@@ -340,6 +376,7 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
                 offset: parts.code.offset() + instruction.at,
             };
             place.write(&instruction, &mut out)?;
+            out.extend(inserted.filter(|i| i.after).map(part).unwrap_or_default());
         }
 
         let (handlers, table) = parts.exceptions;
@@ -353,12 +390,13 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         &mut self,
         parts: &Parts<'a>,
         moved: &Moved,
-        allocations: &[Instruction<'a>],
+        allocations: &[Allocation<'a>],
         out: &mut Vec<u8>,
     ) -> Result<(), Reason> {
         let is_new = |at: u16| {
-            let found = allocations.binary_search_by_key(&usize::from(at), |a| a.at);
-            found.is_ok_and(|i| allocations.get(i).is_some_and(|a| a.opcode == NEW))
+            let found = allocations.binary_search_by_key(&usize::from(at), |a| a.instruction.at);
+            let opcode = |i: usize| allocations.get(i).map(|a| a.instruction.opcode);
+            found.is_ok_and(|i| opcode(i) == Some(NEW))
         };
         let mut kept = Vec::new();
         let mut framed = false;
@@ -433,14 +471,17 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
     /// Writes the call for an allocation.
     fn call(
         &mut self,
-        allocation: &Instruction<'a>,
+        allocation: &Allocation<'a>,
         max_locals: u16,
         calls: &mut Calls<'_, '_>,
     ) -> Result<(), Reason> {
-        let at = allocation.at;
+        let at = allocation.instruction.at;
+        if let Some(after) = allocation.after {
+            return self.after(at, &after, calls);
+        }
         let offset = self.method.code.offset() + 8 + at;
         let constant = |a, b| self.file.pool.class(u16::from_be_bytes([a, b]));
-        let class = match *allocation.bytes {
+        let class = match *allocation.instruction.bytes {
             [NEW, a, b] => {
                 let class = ClassName::named(constant(a, b)?);
                 if let Some(number) = self.number(at, Kind::Object, class) {
@@ -474,6 +515,29 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
         };
         if let Some(number) = self.number(at, Kind::Array, class) {
             calls.array(number)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what follows a call.
+    fn after(
+        &mut self,
+        at: usize,
+        after: &After<'a>,
+        calls: &mut Calls<'_, '_>,
+    ) -> Result<(), Reason> {
+        let kind = match after.told {
+            Told::Object(_) => Kind::Object,
+            Told::Array => Kind::Array,
+            Told::Returned { mark, .. } => Kind::Returned(mark),
+        };
+        let Some(number) = self.number(at, kind, after.class) else {
+            return Ok(());
+        };
+        match after.told {
+            Told::Object(_) => calls.after_object(number)?,
+            Told::Array => calls.after_array(number, after.cast)?,
+            Told::Returned { hook, .. } => calls.after(number, hook)?,
         }
         Ok(())
     }

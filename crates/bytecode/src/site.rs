@@ -78,6 +78,8 @@ pub enum Kind {
     Array,
     /// The arrays of one class among those that a `multianewarray` makes: 0 is the outermost.
     Level(u8),
+    /// What a call returns, whose class only the run tells; with the mark of [`Told`](crate::Told).
+    Returned(u8),
 }
 
 /// A place that allocates.
@@ -91,7 +93,7 @@ pub struct Site<'a> {
     pub bytecode: u16,
     /// The line, where the class tells lines.
     pub line: Option<u16>,
-    /// An object, an array, or the arrays of one level.
+    /// An object, an array, the arrays of one level, or what a call returns.
     pub kind: Kind,
     /// Of what class.
     pub class: ClassName<'a>,

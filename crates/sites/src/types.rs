@@ -10,6 +10,7 @@ pub use crate::generated::stable;
 pub fn of_signature(signature: &str) -> String {
     with_dimensions(signature, |class| {
         let name = class.split('.').next().unwrap_or(class);
+        let name = without_number(name);
         stable(&name.replace('/', ".")).into_owned()
     })
 }
@@ -21,7 +22,7 @@ pub fn of_class(name: &str) -> String {
     let class = |name: &str| {
         let mut ends = ["+0x", "/0x", ".0x"].into_iter();
         let end = ends.find_map(|end| name.rfind(end));
-        let name = name[..end.unwrap_or(name.len())].replace('/', ".");
+        let name = without_number(&name[..end.unwrap_or(name.len())]).replace('/', ".");
         stable(&name).into_owned()
     };
     match name.starts_with('[') {
@@ -49,6 +50,17 @@ fn with_dimensions(signature: &str, class: impl FnOnce(&str) -> String) -> Strin
     };
     // An array has 255 dimensions at most.
     name + &"[]".repeat(dimensions.min(255))
+}
+
+/// A class's name within the JVM without the number that the classes of lambdas and method handles have behind it before JDK 15. A
+/// name before it has a `$`; a program's own class may be called `a/1`, which a class file allows.
+#[must_use]
+pub fn without_number(name: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match name.rsplit_once('/') {
+        Some((before, number)) if before.contains('$') && is_number(number) => before,
+        _ => name,
+    }
 }
 
 /// A hidden class's signature has a dot after its name, and the JVM's suffix after that.
@@ -84,6 +96,11 @@ mod tests {
                 "com.acme.Foo$$Lambda",
             ),
             ("Lcom/acme/Foo$$Lambda$14;", "com.acme.Foo$$Lambda"),
+            (
+                "Lcom/acme/Foo$$Lambda$14/2143798862;",
+                "com.acme.Foo$$Lambda",
+            ),
+            ("Lcom/acme/1;", "com.acme.1"),
             ("Lcom/acme/Foo$$Lambda$x;", "com.acme.Foo$$Lambda$x"),
             (
                 "[Ljava/lang/invoke/LambdaForm$MH.0x0000000800c03000;",
@@ -107,6 +124,7 @@ mod tests {
             ("a/B$$Lambda+0x00007f12", "a.B$$Lambda"),
             ("a/B$$Lambda$14/0x0000000800c03000", "a.B$$Lambda"),
             ("[Ljava.lang.String;", "java.lang.String[]"),
+            ("a/B$$Lambda$14/2143798862", "a.B$$Lambda"),
             ("[La/B$$Lambda$14+0x0000000800c03000;", "a.B$$Lambda[]"),
             ("[", "[]"),
             ("", ""),

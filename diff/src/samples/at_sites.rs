@@ -71,7 +71,8 @@ impl Reader<'_> {
                 line,
                 allocated: allocated.to_owned(),
                 objects,
-                bytes: match allocated.ends_with("[]") {
+                // Of objects the agent tells the bytes where the class's name is not its own.
+                bytes: match allocated.ends_with("[]") || bytes > 0 {
                     true => Some(bytes),
                     false => size.map(|size| size.saturating_mul(objects)),
                 },

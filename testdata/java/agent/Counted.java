@@ -1,5 +1,6 @@
 import java.lang.reflect.Array;
 import java.lang.reflect.Constructor;
+import java.util.Arrays;
 import java.util.LinkedList;
 import java.util.TreeMap;
 import java.util.function.Supplier;
@@ -49,6 +50,34 @@ public class Counted {
 
     static class Made {}
 
+    static class Shape implements Cloneable {
+        int x;
+
+        Object copy() {
+            try {
+                return clone();
+            } catch (CloneNotSupportedException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+    }
+
+    /** Its own method calls the one that the shape's call would. */
+    static class Circle extends Shape {
+        @Override
+        public Object clone() throws CloneNotSupportedException { return super.clone(); }
+    }
+
+    /** Its own method makes nothing. */
+    static class Single extends Shape {
+        @Override
+        public Object clone() { return this; }
+    }
+
+    static final Shape SHAPE = new Shape(), CIRCLE = new Circle(), SINGLE = new Single();
+    static final Object[] KEPTS = new Kept[3];
+    static final String[] TEXTS = new String[2];
+
     static Constructor<Made> constructor() {
         try {
             return Made.class.getDeclaredConstructor();
@@ -57,7 +86,14 @@ public class Counted {
         }
     }
 
-    record Point(int x, int y) {}
+    static final class Point {
+        final int x, y;
+
+        Point(int x, int y) {
+            this.x = x;
+            this.y = y;
+        }
+    }
 
     interface Work {
         void run(int i);
@@ -81,7 +117,7 @@ public class Counted {
 
     static void removed(int i) { if (new Removed(i).v < 0) sink = null; }
 
-    static void record(int i) { sink = new Point(i, i); }
+    static void point(int i) { sink = new Point(i, i); }
 
     static void nested(int i) { sink = new Pair(i % 2 == 0 ? new Small(i, "b") : null, new byte[1]); }
 
@@ -101,8 +137,45 @@ public class Counted {
         }
     }
 
-    // Without bytecode of an allocation.
+    // Without bytecode of an allocation here.
     static void cloned(int i) { sink = PATTERN.clone(); }
+
+    static void clonedObjects(int i) { sink = i % 2 == 0 ? TEXTS.clone() : KEPTS.clone(); }
+
+    static void clonedShapes(int i) {
+        sink = SHAPE.copy();
+        sink = CIRCLE.copy();
+        sink = SINGLE.copy();
+    }
+
+    static void copies(int i) {
+        sink = Arrays.copyOf(PATTERN, i % 5);
+        sink = Arrays.copyOfRange(PATTERN, 1, 3);
+        sink = Arrays.copyOf(KEPTS, 5);
+        sink = Arrays.copyOf(KEPTS, 2, Object[].class);
+        sink = Arrays.copyOfRange(TEXTS, 1, 2);
+    }
+
+    static void badCopies(int i) {
+        try {
+            sink = Arrays.copyOf(PATTERN, -1 - i);
+        } catch (NegativeArraySizeException e) {
+            sink = null;
+        }
+        int[] none = i < 0 ? PATTERN : null;
+        try {
+            sink = none.clone();
+        } catch (NullPointerException e) {
+            sink = null;
+        }
+    }
+
+    static void levels(int i) {
+        sink = Array.newInstance(Kept.class, 2, 3);
+        sink = Array.newInstance(long[].class, 4, 0);
+        sink = Array.newInstance(short.class, i % 3);
+        sink = Array.newInstance(Made.class, new int[] {0, 7});
+    }
 
     static void reflected(int i) {
         try {
@@ -140,9 +213,10 @@ public class Counted {
 
     static final Work[] WORK = {
         Counted::object, Counted::bytes, Counted::chars, Counted::ints, Counted::longs, Counted::references,
-        Counted::twoSizes, Counted::threeOfFour, Counted::removed, Counted::record, Counted::nested,
+        Counted::twoSizes, Counted::threeOfFour, Counted::removed, Counted::point, Counted::nested,
         Counted::negative, Counted::negativeLevel, Counted::branches,
-        Counted::cloned, Counted::reflected, Counted::reflectedArray, Counted::lambda,
+        Counted::cloned, Counted::clonedObjects, Counted::clonedShapes, Counted::copies, Counted::badCopies, Counted::levels,
+        Counted::reflected, Counted::reflectedArray, Counted::lambda,
     };
 
     static Object keep() { return new Kept(); }

@@ -1,0 +1,102 @@
+//! Which calls allocate without bytecode, and are counted where they are made.
+//!
+//! So is what compilers put their own code in the place of: compiled, a method's counters would not be passed. These methods of the
+//! JDK's get none, and their callers do.
+
+use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
+
+use super::hooks::{LEVELS, MADE};
+
+/// What marks sites of calls.
+pub(crate) mod mark {
+    /// What is returned was made by the call.
+    pub(crate) const MADE: u8 = 0;
+    /// A class may have a method of its own in the place of the one that is called (`clone`), and that is counted, not
+    /// the call.
+    pub(crate) const UNLESS_OVERRIDDEN: u8 = 1;
+}
+
+const OBJECT_ARRAYS: &[u8] = b"java/util/Arrays";
+const UTF16: &[u8] = b"java/lang/StringUTF16";
+const FROM_CHARS: (&[u8], &[u8]) = (b"toBytes", b"([CII)[B");
+const NEW_BYTES: &[u8] = b"newBytesFor";
+
+fn is_copy(name: Name<'_>) -> bool {
+    name.as_bytes().starts_with(b"copyOf")
+}
+
+/// A method of the JDK's that is counted where it is called: what it allocates itself by this means is not.
+fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
+    let method_bytes = method.as_bytes();
+    match class {
+        OBJECT_ARRAYS => is_copy(method),
+        UTF16 => method_bytes == NEW_BYTES || (method_bytes, descriptor.as_bytes()) == FROM_CHARS,
+        b"java/lang/Class" => method_bytes == b"newInstance",
+        b"sun/misc/Unsafe" => method_bytes == b"allocateInstance",
+        _ => class.starts_with(b"jdk/internal/reflect/"),
+    }
+}
+
+/// What is told of what a call returns. Where the JVM does not tell classes apart (`by_class`), only that whose class the code tells.
+pub(crate) fn told(call: &Call<'_>, by_class: bool) -> Option<Told> {
+    told_of(call).filter(|told| by_class || !matches!(told, Told::Returned { .. }))
+}
+
+fn told_of(call: &Call<'_>) -> Option<Told> {
+    let (owner, name) = (call.owner.as_bytes(), call.name.as_bytes());
+    let returned = |hook, mark| Some(Told::Returned { hook, mark });
+    let made = || returned(MADE, mark::MADE);
+    if is_body(call.class.as_bytes(), call.method, call.method_descriptor) {
+        return None;
+    }
+    match (owner, name, call.descriptor.as_bytes()) {
+        // An array of arrays or of objects may be one of a subclass.
+        ([b'[', _] | b"[Ljava/lang/String;", b"clone", b"()Ljava/lang/Object;") => {
+            Some(Told::Array)
+        }
+        ([b'[', ..], b"clone", b"()Ljava/lang/Object;") => made(),
+        (b"java/lang/Object", b"clone", b"()Ljava/lang/Object;") => match call.how {
+            Invoke::Special => made(),
+            _ => returned(MADE, mark::UNLESS_OVERRIDDEN),
+        },
+        (b"java/lang/Class" | b"java/lang/reflect/Constructor", b"newInstance", _) => made(),
+        (b"java/lang/reflect/Array", b"newInstance", descriptor) => {
+            match descriptor.ends_with(b"[I)Ljava/lang/Object;") {
+                true => returned(LEVELS, mark::MADE),
+                false => made(),
+            }
+        }
+        (
+            b"jdk/internal/misc/Unsafe" | b"sun/misc/Unsafe",
+            b"allocateInstance" | b"allocateUninitializedArray",
+            _,
+        ) => made(),
+        (OBJECT_ARRAYS, b"copyOf" | b"copyOfRange", descriptor) => {
+            match descriptor.ends_with(b"[Ljava/lang/Object;") {
+                true => made(),
+                false => Some(Told::Array),
+            }
+        }
+        (UTF16, NEW_BYTES, _) => Some(Told::Array),
+        (UTF16, name, descriptor) if (name, descriptor) == FROM_CHARS => Some(Told::Array),
+        // Without something to hold a lambda is made once, when the call is linked.
+        (b"java/lang/invoke/LambdaMetafactory", _, descriptor) => {
+            let holds = !descriptor.starts_with(b"()");
+            let linked_by =
+                |name: Name<'_>| matches!(name.as_bytes(), b"metafactory" | b"altMetafactory");
+            match call.how {
+                Invoke::Dynamic(name, _) if holds && linked_by(name) => made(),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether a site is in a method that is counted where it is called.
+pub(crate) fn is_counted_by_callers(class: Name<'_>, site: &Site<'_>) -> bool {
+    let class = class.as_bytes();
+    site.kind == Kind::Array
+        && matches!(class, OBJECT_ARRAYS | UTF16)
+        && is_body(class, site.method, site.descriptor)
+}

@@ -1,0 +1,133 @@
+//! Every way of being born, counted: each is counted exactly once, or not at all, which the documentation says.
+
+use std::time::Duration;
+
+use testdata::jvm::Jdk;
+use testdata::programs;
+
+use crate::count_on::Dumped;
+use crate::{cc, jdks, launch};
+
+/// How often the program does each.
+const N: u64 = 200;
+
+/// Where something is born that the application's classes make or ask for: method, class, how many.
+const COUNTED: &[(&str, &str, u64)] = &[
+    ("newObject", "Kinds$Plain", N),
+    ("intArray", "int[]", N),
+    ("objectArray", "Kinds$Plain[]", N),
+    ("twoDimensions", "int[][]", N),
+    ("twoDimensions", "int[]", 3 * N),
+    ("threeDimensions", "int[][][]", N),
+    ("threeDimensions", "int[][]", 2 * N),
+    ("threeDimensions", "int[]", 6 * N),
+    ("copy", "Kinds$Copy", N),
+    ("clonedArray", "int[]", N),
+    ("clonedObjects", "Kinds$Plain[]", N),
+    ("copyOf", "int[]", N),
+    ("reflection", "Kinds$Plain", N),
+    ("arrayReflection", "Kinds$Plain[]", N),
+    ("lambda", "Kinds$$Lambda", N),
+    ("record", "Kinds$Point", N),
+    ("large", "byte[]", 10),
+    ("thread", "java.lang.Thread", N),
+    ("down", "Kinds$Deep", 10),
+    ("inThread", "Kinds$OfThread", 5000),
+];
+
+/// What is not: method, class. A constructor's handle, what the JVM throws, what JNI makes.
+const UNCOUNTED: &[(&str, &str)] = &[
+    ("methodHandle", "Kinds$Plain"),
+    ("nullPointer", "java.lang.NullPointerException"),
+    ("outOfBounds", "java.lang.ArrayIndexOutOfBoundsException"),
+    ("viaJni", "Kinds$Plain"),
+    ("arrayViaJni", "int[]"),
+];
+
+/// Classes and methods of the JDK's in which what the program asks for is born: class, method, class of it, how many.
+const IN_THE_JDK: &[(&str, &str, &str, u64)] =
+    &[("java.io.ObjectStreamClass", "newInstance", "Kinds$Saved", N)];
+
+fn counted(jdk: &Jdk, count: &str, flags: &[&str]) -> Dumped {
+    let folder = tempfile::tempdir().unwrap();
+    let native = folder.path().join("libkinds.so");
+    cc(
+        jdk,
+        &programs::agent("kinds.c"),
+        &["-shared", "-fPIC"],
+        &native,
+    );
+    let options = format!("count={count},interval=100m");
+    let mut target = launch(jdk, "Kinds", &options)
+        .flags(["-Xmx512m", "-XX:-OmitStackTraceInFastThrow"])
+        .flags(flags)
+        .arg(&native)
+        .timeout(Duration::from_secs(240))
+        .start()
+        .unwrap();
+    target.wait_ready(1).unwrap();
+    let dumped = Dumped::after_now(&target);
+    let (well, errors) = target.finish_with_errors().unwrap();
+    assert!(well, "{errors}");
+    dumped
+}
+
+/// So many of a class that are born in a method of a class, or of those within it.
+fn born(dumped: &Dumped, class: &str, method: &str, allocated: &str) -> u64 {
+    let within = format!("{class}$");
+    let of = |c: &str, m: &str, a: &str| {
+        (c == class || c.starts_with(&within)) && m == method && a == allocated
+    };
+    let sites = dumped.sites.iter().filter(|((c, m, _, a), _)| of(c, m, a));
+    sites.map(|(_, (objects, _))| objects).sum()
+}
+
+fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
+    let dumped = counted(jdk, count, flags);
+    let which = format!("JDK {}, count={count} {flags:?}", jdk.version());
+    for &(method, allocated, objects) in COUNTED {
+        let found = born(&dumped, "Kinds", method, allocated);
+        assert_eq!(found, objects, "{which}: {method} {allocated}");
+    }
+    for &(method, allocated) in UNCOUNTED {
+        let found = born(&dumped, "Kinds", method, allocated);
+        assert_eq!(found, 0, "{which}: {method} {allocated}");
+    }
+    let with_jdk = count == "jdk";
+    for &(class, method, allocated, objects) in IN_THE_JDK {
+        let found = born(&dumped, class, method, allocated);
+        let expected = if with_jdk { objects } else { 0 };
+        assert_eq!(found, expected, "{which}: {class}.{method} {allocated}");
+    }
+    // Wherever it is counted: all of a class that only these methods make.
+    for (allocated, objects) in [
+        ("Kinds$Copy", N + 1),
+        ("Kinds$Point", N),
+        ("Kinds$Deep", 10),
+        ("Kinds$OfThread", 5000),
+        ("Kinds$Saved", 1 + if with_jdk { N } else { 0 }),
+        ("Kinds$Plain", 2 * N),
+    ] {
+        let sites = dumped.sites.iter().filter(|(site, _)| site.3 == allocated);
+        let found: u64 = sites.map(|(_, of)| of.0).sum();
+        assert_eq!(found, objects, "{which}: {allocated} in all");
+    }
+}
+
+#[test]
+fn each_is_counted_once() {
+    for jdk in jdks() {
+        for flags in [&[][..], &["-Xint"]] {
+            each_once(&jdk, "on", flags);
+        }
+    }
+}
+
+#[test]
+fn each_is_counted_once_with_the_jdks_classes() {
+    for jdk in jdks() {
+        for flags in [&[][..], &["-XX:TieredStopAtLevel=1"]] {
+            each_once(&jdk, "jdk", flags);
+        }
+    }
+}

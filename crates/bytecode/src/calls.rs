@@ -1,0 +1,213 @@
+//! Calls that allocate without bytecode: what is called, and what is told of what they return.
+
+use std::ops::Range;
+
+use crate::code::Instruction;
+use crate::pool::Pool;
+use crate::site::{ClassName, Name};
+
+pub(crate) const INVOKEVIRTUAL: u8 = 0xb6;
+const INVOKESPECIAL: u8 = 0xb7;
+const INVOKESTATIC: u8 = 0xb8;
+const INVOKEINTERFACE: u8 = 0xb9;
+pub(crate) const INVOKEDYNAMIC: u8 = 0xba;
+
+/// How a method is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Invoke<'a> {
+    /// `invokevirtual`.
+    Virtual,
+    /// `invokespecial`.
+    Special,
+    /// `invokestatic`.
+    Static,
+    /// `invokeinterface`.
+    Interface,
+    /// `invokedynamic`, with the name of the method that links it and the first further argument of that, if it is a
+    /// text.
+    Dynamic(Name<'a>, Option<Name<'a>>),
+}
+
+/// A call in a method's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Call<'a> {
+    /// The class that calls.
+    pub class: Name<'a>,
+    /// The method that calls, and its descriptor.
+    pub method: Name<'a>,
+    /// The descriptor of the method that calls.
+    pub method_descriptor: Name<'a>,
+    /// How.
+    pub how: Invoke<'a>,
+    /// The class of the method that is called, as the call names it, which may be an array's; of `invokedynamic` the class of
+    /// the method that links it.
+    pub owner: Name<'a>,
+    /// The name of what is called.
+    pub name: Name<'a>,
+    /// Its descriptor.
+    pub descriptor: Name<'a>,
+}
+
+/// What is called after a call has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// `object(site)`: it allocates one object of this class.
+    Object(&'static str),
+    /// `array(length, site)`: it returns one array, of the class that the call is told of or that its descriptor names.
+    Array,
+    /// `hook(returned, site)`, `(Ljava/lang/Object;I)V`: only the run tells the class. The mark is in the site's kind.
+    Returned {
+        /// A static method of the hooks' class.
+        hook: &'static str,
+        /// The caller's own.
+        mark: u8,
+    },
+}
+
+/// A call that something is told after.
+#[derive(Clone, Copy)]
+pub(crate) struct After<'a> {
+    pub(crate) told: Told,
+    /// The class of what is returned, as far as it is known.
+    pub(crate) class: ClassName<'a>,
+    /// The constant of the class that an array has to be cast to, so that its length can be asked for.
+    pub(crate) cast: Option<u16>,
+}
+
+/// What an instruction calls, if it calls something and the pool has it; and the constant of its class.
+pub(crate) fn called<'a>(
+    pool: &Pool<'a>,
+    bootstraps: &Bootstraps<'a>,
+    [class, method, method_descriptor]: [Name<'a>; 3],
+    instruction: &Instruction<'a>,
+) -> Option<(Call<'a>, u16)> {
+    let [opcode, a, b, ..] = *instruction.bytes else {
+        return None;
+    };
+    let index = u16::from_be_bytes([a, b]);
+    let (how, member) = match opcode {
+        INVOKEVIRTUAL => (Invoke::Virtual, pool.member(index)?),
+        INVOKESPECIAL => (Invoke::Special, pool.member(index)?),
+        INVOKESTATIC => (Invoke::Static, pool.member(index)?),
+        INVOKEINTERFACE => (Invoke::Interface, pool.member(index)?),
+        INVOKEDYNAMIC => {
+            let (bootstrap, name, descriptor) = pool.dynamic(index)?;
+            let (handle, first) = bootstraps.get(bootstrap)?;
+            let mut member = pool.member(pool.handle(handle)?)?;
+            let linked_by = Name(member.name);
+            (member.name, member.descriptor) = (name, descriptor);
+            let text = first.and_then(|first| pool.string(first)).map(Name);
+            (Invoke::Dynamic(linked_by, text), member)
+        }
+        _ => return None,
+    };
+    let call = Call {
+        class,
+        method,
+        method_descriptor,
+        how,
+        owner: Name(member.owner),
+        name: Name(member.name),
+        descriptor: Name(member.descriptor),
+    };
+    Some((call, member.class))
+}
+
+impl<'a> After<'a> {
+    /// What is told of a call; `None` for an array that is none.
+    pub(crate) fn of(told: Told, call: &Call<'a>, class: u16) -> Option<Self> {
+        let returned = returned(call.descriptor.0)?;
+        let (class, cast) = match told {
+            Told::Object(class) => (ClassName::named(class.as_bytes()), None),
+            Told::Array if returned.starts_with(b"[") => (ClassName::named(returned), None),
+            Told::Array if call.owner.0.starts_with(b"[") => {
+                (ClassName::named(call.owner.0), Some(class))
+            }
+            Told::Array => return None,
+            Told::Returned { .. } => (ClassName::named(inner(returned)), None),
+        };
+        Some(Self { told, class, cast })
+    }
+}
+
+/// The type that a descriptor returns, if that is a class or an array.
+fn returned(descriptor: &[u8]) -> Option<&[u8]> {
+    let end = descriptor.iter().rposition(|&c| c == b')')?;
+    let returned = descriptor.get(end + 1..)?;
+    matches!(returned, [b'[' | b'L', _, ..]).then_some(returned)
+}
+
+/// The name of the class of `Lname;`; that of an array as it is.
+fn inner(kind: &[u8]) -> &[u8] {
+    match kind {
+        [b'L', name @ .., b';'] => name,
+        _ => kind,
+    }
+}
+
+/// Where the methods are told that link calls: places in the file's attribute, and the attribute.
+#[derive(Default)]
+pub(crate) struct Bootstraps<'a> {
+    content: &'a [u8],
+    places: Vec<Range<usize>>,
+}
+
+impl<'a> Bootstraps<'a> {
+    /// The attribute `BootstrapMethods`. What cannot be read is not there.
+    pub(crate) fn read(content: &'a [u8]) -> Self {
+        let number = |at: usize| -> Option<usize> {
+            let bytes = content.get(at..at + 2)?;
+            Some(usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
+        };
+        let mut places = Vec::new();
+        let mut at = 2;
+        for _ in 0..number(0).unwrap_or(0) {
+            let Some(arguments) = number(at + 2) else {
+                break;
+            };
+            let end = at + 4 + 2 * arguments;
+            if end > content.len() {
+                break;
+            }
+            places.push(at..end);
+            at = end;
+        }
+        Self { content, places }
+    }
+
+    /// A method's handle, and the first of its further arguments.
+    fn get(&self, number: u16) -> Option<(u16, Option<u16>)> {
+        let place = self.places.get(usize::from(number))?;
+        let numbers = self.content.get(place.clone())?;
+        let at = |at: usize| {
+            let bytes = numbers.get(at..at + 2)?;
+            Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+        };
+        Some((at(0)?, at(4)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_that_are_returned() {
+        assert_eq!(returned(b"()[I"), Some(&b"[I"[..]));
+        assert_eq!(returned(b"(I)La/B;").map(inner), Some(&b"a/B"[..]));
+        for none in [&b"()V"[..], b"()I", b"(I)", b"", b"()L"] {
+            assert_eq!(returned(none), None);
+        }
+    }
+
+    #[test]
+    fn bootstraps_that_end_early_are_not_there() {
+        let bytes = [0, 3, 0, 7, 0, 0, 0, 8, 0, 2, 0, 9, 0, 10, 0, 11, 0, 1, 0];
+        let read = Bootstraps::read(&bytes);
+        assert_eq!(read.places.len(), 2);
+        assert_eq!(read.get(0), Some((7, None)));
+        assert_eq!(read.get(1), Some((8, Some(9))));
+        assert_eq!(read.get(2), None);
+        assert!(Bootstraps::read(&[]).places.is_empty());
+    }
+}
