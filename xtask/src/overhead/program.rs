@@ -1,6 +1,6 @@
 //! The programs, and a JVM that runs one.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,14 @@ use testdata::programs;
 
 use super::collections::{self, Collections};
 use super::figures::Figures;
+use crate::java;
 
 /// A program in `testdata/java/overhead`.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
+    /// The folder that it is in, whose `pom.xml` names the libraries that it is made of.
+    pub(super) folder: Option<&'static str>,
     pub(super) about: &'static str,
     /// Operations of a slice: about half a second.
     slice: u32,
@@ -24,20 +27,66 @@ pub(super) struct Program {
     warm_up: u32,
 }
 
-pub(super) const PROGRAMS: [Program; 2] = [
+pub(super) const PROGRAMS: [Program; 4] = [
     Program {
         name: "Allocating",
+        folder: None,
         about: "trees, boxed numbers and small arrays, as fast as it can; stacks of 3 to 10 frames",
         slice: 300_000,
         warm_up: 3,
     },
     Program {
         name: "Orders",
+        folder: None,
         about: "a service that parses documents into maps and strings and aggregates; stacks of some 60 frames",
         slice: 20_000,
         warm_up: 3,
     },
+    Program {
+        name: "Documents",
+        folder: Some("documents"),
+        about: "Jackson 2.22 reads and writes documents as beans, trees and maps",
+        slice: 8_000,
+        warm_up: 4,
+    },
+    Program {
+        name: "Queries",
+        folder: Some("queries"),
+        about: "H2 2.2 in memory: a row in and one out, an update, a query by an index, now and then one that is parsed",
+        slice: 8_000,
+        warm_up: 4,
+    },
 ];
+
+/// A program's classes, and the libraries that it needs.
+#[derive(Clone, Debug)]
+pub(super) struct Compiled {
+    program: &'static Program,
+    path: OsString,
+}
+
+impl Program {
+    /// Compiles it, with libraries that Maven fetches.
+    pub(super) fn compiled(&'static self, jdk: &Jdk) -> Result<Compiled> {
+        let source = format!("{}.java", self.name);
+        let path = match self.folder {
+            None => jdk.compile(&programs::overhead(&source))?.into_os_string(),
+            Some(name) => {
+                let folder = programs::overhead(name);
+                let libraries = java::libraries(&folder, name, None)?;
+                let classes = jdk.compile_with(&folder.join(source), &libraries)?;
+                let mut path = classes.into_os_string();
+                path.push(":");
+                path.push(libraries.join("*"));
+                path
+            }
+        };
+        Ok(Compiled {
+            program: self,
+            path,
+        })
+    }
+}
 
 /// The heap is small, so that memory beside it shows. Every method is compiled by the same compiler and
 /// no thread goes on while one is: JVMs of one configuration then differ least.
@@ -49,6 +98,8 @@ pub(super) struct Running {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    /// It does one operation in so many of a slice.
+    part: u32,
     /// The collector's log.
     log: PathBuf,
 }
@@ -57,18 +108,17 @@ impl Running {
     /// Of the flags the later ones count.
     pub(super) fn start(
         jdk: &Jdk,
-        program: &'static Program,
+        Compiled { program, path }: &Compiled,
         flags: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        part: u32,
         log: &Path,
     ) -> Result<Self> {
-        let source = programs::overhead(&format!("{}.java", program.name));
-        let classes = jdk.compile(&source)?;
         let mut child = Command::new(jdk.java())
             .args(FLAGS)
             .arg(collections::flag(log))
             .args(flags)
             .arg("-cp")
-            .arg(classes)
+            .arg(path)
             .arg(program.name)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -81,6 +131,7 @@ impl Running {
             child,
             input: input.context("no standard input")?,
             output: BufReader::new(output.context("no standard output")?),
+            part,
             log: log.to_owned(),
         };
         running.line("READY")?;
@@ -100,7 +151,7 @@ impl Running {
     }
 
     fn work(&mut self, operations: u32) -> Result<Figures> {
-        writeln!(self.input, "{operations}")?;
+        writeln!(self.input, "{}", operations / self.part)?;
         let line = self.line("DONE")?;
         let numbers: Vec<u64> = line
             .split_whitespace()

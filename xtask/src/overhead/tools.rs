@@ -14,7 +14,12 @@ pub(super) struct Tool {
     pub(super) ours: bool,
     /// Bytes between samples, where the tool has such an interval.
     pub(super) interval: Option<u64>,
+    /// It does one operation in so many that others do, where it is as much slower.
+    pub(super) part: u32,
 }
+
+/// Where each allocation is a sample.
+const SLOW: u32 = 100;
 
 const NONE: &str = "none";
 
@@ -25,6 +30,7 @@ impl Tool {
             flags,
             ours: false,
             interval: None,
+            part: 1,
         }
     }
 
@@ -107,6 +113,45 @@ pub(super) fn all(
             vec![flag(&[&"-agentpath:", &agent, &"=interval=64k,depth=16"])],
         )
     });
+    // Every allocation counted: beside the samples of the default interval, and beside next to none.
+    for options in [
+        "interval=512k,count=on",
+        "interval=512k,count=jdk",
+        "interval=1g",
+        "interval=1g,count=on",
+        "interval=1g,count=jdk",
+    ] {
+        tools.push(Tool {
+            ours: true,
+            ..Tool::new(
+                &format!("heapdiff {options}"),
+                vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
+            )
+        });
+    }
+    // And every allocation sampled.
+    tools.push(Tool {
+        part: SLOW,
+        ..Tool::new(
+            "heapdiff interval=0",
+            vec![flag(&[&"-agentpath:", &agent, &"=interval=0"])],
+        )
+    });
+    if let Some(library) = profiler {
+        let file = file("async-profiler-1");
+        tools.push(Tool {
+            part: SLOW,
+            ..Tool::new(
+                "async-profiler alloc=1",
+                vec![flag(&[
+                    &"-agentpath:",
+                    library,
+                    &"=start,event=alloc,alloc=1,file=",
+                    &file,
+                ])],
+            )
+        });
+    }
     let recording = "-XX:StartFlightRecording:settings=profile,filename=";
     tools.push(Tool::new(
         "JFR settings=profile",
