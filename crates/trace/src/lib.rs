@@ -20,6 +20,7 @@
 
 mod amount;
 mod class_totals;
+mod counted;
 mod database;
 mod export;
 mod guard;
@@ -28,6 +29,7 @@ mod import;
 mod place;
 mod rank;
 pub mod read;
+mod read_counted;
 mod read_samples;
 mod read_stacks;
 mod rollup;
@@ -50,6 +52,7 @@ pub const THINNED: &str = "max_samples reached";
 
 pub use amount::Live;
 pub use class_totals::{CountedClass, UNKNOWN_CLASS};
+pub use counted::{Counting, LineCount};
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
 pub use heapdiff_trend::Trend;
@@ -61,6 +64,7 @@ pub use rank::{
     trending,
 };
 pub use read::Trace;
+pub use read_counted::{CountedLine, CountedPart, CountedRun};
 pub use read_samples::{SampleRow, Which};
 pub use read_stacks::Stacks;
 pub use rusqlite::types::ValueRef;

@@ -9,6 +9,7 @@
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use crate::counted::join_until;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
 use crate::room::lacks_room;
 use crate::write::Writer;
@@ -370,6 +371,11 @@ fn prune_run(
     connection.prepare_cached(sums)?.execute([base])?;
     let classes = "DELETE FROM class_tick WHERE tick = ?1";
     connection.prepare_cached(classes)?.execute([base])?;
+    let uptime = "SELECT uptime_ms FROM tick WHERE id = ?1";
+    let uptime = connection
+        .prepare_cached(uptime)?
+        .query_row([base], |row| row.get(0))?;
+    join_until(connection, run, uptime)?;
     // `NULL` while a sample lives.
     let samples = "DELETE FROM sample WHERE run = ?1
                    AND collected_ms <= (SELECT uptime_ms FROM tick WHERE id = ?2)";

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::counted::Counting;
+
 /// How far from its request, besides the pause, a dump's collection is: the JVM may be busy, and clocks are read
 /// one after the other.
 pub(crate) const APART_MS: i64 = 5000;
@@ -124,6 +126,8 @@ pub struct NewTick {
     pub classes: Vec<ClassChange>,
     /// Where the agent counts classes.
     pub class_totals: Vec<ClassTotal>,
+    /// Where the agent counts lines of code, and has read its counters.
+    pub counting: Option<Counting>,
     pub collections: Vec<NewCollection>,
     /// Times and uptimes of heap dumps, those of their collections, and their files where these are known.
     pub dumps: Vec<(i64, i64, Option<String>)>,

@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, named_params, params};
 
 use crate::class_totals::ClassRows;
+use crate::counted::CountedRows;
 use crate::database::{Database, TraceError, int, is_busy, note_once};
 use crate::room::lacks_room;
 use crate::tick::{APART_MS, ClassChange, Limits, NewRun, NewTick, Written};
@@ -27,6 +28,7 @@ const PUT_BACK: &str = "the run was taken for over and dropped from this file: w
 const NO_ROOM: &str = "trace_max leaves no room for some samples in the table sample: figures of sites count them, \
                        they are not listed";
 const NO_ROWS: &str = "trace_max leaves no room for all classes in the table class_total: the others are counted together";
+const NO_LINES: &str = "trace_max leaves no room for all lines of code in the table counted_site: the others are counted together";
 
 /// Writes one run to a trace.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub struct Writer {
     ids: Ids,
     pub(crate) rows: Rows,
     class_rows: ClassRows,
+    pub(crate) counted: CountedRows,
     /// Uptime when old ticks were looked at last.
     pub(crate) tended_ms: i64,
     /// Uptime and time of day of the last tick.
@@ -74,6 +77,7 @@ impl Writer {
             ids: Ids::default(),
             rows,
             class_rows: ClassRows::default(),
+            counted: CountedRows::default(),
             tended_ms: 0,
             last: None,
         })
@@ -143,6 +147,7 @@ impl Writer {
         }
         if is_back {
             self.class_rows = ClassRows::default();
+            self.counted = CountedRows::default();
             note_once(&transaction, run, times.1, PUT_BACK)?;
         }
         let mut inserting = Inserting {
@@ -183,6 +188,11 @@ impl Writer {
         {
             note_once(&transaction, run, times.1, NO_ROWS)?;
         }
+        if let Some(counting) = &tick.counting
+            && !self.counted.add(&transaction, run, counting, limits)?
+        {
+            note_once(&transaction, run, times.1, NO_LINES)?;
+        }
         transaction.commit()?;
         (self.run, self.last) = (run, Some(times));
         Ok(Some(times))
@@ -209,6 +219,7 @@ impl Writer {
     fn forget(&mut self) {
         self.forget_ids();
         self.rows.forget();
+        self.counted.forget();
     }
 
     /// Names may have gone from the file.
