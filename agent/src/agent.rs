@@ -561,12 +561,11 @@ impl Agent {
     /// remembers of the collected stay in the heap, where a dump has them without a format.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
-        counting::fall(env);
         // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
         self.wakeup.stop();
         self.jvmti.disable();
         let Some(running) = self.running.get() else {
-            return;
+            return counting::fall(env);
         };
         let sampler = &running.sampler;
         // Without a format a dump says nothing of what follows.
@@ -576,6 +575,8 @@ impl Agent {
             let done = || !trace.begun.load(Acquire) || trace.done.load(Relaxed);
             trace.wakeup.until(done, LAST_TICK);
         }
+        // The last tick has all that was counted.
+        counting::fall(env);
         self.wakeup.until(|| self.has_ended(), LAST_TICK);
         match sampler.unproven {
             Some(_) => sampler.samples.let_all_go(env),

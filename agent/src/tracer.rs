@@ -17,6 +17,7 @@ use heapdiff_trace::{
 use heapdiff_units::Span;
 
 use crate::counters::Counters;
+use crate::counting::Lines;
 use crate::jvm_stats::{Figures, Invocation, JvmStats};
 use crate::jvmti::calls::{Env, JniError};
 use crate::ledger::Ledger;
@@ -68,6 +69,8 @@ struct Before {
 struct Waiting {
     /// What was counted of each class until the last one.
     counted: Seen,
+    /// What was counted of each line of code.
+    lines: Lines,
     collections: Vec<NewCollection>,
     dumps: Vec<(i64, i64, Option<String>)>,
     unsaid: Unsaid,
@@ -106,6 +109,8 @@ struct State {
     figures: Figures,
     /// At the try before.
     lacked_room: bool,
+    /// Whether the counters of lines were read for it.
+    counts: bool,
 }
 
 fn millis(duration: Duration) -> i64 {
@@ -172,8 +177,11 @@ impl Tracing<'_> {
             self.look(env, &mut stats, &mut waiting);
             if !going || self.now() >= next {
                 next = self.now() + self.trace.tick;
+                let figures = stats.figures(env);
+                let now = (self.now(), !going);
                 let state = State {
-                    figures: stats.figures(env),
+                    counts: waiting.lines.read(env, now, figures.loaded_classes),
+                    figures,
                     lacked_room: tries.lack_room(),
                 };
                 let written = match &mut writer {
@@ -231,14 +239,21 @@ impl Tracing<'_> {
     ) -> Result<Written, TraceError> {
         let (unsaid, at_last_tick) = (waiting.unsaid.clone(), *before);
         let mut made = None;
+        let counts = state.counts;
         let make = |anew| {
             if anew {
                 self.ledger.touch_live();
                 waiting.counted = Seen::default();
+                waiting.lines.forget();
             }
-            &*made.insert(self.tick(state, waiting, before))
+            let counting = counts.then(|| waiting.lines.counting());
+            let tick = self.tick(state, waiting, before);
+            &*made.insert(NewTick { counting, ..tick })
         };
         let written = writer.tick(&self.sampler.stacks, self.sampler, make);
+        if counts && matches!(written, Ok(Written::Done)) {
+            waiting.lines.told();
+        }
         if let (Err(_), Some(tick)) = (&written, made) {
             let newest = tick.newest_collected_ms.map(i64::unsigned_abs);
             self.ledger.reopen(&tick.sites, &tick.classes, newest);
@@ -387,6 +402,7 @@ impl Tracing<'_> {
             sites,
             classes,
             class_totals: class_totals.into_iter().map(class_total).collect(),
+            counting: None,
             collections: std::mem::take(&mut waiting.collections),
             dumps: std::mem::take(&mut waiting.dumps),
             notes,

@@ -13,6 +13,7 @@ mod calls;
 pub(crate) mod cells;
 pub(crate) mod hooks;
 mod layout;
+mod lines;
 mod plan;
 mod returned;
 mod standing;
@@ -38,6 +39,7 @@ use crate::jvmti::{Environment, Jvmti, Thread, memory_file, modified_utf8, struc
 use crate::log::{say, say_panics};
 use cells::Cells;
 use layout::Layout;
+pub(crate) use lines::Lines;
 pub(crate) use plan::Asked;
 use plan::Plan;
 pub(crate) use standing::{InHeap, before_fork, fall, stand};

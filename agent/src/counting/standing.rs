@@ -29,7 +29,8 @@ const PORTION: usize = 512;
 /// Figures of a site in the heap.
 const FIGURES: usize = 2;
 
-static STANDS: AtomicBool = AtomicBool::new(false);
+/// Whether it does.
+pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
 /// A count that shares the counters, with what it asks for.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 

@@ -18,6 +18,7 @@ mod living;
 mod loading;
 mod stress;
 mod traced;
+mod traced_counts;
 mod traced_files;
 mod traced_samples;
 

@@ -79,7 +79,8 @@ struct TraceTopArgs {
     trace: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-    /// What is ranked: the frames of the program that allocate, whatever path leads there; classes; or stacks
+    /// What is ranked: the frames of the program that allocate, whatever path leads there; classes; or stacks. line: the
+    /// lines of code alone that the agent counts (count=on), by what they allocate
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     by: ByArg,
     #[command(flatten)]
@@ -150,6 +151,7 @@ enum ByArg {
     Class,
     #[value(alias = "site")]
     Stack,
+    Line,
 }
 
 #[derive(Debug, Args)]
@@ -262,9 +264,10 @@ impl TraceArgs {
             TraceCommand::Top(args) => {
                 let part = args.window.of(args.run);
                 let by = match args.by {
-                    ByArg::Frame => Merged::Frame,
-                    ByArg::Class => Merged::Class,
-                    ByArg::Stack => Merged::Stack,
+                    ByArg::Frame => Some(Merged::Frame),
+                    ByArg::Class => Some(Merged::Class),
+                    ByArg::Stack => Some(Merged::Stack),
+                    ByArg::Line => None,
                 };
                 let focus = args.window.focus;
                 job(

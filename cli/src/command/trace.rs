@@ -4,6 +4,7 @@ mod counts;
 mod export;
 mod flame;
 mod import;
+mod lines;
 mod prune;
 mod samples;
 mod slices;
@@ -14,14 +15,14 @@ use std::path::Path;
 
 use heapdiff_diff::{HistoryGrowth, HistorySeries, HistorySlope, frame_text};
 use heapdiff_report::{
-    CandidateRow, Collections, DumpRow, Format, NoteRow, PathRow, PerWorkRow, Report, RunInfo,
-    RunRow, SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals,
+    CandidateRow, Collections, CountingRow, DumpRow, Format, NoteRow, PathRow, PerWorkRow, Report,
+    RunInfo, RunRow, SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceTopReport, TraceTotals,
     WindowRow,
 };
 use heapdiff_trace::read::{Frame, Note, Run, Tick};
 use heapdiff_trace::{
-    AliveAt, Basis, Candidate, Points, Stacks, Steps, THINNED, Timeline, Trace, Trending, Verdict,
-    Window, rank_groups,
+    AliveAt, Basis, Candidate, CountedRun, Points, Stacks, Steps, THINNED, Timeline, Trace,
+    Trending, Verdict, Window, rank_groups,
 };
 use heapdiff_units::counted;
 use regex::Regex;
@@ -165,6 +166,16 @@ fn notes(trace: &Trace, run: &Run) -> Result<Vec<NoteRow>> {
     Ok(notes.drain(first..).map(row).collect())
 }
 
+fn counting(run: CountedRun) -> CountingRow {
+    CountingRow {
+        from_uptime_ms: run.from_ms,
+        to_uptime_ms: run.to_ms,
+        jdk: run.jdk,
+        classes: run.classes,
+        missed: lines::missed(&run),
+    }
+}
+
 fn info(trace: &Trace) -> Result<TraceInfoReport> {
     let failed = |e| Failure::trace(&e);
     let mut rows = Vec::new();
@@ -183,6 +194,7 @@ fn info(trace: &Trace) -> Result<TraceInfoReport> {
             samples: sum(|t| t.samples),
             lost_samples: sum(|t| t.lost_samples),
             lost_bytes: sum(|t| t.lost_bytes),
+            counting: trace.counted_run(run.id).map_err(failed)?.map(counting),
             dumps: dumps
                 .into_iter()
                 .map(|d| DumpRow {
@@ -223,11 +235,24 @@ fn window(part: &RunWindow, run: &Run, uptime_ms: u64) -> Result<Window> {
     }
 }
 
+/// Why there is no line of code to be shown.
+fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
+    let counts = trace.counted_run(run.id).map_err(|e| Failure::trace(&e))?;
+    let path = trace.path().display();
+    Ok(match counts {
+        None => input(format!("{path}: nothing was counted by line of code"))
+            .with_hint("the agent counts every allocation with the option count=on"),
+        Some(_) => input(format!(
+            "{path}: nothing was counted in this part of the run"
+        )),
+    })
+}
+
 fn top(
     setup: &Setup,
     trace: &Trace,
     part: &RunWindow,
-    (by, focus): (Merged, Option<&Regex>),
+    (by, focus): (Option<Merged>, Option<&Regex>),
 ) -> Result<TraceTopReport> {
     let failed = |e| Failure::trace(&e);
     let (number, run) = chosen(trace, part.run.as_deref())?;
@@ -236,10 +261,13 @@ fn top(
     let window = window(part, &run, uptime_ms)?;
     let timeline = Timeline::of(trace, &run, window).map_err(failed)?;
     let stacks = trace.stacks().map_err(failed)?;
-    let mut groups = Groups::new(&stacks, by, focus);
-    let ranking = rank_groups(trace, &timeline, |site| groups.of(site)).map_err(failed)?;
+    let ranked = by.unwrap_or_default();
+    let mut groups = Groups::new(&stacks, ranked, focus);
+    let mut ranking = rank_groups(trace, &timeline, |site| groups.of(site)).map_err(failed)?;
     let mut file = file(trace);
-    if let Some(focus) = focus.filter(|_| ranking.candidates.is_empty()) {
+    if by.is_none() {
+        ranking.candidates.clear();
+    } else if let Some(focus) = focus.filter(|_| ranking.candidates.is_empty()) {
         file.warnings
             .push(format!("--focus {focus}: no frame of the stacks fits"));
     }
@@ -249,9 +277,13 @@ fn top(
     };
     let most = setup.top.unwrap_or(default);
     let counted = match by {
-        Merged::Class => Counts::of(trace, run.id, (&ranking.candidates, most))?,
-        Merged::Frame | Merged::Stack => None,
+        Some(Merged::Class) => Counts::of(trace, run.id, (&ranking.candidates, most))?,
+        Some(Merged::Frame | Merged::Stack) | None => None,
     };
+    let lines = lines::lines(trace, (&run, window), (most, focus))?;
+    if by.is_none() && lines.is_none() {
+        return Err(without_lines(trace, &run)?);
+    }
     // They are of the whole run and of all stacks.
     let is_part = focus.is_some() || part.is_part();
     let counts_more = is_part && counted.is_some();
@@ -261,7 +293,7 @@ fn top(
         timeline: &timeline,
         points: &ranking.points,
         stacks: &stacks,
-        by,
+        by: ranked,
         focus,
         counted: counted.as_ref(),
     };
@@ -284,7 +316,7 @@ fn top(
             to_uptime_ms: last.map_or(0, |t| t.uptime_ms),
             ticks: ticks.len() as u64,
         },
-        by: by.name(),
+        by: by.map_or("line", Merged::name),
         focus: focus.map(ToString::to_string),
         basis: ranking.points.basis.name(),
         points: ranking.points.len() as u64,
@@ -315,6 +347,7 @@ fn top(
         },
         candidates,
         counted: counted.map(|c| c.all),
+        lines,
         counts_more,
         notes: notes(trace, &run)?,
         verbose: setup.progress.verbose,

@@ -42,7 +42,8 @@ pub(crate) enum TraceJob {
     Info,
     Top {
         part: RunWindow,
-        by: Merged,
+        /// What is ranked by what stays alive; `None`: nothing, lines of code are listed alone.
+        by: Option<Merged>,
         /// Where stacks begin; those without such a frame are left out.
         focus: Option<Regex>,
     },

@@ -37,6 +37,9 @@ pub(crate) fn prepare(folder: &Path) {
     use heapdiff_trace::synthetic;
     let scene = synthetic::Scene::default();
     synthetic::write(&folder.join("shop.db"), &scene).expect("a trace");
+    let counted = folder.join("counted.db");
+    synthetic::write(&counted, &scene).expect("a trace");
+    synthetic::count(&counted, &synthetic::LINES).expect("counts");
     // Ended early, and nothing was collected.
     let scene = synthetic::Scene {
         ticks: 15,

@@ -20,6 +20,7 @@
 
 mod amount;
 mod class_totals;
+mod compared;
 mod counted;
 mod database;
 mod export;
@@ -52,6 +53,7 @@ pub const THINNED: &str = "max_samples reached";
 
 pub use amount::Live;
 pub use class_totals::{CountedClass, UNKNOWN_CLASS};
+pub use compared::SampledLine;
 pub use counted::{Counting, LineCount};
 pub use database::{Database, TraceError};
 pub use export::{Column, ColumnType, Table};
@@ -64,7 +66,7 @@ pub use rank::{
     trending,
 };
 pub use read::Trace;
-pub use read_counted::{CountedLine, CountedPart, CountedRun};
+pub use read_counted::{CountedLine, CountedPart, CountedRun, TopLines};
 pub use read_samples::{SampleRow, Which};
 pub use read_stacks::Stacks;
 pub use rusqlite::types::ValueRef;

@@ -14,6 +14,9 @@ use crate::window::Window;
 /// The tables, all of which a run that counts has.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
+/// Lines that are kept beyond those that are wanted, until they are sorted.
+const SPARE: usize = 4096;
+
 /// How a run counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedRun {
@@ -57,6 +60,41 @@ pub struct CountedLine {
     pub objects: u64,
     /// Their bytes; `None` if those of one are not known.
     pub bytes: Option<u64>,
+}
+
+/// The lines of code that allocated most in a part of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopLines {
+    /// How the run counted.
+    pub run: CountedRun,
+    /// The part of it.
+    pub part: CountedPart,
+    /// Lines that allocated, those that are not listed included.
+    pub lines: u64,
+    /// Their allocations.
+    pub objects: u64,
+    /// Their bytes, of the lines of which they are known.
+    pub bytes: u64,
+    /// Lines whose bytes are not known.
+    pub lines_without_bytes: u64,
+    /// Those of most bytes, in their order.
+    pub rows: Vec<CountedLine>,
+}
+
+impl CountedPart {
+    /// Its length in milliseconds.
+    #[must_use]
+    pub const fn span_ms(&self) -> u64 {
+        self.to_ms.saturating_sub(self.from_ms)
+    }
+
+    /// So much a second, rounded; nothing where no time passed.
+    #[must_use]
+    pub fn per_second(&self, amount: u64) -> u64 {
+        let (thousandfold, ms) = (u128::from(amount) * 1000, u128::from(self.span_ms()));
+        let rate = (thousandfold + ms / 2).checked_div(ms).unwrap_or(0);
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
 }
 
 impl CountedLine {
@@ -166,4 +204,62 @@ impl Trace {
         })?;
         Ok(Some(part))
     }
+
+    /// What the lines allocated that are `wanted`, in a window of a run, with the `most` of most bytes one by one.
+    /// `None` where the agent did not count, or not then.
+    ///
+    /// # Errors
+    /// As [`each_counted_line`](Self::each_counted_line).
+    pub fn top_lines(
+        &self,
+        run: i64,
+        window: Window,
+        (most, wanted): (usize, impl Fn(&CountedLine) -> bool),
+    ) -> Result<Option<TopLines>, TraceError> {
+        let Some(of_run) = self.counted_run(run)? else {
+            return Ok(None);
+        };
+        let mut top = TopLines {
+            run: of_run,
+            ..TopLines::default()
+        };
+        let take = |line: CountedLine| {
+            if !wanted(&line) {
+                return;
+            }
+            top.lines += 1;
+            top.objects = top.objects.saturating_add(line.objects);
+            match line.bytes {
+                Some(bytes) => top.bytes = top.bytes.saturating_add(bytes),
+                None => top.lines_without_bytes += 1,
+            }
+            top.rows.push(line);
+            if top.rows.len() > most.saturating_add(SPARE) {
+                largest(&mut top.rows, most);
+            }
+        };
+        let part = self.each_counted_line(run, window, take)?;
+        largest(&mut top.rows, most);
+        Ok(part.map(|part| TopLines { part, ..top }))
+    }
+}
+
+/// Leaves the lines of most bytes, in their order.
+fn largest(rows: &mut Vec<CountedLine>, most: usize) {
+    rows.sort_by(|a, b| {
+        let amount = |line: &CountedLine| (line.bytes, line.objects);
+        amount(b).cmp(&amount(a)).then_with(|| {
+            let names = |line| {
+                let CountedLine {
+                    class,
+                    method,
+                    allocated,
+                    ..
+                }: &CountedLine = line;
+                [class.clone(), method.clone(), allocated.clone()]
+            };
+            (names(a), a.line).cmp(&(names(b), b.line))
+        })
+    });
+    rows.truncate(most);
 }

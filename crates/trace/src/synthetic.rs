@@ -157,6 +157,35 @@ pub const SITES: [SceneSite<'static>; 5] = [
     },
 ];
 
+/// Lines of the same service: buffers and pages as they are sampled, points that the compiler removes, and plugins of two
+/// sizes.
+pub const LINES: [SceneLine<'static>; 4] = [
+    SceneLine {
+        place: ("com.acme.Interceptor", "record", 31),
+        allocated: "byte[]",
+        size: Some(2064),
+        objects: 165,
+    },
+    SceneLine {
+        place: ("com.acme.Handler", "handle", 41),
+        allocated: "com.acme.Point",
+        size: Some(24),
+        objects: 1_000_000,
+    },
+    SceneLine {
+        place: ("com.acme.Cache", "load", 22),
+        allocated: "com.acme.Page",
+        size: Some(4096),
+        objects: 14,
+    },
+    SceneLine {
+        place: ("com.acme.Plugins", "load", 5),
+        allocated: "com.acme.Plugin",
+        size: None,
+        objects: 1,
+    },
+];
+
 /// A number from 0 to 4 that looks like chance and is not.
 const fn ripple(tick: i64, seed: i64) -> i64 {
     (tick * 7919 + seed * 104_729) % 31 % 5
@@ -172,6 +201,63 @@ pub fn write(path: &Path, scene: &Scene<'_>) -> Result<i64, TraceError> {
         path: path.to_owned(),
         source,
     })
+}
+
+/// A line of code that is counted.
+#[derive(Clone, Copy, Debug)]
+pub struct SceneLine<'a> {
+    /// Its class, method and line.
+    pub place: (&'a str, &'a str, i64),
+    /// What it allocates.
+    pub allocated: &'a str,
+    /// Bytes of an object; `None`: not known.
+    pub size: Option<i64>,
+    /// Objects in each tick.
+    pub objects: i64,
+}
+
+/// Adds counts by line of code to the last run of a trace, in spans as long as its ticks.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn count(path: &Path, lines: &[SceneLine<'_>]) -> Result<(), TraceError> {
+    let database = Database::create(path)?;
+    counts(database.connection(), lines).map_err(|source| TraceError::Sqlite {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn counts(connection: &Connection, lines: &[SceneLine<'_>]) -> rusqlite::Result<()> {
+    let t = connection.unchecked_transaction()?;
+    t.execute_batch(include_str!("counted.sql"))?;
+    let run: i64 = t.query_row("SELECT max(id) FROM run", [], |row| row.get(0))?;
+    t.execute(
+        "INSERT INTO counting SELECT run, 0, max(uptime_ms), 0, 12, 0, 0, 0 FROM tick WHERE run = ?1",
+        [run],
+    )?;
+    t.execute(
+        "INSERT INTO counted_span (run, uptime_ms, span_ms, sites) SELECT run, uptime_ms, span_ms, ?2 FROM tick
+         WHERE run = ?1 ORDER BY id",
+        params![run, lines.len()],
+    )?;
+    for line in lines {
+        let (class, method, at) = line.place;
+        let is_array = line.allocated.ends_with("[]");
+        let size = line.size.filter(|_| !is_array);
+        t.execute(
+            "INSERT INTO counted_site (run, class, method, line, allocated, object_bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![run, class, method, at, line.allocated, size],
+        )?;
+        let site = t.last_insert_rowid();
+        let bytes = line.size.filter(|_| is_array).unwrap_or(0) * line.objects;
+        t.execute(
+            "INSERT INTO counted_amount SELECT id, ?2, ?3, ?4 FROM counted_span WHERE run = ?1",
+            params![run, site, line.objects, bytes],
+        )?;
+    }
+    t.commit()
 }
 
 fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {

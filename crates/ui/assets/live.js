@@ -114,6 +114,7 @@ const refresh = async () => {
     view = answer;
     drawAll();
     listNotes();
+    await showRates(whole);
     byId("reset").disabled = shown.window === null;
     document.documentElement.dataset.ready ||= String(Math.round(performance.now()));
   } catch (error) {

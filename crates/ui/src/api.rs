@@ -1,10 +1,11 @@
-//! The questions that the page asks: `runs`, `view`, `between`, `stacks`.
+//! The questions that the page asks: `runs`, `view`, `counted`, `between`, `stacks`.
 
 use heapdiff_trace::By;
 use serde::Serialize;
 
 use crate::amount::Measure;
 use crate::between::between;
+use crate::counted::counted;
 use crate::http::{Answer, Status};
 use crate::key::Key;
 use crate::runs;
@@ -28,6 +29,7 @@ pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
     let answered = match question {
         "runs" => return json(&runs::list(traces)),
         "view" => view(traces, &with_runs()).map(|v| json(&v)),
+        "counted" => counted(traces, &with_runs()).map(|c| json(&c)),
         "between" => between(traces, &with_runs()).map(|b| json(&b)),
         "stacks" => stacks(traces, &with_runs(), &asked.of).map(|t| json(&t)),
         _ => return fault(Status::NotFound, "no such question"),

@@ -10,6 +10,7 @@ mod amount;
 mod api;
 mod between;
 mod candidates;
+mod counted;
 mod events;
 mod guard;
 mod http;

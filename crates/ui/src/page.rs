@@ -11,11 +11,12 @@ use sha2::{Digest, Sha256};
 use crate::http::{Answer, Status};
 
 /// In the order in which they use each other, after the report's [`PARTS`].
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("../assets/ask.js"),
     include_str!("../assets/chart.js"),
     include_str!("../assets/lines.js"),
     include_str!("../assets/moments.js"),
+    include_str!("../assets/rates.js"),
     include_str!("../assets/live.js"),
 ];
 const CHART_SCRIPT: &str = include_str!("../assets/uplot/uPlot.iife.min.js");

@@ -1,77 +1,72 @@
-//! Cached rankings. A page asks again with each tick, and to rank a long trace takes a while. So that
+//! Cached answers. A page asks again with each tick, and to rank a long trace takes a while. So that
 //! most of the time is left for other work, a ranking is used again until ten times as long has passed as
 //! it took. Each answer draws its lines from fresh figures; only their choice and order are that old.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::{By, Ranking, Timeline, Trace, TraceError, Window, rank};
+use heapdiff_trace::{By, Ranking, Window};
 
-/// How many times as long as its making took a ranking is kept.
+/// How many times as long as its making took an answer is kept.
 const HOLDS: u32 = 10;
-/// The most rankings that are kept, for all pages that look at a trace.
+/// The most answers of a kind that are kept, for all pages that look at a trace.
 const MOST: usize = 16;
 /// How much farther than the time that has passed a window may have moved: ticks may be long, and come late.
 const STEP: Duration = Duration::from_secs(2);
 
-/// The cached rankings of one trace.
-#[derive(Debug, Default)]
-pub(crate) struct Rankings(Vec<CachedRanking>);
+/// The cached rankings of one trace, by run.
+pub(crate) type Rankings = Cached<(i64, By), Ranking>;
+
+/// Cached answers to questions about windows.
+#[derive(Debug)]
+pub(crate) struct Cached<K, T>(Vec<CachedAnswer<K, T>>);
 
 #[derive(Debug)]
-struct CachedRanking {
-    run: i64,
-    by: By,
+struct CachedAnswer<K, T> {
+    of: K,
     window: Window,
     at: Instant,
     until: Instant,
-    ranking: Arc<Ranking>,
+    answer: Arc<T>,
 }
 
-impl Rankings {
-    /// The ranking of a run's window: a new one, or one that still holds.
-    pub(crate) fn of(
-        &mut self,
-        trace: &Trace,
-        (run, timeline): (i64, &Timeline),
-        by: By,
-        window: Window,
-    ) -> Result<Arc<Ranking>, TraceError> {
-        self.of_by(run, by, window, || rank(trace, timeline, by))
+impl<K, T> Default for Cached<K, T> {
+    fn default() -> Self {
+        Self(Vec::new())
     }
+}
 
-    fn of_by<E>(
+impl<K: PartialEq, T> Cached<K, T> {
+    /// The answer about a window: a new one, or one that still holds.
+    pub(crate) fn of<E>(
         &mut self,
-        run: i64,
-        by: By,
+        of: K,
         window: Window,
-        make: impl FnOnce() -> Result<Ranking, E>,
-    ) -> Result<Arc<Ranking>, E> {
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
         let begun = Instant::now();
         self.0.retain(|told| begun < told.until);
-        let same =
-            |told: &&CachedRanking| told.run == run && told.by == by && told.follows(window, begun);
+        let same = |told: &&CachedAnswer<K, T>| told.of == of && told.follows(window, begun);
         if let Some(told) = self.0.iter().find(same) {
-            return Ok(Arc::clone(&told.ranking));
+            return Ok(Arc::clone(&told.answer));
         }
-        let ranking = Arc::new(make()?);
+        let answer = Arc::new(make()?);
         let done = Instant::now();
         if self.0.len() >= MOST {
             self.0.remove(0);
         }
-        self.0.push(CachedRanking {
-            run,
-            by,
+        self.0.push(CachedAnswer {
+            of,
             window,
             at: begun,
             until: done + (done - begun) * HOLDS,
-            ranking: Arc::clone(&ranking),
+            answer: Arc::clone(&answer),
         });
-        Ok(ranking)
+        Ok(answer)
     }
 }
 
-impl CachedRanking {
+impl<K, T> CachedAnswer<K, T> {
     /// Whether a window is this one, moved on by no more than the time that has passed: one of the same length, or
     /// one that begins with the run.
     fn follows(&self, window: Window, now: Instant) -> bool {
@@ -107,7 +102,7 @@ mod tests {
         let mut made = 0;
         let mut ask = |run_id, by, from_ms, to_ms, ms| {
             let window = Window { from_ms, to_ms };
-            let ranking = rankings.of_by(run_id, by, window, || {
+            let ranking = rankings.of((run_id, by), window, || {
                 made += 1;
                 std::thread::sleep(Duration::from_millis(ms));
                 Ok::<_, Infallible>(ranking.clone())

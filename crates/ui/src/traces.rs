@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use heapdiff_trace::TraceError;
 
+use crate::counted::Counts;
 use crate::rankings::Rankings;
 
 /// The time for one question to one trace.
@@ -87,6 +88,8 @@ pub(crate) struct Open {
     pub(crate) trace: heapdiff_trace::Trace,
     /// Rankings that were worked out lately.
     pub(crate) rankings: RefCell<Rankings>,
+    /// Counts that were read lately.
+    pub(crate) counts: RefCell<Counts>,
     file: Option<Identity>,
     /// SQLite's number for what others have committed.
     version: i64,
@@ -113,6 +116,7 @@ impl Open {
         Ok(Self {
             trace,
             rankings: RefCell::default(),
+            counts: RefCell::default(),
             file,
             version,
         })

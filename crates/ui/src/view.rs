@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heapdiff_trace::read::{self, Run};
-use heapdiff_trace::{By, Ranking, Steps, Timeline, Trace, TraceError, Window};
+use heapdiff_trace::{By, Ranking, Steps, Timeline, Trace, TraceError, Window, rank};
 use serde::Serialize;
 
 use crate::amount::{Amount, Measure, signed};
@@ -169,7 +169,7 @@ impl Life {
         }))
     }
 
-    fn at(&self, uptime_ms: u64) -> i64 {
+    pub(crate) fn at(&self, uptime_ms: u64) -> i64 {
         self.started.saturating_add(signed(uptime_ms))
     }
 
@@ -262,8 +262,9 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
             view.said(&open.trace, &life)?;
             if top > 0 {
                 let mut rankings = open.rankings.borrow_mut();
-                let run = (life.key.run, &timeline);
-                let ranking = rankings.of(&open.trace, run, question.by, window)?;
+                let of = (life.key.run, question.by);
+                let ranking =
+                    rankings.of(of, window, || rank(&open.trace, &timeline, question.by))?;
                 lines.add(&open.trace, life.key, &ranking, question.by, most)?;
                 view.all_lines += ranking.candidates.len();
                 view.told.push(VerdictBasis::new(life.key, &ranking));

@@ -98,6 +98,17 @@ pub struct CountMissed {
     pub class_names: Vec<String>,
 }
 
+impl From<CountedMissed> for CountMissed {
+    fn from(missed: CountedMissed) -> Self {
+        Self {
+            sites: missed.sites,
+            methods: missed.methods,
+            classes: missed.classes,
+            ..Self::default()
+        }
+    }
+}
+
 impl CountReport {
     /// The schema's name.
     pub const SCHEMA: &'static str = "heapdiff.count/1";

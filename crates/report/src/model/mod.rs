@@ -47,9 +47,10 @@ pub use snapshot::SnapshotInfo;
 pub use threads::{FrameRow, LocalRow, Locals, ThreadRow, ThreadTotals, ThreadsReport};
 pub use top::{TopObject, TopReport, Under};
 pub use trace::{
-    CandidateRow, Collections, CountedClasses, DumpRow, NoteRow, PathRow, PerWorkRow, RunInfo,
-    RunRow, SampleReportRow, SampleTotals, SeriesRow, SlopeRow, TraceFile, TraceInfoReport,
-    TraceSamplesReport, TraceTopReport, TraceTotals, WindowRow,
+    CandidateRow, Collections, CountedClasses, CountedLineRow, CountedLines, CountingRow, DumpRow,
+    NoteRow, PathRow, PerWorkRow, RunInfo, RunRow, SampleReportRow, SampleTotals, SampledLineRow,
+    SeriesRow, SlopeRow, TraceFile, TraceInfoReport, TraceSamplesReport, TraceTopReport,
+    TraceTotals, WindowRow,
 };
 pub use waste::WasteReport;
 

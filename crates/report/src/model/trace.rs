@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Condition, CountRow, CountedClassRow};
+use super::{Condition, CountRow, CountSite, CountTotals, CountedClassRow, CountedMissed};
 
 /// What a trace holds.
 #[derive(Debug, Serialize)]
@@ -94,12 +94,29 @@ pub struct RunRow {
     pub lost_samples: u64,
     /// Bytes, at most, that have no sample because the agent could not keep it.
     pub lost_bytes: u64,
+    /// How it counted by line of code (`count=on`); `None` where it did not.
+    pub counting: Option<CountingRow>,
     /// Heap dumps that were taken of it.
     pub dumps: Vec<DumpRow>,
     /// Whether the table of live samples was full once: samples were drawn more rarely from there on.
     pub thinned: bool,
     /// What was noted, oldest first.
     pub notes: Vec<NoteRow>,
+}
+
+/// How a run counted by line of code.
+#[derive(Debug, Serialize)]
+pub struct CountingRow {
+    /// When it began to, in milliseconds since the run began.
+    pub from_uptime_ms: u64,
+    /// Up to when all is counted.
+    pub to_uptime_ms: u64,
+    /// Whether classes of the JDK's are counted, too.
+    pub jdk: bool,
+    /// Class files that got counters.
+    pub classes: u64,
+    /// What was not counted.
+    pub missed: CountedMissed,
 }
 
 /// Garbage collections.
@@ -140,7 +157,7 @@ pub struct TraceTopReport {
     pub run: RunInfo,
     /// The part of the run that was looked at.
     pub window: WindowRow,
-    /// `frame`, `class`, or `site` for stacks.
+    /// `frame`, `class`, `site` for stacks, or `line`: then nothing is ranked by what stays alive.
     pub by: &'static str,
     /// What `--focus` says.
     pub focus: Option<String>,
@@ -164,6 +181,8 @@ pub struct TraceTopReport {
     pub candidates: Vec<CandidateRow>,
     /// What the agent counted of each class, where classes of the whole run are ranked and it did so.
     pub counted: Option<CountedClasses>,
+    /// What it counted of each line of code, where it did so (`count=on`), in spans that end in the window.
+    pub lines: Option<CountedLines>,
     /// Whether it counted classes, and only a part of the run or of the stacks was asked for.
     #[serde(skip)]
     pub counts_more: bool,
@@ -301,6 +320,56 @@ pub struct CountedClasses {
     pub unknown_objects: u64,
     /// The classes, most bytes first.
     pub rows: Vec<CountedClassRow>,
+}
+
+/// What lines of code allocated, counted.
+#[derive(Debug, Serialize)]
+pub struct CountedLines {
+    /// When that begins, in milliseconds since the run began.
+    pub from_uptime_ms: u64,
+    /// When it ends.
+    pub to_uptime_ms: u64,
+    /// Whether classes of the JDK's are counted, too.
+    pub jdk: bool,
+    /// All lines together, those that are not listed included.
+    pub totals: CountTotals,
+    /// Allocations a second.
+    pub objects_per_second: u64,
+    /// Bytes a second, of those that are known.
+    pub bytes_per_second: u64,
+    /// Lines by bytes, then by objects, most first.
+    pub rows: Vec<CountedLineRow>,
+    /// What was not counted.
+    pub missed: CountedMissed,
+}
+
+/// A line of code.
+#[derive(Debug, Serialize)]
+pub struct CountedLineRow {
+    /// The line, and what it allocated.
+    #[serde(flatten)]
+    pub site: CountSite,
+    /// Allocations a second, rounded.
+    pub objects_per_second: u64,
+    /// Bytes a second, rounded; `None` if they are not known.
+    pub bytes_per_second: Option<u64>,
+    /// What samples say of it; `None` where they cannot be set beside counts.
+    pub sampled: Option<SampledLineRow>,
+}
+
+/// What samples say of a line of code that is counted.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SampledLineRow {
+    /// Samples.
+    pub samples: u64,
+    /// Estimated objects that were allocated.
+    pub estimated_objects: u64,
+    /// Estimated bytes that were allocated.
+    pub estimated_bytes: u64,
+    /// Estimated objects a second, rounded.
+    pub objects_per_second: u64,
+    /// Whether there are fewer or more samples than chance explains.
+    pub beyond_chance: bool,
 }
 
 /// One of the stacks of a candidate.

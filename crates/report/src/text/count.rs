@@ -7,13 +7,11 @@ use heapdiff_units::{Size, Span, counted, grouped};
 
 use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
-use crate::model::{
-    CountMissed, CountReport, CountSite, CountTotals, CountedInDump, CountedMissed,
-};
+use crate::model::{CountMissed, CountReport, CountSite, CountTotals, CountedInDump};
 use crate::style::Style;
 
 /// Columns that a name has at most.
-const NAME: usize = 48;
+pub(super) const NAME: usize = 48;
 /// What counts as an allocation.
 const WHAT: [&str; 5] = [
     "Each executed allocation is counted, also one that the compiler then removes, and one that fails.",
@@ -30,8 +28,9 @@ const AT_LEAST: [&str; 2] = [
 const NO_JDK: &str = "Classes of the JDK's have no counters; --jdk gives them some.";
 
 /// The same of counts in a dump.
-const EXECUTED: &str = "executed allocations, also those that the compiler then removes; not what is made without bytecode";
-const WITHOUT_JDK: &str = "Classes of the JDK's have no counters; count=jdk gives them some.";
+pub(super) const EXECUTED: &str = "executed allocations, also those that the compiler then removes; not what is made without bytecode";
+pub(super) const WITHOUT_JDK: &str =
+    "Classes of the JDK's have no counters; count=jdk gives them some.";
 
 pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let time = Span(Duration::from_millis(report.millis));
@@ -57,7 +56,7 @@ pub(crate) fn render(report: &CountReport, style: Style, out: &mut dyn Write) ->
 }
 
 /// What is to be known of the JDK's classes; `none` where they have no counters.
-fn jdk(counted: bool, none: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn jdk(counted: bool, none: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let lines = match counted {
         true => &AT_LEAST[..],
         false => &[none],
@@ -79,15 +78,11 @@ fn sites(listed: &[CountSite], all: u64, style: Style, out: &mut dyn Write) -> i
             ("allocated in", Align::Left),
         ]);
         for site in listed {
-            let mut place = format!("{}.{}", site.class, site.method);
-            if let Some(line) = site.line {
-                place += &format!(":{line}");
-            }
             table.row(vec![
                 grouped(site.objects),
                 site.bytes.map_or_else(|| "?".to_owned(), grouped),
                 shortened(&printable(&site.allocated), NAME).into_owned(),
-                printable(&place).into_owned(),
+                place(site),
             ]);
         }
         table.print(style, out)?;
@@ -104,6 +99,15 @@ fn sites(listed: &[CountSite], all: u64, style: Style, out: &mut dyn Write) -> i
     Ok(())
 }
 
+/// Where a site is.
+pub(super) fn place(site: &CountSite) -> String {
+    let mut place = format!("{}.{}", site.class, site.method);
+    if let Some(line) = site.line {
+        place += &format!(":{line}");
+    }
+    printable(&place).into_owned()
+}
+
 /// What a dump has of counts.
 pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let totals = &report.totals;
@@ -117,24 +121,13 @@ pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write)
         Span(Duration::from_millis(report.before_dump_ms)),
     )?;
     unknown(totals, out)?;
-    let CountedMissed {
-        sites: missed,
-        methods,
-        classes,
-    } = report.missed;
-    let missed = CountMissed {
-        sites: missed,
-        methods,
-        classes,
-        ..CountMissed::default()
-    };
-    not_counted(&missed, out)?;
+    not_counted(&report.missed.into(), out)?;
     writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
     jdk(report.jdk, WITHOUT_JDK, style, out)?;
     sites(&report.sites, totals.sites, style, out)
 }
 
-fn unknown(totals: &CountTotals, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn unknown(totals: &CountTotals, out: &mut dyn Write) -> io::Result<()> {
     if totals.sites_without_bytes > 0 {
         let without = counted(totals.sites_without_bytes, "site");
         writeln!(out, "bytes of {without} are not known, and not in the sum")?;
@@ -150,7 +143,7 @@ fn classes(count: u64) -> String {
 }
 
 /// What was not counted.
-fn not_counted(missed: &CountMissed, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn not_counted(missed: &CountMissed, out: &mut dyn Write) -> io::Result<()> {
     if missed.sites > 0 {
         let sites = counted(missed.sites, "site");
         writeln!(out, "not counted, for want of counters: {sites}")?;
@@ -182,7 +175,7 @@ fn not_counted(missed: &CountMissed, out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::super::tests::text;
     use super::*;
-    use crate::model::Report;
+    use crate::model::{CountedMissed, Report};
 
     fn report(sites: u64, more: impl FnOnce(&mut CountReport)) -> String {
         let site = CountSite {

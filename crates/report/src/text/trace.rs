@@ -2,6 +2,7 @@
 
 mod counted;
 mod info;
+mod lines;
 
 use std::io::{self, Write};
 
@@ -32,6 +33,14 @@ pub(crate) fn top(report: &TraceTopReport, style: Style, out: &mut dyn Write) ->
     );
     heading(&report.trace.path, &figures, style, out)?;
     run(&report.run, style, out)?;
+    if report.by != "line" {
+        grown(report, style, out)?;
+    }
+    lines::table(report, style, out)
+}
+
+/// What stays alive, and grows.
+fn grown(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let totals = &report.totals;
     let is_known = report.alive_at != "unknown";
     let is_most = !is_known || report.alive_at == "major" && report.alive_of_uptime_ms.is_none();
@@ -492,6 +501,7 @@ pub(super) mod tests {
             },
             candidates,
             counted: None,
+            lines: None,
             counts_more: false,
             notes: Vec::new(),
             verbose: false,

@@ -72,6 +72,20 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             style,
             out,
         )?;
+        if let Some(counting) = &row.counting {
+            let of = if counting.jdk {
+                "classes, the JDK's among them,"
+            } else {
+                "classes"
+            };
+            let text = format!(
+                "{} {of} have counters: exact figures from {} to {} of the run, by line of code",
+                grouped(counting.classes),
+                span(counting.from_uptime_ms),
+                span(counting.to_uptime_ms)
+            );
+            line("counts", &text, style, out)?;
+        }
         if !row.run.command.is_empty() {
             line("command", &row.run.command, style, out)?;
         }
@@ -110,7 +124,51 @@ fn notes(notes: &[NoteRow], style: Style, out: &mut dyn Write) -> io::Result<()>
 mod tests {
     use super::super::tests::{run_info, trace_file};
     use super::*;
-    use crate::model::{Collections, DumpRow, RunInfo, RunRow};
+    use crate::model::{Collections, CountedMissed, CountingRow, DumpRow, RunInfo, RunRow};
+
+    #[test]
+    fn counters_are_told_where_there_are_some() {
+        let with = |counting| {
+            let row = RunRow {
+                run: run_info("bytes", 1024),
+                flags: String::new(),
+                options: String::new(),
+                ticks: 3,
+                uptime_ms: 3000,
+                collections: Collections { major: 0, all: 0 },
+                samples: 5,
+                lost_samples: 0,
+                lost_bytes: 0,
+                counting,
+                dumps: Vec::new(),
+                thinned: false,
+                notes: Vec::new(),
+            };
+            let report = TraceInfoReport {
+                schema: TraceInfoReport::SCHEMA,
+                trace: trace_file(),
+                sites: 1,
+                runs: vec![row],
+            };
+            let mut out = Vec::new();
+            info(&report, Style::plain(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let of = |jdk| CountingRow {
+            from_uptime_ms: 120,
+            to_uptime_ms: 60_000,
+            jdk,
+            classes: 1234,
+            missed: CountedMissed::default(),
+        };
+        let exact = "have counters: exact figures from 120ms to 1m of the run, by line of code";
+        let text = with(Some(of(false)));
+        assert!(text.contains(&format!("1,234 classes {exact}")), "{text}");
+        let text = with(Some(of(true)));
+        let jdk = format!("1,234 classes, the JDK's among them, {exact}");
+        assert!(text.contains(&jdk), "{text}");
+        assert!(!with(None).contains("counters"));
+    }
 
     #[test]
     fn what_is_known_of_a_run_is_told() {
@@ -123,6 +181,7 @@ mod tests {
                 uptime_ms: 3000,
                 collections: Collections { major: 1, all: 4 },
                 samples: 5,
+                counting: None,
                 lost_samples,
                 lost_bytes: 1024,
                 dumps: vec![DumpRow {

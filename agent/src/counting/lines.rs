@@ -1,0 +1,210 @@
+//! What a trace is told of the counters that stand: what each line of code allocated since it was told last.
+//!
+//! The counters are read, and the JVM is asked for sizes, before the trace's file is locked. What was read is told with the
+//! next tick that is written, or told again with the one after.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::{Duration, Instant};
+
+use heapdiff_sites::types::of_class;
+use heapdiff_trace::{Counting, LineCount};
+use rustc_hash::FxHashMap;
+
+use super::standing::STANDS;
+use super::{ENGINE, Engine, ROUND, locked};
+use crate::jvmti::calls::Env;
+
+/// Lines that are told in a second, about: where more count, they are told less often.
+const LINES_A_SECOND: u32 = 5000;
+/// How often classes are looked through again for sizes.
+const LOOKS: Duration = Duration::from_secs(10);
+
+/// A line of code, and what it allocates.
+type Key = ([Arc<str>; 3], Option<u16>);
+
+struct Line {
+    key: Key,
+    /// What it allocates, as the JVM names it; `None`: an array.
+    object: Option<Arc<str>>,
+    /// Objects and bytes of arrays, when the counters were read last.
+    read: [u64; 2],
+    /// When they were told last.
+    told: [u64; 2],
+}
+
+/// How far the trace's thread has come.
+#[derive(Default)]
+pub(crate) struct Lines {
+    /// The count that is told: of another one nothing is.
+    round: Option<u64>,
+    numbers: FxHashMap<Key, usize>,
+    lines: Vec<Line>,
+    /// The line of each site.
+    of_site: Vec<usize>,
+    names: FxHashMap<Arc<str>, Arc<str>>,
+    /// Bytes of an object of each class that was looked for; `None`: not known.
+    sizes: FxHashMap<Arc<str>, Option<u64>>,
+    looked: Option<(Instant, u64)>,
+    /// When it was read last, and how many lines it told then.
+    last: Option<(Instant, usize)>,
+    head: Counting,
+}
+
+impl Lines {
+    /// Reads the counters, if that is due. `uptime` is the time since the run began, `classes` how many the JVM has.
+    pub(crate) fn read(
+        &mut self,
+        env: &Env<'_>,
+        (uptime, is_last): (Duration, bool),
+        classes: u64,
+    ) -> bool {
+        let Some(engine) = ENGINE.get().filter(|_| STANDS.load(Acquire)) else {
+            return false;
+        };
+        let round = ROUND.load(Acquire);
+        if *self.round.get_or_insert(round) != round {
+            return false;
+        }
+        if let Some((at, lines)) = self.last
+            && !is_last
+            && at.elapsed() * LINES_A_SECOND
+                < Duration::from_secs(1) * u32::try_from(lines).unwrap_or(u32::MAX)
+        {
+            return false;
+        }
+        if !self.count(engine, uptime) {
+            return false;
+        }
+        self.last = Some((Instant::now(), self.changed().count()));
+        self.size(engine, env, (is_last, classes));
+        true
+    }
+
+    /// Takes the counters' figures.
+    fn count(&mut self, engine: &Engine, uptime: Duration) -> bool {
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        {
+            let table = locked(&engine.table);
+            for number in self.of_site.len()..table.len() {
+                let Some((site, names)) = table.site(number) else {
+                    break;
+                };
+                let line = self.line(names, site.line, site.is_object);
+                self.of_site.push(line);
+            }
+            self.head.classes = table.classes;
+            self.head.missed_sites = table.uncounted;
+            self.head.missed_methods = table.left_alone.count;
+            self.head.missed_classes = table.refused.count;
+        }
+        self.head.jdk = locked(&engine.plan).as_ref().is_some_and(|plan| plan.jdk);
+        let now = engine.cells.read(self.of_site.len());
+        let begun = locked(&engine.begun);
+        let Some(begun) = begun.as_ref() else {
+            return false;
+        };
+        let at = millis(uptime);
+        self.head.at_ms = at;
+        self.head.from_ms = at.saturating_sub(millis(begun.at.elapsed()));
+        self.lines.iter_mut().for_each(|line| line.read = [0; 2]);
+        for (number, (now, &line)) in now.iter().zip(&self.of_site).enumerate() {
+            let before = begun.counters.get(number).copied().unwrap_or_default();
+            if let Some(line) = self.lines.get_mut(line) {
+                line.read =
+                    [0, 1].map(|i| line.read[i].wrapping_add(now[i].wrapping_sub(before[i])));
+            }
+        }
+        true
+    }
+
+    /// The number of a line, by names as the JVM has them.
+    fn line(&mut self, names: [Arc<str>; 3], line: Option<u16>, is_object: bool) -> usize {
+        let [class, method, allocated] = names;
+        let object = is_object.then(|| Arc::clone(&allocated));
+        let key = ([self.name(class), method, self.name(allocated)], line);
+        *self.numbers.entry(key).or_insert_with_key(|key| {
+            self.lines.push(Line {
+                key: key.clone(),
+                object,
+                read: [0; 2],
+                told: [0; 2],
+            });
+            self.lines.len() - 1
+        })
+    }
+
+    /// A class's name as in Java source.
+    fn name(&mut self, class: Arc<str>) -> Arc<str> {
+        let named = self.names.entry(class);
+        Arc::clone(named.or_insert_with_key(|class| of_class(class).into()))
+    }
+
+    /// Asks the JVM for the sizes of objects, where some are not known or there are other classes.
+    fn size(&mut self, engine: &Engine, env: &Env<'_>, (is_last, classes): (bool, u64)) {
+        let changed = self.changed().filter_map(|(_, line)| line.object.as_ref());
+        let (mut new, mut unknown) = (false, false);
+        for object in changed {
+            match self.sizes.get(object) {
+                None => new = true,
+                Some(None) => unknown = true,
+                Some(Some(_)) => {}
+            }
+        }
+        let is_due = match self.looked {
+            None => true,
+            Some((at, had)) => (is_last || at.elapsed() >= LOOKS) && (unknown || had != classes),
+        };
+        if !new && !is_due {
+            return;
+        }
+        let counted = self.lines.iter().filter(|line| line.read[0] > 0);
+        let objects: Vec<Arc<str>> = counted.filter_map(|line| line.object.clone()).collect();
+        let found = engine.sizes(env, objects.iter().cloned());
+        for object in objects {
+            let size = found.get(&object).copied().flatten();
+            self.sizes.insert(object, size);
+        }
+        self.looked = Some((Instant::now(), classes));
+    }
+
+    /// Lines with counts that were not told.
+    fn changed(&self) -> impl Iterator<Item = (usize, &Line)> {
+        let lines = self.lines.iter().enumerate();
+        lines.filter(|(_, line)| line.read != line.told)
+    }
+
+    /// What the last reading found that was not told.
+    pub(crate) fn counting(&self) -> Counting {
+        let lines = self.changed().filter_map(|(number, line)| {
+            let [objects, array_bytes] = [0, 1].map(|i| line.read[i].wrapping_sub(line.told[i]));
+            let ([class, method, allocated], at) = line.key.clone();
+            Some(LineCount {
+                number: u32::try_from(number).ok()?,
+                class,
+                method,
+                line: at.map(u32::from),
+                allocated,
+                object_bytes: line.object.as_ref().and_then(|o| *self.sizes.get(o)?),
+                objects,
+                array_bytes,
+            })
+        });
+        Counting {
+            lines: lines.collect(),
+            ..self.head.clone()
+        }
+    }
+
+    /// All is to be told again.
+    pub(crate) fn forget(&mut self) {
+        self.lines.iter_mut().for_each(|line| line.told = [0; 2]);
+    }
+
+    /// What the last reading found was told.
+    pub(crate) fn told(&mut self) {
+        for line in &mut self.lines {
+            line.told = line.read;
+        }
+    }
+}

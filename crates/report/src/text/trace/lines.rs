@@ -1,0 +1,253 @@
+//! What lines of code allocated, counted: rates over a part of the run.
+
+use std::io::{self, Write};
+
+use heapdiff_units::{Size, counted, grouped};
+
+use crate::model::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
+use crate::style::Style;
+use crate::text::WIDTH;
+use crate::text::count::{EXECUTED, NAME, WITHOUT_JDK, jdk, not_counted, place, unknown};
+use crate::text::table::{Align, Table, printable, shortened};
+use crate::times::span;
+
+/// What stands beside counts.
+const SAMPLED: &str =
+    "sampled/s: objects a second by the samples, where these differ by more than chance";
+
+/// The lines that allocated most.
+pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let Some(lines) = &report.lines else {
+        return Ok(());
+    };
+    let of_focus = report.focus.as_ref().map_or_else(String::new, |focus| {
+        format!(", of lines that match {}", printable(focus))
+    });
+    let totals = &lines.totals;
+    let told = format!(
+        "counted {} a second, {} a second at {}, from {} to {} of the run{of_focus}",
+        counted(lines.objects_per_second, "object"),
+        Size(lines.bytes_per_second),
+        counted(totals.sites, "line"),
+        span(lines.from_uptime_ms),
+        span(lines.to_uptime_ms),
+    );
+    writeln!(out, "\n{}", shortened(&told, WIDTH))?;
+    unknown(totals, out)?;
+    not_counted(&lines.missed.into(), out)?;
+    writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
+    jdk(lines.jdk, WITHOUT_JDK, style, out)?;
+    rows(lines, style, out)
+}
+
+fn rows(lines: &CountedLines, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let differs = lines.rows.iter().any(|row| differing(row).is_some());
+    if differs {
+        writeln!(out, "{}", style.dim(SAMPLED.to_owned()))?;
+    }
+    if !lines.rows.is_empty() {
+        writeln!(out)?;
+        let mut columns = vec![
+            ("objects/s", Align::Right),
+            ("bytes/s", Align::Right),
+            ("objects", Align::Right),
+            ("class", Align::Left),
+            ("allocated in", Align::Left),
+        ];
+        if differs {
+            columns.insert(1, ("sampled/s", Align::Right));
+        }
+        let mut table = Table::new(&columns);
+        for row in &lines.rows {
+            let CountedLineRow { site, .. } = row;
+            let bytes = match (row.bytes_per_second, site.bytes) {
+                (Some(rate), Some(bytes)) => per_second(rate, bytes),
+                _ => "?".to_owned(),
+            };
+            let mut cells = vec![
+                per_second(row.objects_per_second, site.objects),
+                bytes,
+                grouped(site.objects),
+                shortened(&printable(&site.allocated), NAME).into_owned(),
+                place(site),
+            ];
+            if differs {
+                let sampled = differing(row).map_or_else(String::new, |sampled| {
+                    per_second(sampled.objects_per_second, sampled.estimated_objects)
+                });
+                cells.insert(1, sampled);
+            }
+            table.row(cells);
+        }
+        table.print(style, out)?;
+    }
+    let shown = lines.rows.len() as u64;
+    if shown < lines.totals.sites {
+        let rest = counted(lines.totals.sites - shown, "more line");
+        let rest = format!("and {rest} (--top N shows more)");
+        writeln!(out, "{}", style.dim(rest))?;
+    }
+    Ok(())
+}
+
+/// What samples say of a line, if it is something else.
+fn differing(row: &CountedLineRow) -> Option<SampledLineRow> {
+    row.sampled.filter(|sampled| sampled.beyond_chance)
+}
+
+/// A rate; some that is less than one in two seconds is no nothing.
+fn per_second(rate: u64, amount: u64) -> String {
+    match (rate, amount) {
+        (0, 1..) => "<1".to_owned(),
+        _ => grouped(rate),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{
+        CountSite, CountTotals, CountedLineRow, CountedLines, CountedMissed, SampledLineRow,
+        TraceTopReport,
+    };
+    use crate::text::WIDTH;
+    use crate::text::trace::tests::{growing, said, top_of};
+
+    const JDK: &str = "In the JDK's classes figures are lower bounds";
+
+    fn sampled(objects: u64, beyond_chance: bool) -> SampledLineRow {
+        SampledLineRow {
+            samples: objects / 100,
+            estimated_objects: objects,
+            estimated_bytes: objects * 40,
+            objects_per_second: objects / 60,
+            beyond_chance,
+        }
+    }
+
+    fn row(line: u32, objects: u64) -> CountedLineRow {
+        CountedLineRow {
+            site: CountSite {
+                class: "com.acme.Foo".to_owned(),
+                method: "bar".to_owned(),
+                line: Some(line),
+                allocated: "byte[]".to_owned(),
+                objects,
+                bytes: Some(objects * 40),
+            },
+            objects_per_second: objects / 60,
+            bytes_per_second: Some(objects * 40 / 60),
+            sampled: Some(sampled(objects, false)),
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut TraceTopReport)) -> String {
+        let mut report = top_of(vec![growing(1)]);
+        report.lines = Some(CountedLines {
+            from_uptime_ms: 60_000,
+            to_uptime_ms: 119_999,
+            jdk: true,
+            totals: CountTotals {
+                sites: 2,
+                objects: 12_003,
+                bytes: 480_120,
+                sites_without_bytes: 0,
+            },
+            objects_per_second: 200,
+            bytes_per_second: 8002,
+            rows: vec![row(17, 12_000), row(18, 3)],
+            missed: CountedMissed::default(),
+        });
+        change(&mut report);
+        let text = said(&report);
+        assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
+        text
+    }
+
+    #[test]
+    fn rates_of_lines_are_told() {
+        let none = said(&top_of(vec![growing(1)]));
+        assert!(
+            !none.contains("counted") && !none.contains("executed"),
+            "{none}"
+        );
+        let all = with(|_| ());
+        let says = "\n\
+counted 200 objects a second, 7.8 KiB a second at 2 lines, from 1m to 1m59s of the run
+executed allocations, also those that the compiler then removes; not what is made without bytecode
+In the JDK's classes figures are lower bounds: the compiler replaces some methods by code of its own
+(Arrays.copyOf and copyOfRange, what joins texts), which raises no counter.
+
+objects/s  bytes/s  objects  class   allocated in
+      200    8,000   12,000  byte[]  com.acme.Foo.bar:17
+       <1        2        3  byte[]  com.acme.Foo.bar:18
+";
+        assert!(all.ends_with(says), "{all}");
+    }
+
+    #[test]
+    fn what_is_missing_of_lines_is_told() {
+        let all = with(|_| ());
+        let some = with(|report| {
+            report.focus = Some("Foo".to_owned());
+            let lines = report.lines.as_mut().unwrap();
+            lines.jdk = false;
+            lines.totals.sites = 3;
+            lines.totals.sites_without_bytes = 1;
+            lines.rows[1].site.bytes = None;
+            lines.rows[1].bytes_per_second = None;
+            lines.missed = CountedMissed {
+                sites: 5,
+                methods: 1,
+                classes: 2,
+            };
+        });
+        for says in [
+            ", of lines that match Foo\n",
+            "bytes of 1 site are not known, and not in the sum",
+            "not counted, for want of counters: 5 sites",
+            "not counted: 1 methods that stay as they are",
+            "not counted: 2 classes that stay as they are",
+            "Classes of the JDK's have no counters; count=jdk gives them some.",
+            "       <1        ?        3  byte[]  com.acme.Foo.bar:18",
+            "and 1 more line (--top N shows more)",
+        ] {
+            assert!(some.contains(says), "{says}: {some}");
+            assert!(!all.contains(says), "{says}: {all}");
+        }
+        assert!(all.contains(JDK) && !some.contains(JDK), "{some}");
+    }
+
+    #[test]
+    fn samples_stand_beside_where_they_differ() {
+        let differs =
+            "sampled/s: objects a second by the samples, where these differ by more than chance\n";
+        let same = with(|_| ());
+        assert!(!same.contains("sampled/s"), "{same}");
+        let unknown = with(|report| {
+            let lines = report.lines.as_mut().unwrap();
+            lines.rows.iter_mut().for_each(|row| row.sampled = None);
+        });
+        assert!(!unknown.contains("sampled/s"), "{unknown}");
+        let one = with(|report| {
+            let lines = report.lines.as_mut().unwrap();
+            lines.rows[0].sampled = Some(sampled(600, true));
+        });
+        let table = "objects/s  sampled/s  bytes/s  objects  class   allocated in
+      200         10    8,000   12,000  byte[]  com.acme.Foo.bar:17
+       <1                   2        3  byte[]  com.acme.Foo.bar:18
+";
+        assert!(one.contains(differs) && one.contains(table), "{one}");
+    }
+
+    #[test]
+    fn lines_alone_are_shown_without_what_grows() {
+        let alone = with(|report| {
+            report.by = "line";
+            report.candidates.clear();
+        });
+        for of_growth in ["compared:", "grow", " alive in "] {
+            assert!(!alone.contains(of_growth), "{alone}");
+        }
+        assert!(alone.contains("com.acme.Foo.bar:17"), "{alone}");
+    }
+}

@@ -1,0 +1,224 @@
+//! What samples say of lines of code that are counted: the same, or something else than chance explains.
+
+use rustc_hash::FxHashMap;
+
+use crate::amount::Amount;
+use crate::read::{Run, Trace, text};
+use crate::read_counted::{CountedLine, CountedPart};
+use crate::{THINNED, TraceError};
+
+/// Options of the agent by which it samples other allocations than it counts, or names stacks otherwise.
+const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
+/// How many standard deviations are no chance.
+const NO_CHANCE: f64 = 4.0;
+/// Times within a part of a run are those of ticks and of spans, which are not quite the same: what is nearer is the same.
+const NEAR: f64 = 1.25;
+
+/// What samples say of a line that is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampledLine {
+    /// Samples of the line, and the estimates that are made of them.
+    pub allocated: Amount,
+    /// Whether there are fewer or more of them than chance explains.
+    pub beyond_chance: bool,
+}
+
+impl Trace {
+    /// What samples say of some lines in a part of a run; `None` where they cannot be set beside counts: drawn by something
+    /// else than bytes, thinned, lost, or filtered.
+    ///
+    /// Cost: what happened at all sites in the part's ticks is read once, and the leaves of all stacks.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn sampled_lines(
+        &self,
+        run: &Run,
+        part: CountedPart,
+        lines: &[CountedLine],
+    ) -> Result<Option<Vec<SampledLine>>, TraceError> {
+        let options = run.options.replace("\\,", "");
+        let mut options = options.split(',').map(str::trim_start);
+        let differs = options.any(|option| OTHERWISE.iter().any(|key| option.starts_with(key)));
+        if run.strategy != "bytes" || differs || self.last_note(run.id, THINNED)?.is_some() {
+            return Ok(None);
+        }
+        let bound = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        let bounds = [run.id, bound(part.from_ms), bound(part.to_ms)];
+        let ticks = "SELECT id FROM tick WHERE run = ?1 AND uptime_ms - span_ms / 2 > ?2 AND uptime_ms - span_ms / 2 <= ?3";
+        let lost = format!("SELECT total(lost_samples) > 0 FROM tick WHERE id IN ({ticks})");
+        let lost = self.list(&lost, bounds, |row| self.figure(row, 0))?;
+        if lost != [0] {
+            return Ok(None);
+        }
+        let sums = format!(
+            "SELECT site, total(allocated_samples), total(allocated_objects), total(allocated_bytes) FROM site_tick
+             WHERE tick IN ({ticks}) GROUP BY site"
+        );
+        let mut sites: FxHashMap<i64, Amount> = FxHashMap::default();
+        self.each(&sums, bounds, |row| {
+            // `as` saturates.
+            let sum = |column| row.get(column).map_or(0, |sum: f64| sum as u64);
+            if let Some(site) = self.id(row, 0) {
+                let amount = Amount {
+                    samples: sum(1),
+                    objects: sum(2),
+                    bytes: sum(3),
+                };
+                sites.insert(site, amount);
+            }
+        })?;
+        let places = lines.iter().enumerate().map(|(at, line)| {
+            let CountedLine {
+                class,
+                method,
+                allocated,
+                ..
+            } = line;
+            let names = [class, method, allocated].map(String::clone);
+            ((names, line.line), at)
+        });
+        let places: FxHashMap<([String; 3], Option<u64>), usize> = places.collect();
+        let mut found = vec![SampledLine::default(); lines.len()];
+        let leaves = "SELECT site.id, code.name, frame.method, class.name, frame.line FROM site
+            JOIN class ON class.id = site.class JOIN stack ON stack.id = site.stack
+            JOIN frame ON frame.id = stack.frame JOIN class code ON code.id = frame.class";
+        self.each(leaves, (), |row| {
+            let amount = self.id(row, 0).and_then(|site| sites.get(&site));
+            let Some(amount) = amount else { return };
+            let line = self.id(row, 4).and_then(|line| u64::try_from(line).ok());
+            let key = ([1, 2, 3].map(|column| text(row, column)), line);
+            if let Some(sampled) = places.get(&key).and_then(|at| found.get_mut(*at)) {
+                sampled.allocated = sampled.allocated.plus(*amount);
+            }
+        })?;
+        for (line, sampled) in lines.iter().zip(&mut found) {
+            let expected = expected(line, run.interval_bytes);
+            sampled.beyond_chance =
+                expected.is_some_and(|expected| no_chance(sampled.allocated.samples, expected));
+        }
+        Ok(Some(found))
+    }
+}
+
+/// How many samples a line has, about, if each object that is counted was allocated; `None` where its bytes are not known.
+fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
+    if line.is_rest() {
+        return None;
+    }
+    #[allow(clippy::cast_precision_loss, reason = "an expectation")]
+    let (objects, bytes) = (line.objects as f64, line.bytes? as f64);
+    #[allow(clippy::cast_precision_loss, reason = "an expectation")]
+    let interval = interval as f64;
+    match interval > 0.0 && objects > 0.0 {
+        true => Some(objects * -(-bytes / objects / interval).exp_m1()),
+        false => Some(objects),
+    }
+}
+
+fn no_chance(samples: u64, expected: f64) -> bool {
+    #[allow(clippy::cast_precision_loss, reason = "an expectation")]
+    let samples = samples as f64;
+    let apart = (samples - expected).abs();
+    apart > NO_CHANCE * expected.max(1.0).sqrt()
+        && !(expected / NEAR..=expected * NEAR).contains(&samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::synthetic::{LINES, Scene, count, write};
+    use crate::{Database, Window};
+
+    fn sampled(path: &Path) -> Option<Vec<(String, SampledLine)>> {
+        let trace = Trace::open(path).unwrap();
+        let run = trace.runs().unwrap().pop().unwrap();
+        let top = trace.top_lines(run.id, Window::ALL, (10, |_: &CountedLine| true));
+        let top = top.unwrap().unwrap();
+        let sampled = trace.sampled_lines(&run, top.part, &top.rows).unwrap()?;
+        let classes = top.rows.into_iter().map(|line| line.allocated);
+        Some(classes.zip(sampled).collect())
+    }
+
+    #[test]
+    fn what_the_compiler_removes_is_seen_and_what_is_sampled_as_counted_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        write(&path, &Scene::default()).unwrap();
+        count(&path, &LINES).unwrap();
+        let all = sampled(&path).unwrap();
+        let beyond: Vec<_> = all.iter().map(|(c, s)| (&**c, s.beyond_chance)).collect();
+        assert_eq!(
+            beyond,
+            [
+                ("com.acme.Point", true),
+                ("byte[]", false),
+                ("com.acme.Page", false),
+                ("com.acme.Plugin", false)
+            ]
+        );
+        assert_eq!(all[0].1.allocated, Amount::default());
+        assert!(all[1].1.allocated.objects > 19_000, "{all:?}");
+        // Where something else is sampled than is counted nothing is said.
+        let set = |sql: &str| {
+            let database = Database::create(&path).unwrap();
+            database.connection().execute_batch(sql).unwrap();
+        };
+        for (change, back) in [
+            (
+                "UPDATE run SET options = 'a=b, exclude=x'",
+                "UPDATE run SET options = 'service=a\\,include=b'",
+            ),
+            (
+                "UPDATE run SET strategy = 'count'",
+                "UPDATE run SET strategy = 'bytes'",
+            ),
+            (
+                "UPDATE tick SET lost_samples = 1 WHERE id = 7",
+                "UPDATE tick SET lost_samples = 0",
+            ),
+            (
+                "INSERT INTO note VALUES (99, 1, 0, 'max_samples reached: x')",
+                "DELETE FROM note WHERE id = 99",
+            ),
+        ] {
+            set(change);
+            assert_eq!(sampled(&path), None, "{change}");
+            set(back);
+            assert!(sampled(&path).is_some(), "{back}");
+        }
+    }
+
+    #[test]
+    fn chance_is_no_difference() {
+        for (samples, expected, beyond) in [
+            (0, 15.0, false),
+            (0, 17.0, true),
+            (3, 0.0, false),
+            (5, 0.0, true),
+            (80, 100.0, false),
+            (59, 100.0, true),
+            (141, 100.0, true),
+            // Many: near is the same, however little of it is chance.
+            (11_000, 10_000.0, false),
+            (13_000, 10_000.0, true),
+            (7900, 10_000.0, true),
+        ] {
+            assert_eq!(no_chance(samples, expected), beyond, "{samples} {expected}");
+        }
+        let line = |bytes| CountedLine {
+            class: "A".to_owned(),
+            method: "b".to_owned(),
+            line: None,
+            allocated: "C".to_owned(),
+            objects: 1000,
+            bytes,
+        };
+        let of = |bytes, interval| expected(&line(bytes), interval);
+        assert_eq!((of(None, 512), of(Some(24_000), 0)), (None, Some(1000.0)));
+        assert!((of(Some(24_000), 24_000).unwrap() - 0.9995).abs() < 0.001);
+        assert!((of(Some(1 << 40), 512).unwrap() - 1000.0).abs() < 0.001);
+    }
+}

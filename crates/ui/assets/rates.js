@@ -1,0 +1,55 @@
+// What lines of code allocate, counted: shown where a run that is chosen counts.
+
+/** While all of a run is shown, rates are those of its last minute. */
+const LATEST = 60000;
+
+const rate = (n, amount) => (n === 0 && amount > 0 ? "<1" : grouped(n));
+
+const rateRow = (row, differs) => {
+  const number = (text) => element("td", { class: "number" }, text);
+  const cells = [
+    number(rate(row.objects_per_second, row.objects)),
+    number(row.bytes_per_second === null ? "?" : size(row.bytes_per_second)),
+    element("td", {}, name(row.place)),
+    element("td", {}, name(row.class)),
+  ];
+  if (differs) {
+    const sampled = row.sampled_per_second;
+    cells.splice(1, 0, number(sampled === null ? "" : grouped(sampled)));
+  }
+  return element("tr", {}, ...cells);
+};
+
+/** What is to be known of the figures. */
+const ratesAre = (counted, differs) => {
+  const said = ["Counted: executed allocations, also those that the compiler then removes; not what is made without bytecode."];
+  if (differs) said.push("Sampled: objects a second by the samples, where these differ by more than chance.");
+  said.push(
+    counted.jdk
+      ? "In the JDK's classes figures are lower bounds: the compiler replaces some methods by code of its own."
+      : "Classes of the JDK's have no counters; count=jdk gives them some.",
+  );
+  if (counted.without_bytes > 0) said.push(`Bytes of ${grouped(counted.without_bytes)} lines are not known, and not in the sum.`);
+  if (counted.missed > 0) said.push(`${grouped(counted.missed)} sites, methods or classes have no counters.`);
+  return said.join(" ");
+};
+
+const drawRates = (counted) => {
+  byId("rates").hidden = counted.runs === 0;
+  byId("to-rates").hidden = counted.runs === 0;
+  if (counted.runs === 0) return;
+  const differs = counted.rows.some((row) => row.sampled_per_second !== null);
+  byId("rates-sampled").hidden = !differs;
+  byId("rates-list").tBodies[0].replaceChildren(...counted.rows.map((row) => rateRow(row, differs)));
+  byId("rates-all").textContent = `${grouped(counted.objects_per_second)} objects, ${size(counted.bytes_per_second)} a second; ${clock(counted.from_ms)} to ${clock(counted.to_ms)}, ${span(counted.to_ms - counted.from_ms)}`;
+  byId("rates-are").textContent = ratesAre(counted, differs);
+  const more = counted.all_rows - counted.rows.length;
+  byId("rates-more").textContent = more > 0 ? `${grouped(more)} more lines allocate less.` : "";
+};
+
+/** Asks for the rates of the window that is shown. */
+const showRates = async (whole) => {
+  const latest = whole.last_ms === undefined ? {} : { from: whole.last_ms - LATEST, to: whole.last_ms };
+  const window = shown.window ? bounds(whole) : latest;
+  drawRates(await ask("counted", { runs: shown.run, top: shown.top, ...window }));
+};
