@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
+use heapdiff_trace::synthetic::{self, LINES, SITES, Scene, SceneLine, SceneSite};
 use serde_json::json;
 use testdata::jvm::{Launch, Target};
 
@@ -112,7 +112,7 @@ fn leak(
 ) -> Result<()> {
     let trace = folder.join("heapster.db");
     let options = format!(
-        "interval=64k,tick=200ms,service=heapster,trace={}",
+        "interval=64k,tick=200ms,service=heapster,count=on,trace={}",
         trace.display()
     );
     let jdk = java::ensure_jdk()?;
@@ -172,6 +172,7 @@ fn leak(
     stacks(browser).context("stacks")?;
     window(browser).context("zoom")?;
     moments(browser).context("two moments")?;
+    rates(browser).context("rates")?;
     colours(browser).context("colours")?;
     ui.no_fault(browser)?;
     if let Some(keep) = keep {
@@ -291,6 +292,31 @@ fn moments(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
+/// What lines of code allocate, counted; also on a narrow screen, where nothing sticks out of the page.
+fn rates(browser: &mut Browser) -> Result<()> {
+    browser.wait("!document.getElementById('rates').hidden")?;
+    browser.wait("document.querySelectorAll('#rates-list tbody tr').length > 0")?;
+    let all = "document.getElementById('rates-list').textContent";
+    browser.wait(&format!("{all}.includes('Heapster$Interceptor.record:')"))?;
+    let are = browser.eval("document.getElementById('rates-are').textContent")?;
+    let says = ["executed allocations", "count=jdk gives them some"];
+    ensure!(
+        are.as_str()
+            .is_some_and(|are| says.iter().all(|s| are.contains(s))),
+        "the figures are said to be {are}"
+    );
+    let narrow = json!({"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": false});
+    browser.call("Emulation.setDeviceMetricsOverride", narrow)?;
+    browser.eval("document.getElementById('rates').scrollIntoView()")?;
+    let wide = number(browser, "document.documentElement.scrollWidth")?;
+    browser.call("Emulation.clearDeviceMetricsOverride", json!({}))?;
+    ensure!(
+        wide <= 400.0,
+        "the page is {wide} pixels wide on a screen of 400"
+    );
+    Ok(())
+}
+
 /// Light and dark, by the button; lines stay apart from what is behind them.
 fn colours(browser: &mut Browser) -> Result<()> {
     const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
@@ -336,8 +362,15 @@ fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()>
         ..Scene::default()
     };
     synthetic::write(&trace, &scene)?;
+    let line = SceneLine {
+        place: (HOSTILE, HOSTILE, 1),
+        allocated: HOSTILE,
+        ..LINES[0]
+    };
+    synthetic::count(&trace, &[line])?;
     let ui = Ui::start(built, &trace)?;
     open(browser, &ui)?;
+    browser.wait("document.querySelectorAll('#rates-list tbody tr').length === 1")?;
     choose(browser, "by", "site")?;
     browser.wait(&format!("({GRAPH}.dataset.top ?? '').includes(' at ')"))?;
     focus(browser, "document.querySelector('#list tbody button')")?;

@@ -1,6 +1,8 @@
 //! The server as clients meet it: who is let in, what is answered, and that it outlives all of them.
 #![allow(clippy::unwrap_used)]
 
+mod counted;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
