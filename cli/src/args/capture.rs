@@ -10,11 +10,14 @@ use regex::Regex;
 
 use super::common::{ProgressArgs, ReportArgs, ViewArgs};
 use super::diff::GrowthArgs;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::job::{
     Agent, Capture, Count, Fork, Forking, Hunt, Job, Request, Setup, Target, Task, What,
     agent_options,
 };
+
+/// Has the agent count.
+const COUNT_ON: &str = "count=on";
 
 /// Which JVM.
 #[derive(Debug, Args)]
@@ -272,6 +275,9 @@ pub(super) struct HuntArgs {
     /// Do not load the agent: no allocation sites, unless one is loaded already
     #[arg(long)]
     no_attach: bool,
+    /// Have the agent count every allocation as well, by line of code (its option count=on)
+    #[arg(long, conflicts_with = "no_attach")]
+    count: bool,
     /// Write no file to any disk: forked children of the JVM hand both dumps to heapdiff, which analyses each in
     /// memory and shows the report
     #[arg(long, conflicts_with_all = ["output", "enough", "no_fork", "no_attach", "all", "live", "gz", "max_memory"])]
@@ -290,12 +296,27 @@ pub(super) struct HuntArgs {
     report: ReportArgs,
 }
 
+/// The agent's options with its counters on, unless they say how to count.
+fn counting(options: String) -> Result<String> {
+    let bare = options.replace("\\,", "");
+    let mut keys = bare.split(',').map(str::trim_start);
+    let all = match &*options {
+        _ if keys.any(|option| option.starts_with("count=")) => options,
+        "" => COUNT_ON.to_owned(),
+        _ => format!("{options},{COUNT_ON}"),
+    };
+    agent_options(&all).map_err(Failure::usage)
+}
+
 impl HuntArgs {
     pub(super) fn job(self) -> Result<Job> {
         let question = self.growth.checked()?;
         let agent = Agent {
             library: self.agent,
-            options: self.options,
+            options: match self.count {
+                true => counting(self.options)?,
+                false => self.options,
+            },
         };
         let mut setup = self.report.setup(None, &[])?;
         // What is kept for the next time is kept in files.
@@ -321,5 +342,23 @@ impl HuntArgs {
                 question,
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counting;
+
+    #[test]
+    fn a_hunt_counts_as_its_options_say() {
+        for (given, expected) in [
+            ("", "count=on"),
+            ("interval=64k", "interval=64k,count=on"),
+            ("interval=64k, count=jdk", "interval=64k, count=jdk"),
+            ("service=a\\,count=b", "service=a\\,count=b,count=on"),
+        ] {
+            assert_eq!(counting(given.to_owned()).ok().as_deref(), Some(expected));
+        }
+        assert!(counting("x".repeat(1020)).is_err());
     }
 }

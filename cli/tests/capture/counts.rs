@@ -126,3 +126,106 @@ fn a_trace_without_counts_shows_none() {
 fn grouped(n: u64) -> String {
     heapdiff_units::grouped(n)
 }
+
+/// Counts by line of code, with samples beside where they differ: what the compiler removes is counted, and never sampled.
+#[test]
+fn a_trace_has_rates_of_lines() {
+    const N: u64 = 300_000;
+    for jdk in jdks() {
+        let home = folder();
+        let home = home.path();
+        let program = testdata::programs::agent("Counted.java");
+        let classes = jdk.compile(&program).expect("classes");
+        let options = format!(
+            "trace={},tick=200ms,count=on,interval=16k",
+            home.join("t.db").display()
+        );
+        let launch = Launch::class(&jdk, classes, "Counted")
+            .flags(["-Xmx256m"])
+            .agent(&library(), &options)
+            .arg("1")
+            .arg(N.to_string())
+            .timeout(Duration::from_secs(300));
+        let mut target = launch.start().expect("a JVM");
+        target.wait_ready(1).expect("READY");
+        target.advance(2).expect("a phase");
+        assert!(target.finish().expect("an end"));
+        let what = format!("JDK {}", jdk.version());
+        let top = |more: &[&str]| {
+            let args = [&["trace", "top", "t.db", "--by", "line"], more].concat();
+            run(home, &args).well().stdout
+        };
+        let json = top(&["--format", "json", "--top", "1000"]);
+        let all: Value = serde_json::from_str(&json).expect("JSON");
+        let lines = &all["lines"];
+        let rows = lines["rows"].as_array().expect("rows");
+        let of = |method: &str, class: &str| {
+            let fits = |row: &&Value| row["method"] == method && row["allocated"] == class;
+            rows.iter()
+                .find(fits)
+                .unwrap_or_else(|| panic!("{what}: {all:#}"))
+        };
+        for (method, class) in [
+            ("object", "Counted$Small"),
+            ("bytes", "byte[]"),
+            ("removed", "Counted$Removed"),
+        ] {
+            let row = of(method, class);
+            assert_eq!(row["objects"], N, "{what}: {row}");
+            let span =
+                ["from_uptime_ms", "to_uptime_ms"].map(|key| lines[key].as_u64().expect("a time"));
+            let ms = span[1] - span[0];
+            assert_eq!(
+                row["objects_per_second"],
+                (N * 1000 + ms / 2) / ms,
+                "{what}: {row}"
+            );
+        }
+        assert_eq!(
+            of("bytes", "byte[]")["bytes"],
+            (0..N)
+                .map(|i| (16 + i % 100_u64).next_multiple_of(8))
+                .sum::<u64>()
+        );
+        assert_eq!(of("removed", "Counted$Removed")["bytes"], N * 16, "{what}");
+        let removed = &of("removed", "Counted$Removed")["sampled"];
+        assert_eq!(removed["beyond_chance"], true, "{what}: {removed}");
+        // Until 25 the JVM's samples of some sizes are too few.
+        if jdk.major() >= 25 {
+            for (method, class) in [("object", "Counted$Small"), ("bytes", "byte[]")] {
+                let sampled = &of(method, class)["sampled"];
+                assert_eq!(sampled["beyond_chance"], false, "{what}: {sampled}");
+            }
+        }
+        let text = top(&["--top", "1000"]);
+        let row = text
+            .lines()
+            .find(|line| line.contains("  Counted.removed:"));
+        let row = row.unwrap_or_else(|| panic!("{what}: {text}"));
+        let figures: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(figures[3], "300,000", "{what}: {row}");
+        for says in [
+            "executed allocations, also those that the compiler then removes",
+            "sampled/s: objects a second by the samples, where these differ by more than chance",
+            "Classes of the JDK's have no counters; count=jdk gives them some.",
+        ] {
+            assert!(text.contains(says), "{what}: {says}: {text}");
+        }
+        let info = run(home, &["trace", "info", "t.db"]).well().stdout;
+        assert!(
+            info.contains(" classes have counters: exact figures from "),
+            "{info}"
+        );
+        let export = [
+            "trace",
+            "export",
+            "t.db",
+            "--format",
+            "csv",
+            "--table",
+            "counted_site",
+        ];
+        let sites = run(home, &export).well().stdout;
+        assert!(sites.contains(",Counted,removed,"), "{sites}");
+    }
+}

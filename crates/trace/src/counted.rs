@@ -423,7 +423,7 @@ mod tests {
             number,
             class: format!("com.acme.C{number}").into(),
             method: "make".into(),
-            line: (number % 3 != 0).then_some(number),
+            line: (!number.is_multiple_of(3)).then_some(number),
             allocated: if is_array { "byte[]" } else { "com.acme.Foo" }.into(),
             object_bytes: (!is_array).then_some(24),
             objects,

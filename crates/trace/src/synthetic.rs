@@ -239,7 +239,7 @@ fn counts(connection: &Connection, lines: &[SceneLine<'_>]) -> rusqlite::Result<
     t.execute(
         "INSERT INTO counted_span (run, uptime_ms, span_ms, sites) SELECT run, uptime_ms, span_ms, ?2 FROM tick
          WHERE run = ?1 ORDER BY id",
-        params![run, lines.len()],
+        params![run, i64::try_from(lines.len()).unwrap_or(i64::MAX)],
     )?;
     for line in lines {
         let (class, method, at) = line.place;

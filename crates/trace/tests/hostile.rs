@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use heapdiff_trace::synthetic::{Scene, write};
-use heapdiff_trace::{By, Points, Steps, Timeline, Trace, TraceError, Which, Window, rank};
+use heapdiff_trace::synthetic::{LINES, Scene, count, write};
+use heapdiff_trace::{
+    By, CountedLine, Points, Steps, Timeline, Trace, TraceError, Which, Window, rank,
+};
 
 /// Asks all there is to be asked.
 fn read(path: &Path) -> Result<u64, TraceError> {
@@ -29,6 +31,11 @@ fn read(path: &Path) -> Result<u64, TraceError> {
                 to_ms: 90_000,
             },
         ] {
+            let all = |_: &CountedLine| true;
+            if let Some(top) = trace.top_lines(run.id, window, (3, all))? {
+                assert!(top.rows.len() <= 3);
+                trace.sampled_lines(&run, top.part, &top.rows)?;
+            }
             let timeline = Timeline::of(&trace, &run, window)?;
             for by in [By::Site, By::Class] {
                 let ranking = rank(&trace, &timeline, by)?;
@@ -61,6 +68,7 @@ fn made(folder: &Path, sql: &str) -> std::path::PathBuf {
         },
     )
     .unwrap();
+    count(&path, &LINES).unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection
         .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA journal_mode = DELETE;")
@@ -146,6 +154,26 @@ fn figures_without_sense_are_counted() {
             "UPDATE class_total SET objects = 'many', bytes = x'00', class = NULL",
             true,
         ),
+        ("UPDATE counting SET from_ms = -1, jdk = 'yes'", true),
+        ("UPDATE counted_amount SET objects = -1", true),
+        (
+            "UPDATE counted_amount SET objects = 9223372036854775807, array_bytes = 'much'",
+            true,
+        ),
+        ("UPDATE counted_amount SET site = 'x' WHERE site = 1", true),
+        ("UPDATE counted_amount SET site = 99 WHERE site = 1", false),
+        ("UPDATE counted_span SET span_ms = -1", true),
+        ("UPDATE counted_span SET uptime_ms = -5", false),
+        ("UPDATE counted_span SET uptime_ms = 5", false),
+        (
+            "UPDATE counted_site SET line = 'x', object_bytes = -1",
+            true,
+        ),
+        (
+            "UPDATE counted_site SET class = printf('%.*c', 1000000, 'x') WHERE id = 1",
+            false,
+        ),
+        ("DELETE FROM counted_site", false),
     ] {
         let path = made(folder.path(), &format!("{COUNTS}{sql}"));
         let found = read(&path).unwrap_or_else(|e| panic!("{sql}: {e}"));
@@ -165,6 +193,10 @@ fn tables_that_are_none_are_refused() {
             "CREATE VIEW class_total AS {endless} AS run, i AS class, i AS objects, i AS bytes FROM n"
         ),
         "CREATE VIRTUAL TABLE class_total USING fts5 (run, class)".to_owned(),
+        format!(
+            "DROP TABLE counted_amount; CREATE VIEW counted_amount AS {endless} AS span, i AS site, i AS objects FROM n"
+        ),
+        "DROP TABLE counting; CREATE VIRTUAL TABLE counting USING fts5 (run, jdk)".to_owned(),
         "DROP TABLE dump".to_owned(),
         "DROP TABLE sample".to_owned(),
         "DROP TABLE dump; CREATE VIRTUAL TABLE dump USING fts5 (id, run)".to_owned(),

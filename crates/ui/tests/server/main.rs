@@ -759,7 +759,7 @@ fn a_page_that_is_there_already_is_served_as_it_is() {
 #[test]
 fn the_page_says_what_is_compared() {
     use heapdiff_trace::Basis;
-    let script = include_str!("../assets/lines.js");
+    let script = include_str!("../../assets/lines.js");
     let told = |basis: Basis| script.contains(&format!("told.basis === \"{}\"", basis.name()));
     assert!([Basis::Major, Basis::Collections, Basis::Survivors].map(told) == [true; 3]);
     assert!(!told(Basis::Ticks));
