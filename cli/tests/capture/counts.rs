@@ -212,10 +212,7 @@ fn a_trace_has_rates_of_lines() {
             assert!(text.contains(says), "{what}: {says}: {text}");
         }
         let info = run(home, &["trace", "info", "t.db"]).well().stdout;
-        assert!(
-            info.contains(" classes have counters: exact figures from "),
-            "{info}"
-        );
+        assert!(info.contains("    counts   exact from "), "{info}");
         let export = [
             "trace",
             "export",

@@ -73,16 +73,15 @@ pub(crate) fn info(report: &TraceInfoReport, style: Style, out: &mut dyn Write) 
             out,
         )?;
         if let Some(counting) = &row.counting {
-            let of = if counting.jdk {
-                "classes, the JDK's among them,"
-            } else {
-                "classes"
+            let jdk = match counting.jdk {
+                true => " (the JDK's among them)",
+                false => "",
             };
             let text = format!(
-                "{} {of} have counters: exact figures from {} to {} of the run, by line of code",
-                grouped(counting.classes),
+                "exact from {} to {} of the run, by line of code, in {} classes{jdk}",
                 span(counting.from_uptime_ms),
-                span(counting.to_uptime_ms)
+                span(counting.to_uptime_ms),
+                grouped(counting.classes)
             );
             line("counts", &text, style, out)?;
         }
@@ -161,13 +160,17 @@ mod tests {
             classes: 1234,
             missed: CountedMissed::default(),
         };
-        let exact = "have counters: exact figures from 120ms to 1m of the run, by line of code";
+        let exact =
+            "    counts   exact from 120ms to 1m of the run, by line of code, in 1,234 classes";
+        let jdk = " (the JDK's among them)";
         let text = with(Some(of(false)));
-        assert!(text.contains(&format!("1,234 classes {exact}")), "{text}");
+        assert!(
+            text.contains(&format!("{exact}\n")) && !text.contains(jdk),
+            "{text}"
+        );
         let text = with(Some(of(true)));
-        let jdk = format!("1,234 classes, the JDK's among them, {exact}");
-        assert!(text.contains(&jdk), "{text}");
-        assert!(!with(None).contains("counters"));
+        assert!(text.contains(&format!("{exact}{jdk}\n")), "{text}");
+        assert!(!with(None).contains("by line of code"));
     }
 
     #[test]

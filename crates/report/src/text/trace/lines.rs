@@ -20,12 +20,9 @@ pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) 
     let Some(lines) = &report.lines else {
         return Ok(());
     };
-    let of_focus = report.focus.as_ref().map_or_else(String::new, |focus| {
-        format!(", of lines that match {}", printable(focus))
-    });
     let totals = &lines.totals;
     let told = format!(
-        "counted {} a second, {} a second at {}, from {} to {} of the run{of_focus}",
+        "counted {} a second, {} a second at {}, from {} to {} of the run",
         counted(lines.objects_per_second, "object"),
         Size(lines.bytes_per_second),
         counted(totals.sites, "line"),
@@ -33,6 +30,10 @@ pub(super) fn table(report: &TraceTopReport, style: Style, out: &mut dyn Write) 
         span(lines.to_uptime_ms),
     );
     writeln!(out, "\n{}", shortened(&told, WIDTH))?;
+    if let Some(focus) = &report.focus {
+        let text = format!("only lines of code that match {}", printable(focus));
+        writeln!(out, "{}", style.dim(shortened(&text, WIDTH)))?;
+    }
     unknown(totals, out)?;
     not_counted(&lines.missed.into(), out)?;
     writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
@@ -202,7 +203,7 @@ objects/s  bytes/s  objects  class   allocated in
             };
         });
         for says in [
-            ", of lines that match Foo\n",
+            "only lines of code that match Foo\n",
             "bytes of 1 site are not known, and not in the sum",
             "not counted, for want of counters: 5 sites",
             "not counted: 1 methods that stay as they are",
