@@ -27,7 +27,7 @@ struct Line {
     key: Key,
     /// What it allocates, as the JVM names it; `None`: an array.
     object: Option<Arc<str>>,
-    /// Objects and bytes of arrays, when the counters were read last.
+    /// Objects and bytes of arrays, or of objects whose class's name does not tell them, when the counters were read last.
     read: [u64; 2],
     /// When they were told last.
     told: [u64; 2],
@@ -73,7 +73,7 @@ impl Lines {
         {
             return false;
         }
-        if !self.count(engine, uptime) {
+        if !self.count(engine, engine.counters(env), uptime) {
             return false;
         }
         self.last = Some((Instant::now(), self.changed().count()));
@@ -82,11 +82,11 @@ impl Lines {
     }
 
     /// Takes the counters' figures.
-    fn count(&mut self, engine: &Engine, uptime: Duration) -> bool {
+    fn count(&mut self, engine: &Engine, now: Vec<[u64; 2]>, uptime: Duration) -> bool {
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         {
             let table = locked(&engine.table);
-            for number in self.of_site.len()..table.len() {
+            for number in self.of_site.len()..now.len() {
                 let Some((site, names)) = table.site(number) else {
                     break;
                 };
@@ -99,7 +99,6 @@ impl Lines {
             self.head.missed_classes = table.refused.count;
         }
         self.head.jdk = locked(&engine.plan).as_ref().is_some_and(|plan| plan.jdk);
-        let now = engine.cells.read(self.of_site.len());
         let begun = locked(&engine.begun);
         let Some(begun) = begun.as_ref() else {
             return false;

@@ -3,12 +3,14 @@
 use rustc_hash::FxHashMap;
 
 use crate::amount::Amount;
-use crate::read::{Run, Trace, text};
+use crate::read::{Frame, Run, Trace};
 use crate::read_counted::{CountedLine, CountedPart};
 use crate::{THINNED, TraceError};
 
 /// Options of the agent by which it samples other allocations than it counts, or names stacks otherwise.
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
+/// Packages of the JDK's: the agent counts at the line that calls them what some of their methods make.
+const JDK: [&str; 4] = ["java.", "jdk.", "sun.", "com.sun."];
 /// How many standard deviations are no chance.
 const NO_CHANCE: f64 = 4.0;
 /// Times within a part of a run are those of ticks and of spans, which are not quite the same: what is nearer is the same.
@@ -27,7 +29,10 @@ impl Trace {
     /// What samples say of some lines in a part of a run; `None` where they cannot be set beside counts: drawn by something
     /// else than bytes, thinned, lost, or filtered.
     ///
-    /// Cost: what happened at all sites in the part's ticks is read once, and the leaves of all stacks.
+    /// A line has the samples whose innermost frame it is. It has too few of them only if there are too few as well with those
+    /// of the JDK's methods that it calls.
+    ///
+    /// Cost: what happened at all sites in the part's ticks is read once, and all stacks.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -80,22 +85,38 @@ impl Trace {
         });
         let places: FxHashMap<([String; 3], Option<u64>), usize> = places.collect();
         let mut found = vec![SampledLine::default(); lines.len()];
-        let leaves = "SELECT site.id, code.name, frame.method, class.name, frame.line FROM site
-            JOIN class ON class.id = site.class JOIN stack ON stack.id = site.stack
-            JOIN frame ON frame.id = stack.frame JOIN class code ON code.id = frame.class";
-        self.each(leaves, (), |row| {
-            let amount = self.id(row, 0).and_then(|site| sites.get(&site));
-            let Some(amount) = amount else { return };
-            let line = self.id(row, 4).and_then(|line| u64::try_from(line).ok());
-            let key = ([1, 2, 3].map(|column| text(row, column)), line);
-            if let Some(sampled) = places.get(&key).and_then(|at| found.get_mut(*at)) {
+        // What a line has methods of the JDK's make, as copies are.
+        let mut called = vec![0_u64; lines.len()];
+        let stacks = self.stacks()?;
+        for site in self.sites()? {
+            let (Some(amount), Some(stack)) = (sites.get(&site.id), site.stack) else {
+                continue;
+            };
+            let frames = stacks.frames(stack);
+            let place = |frame: &&Frame| {
+                let names = [&frame.class, &frame.method, &site.class].map(ToString::to_string);
+                let line = frame.line.and_then(|line| u64::try_from(line).ok());
+                places.get(&(names, line)).copied()
+            };
+            let leaf = frames.first().and_then(place);
+            if let Some(sampled) = leaf.and_then(|at| found.get_mut(at)) {
                 sampled.allocated = sampled.allocated.plus(*amount);
             }
-        })?;
-        for (line, sampled) in lines.iter().zip(&mut found) {
+            let is_own = |frame: &&&Frame| !JDK.iter().any(|p| frame.class.starts_with(p));
+            let caller = frames.iter().find(is_own).and_then(place);
+            if let Some(called) = caller.and_then(|at| called.get_mut(at)) {
+                *called = called.saturating_add(amount.samples);
+            }
+        }
+        for ((line, sampled), called) in lines.iter().zip(&mut found).zip(called) {
             let expected = expected(line, run.interval_bytes);
-            sampled.beyond_chance =
-                expected.is_some_and(|expected| no_chance(sampled.allocated.samples, expected));
+            sampled.beyond_chance = expected.is_some_and(|expected| {
+                let own = sampled.allocated.samples;
+                // Between the two there may be as many as there should be.
+                no_chance(own, expected)
+                    && (too_many(own, expected)
+                        || no_chance(called.max(own), expected) && !too_many(called, expected))
+            });
         }
         Ok(Some(found))
     }
@@ -114,6 +135,12 @@ fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
         true => Some(objects * -(-bytes / objects / interval).exp_m1()),
         false => Some(objects),
     }
+}
+
+fn too_many(samples: u64, expected: f64) -> bool {
+    #[allow(clippy::cast_precision_loss, reason = "an expectation")]
+    let samples = samples as f64;
+    samples > expected
 }
 
 fn no_chance(samples: u64, expected: f64) -> bool {

@@ -61,7 +61,7 @@ pub struct LineCount {
     pub object_bytes: Option<u64>,
     /// Allocations.
     pub objects: u64,
-    /// Their bytes, of arrays.
+    /// Their bytes, of arrays, and of objects whose class's name does not tell them.
     pub array_bytes: u64,
 }
 
@@ -141,10 +141,13 @@ impl CountedRows {
             let (site, bytes) = match self.line(connection, run, line, most_lines)? {
                 Some(site) => (site, line.array_bytes),
                 None => {
-                    let of_objects = line.object_bytes.unwrap_or(0).saturating_mul(line.objects);
                     let others = LineCount::others();
                     let site = row(connection, run, &others)?;
-                    (site, line.array_bytes.saturating_add(of_objects))
+                    let bytes = match line.array_bytes {
+                        0 => line.object_bytes.unwrap_or(0).saturating_mul(line.objects),
+                        bytes => bytes,
+                    };
+                    (site, bytes)
                 }
             };
             add.execute(params![id, site, int(line.objects), int(bytes)])?;

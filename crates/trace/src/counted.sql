@@ -36,11 +36,11 @@ CREATE TABLE IF NOT EXISTS counted_span (
 );
 CREATE INDEX IF NOT EXISTS counted_span_key ON counted_span (run, uptime_ms);
 
--- What a line allocated in a period. Its bytes: objects * object_bytes, or array_bytes.
+-- What a line allocated in a period. Its bytes: array_bytes, or where that is 0 objects * object_bytes.
 CREATE TABLE IF NOT EXISTS counted_amount (
     span INTEGER NOT NULL REFERENCES counted_span (id) ON DELETE CASCADE,
     site INTEGER NOT NULL,             -- of counted_site
     objects INTEGER NOT NULL,
-    array_bytes INTEGER NOT NULL,      -- of '(other lines)': all bytes that are known
+    array_bytes INTEGER NOT NULL,      -- of objects, too, whose class's name does not tell them (lambdas); of '(other lines)': all bytes that are known
     PRIMARY KEY (span, site)
 ) WITHOUT ROWID;

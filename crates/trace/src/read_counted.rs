@@ -197,7 +197,7 @@ impl Trace {
                 objects,
                 bytes: Some(array_bytes),
             };
-            if !line.is_rest() && !line.allocated.ends_with("[]") {
+            if array_bytes == 0 && !line.is_rest() && !line.allocated.ends_with("[]") {
                 line.bytes = optional(5).map(|size| size.saturating_mul(objects));
             }
             take(line);
