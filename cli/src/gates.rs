@@ -1,10 +1,53 @@
 //! Gates for continuous integration, in words: growth that makes a run end with exit code 1.
 
+use std::str::FromStr;
+
 use heapdiff_diff::{Grave, Grown, TooMuch};
 use heapdiff_report::junit::Gate;
 use heapdiff_units::{Size, grouped};
 
 use heapdiff_report::DiffReport;
+
+/// Growth that is too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GrowthLimit {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of a per cent of the heap as it was in the first dump.
+    Part(u32),
+}
+
+impl GrowthLimit {
+    /// The limit in bytes for a heap of so many.
+    pub(crate) fn bytes(self, before: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Part(part) => {
+                let bytes = u128::from(before) * u128::from(part) / 10_000;
+                u64::try_from(bytes).unwrap_or(u64::MAX)
+            }
+        }
+    }
+}
+
+impl FromStr for GrowthLimit {
+    type Err = String;
+
+    /// `10MB`, or `10%` with two places at most.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(number) = text.strip_suffix('%') else {
+            let size = text.parse::<Size>().map_err(|e| e.to_string())?;
+            return Ok(Self::Bytes(size.0));
+        };
+        let (whole, places) = number.split_once('.').unwrap_or((number, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let part = (is_number(whole) && is_number(places) && places.len() <= 2)
+            .then(|| format!("{whole}{places:0<2}").parse().ok())
+            .flatten();
+        part.map(Self::Part)
+            .ok_or_else(|| format!("`{text}` is no percentage; write 10% or 0.5%"))
+    }
+}
 
 /// Each gate that was asked for, and why it tripped if it did. Gates look at all suspects, listed or not, but those
 /// that are known.
@@ -48,6 +91,29 @@ fn suspects(grave: &Grave<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_bytes_or_a_part_of_the_heap() {
+        let of = |text: &str, before| text.parse::<GrowthLimit>().map(|l| l.bytes(before));
+        assert_eq!(of("1MB", 5), Ok(1_000_000));
+        assert_eq!(of("10%", 1_000), Ok(100));
+        assert_eq!(of("0.5%", 1_000), Ok(5));
+        assert_eq!(of("12.25%", 10_000), Ok(1_225));
+        assert_eq!(of("0%", 1_000), Ok(0));
+        assert_eq!(of("400%", u64::MAX), Ok(u64::MAX));
+        for bad in [
+            "%",
+            "-1%",
+            "1.%",
+            ".5%",
+            "1.234%",
+            "ten%",
+            "99999999999%",
+            "1 MB%",
+        ] {
+            assert!(of(bad, 1).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn what_tripped_is_told() {

@@ -24,6 +24,7 @@ use hprof::{DeepOptions, Selector};
 use regex::Regex;
 
 use crate::failure::{Failure, Result};
+use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
 use crate::progress::Wanted;
 pub(crate) use capture::{
@@ -184,6 +185,8 @@ pub(crate) struct Question {
     pub(crate) classes: ClassFilter,
     /// What makes the run end with exit code 1.
     pub(crate) gates: Gates,
+    /// How much growth is too much, as it was asked for.
+    pub(crate) growth: Option<GrowthLimit>,
     /// Growth that is known.
     pub(crate) ignore: Option<IgnoreFile>,
     /// Where stacks begin.
@@ -242,6 +245,7 @@ pub(crate) enum Action {
     Ui(UiJob),
     Fleet(Fleet),
     Redact(Redact),
+    Summarize(Box<Summarize>),
     Completions(Shell),
     /// The agent's library, as a file.
     Agent(AgentCopy),
@@ -283,6 +287,14 @@ pub(crate) struct ExportJob {
     pub(crate) labels: Vec<(String, String)>,
     /// Parquet or CSV.
     pub(crate) format: Format,
+}
+
+/// A dump to reduce to what comparisons need.
+#[derive(Debug)]
+pub(crate) struct Summarize {
+    pub(crate) dump: PathBuf,
+    pub(crate) to: PathBuf,
+    pub(crate) setup: Setup,
 }
 
 /// A page to serve.

@@ -46,6 +46,8 @@ fn main() -> ExitCode {
             Action::Import(import) => command::trace::import(&import),
             Action::Ui(job) => command::ui::run(&job),
             Action::Fleet(fleet) => command::fleet::run(&fleet),
+            Action::Summarize(summarize) => use_threads(summarize.setup.threads)
+                .and_then(|()| command::summarize::run(&summarize)),
             Action::Redact(redact) => command::redact::run(&redact),
             Action::Agent(copy) => capture::agent(&copy),
             Action::Man(folder) => write::manual(&folder, args::command_line()),

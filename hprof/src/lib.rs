@@ -83,7 +83,7 @@ pub use index::{
     IndexFault,
     encode::{Decoder, Encoder},
     has_room, is_index,
-    kept::{FileStamp, Kept},
+    kept::{Alone, FileStamp, Kept},
 };
 #[doc(hidden)]
 pub use records::*;

@@ -43,23 +43,31 @@ pub(super) struct ReportArgs {
     color: When,
     #[command(flatten)]
     progress: ProgressArgs,
+    #[command(flatten)]
+    analysis: AnalysisArgs,
+}
+
+/// How a dump is analysed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
+pub(super) struct AnalysisArgs {
     /// The dump to read in a file that holds several, one after the other [default: the first]
-    #[arg(long = "dump", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Analysis")]
+    #[arg(long = "dump", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     dump_number: Option<u32>,
     /// Threads to work on [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Analysis")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Memory for the large arrays; the rest goes to temporary files
-    #[arg(long, value_name = "SIZE", help_heading = "Analysis")]
+    #[arg(long, value_name = "SIZE")]
     max_memory: Option<Size>,
     /// Which java.lang.ref objects retain what they refer to; weak ones only with `all`
-    #[arg(long, value_enum, default_value_t, help_heading = "Analysis")]
+    #[arg(long, value_enum, default_value_t)]
     refs: Refs,
     /// Neither read nor write an index (DUMP.hdx) or a summary (DUMP.hds), which make the next command on a dump fast
-    #[arg(long, action = ArgAction::SetTrue, help_heading = "Analysis")]
+    #[arg(long, action = ArgAction::SetTrue)]
     no_index: bool,
     /// Treat a damaged dump as one that cannot be read
-    #[arg(long, help_heading = "Analysis")]
+    #[arg(long)]
     strict: bool,
 }
 
@@ -84,10 +92,22 @@ impl ReportArgs {
     }
 
     pub(super) fn setup(self, output: Option<PathBuf>, dumps: &[PathBuf]) -> Result<Setup> {
+        let output = Output::new(self.format, output, self.color, dumps)?;
+        let progress = self.progress.wanted();
+        let top = self.top;
         Ok(Setup {
-            output: Output::new(self.format, output, self.color, dumps)?,
-            top: self.top,
-            progress: self.progress.wanted(),
+            top,
+            ..self.analysis.setup(output, progress)
+        })
+    }
+}
+
+impl AnalysisArgs {
+    pub(super) fn setup(self, output: Output, progress: Wanted) -> Setup {
+        Setup {
+            output,
+            top: None,
+            progress,
             analysis: hprof::Options {
                 refs: match self.refs {
                     Refs::Strong => hprof::Refs::Strong,
@@ -102,7 +122,7 @@ impl ReportArgs {
             threads: self.threads.map(usize::from),
             strict: self.strict,
             index: !self.no_index,
-        })
+        }
     }
 }
 

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use heapdiff_diff::{Gates, pattern};
 use heapdiff_report::collapsed::Columns;
-use heapdiff_units::Size;
 use regex::Regex;
 
 use super::common::CommonArgs;
 use crate::failure::{Failure, Result};
+use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
 use crate::job::{ClassFilter, Job, Question, Task};
 
@@ -75,9 +75,10 @@ pub(super) struct GrowthArgs {
     /// that a field of theirs holds (may be repeated)
     #[arg(long, value_name = "RE", value_parser = pattern, help_heading = "Diff")]
     exclude: Vec<Regex>,
-    /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more
-    #[arg(long, value_name = "SIZE", help_heading = "Diff")]
-    fail_on_growth: Option<Size>,
+    /// Exit with 1 when the heap, or what one suspect retains, grew by this much or more: by 10MB, or by 10% of the
+    /// heap as it was in the first dump
+    #[arg(long, value_name = "SIZE|PERCENT", help_heading = "Diff")]
+    fail_on_growth: Option<GrowthLimit>,
     /// Exit with 1 when something is taken for a leak or for growth
     #[arg(long, help_heading = "Diff")]
     fail_on_suspect: bool,
@@ -118,12 +119,14 @@ impl GrowthArgs {
             exclude: self.exclude,
         };
         let gates = Gates {
-            growth: self.fail_on_growth.map(|size| size.0),
+            // How much a part of the heap is the first dump tells.
+            growth: self.fail_on_growth.map(|limit| limit.bytes(u64::MAX)),
             suspect: self.fail_on_suspect,
         };
         Ok(Question {
             classes,
             gates,
+            growth: self.fail_on_growth,
             ignore: self.ignore.as_deref().map(IgnoreFile::read).transpose()?,
             allow_partial: self.allow_partial,
             focus: self.focus,

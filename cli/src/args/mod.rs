@@ -10,6 +10,7 @@ mod index;
 mod query;
 mod redact;
 mod sizeof;
+mod summarize;
 mod trace;
 mod ui;
 mod waste;
@@ -34,6 +35,7 @@ use index::{IndexArgs, IndexCommand};
 use query::{ExportArgs, QueryArgs};
 use redact::RedactArgs;
 use sizeof::SizeofArgs;
+use summarize::SummarizeArgs;
 use trace::TraceArgs;
 use ui::UiArgs;
 use waste::WasteArgs;
@@ -106,7 +108,9 @@ enum Command {
     Query(QueryArgs),
     /// All of a dump as Parquet or CSV files, one for each table that `query` knows
     Export(ExportArgs),
-    /// A dump without its texts and arrays' contents, to be shared: the same report comes of it
+    /// A file of megabytes that stands for a dump in later comparisons
+    Summarize(SummarizeArgs),
+    /// A dump without its texts and contents of arrays, to be handed on
     Redact(RedactArgs),
     /// Load the agent into a running JVM: dumps taken from then on name allocation sites
     Attach(AttachArgs),
@@ -307,6 +311,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Action> 
         })) => return Ok(Action::CleanIndexes(paths)),
         Some(Command::Trace(trace)) => return trace.action(),
         Some(Command::Ui(ui)) => return Ok(Action::Ui(ui.job())),
+        Some(Command::Summarize(summarize)) => {
+            return Ok(Action::Summarize(Box::new(summarize.summarize()?)));
+        }
         Some(Command::Redact(redact)) => return redact.redact().map(Action::Redact),
         Some(Command::Fleet(fleet)) => return Ok(Action::Fleet(fleet.fleet())),
         Some(Command::Completions { shell }) => return Ok(Action::Completions(shell)),

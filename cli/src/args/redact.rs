@@ -9,12 +9,13 @@ use crate::failure::Result;
 use crate::job::{Redact, RedactWhat};
 
 const AFTER_HELP: &str = "\
-A text becomes letters from à to ÿ: equal ones for equal texts of a dump, made with keys that nobody keeps. Long texts
-and all other arrays become zeros. Names of classes, fields, methods and source files stay, and so do object
-ids, sizes, references, lengths, and numbers in fields unless --numbers is given. SECURITY.md says what can be
-learnt from these.
+A text becomes letters from à to ÿ: equal ones for equal texts of a dump, made with keys that
+nobody keeps. Long texts and all other arrays become zeros. Names of classes, fields, methods and
+source files stay, and so do object ids, sizes, references and lengths, and numbers in fields unless
+--numbers is given. SECURITY.md says what can be learnt from these.
 
-Exit codes: 0 done, 1 --check found what a redaction takes away, 2 wrong usage, 3 the dump could not be read.";
+Exit codes: 0 done, 1 --check found what a redaction takes away, 2 wrong usage, 3 the dump could not
+be read.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use heapdiff_diff::samples::SITES_LEFT_OUT;
-use heapdiff_diff::{ClassGrowth, Comparison, Filter, SnapshotInfo, Summary, through};
+use heapdiff_diff::{ClassGrowth, Comparison, Filter, Gates, SnapshotInfo, Summary, through};
 
 use heapdiff_report::{DiffReport, Format, growth};
 use heapdiff_trace::Trace;
 use hprof::{Header, Progress, Snapshot};
 
-use super::{history, open_after, open_called, side_by_side};
+use super::{history, open_after, open_called, side_by_side, summarize};
 use crate::failure::{Failure, Result};
 use crate::fits::{self, Classes};
 use crate::gates;
@@ -136,6 +136,11 @@ fn report(
             suspect.allocated_through = through(&suspect.stacks);
         }
     }
+    let before = report.snapshots.first().map_or(0, |s| s.reachable_bytes);
+    let gates = Gates {
+        growth: question.growth.map(|limit| limit.bytes(before)),
+        ..question.gates
+    };
     let rows = setup.rows(CLASSES);
     let more_classes = report.classes.len().saturating_sub(rows);
     report.classes.truncate(rows);
@@ -148,7 +153,7 @@ fn report(
         allocated,
         focus: question.focus.clone(),
         columns: question.columns,
-        gates: question.gates,
+        gates,
         outcomes: Vec::new(),
         allow_partial: question.allow_partial,
     };
@@ -185,7 +190,7 @@ impl Compared {
     /// Reads dumps in the order of their times. Those of several JVMs are compared as they are named: which of two
     /// runs is the one to compare with is for the user to say.
     fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
-        let order = order_of_time(dumps);
+        let order = order_of_time(setup, dumps);
         let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
         let (mut comparison, mut last) = match ordered[..] {
             [before, after] if side_by_side::is_better(setup, [before, after]) => {
@@ -198,6 +203,9 @@ impl Compared {
             sorted = false;
             comparison.arrange(&order);
             if let Some(dump) = dumps.last() {
+                if Summary::is_file(dump) {
+                    return Err(summarize::not_the_last(dump));
+                }
                 last = open_after(Some(last), setup, dump, false)?.0;
             }
         }
@@ -217,6 +225,10 @@ fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Comparison, Sn
     let mut comparison = Comparison::default();
     let mut open: Option<Snapshot> = None;
     for dump in earlier {
+        if let Some(summary) = summarize::read(setup, dump) {
+            comparison.add(summary?);
+            continue;
+        }
         // Only the last dump is asked for more than its summary.
         if let Some(kept) = kept(setup, dump) {
             comparison.add(kept);
@@ -229,6 +241,14 @@ fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Comparison, Sn
     let (last, summary) = opened_last(setup, open, last)?;
     comparison.add(summary);
     Ok((comparison, last))
+}
+
+/// When a dump, or that for which a summary stands, was taken.
+fn taken_ms(setup: &Setup, dump: &Path) -> Option<u64> {
+    match summarize::read(setup, dump) {
+        Some(summary) => Some(summary.ok()?.info.taken_ms),
+        None => Some(Header::of_file(dump)?.taken_ms),
+    }
 }
 
 /// The summary that is kept of a dump, without opening it.
@@ -253,6 +273,9 @@ pub(super) fn opened_last(
     previous: Option<Snapshot>,
     dump: &Path,
 ) -> Result<(Snapshot, Summary)> {
+    if Summary::is_file(dump) {
+        return Err(summarize::not_the_last(dump));
+    }
     let is_kept = kept(setup, dump).is_some();
     let (snapshot, meter) = open_after(previous, setup, dump, !is_kept)?;
     let kept = is_kept.then(|| summary::read(setup, dump, Some(&snapshot), &meter));
@@ -273,11 +296,10 @@ fn summarize(setup: &Setup, dump: &Path, snapshot: &Snapshot, meter: &Meter) -> 
 }
 
 /// The places of dumps in the order in which they were taken; as they are named where a dump does not tell.
-fn order_of_time(dumps: &[PathBuf]) -> Vec<usize> {
-    let taken = dumps.iter().map(|dump| {
-        let header = Header::of_file(dump)?;
-        (header.taken_ms > 0).then_some(header.taken_ms)
-    });
+fn order_of_time(setup: &Setup, dumps: &[PathBuf]) -> Vec<usize> {
+    let taken = dumps
+        .iter()
+        .map(|dump| taken_ms(setup, dump).filter(|&ms| ms > 0));
     let mut order: Vec<usize> = (0..dumps.len()).collect();
     if let Some(taken) = taken.collect::<Option<Vec<u64>>>() {
         order.sort_by_key(|&at| taken.get(at));

@@ -17,6 +17,7 @@ mod show;
 mod side_by_side;
 mod sites;
 mod sizeof;
+pub(crate) mod summarize;
 mod threads;
 mod top;
 pub(crate) mod trace;

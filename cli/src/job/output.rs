@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::style::When;
 
 /// What to write, and where.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     pub(crate) format: Format,
     /// Standard output when there is none.

@@ -66,23 +66,29 @@ impl Redact {
 
 impl Place {
     fn file(path: PathBuf, dump: &Path) -> Result<Self> {
+        Self::checked(&path, dump)?;
+        let gzip = path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+        Ok(Self::File { path, gzip })
+    }
+
+    /// Refuses files that cannot be meant.
+    pub(crate) fn checked(path: &Path, dump: &Path) -> Result<()> {
         let shown = path.display();
         if path.is_dir() {
             let message = format!("-o {shown}: is a directory");
             return Err(Failure::usage(message).with_hint("name the file to write"));
         }
-        if same_file(dump, &path) {
+        if same_file(dump, path) {
             let message = format!("-o {shown} would overwrite the dump that is read");
             return Err(Failure::usage(message));
         }
-        let folder = folder_of(&path);
+        let folder = folder_of(path);
         if !folder.is_dir() {
             let message = format!("-o {shown}: the folder {} does not exist", folder.display());
             return Err(Failure::usage(message));
         }
-        let gzip = path
-            .extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-        Ok(Self::File { path, gzip })
+        Ok(())
     }
 }

@@ -216,6 +216,50 @@ fn stacks_and_traces_are_the_same_with_kept_summaries_in_every_format() {
 }
 
 #[test]
+fn a_summary_in_a_file_stands_for_its_dump_in_every_format() {
+    let place = Place::new();
+    crate::support::prepare(place.folder.path());
+    let [before, after] = sampled(&place);
+    let third = "testdata/sampled-after.hprof.gz";
+    for format in ["text", "json", "html", "pprof"] {
+        for (dumps, refs) in [
+            (&[before, after][..], "soft"),
+            (&[before, after, third], "all"),
+        ] {
+            let report = |dumps: &[&str]| {
+                let file = format!("report.{format}");
+                let more = [
+                    "--format",
+                    format,
+                    "-o",
+                    &file,
+                    "--no-index",
+                    "--refs",
+                    refs,
+                ];
+                place.answer(&[dumps, &more].concat());
+                fs::read(place.at(&file)).expect("a report")
+            };
+            let expected = report(dumps);
+            // The file has the dump's name, in a folder of its own.
+            let mut named = Vec::new();
+            for dump in &dumps[..dumps.len() - 1] {
+                let away = format!("{dump}.away");
+                place.answer(&["summarize", dump, "-o", "one.heap", "--refs", refs]);
+                fs::rename(place.at(dump), place.at(&away)).expect("a dump");
+                fs::rename(place.at("one.heap"), place.at(dump)).expect("a summary");
+                named.push((away, *dump));
+            }
+            let found = report(dumps);
+            for (away, dump) in named {
+                fs::rename(place.at(&away), place.at(dump)).expect("a dump");
+            }
+            assert!(found == expected, "{format}, {refs}");
+        }
+    }
+}
+
+#[test]
 fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
     let place = Place::new();
     place.answer(&[BEFORE, AFTER, "--no-index"]);

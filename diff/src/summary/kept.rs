@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hprof::{Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
+use hprof::{Alone, Decoder, Encoder, FileStamp, IndexFault, Kept, Refs, Snapshot, Total};
 
 use crate::origin::Origin;
 use crate::report::{AgentInfo, LayoutInfo, SnapshotInfo};
@@ -23,6 +23,8 @@ pub(crate) const VERSION: u32 = 3;
 const MOST: u64 = 64 << 20;
 /// A kept summary is no larger than this part of its dump.
 const PART: u64 = 8;
+/// The most bytes of one that stands alone: it is asked for, and may be as large as it has to.
+const MOST_ALONE: u64 = 1 << 30;
 /// Figures and sums of bytes are below this: four terabytes.
 const LARGEST: u64 = 1 << 42;
 
@@ -44,6 +46,37 @@ impl Summary {
         Self::decoded(&content, None)?;
         let file = of.file(&content);
         (file.len() as u64 <= most).then_some(file)
+    }
+
+    /// A file that stands for the dump in comparisons, from which [`Summary::from_file`] makes this summary again.
+    /// `None` where it would be larger than a gigabyte.
+    ///
+    /// Cost: a look at each step and each sample.
+    #[must_use]
+    pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
+        let content = self.encoded(snapshot.object_count());
+        // A summary with figures that no reader takes is not worth a file.
+        Self::decoded(&content, None)?;
+        let file = alone(snapshot.refs()).file(&content);
+        (file.len() as u64 <= MOST_ALONE).then_some(file)
+    }
+
+    /// Whether a file is a summary in place of a dump.
+    #[must_use]
+    pub fn is_file(path: &Path) -> bool {
+        Alone::is_one(path)
+    }
+
+    /// The summary in a file that [`Summary::to_file`] made. `path` is the name that the report gives it.
+    ///
+    /// # Errors
+    /// When the file is of another version or kind of [`Refs`], is damaged, or cannot be read.
+    pub fn from_file(file: &Path, refs: Refs, path: String) -> Result<Self, IndexFault> {
+        let content = alone(refs).read(file, MOST_ALONE)?;
+        let mut summary = Self::decoded(&content, None)
+            .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
+        summary.info.path = path;
+        Ok(summary)
     }
 
     /// The summary of a dump that `file` keeps. `path` is the name that the report gives the dump, `of` the dump where
@@ -156,6 +189,13 @@ impl Summary {
             stats,
             origin,
         })
+    }
+}
+
+const fn alone(refs: Refs) -> Alone {
+    Alone {
+        refs,
+        version: VERSION,
     }
 }
 

@@ -19,6 +19,8 @@ use crate::snapshot::Snapshot;
 pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
 /// Two words of four bytes, and eight of eight: see [`Kept::header`].
 const HEADER: usize = MAGIC.len() + 2 * 4 + 8 * 8;
+/// The version of the program in the header; zero where a file stands alone.
+const PROGRAM: std::ops::Range<usize> = 26..34;
 
 /// What tells a dump's file from others and from what it was before; of compressed files as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,53 @@ pub struct Kept {
     pub version: u32,
 }
 
+/// A content that lies beside no dump: it stands for one wherever it is, and later versions of the program read it as long as
+/// the content's version is theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alone {
+    /// Which references retain.
+    pub refs: Refs,
+    /// The version of the content.
+    pub version: u32,
+}
+
+impl Alone {
+    /// Whether a file begins as one of these, or as one that is kept beside a dump.
+    #[must_use]
+    pub fn is_one(path: &Path) -> bool {
+        let mut start = [0; MAGIC.len()];
+        // Of a pipe nothing may be read.
+        let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
+        is_file
+            && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
+            && start == MAGIC
+    }
+
+    /// A file with this content.
+    #[must_use]
+    pub fn file(&self, content: &[u8]) -> Vec<u8> {
+        let mut file = self.header(content);
+        file.extend_from_slice(content);
+        file
+    }
+
+    /// The content of a file, which is what was written. No file of more than `limit` bytes is read.
+    ///
+    /// # Errors
+    /// When the file is of other references, of another version, or of one dump alone, is damaged, or cannot be read.
+    pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
+        let bytes = whole(path, limit)?;
+        if bytes.starts_with(MAGIC) && bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]) {
+            return Err(IndexFault::Other("to lie beside its dump"));
+        }
+        content(bytes, |content| self.header(content))
+    }
+
+    fn header(&self, content: &[u8]) -> Vec<u8> {
+        header(self.version, self.refs, 0, [0; 4], content)
+    }
+}
+
 impl Kept {
     /// A file with this content.
     #[must_use]
@@ -76,68 +125,88 @@ impl Kept {
     /// # Errors
     /// When the file is of another dump, of other references, or of another version, is damaged, or cannot be read.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
-        let file = File::open(path)?;
-        let len = file.metadata()?.len();
-        if !file.metadata()?.is_file() || len < HEADER as u64 || len > limit {
-            return Err(IndexFault::Foreign);
-        }
-        let mut bytes = Vec::new();
-        file.take(limit).read_to_end(&mut bytes)?;
-        self.content(bytes)
+        self.content(whole(path, limit)?)
     }
 
     /// The content of the bytes of a file.
     ///
     /// # Errors
     /// As [`Kept::read`].
-    pub fn content(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, IndexFault> {
-        if !bytes.starts_with(MAGIC) {
-            return Err(IndexFault::Foreign);
-        }
-        let (head, content) = bytes
-            .split_at_checked(HEADER)
-            .ok_or(IndexFault::Damaged("it is cut off"))?;
-        let expected = self.header(content);
-        // The header's parts: versions, the dump, the content, and the hash of them all.
-        let [version, refs, program, dump, len] = [18..22, 22..26, 26..34, 34..66, 66..74];
-        let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
-        if !same(version) || !same(program) {
-            return Err(IndexFault::Other("by another version of heapdiff"));
-        }
-        let own = head.split_at_checked(HEADER - 8);
-        if own.is_none_or(|(all, sum)| hash(all).to_le_bytes() != *sum) {
-            return Err(IndexFault::Damaged("its header is not what was written"));
-        }
-        if !same(refs) {
-            return Err(IndexFault::Other("for other references that retain"));
-        }
-        if !same(dump) {
-            return Err(IndexFault::Stale);
-        }
-        if !same(len) {
-            return Err(IndexFault::Damaged("it is cut off"));
-        }
-        if head != expected {
-            return Err(IndexFault::Damaged("its content is not what was written"));
-        }
-        bytes.drain(..HEADER);
-        Ok(bytes)
+    pub fn content(&self, bytes: Vec<u8>) -> Result<Vec<u8>, IndexFault> {
+        content(bytes, |content| self.header(content))
     }
 
     fn header(&self, content: &[u8]) -> Vec<u8> {
-        let mut e = Encoder(MAGIC.to_vec());
-        e.u32(self.version);
-        e.u32(self.refs as u32);
-        e.u64(program());
-        for word in self.stamp.0.words() {
-            e.u64(word);
-        }
-        e.u64(content.len() as u64);
-        e.u64(hash(content));
-        let sum = hash(&e.0);
-        e.u64(sum);
-        e.0
+        header(
+            self.version,
+            self.refs,
+            program(),
+            self.stamp.0.words(),
+            content,
+        )
     }
+}
+
+/// The bytes of a file that may be one of these.
+fn whole(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
+    let file = File::open(path)?;
+    let len = file.metadata()?.len();
+    if !file.metadata()?.is_file() || len < HEADER as u64 || len > limit {
+        return Err(IndexFault::Foreign);
+    }
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The content of a file whose header is what `header` says of it.
+fn content(mut bytes: Vec<u8>, header: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<u8>, IndexFault> {
+    if !bytes.starts_with(MAGIC) {
+        return Err(IndexFault::Foreign);
+    }
+    let (head, content) = bytes
+        .split_at_checked(HEADER)
+        .ok_or(IndexFault::Damaged("it is cut off"))?;
+    let expected = header(content);
+    // The header's parts: versions, the dump, the content, and the hash of them all.
+    let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
+    let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
+    if !same(version) || !same(program) {
+        return Err(IndexFault::Other("by another version of heapdiff"));
+    }
+    let own = head.split_at_checked(HEADER - 8);
+    if own.is_none_or(|(all, sum)| hash(all).to_le_bytes() != *sum) {
+        return Err(IndexFault::Damaged("its header is not what was written"));
+    }
+    if !same(refs) {
+        return Err(IndexFault::Other("for other references that retain"));
+    }
+    if !same(dump) {
+        return Err(IndexFault::Stale);
+    }
+    if !same(len) {
+        return Err(IndexFault::Damaged("it is cut off"));
+    }
+    if head != expected {
+        return Err(IndexFault::Damaged("its content is not what was written"));
+    }
+    bytes.drain(..HEADER);
+    Ok(bytes)
+}
+
+fn header(version: u32, refs: Refs, program: u64, dump: [u64; 4], content: &[u8]) -> Vec<u8> {
+    let mut e = Encoder(MAGIC.to_vec());
+    e.u32(version);
+    e.u32(refs as u32);
+    e.u64(program);
+    for word in dump {
+        e.u64(word);
+    }
+    e.u64(content.len() as u64);
+    e.u64(hash(content));
+    let sum = hash(&e.0);
+    e.u64(sum);
+    e.0
 }
 
 #[cfg(test)]
@@ -185,6 +254,42 @@ mod tests {
         }
         let longer = [&file[..], b"x"].concat();
         assert!(of.content(longer).is_err());
+    }
+
+    #[test]
+    fn a_content_that_stands_alone_is_read_as_itself_and_not_as_one_of_a_dump() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.heap");
+        let alone = Alone {
+            refs: Refs::Soft,
+            version: 3,
+        };
+        let file = alone.file(b"content");
+        std::fs::write(&path, &file).unwrap();
+        assert!(Alone::is_one(&path) && !Alone::is_one(folder.path()));
+        assert_eq!(alone.read(&path, 1000).unwrap(), b"content");
+        let fault = |alone: Alone| alone.read(&path, 1000).unwrap_err();
+        assert!(matches!(
+            fault(Alone {
+                version: 4,
+                ..alone
+            }),
+            IndexFault::Other(_)
+        ));
+        let refs = Refs::All;
+        assert!(matches!(
+            fault(Alone { refs, ..alone }),
+            IndexFault::Other(_)
+        ));
+        assert!(kept(1).content(file.clone()).is_err());
+        std::fs::write(&path, kept(1).file(b"content")).unwrap();
+        assert!(matches!(fault(alone), IndexFault::Other(_)));
+        for at in 0..file.len() {
+            let mut damaged = file.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&path, damaged).unwrap();
+            assert!(alone.read(&path, 1000).is_err(), "byte {at}");
+        }
     }
 
     #[test]

@@ -245,6 +245,10 @@ fn not_a_dump(input: &[u8]) -> Error {
         [0x7f, b'E', b'L', b'F', ..] => {
             " (a program or a core: `jhsdb jmap --binaryheap` makes a heap dump of a JVM's core)"
         }
+        _ if input.starts_with(b"heapdiff summary\r\n") => {
+            let what = "it is the summary of one, which stands for it in comparisons, before other dumps, and has no objects";
+            return Error::NotADump(what.into());
+        }
         _ if input.starts_with(b"JAVA PROFILE ") => {
             let what = "it is HPROF as text; the hprof agent writes what can be read when it is given format=b";
             return Error::NotADump(what.into());
