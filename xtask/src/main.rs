@@ -17,6 +17,7 @@ mod overhead;
 mod package;
 mod parquet;
 mod real;
+mod rewrite;
 mod run;
 mod scale;
 mod soak;
@@ -74,6 +75,8 @@ enum Task {
     Coverage(coverage::Options),
     /// Published programs that are made to leak, and what the reports on them say
     Real(real::Options),
+    /// Classes with a call before each allocation: published jars, the JDK's image and generated methods, verified and compared
+    Rewrite(rewrite::Options),
     /// Traces of a made-up fleet, ranked by a Spark job
     Fleet,
     /// Dumps by forked children: thousands of them, their pauses, and who reads them
@@ -102,6 +105,7 @@ fn main() -> anyhow::Result<()> {
         Task::Accuracy(options) => accuracy::accuracy(&options),
         Task::Coverage(options) => coverage::coverage(&options),
         Task::Real(options) => real::real(&options),
+        Task::Rewrite(options) => rewrite::rewrite(&options),
         Task::Fleet => fleet::fleet(),
         Task::Forks(options) => forks::forks(&options),
         Task::Soak(options) => soak::soak(&options),

@@ -22,4 +22,9 @@ public final class Hits {
         ELEMENTS[site] += count * length;
         return count * length;
     }
+
+    /** After a call. */
+    public static void returned(Object of, int site) {
+        COUNTS[site]++;
+    }
 }

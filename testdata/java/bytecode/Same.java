@@ -19,10 +19,12 @@ import java.util.*;
 
 /**
  * Reads pairs of class files, as they were and rewritten, with the JDK's own class file API, takes the inserted calls out and says
- * where anything else differs: instructions, targets, handlers, frames, lines, variables, type annotations. JDK 24 or later.
+ * where anything else differs: instructions, targets, handlers, frames, lines, variables, type annotations. What that API does not
+ * read or verify as it was is counted. JDK 24 or later.
  */
 public class Same {
     static int wrong;
+    static int unread;
 
     public static void main(String[] args) throws Exception {
         String owner = args[1];
@@ -41,18 +43,28 @@ public class Same {
                 byte[] after = in.readNBytes(in.readInt());
                 methods += compare(api.parse(before), api.parse(after), owner);
                 classes++;
-                if (api.verify(before).isEmpty()) {
-                    List<VerifyError> errors = api.verify(after);
-                    if (!errors.isEmpty()) {
-                        wrong(api.parse(after), "verify", errors.get(0).getMessage().replace('\n', ' '));
+                if (fault(api, before) == null) {
+                    String fault = fault(api, after);
+                    if (fault != null) {
+                        wrong(api.parse(after), "verify", fault);
                     }
                 } else {
                     invalid++;
                 }
             }
         }
-        System.out.println("SAME " + classes + " " + methods + " " + invalid + " " + wrong);
+        System.out.println("SAME " + classes + " " + methods + " " + unread + " " + invalid + " " + wrong);
         System.out.println("READY 1");
+    }
+
+    /** What the verifier finds first, or what it cannot read. */
+    static String fault(ClassFile api, byte[] bytes) {
+        try {
+            List<VerifyError> errors = api.verify(bytes);
+            return errors.isEmpty() ? null : errors.get(0).getMessage().replace('\n', ' ');
+        } catch (RuntimeException e) {
+            return e.toString();
+        }
     }
 
     static void wrong(ClassModel of, String where, String what) {
@@ -74,9 +86,20 @@ public class Same {
             if (was.code().isEmpty()) {
                 continue;
             }
+            List<String> old;
+            try {
+                old = new Told(was, null).lines;
+            } catch (RuntimeException e) {
+                unread++;
+                continue;
+            }
             compared++;
-            List<String> old = new Told(was, null).lines;
-            List<String> now = new Told(is, owner).lines;
+            List<String> now;
+            try {
+                now = new Told(is, owner).lines;
+            } catch (RuntimeException e) {
+                now = List.of(e.toString());
+            }
             if (!old.equals(now)) {
                 int at = 0;
                 while (at < old.size() && at < now.size() && old.get(at).equals(now.get(at))) {
@@ -143,7 +166,7 @@ public class Same {
         static void mark(List<Instruction> all, boolean[] inserted, int call, String hook) {
             inserted[call] = true;
             inserted[call - 1] = true;
-            if (hook.equals("array")) {
+            if (hook.equals("array") || hook.equals("returned")) {
                 inserted[call - 2] = true;
             }
             if (hook.equals("level") && !inserted[call - 2]) {
