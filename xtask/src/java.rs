@@ -54,3 +54,17 @@ pub(crate) fn libraries(project: &Path, name: &str, version: Option<&str>) -> Re
     run::run(&mut maven)?;
     Ok(libraries)
 }
+
+/// Has Maven copy one archive into a folder, from a repository of its own there: nothing else of this machine's is touched.
+pub(crate) fn archive(artifact: &str, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let repository = folder.join("repository");
+    run::run(
+        Command::new("mvn")
+            .args(["--quiet", "--batch-mode", "dependency:copy"])
+            .arg(format!("-Dartifact={artifact}"))
+            .arg(format!("-DoutputDirectory={}", folder.display()))
+            .arg(format!("-Dmaven.repo.local={}", repository.display()))
+            .current_dir(folder),
+    )
+}

@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod bench;
+mod beside;
 mod browser;
 mod ci;
 mod coverage;
@@ -65,6 +66,8 @@ enum Task {
     Scale(scale::Options),
     /// What the agent costs a program, beside other profilers
     Overhead(overhead::Options),
+    /// Allocations counted in a JVM with JaCoCo or async-profiler: what is counted, and what is covered
+    Beside(beside::Options),
     /// The HTML report in a headless browser, found or installed
     Browser(browser::Options),
     /// Exported tables read by pyarrow, found or installed below the target folder
@@ -100,6 +103,7 @@ fn main() -> anyhow::Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Scale(options) => scale::scale(&options),
         Task::Overhead(options) => overhead::overhead(&options),
+        Task::Beside(options) => beside::beside(&options),
         Task::Browser(options) => browser::browser(&options),
         Task::Parquet => parquet::parquet(),
         Task::Accuracy(options) => accuracy::accuracy(&options),

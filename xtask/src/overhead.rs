@@ -6,7 +6,7 @@
 //! round starts new JVMs, since two JVMs of one configuration differ by what their compilers made. One
 //! configuration, `none`, is there twice: the difference between the two is the noise.
 
-mod async_profiler;
+pub(crate) mod async_profiler;
 mod collections;
 mod figures;
 mod program;
@@ -77,7 +77,7 @@ impl Options {
         let asked =
             |p: &&Program| self.program.is_empty() || self.program.iter().any(|n| n == p.name);
         // What CI runs fetches nothing.
-        let fits = |p: &&Program| !self.smoke || p.folder.is_none();
+        let fits = |p: &&Program| !self.smoke || p.is_smoke();
         let programs: Vec<_> = PROGRAMS.iter().filter(asked).filter(fits).collect();
         ensure!(!programs.is_empty(), "no such program: {:?}", self.program);
         Ok(programs)
@@ -185,7 +185,7 @@ fn measure(
             println!(
                 "  JDK {} {} {round}/{} {}: {:.3} us CPU an operation",
                 jdk.major(),
-                program.name,
+                program.title(),
                 rounds,
                 outcome.tool.name,
                 figures.cpu_micros()

@@ -116,7 +116,7 @@ impl Sizes {
         (header + 4).next_multiple_of(self.alignment)
     }
 
-    fn array(self, element: u64, length: u64) -> u64 {
+    pub(crate) fn array(self, element: u64, length: u64) -> u64 {
         (self.base + element * length).next_multiple_of(self.alignment)
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
 
+mod beside;
 mod births;
 mod count_on;
 mod counted;
@@ -16,6 +17,7 @@ mod kinds;
 mod lifecycle;
 mod living;
 mod loading;
+mod rounds;
 mod stress;
 mod traced;
 mod traced_counts;

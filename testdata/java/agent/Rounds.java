@@ -16,8 +16,8 @@ import java.util.stream.IntStream;
  * Rounds THREADS: begins and ends counts in its own JVM, under load. Each line read is a command, each answer a line {@code READY}:
  * {@code load LIBRARY OPTIONS} loads the agent ({@code READY code}), {@code work N} has so many threads allocate N times in five
  * ways, {@code collect} collects all garbage, {@code figures} tells bytes of the metaspace in use and committed, bytes of code, and entries
- * of the constant pools of this program's classes and of some of the JDK's (with {@code --add-exports java.base/jdk.internal.access=ALL-UNNAMED} and
- * {@code java.base/jdk.internal.reflect}), {@code load} threads' errors and rounds.
+ * of the constant pools of this program's classes and of some of the JDK's, how often the load went round, and what went wrong in it. It needs
+ * {@code -Djdk.attach.allowAttachSelf=true}, and {@code jdk.internal.access} and {@code jdk.internal.reflect} of {@code java.base} for the pools.
  */
 public class Rounds {
     static volatile Object sink;
@@ -109,7 +109,7 @@ public class Rounds {
         } catch (IllegalAccessError e) {
             entries = -1;
         }
-        return used + " " + committed + " " + code + " " + entries + " " + ManagementFactory.getClassLoadingMXBean().getLoadedClassCount() + " " + rounds + " " + wrong.replace(' ', '_');
+        return used + " " + committed + " " + code + " " + entries + " " + rounds + " " + wrong.replace(' ', '_');
     }
 
     static class Pools {

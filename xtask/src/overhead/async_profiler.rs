@@ -1,17 +1,16 @@
 //! async-profiler's library, which comes inside a Java archive.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
-use crate::run;
+use crate::{java, run};
 
 const VERSION: &str = "4.0";
 
 /// The library, fetched with Maven and unpacked with a JDK's `jar` the first time.
-pub(super) fn ensure(scratch: &Path) -> Result<PathBuf> {
+pub(crate) fn ensure(scratch: &Path) -> Result<PathBuf> {
     let platform = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => "linux-x64",
         ("linux", "aarch64") => "linux-arm64",
@@ -23,22 +22,9 @@ pub(super) fn ensure(scratch: &Path) -> Result<PathBuf> {
     if library.is_file() {
         return Ok(library);
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let artifact = format!("tools.profiler:async-profiler:{VERSION}:jar");
-    run::run(
-        Command::new("mvn")
-            .args(["--quiet", "--batch-mode"])
-            .arg("dependency:copy")
-            .arg(format!("-Dartifact={artifact}"))
-            .arg(format!("-DoutputDirectory={}", folder.display()))
-            // Its own repository is enough: nothing else of this machine's is touched.
-            .arg(format!(
-                "-Dmaven.repo.local={}",
-                folder.join("repository").display()
-            ))
-            .current_dir(&folder),
-    )?;
-    let jdk = crate::java::ensure_jdk()?;
+    java::archive(&artifact, &folder)?;
+    let jdk = java::ensure_jdk()?;
     run::run(
         Command::new(jdk.home().join("bin/jar"))
             .arg("xf")

@@ -18,6 +18,8 @@ use crate::java;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
+    /// What it is given: how many threads, and whether they share a site.
+    args: &'static [&'static str],
     /// The folder that it is in, whose `pom.xml` names the libraries that it is made of.
     pub(super) folder: Option<&'static str>,
     pub(super) about: &'static str,
@@ -27,9 +29,10 @@ pub(super) struct Program {
     warm_up: u32,
 }
 
-pub(super) const PROGRAMS: [Program; 4] = [
+pub(super) const PROGRAMS: [Program; 10] = [
     Program {
         name: "Allocating",
+        args: &[],
         folder: None,
         about: "trees, boxed numbers and small arrays, as fast as it can; stacks of 3 to 10 frames",
         slice: 300_000,
@@ -37,6 +40,7 @@ pub(super) const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "Orders",
+        args: &[],
         folder: None,
         about: "a service that parses documents into maps and strings and aggregates; stacks of some 60 frames",
         slice: 20_000,
@@ -44,6 +48,7 @@ pub(super) const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "Documents",
+        args: &[],
         folder: Some("documents"),
         about: "Jackson 2.22 reads and writes documents as beans, trees and maps",
         slice: 8_000,
@@ -51,12 +56,30 @@ pub(super) const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "Queries",
+        args: &[],
         folder: Some("queries"),
         about: "H2 2.2 in memory: a row in and one out, an update, a query by an index, now and then one that is parsed",
         slice: 8_000,
         warm_up: 4,
     },
+    threads(&["1", "one"]),
+    threads(&["2", "one"]),
+    threads(&["8", "one"]),
+    threads(&["1", "own"]),
+    threads(&["2", "own"]),
+    threads(&["8", "own"]),
 ];
+
+const fn threads(args: &'static [&'static str]) -> Program {
+    Program {
+        name: "Threads",
+        args,
+        folder: None,
+        about: "lists of a hundred small objects",
+        slice: 500_000,
+        warm_up: 3,
+    }
+}
 
 /// A program's classes, and the libraries that it needs.
 #[derive(Clone, Debug)]
@@ -66,6 +89,17 @@ pub(super) struct Compiled {
 }
 
 impl Program {
+    /// Whether CI runs it: briefly, and fetching nothing.
+    pub(super) fn is_smoke(&self) -> bool {
+        self.folder.is_none() && self.args.is_empty()
+    }
+
+    /// Its name with what it is given.
+    pub(super) fn title(&self) -> String {
+        let words = std::iter::once(self.name).chain(self.args.iter().copied());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// Compiles it, with libraries that Maven fetches.
     pub(super) fn compiled(&'static self, jdk: &Jdk) -> Result<Compiled> {
         let source = format!("{}.java", self.name);
@@ -120,6 +154,7 @@ impl Running {
             .arg("-cp")
             .arg(path)
             .arg(program.name)
+            .args(program.args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -29,7 +29,7 @@ pub(super) fn of(
     let none_peak = middle(base, Figures::peak_megabytes)?;
     let mut text = format!(
         "\n## {} on JDK {}{}{}\n\n{}.\n{:.0} bytes an operation, {:.2} GB a second of processor time; {} rounds of {} slices.\n\n",
-        program.name,
+        program.title(),
         jdk.version(),
         if flags.is_empty() { "" } else { ", " },
         flags.join(" "),

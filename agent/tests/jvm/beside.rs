@@ -1,0 +1,172 @@
+//! Counting beside others that change or stop the same code: an agent that redefines classes, a debugger.
+
+use std::time::Duration;
+
+use heapdiff_sites::Counts;
+use testdata::jvm::{Jdk, Launch, Target};
+use testdata::programs;
+
+use crate::counted::{USUAL, assert_exact, begin, end};
+use crate::jdks;
+
+/// What was counted of a class: line, what is allocated, objects; in the source's order.
+fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
+    let sites = counts.sites.iter().filter(|site| site.class == class);
+    let mut all: Vec<_> = sites
+        .map(|site| (site.line, site.allocated.clone(), site.objects))
+        .collect();
+    all.sort();
+    all
+}
+
+/// The line, as compilers count, that has this text.
+fn line(program: &str, text: &str) -> Option<u32> {
+    let source = std::fs::read_to_string(programs::agent(program)).unwrap();
+    let found = source.lines().position(|line| line.contains(text));
+    u32::try_from(found.expect("no such line") + 1).ok()
+}
+
+/// Sends a line; the words that come back.
+fn told(target: &mut Target, what: &str) -> Vec<String> {
+    target.tell(what).unwrap();
+    let line = target.wait_line("READY").unwrap();
+    line.split_whitespace().skip(1).map(str::to_owned).collect()
+}
+
+const N: u64 = 1000;
+
+fn redefined(jdk: &Jdk) -> Target {
+    let classes = jdk.compile(&programs::agent("Redefined.java")).unwrap();
+    let may = "Can-Redefine-Classes: true\nCan-Retransform-Classes: true\n";
+    let scratch = tempfile::tempdir().unwrap();
+    let jar = jdk.agent_jar("Redefined", may, scratch.path()).unwrap();
+    let mut target = Launch::class(jdk, classes, "Redefined")
+        .flag("-XX:+EnableDynamicAgentLoading")
+        .flag(format!("-javaagent:{}", jar.display()))
+        .arg(N.to_string())
+        .start()
+        .unwrap();
+    target.wait_line("READY").unwrap();
+    target
+}
+
+/// What a class counts that another agent gives a new body meanwhile: the old one's sites and the new one's.
+#[test]
+fn a_class_that_others_redefine() {
+    const ONE: &str = "Redefined$One";
+    let old = line("Redefined.java", "return new byte[i % 10]");
+    let first = line("Redefined.java", "Object first = new Two()");
+    let array = line("Redefined.java", "new Object[] {first");
+    let site = |line, class: &str, objects| (line, class.to_owned(), objects);
+    for jdk in jdks() {
+        let which = format!("JDK {}", jdk.version());
+        let mut target = redefined(&jdk);
+        begin(&target, "");
+        told(&mut target, "work");
+        assert_eq!(told(&mut target, "redefine"), ["Object[]", "plain"]);
+        told(&mut target, "work");
+        let counts = end(&target);
+        let mut expected = vec![
+            site(old, "byte[]", N),
+            site(first, ONE, 2 * N),
+            site(array, "java.lang.Object[]", 2 * N),
+            site(array, "long[]", 2 * N),
+        ];
+        expected.sort();
+        assert_eq!(of(&counts, ONE), expected, "{which}");
+        // A JVM before 20 keeps the file of a class that was changed once for ever, and goes back to it when it is to hand the
+        // class over again, whoever asks (JDK-7124710).
+        let body = told(&mut target, "work");
+        match jdk.major() {
+            20.. => assert_eq!(body, ["Object[]", "plain"], "{which}"),
+            _ => assert_eq!(body, ["byte[]", "plain"], "{which}"),
+        }
+        // Nothing is counted any more, and later counts count what is there.
+        begin(&target, "include=^nothing$");
+        told(&mut target, "work");
+        assert_eq!(of(&end(&target), ONE), [], "{which}");
+        begin(&target, "");
+        told(&mut target, "work");
+        let sum: u64 = of(&end(&target), ONE).iter().map(|site| site.2).sum();
+        let each = if jdk.major() < 20 { 1 } else { 3 };
+        assert_eq!(sum, each * N, "{which}");
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well, "{which}: {errors}");
+    }
+}
+
+/// A transformer that comes while a class is counted, and has it handed over again: both changes are there, and its own stays.
+#[test]
+fn a_class_that_others_transform() {
+    const ONE: &str = "Redefined$One";
+    for jdk in jdks() {
+        let which = format!("JDK {}", jdk.version());
+        let mut target = redefined(&jdk);
+        begin(&target, "");
+        assert_eq!(told(&mut target, "transform"), ["byte[]", "plain"]);
+        assert_eq!(told(&mut target, "retransform"), ["byte[]", "other"]);
+        assert_eq!(told(&mut target, "retransform"), ["byte[]", "other"]);
+        let counts = end(&target);
+        let expected = (
+            line("Redefined.java", "return new byte[i % 10]"),
+            "byte[]".to_owned(),
+            3 * N,
+        );
+        assert_eq!(of(&counts, ONE), [expected], "{which}");
+        assert_eq!(told(&mut target, "work"), ["byte[]", "other"], "{which}");
+        assert!(target.finish().unwrap(), "{which}");
+    }
+}
+
+/// A debugger that stops in counted code and steps through it meets each call, and the lines that the source has; the JVM forgets its
+/// breakpoints in classes whose code is changed.
+#[test]
+fn a_debugger() {
+    for jdk in jdks() {
+        let which = format!("JDK {}", jdk.version());
+        let n = 100;
+        let (at, next) = (
+            line("Counted.java", "case 1: sink = new byte[8]").unwrap(),
+            line("Counted.java", "return 0;").unwrap(),
+        );
+        let classes = jdk.compile(&programs::agent("Counted.java")).unwrap();
+        // A port that is free, which the JVM then tells.
+        let jdwp = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0";
+        let mut target = Launch::class(&jdk, classes, "Counted")
+            .flags([jdwp, "-XX:+EnableDynamicAgentLoading"])
+            .arg("1")
+            .arg(n.to_string())
+            .arg("plain")
+            .timeout(Duration::from_secs(120))
+            .start()
+            .unwrap();
+        let listening = target.wait_line("Listening for transport").unwrap();
+        let port = listening.rsplit([' ', ':']).next().unwrap().to_owned();
+        target.wait_ready(1).unwrap();
+        let classes = jdk.compile(&programs::agent("Debugger.java")).unwrap();
+        let mut debugger = Launch::class(&jdk, classes, "Debugger")
+            .arg(port)
+            .arg("Counted")
+            .arg(at.to_string())
+            .timeout(Duration::from_secs(120))
+            .start()
+            .unwrap();
+        debugger.wait_line("READY").unwrap();
+        let met = |debugger: &mut Target, what: &str| told(debugger, what).join(" ");
+        let every = format!("{} [{next}]", n / 4);
+        target.advance(2).unwrap();
+        assert_eq!(met(&mut debugger, "tell"), every, "{which}");
+        begin(&target, "");
+        target.advance(3).unwrap();
+        assert_exact(&end(&target), (1, n), USUAL, &which);
+        assert_eq!(met(&mut debugger, "tell"), "0 []", "{which}: forgotten");
+        begin(&target, "");
+        met(&mut debugger, "set");
+        target.advance(4).unwrap();
+        assert_exact(&end(&target), (1, n), USUAL, &which);
+        assert_eq!(met(&mut debugger, "set"), every, "{which}: while counting");
+        target.advance(5).unwrap();
+        assert_eq!(met(&mut debugger, "tell"), every, "{which}: afterwards");
+        assert!(debugger.finish().unwrap() && target.finish().unwrap());
+    }
+}
