@@ -100,12 +100,15 @@ impl Bench {
             covered.len()
         );
         let with_coverage: [(&str, &[OsString]); 3] = [
-            ("JaCoCo", &[coverage.clone()]),
+            ("JaCoCo", std::slice::from_ref(&coverage)),
             (
                 "JaCoCo, then the agent with count=on",
                 &[coverage.clone(), ours.clone()],
             ),
-            ("the agent with count=on, then JaCoCo", &[ours, coverage]),
+            (
+                "the agent with count=on, then JaCoCo",
+                &[ours.clone(), coverage.clone()],
+            ),
         ];
         for (what, flags) in with_coverage {
             ensure!(

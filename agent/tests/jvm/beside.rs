@@ -118,8 +118,24 @@ fn a_class_that_others_transform() {
     }
 }
 
-/// A debugger that stops in counted code and steps through it meets each call, and the lines that the source has; the JVM forgets its
-/// breakpoints in classes whose code is changed.
+/// A debugger of the JVM that says next where it listens, with a breakpoint in a line of the program's.
+fn debugger(jdk: &Jdk, target: &mut Target, line: u32) -> Target {
+    let listening = target.wait_line("Listening for transport").unwrap();
+    let port = listening.rsplit([' ', ':']).next().unwrap().to_owned();
+    let classes = jdk.compile(&programs::agent("Debugger.java")).unwrap();
+    let mut debugger = Launch::class(jdk, classes, "Debugger")
+        .arg(port)
+        .arg("Counted")
+        .arg(line.to_string())
+        .timeout(Duration::from_secs(120))
+        .start()
+        .unwrap();
+    debugger.wait_line("READY").unwrap();
+    debugger
+}
+
+/// Debuggers that stop before a count, while it goes on and afterwards meet each call, and step to the source's next line; the JVM forgets
+/// breakpoints in a class whose code is changed.
 #[test]
 fn a_debugger() {
     for jdk in jdks() {
@@ -129,8 +145,9 @@ fn a_debugger() {
             line("Counted.java", "case 1: sink = new byte[8]").unwrap(),
             line("Counted.java", "return 0;").unwrap(),
         );
+        let every = format!("{} [{next}]", n / 4);
         let classes = jdk.compile(&programs::agent("Counted.java")).unwrap();
-        // A port that is free, which the JVM then tells.
+        // A port that is free, which the JVM then tells; it listens anew when a debugger has gone.
         let jdwp = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0";
         let mut target = Launch::class(&jdk, classes, "Counted")
             .flags([jdwp, "-XX:+EnableDynamicAgentLoading"])
@@ -140,33 +157,24 @@ fn a_debugger() {
             .timeout(Duration::from_secs(120))
             .start()
             .unwrap();
-        let listening = target.wait_line("Listening for transport").unwrap();
-        let port = listening.rsplit([' ', ':']).next().unwrap().to_owned();
-        target.wait_ready(1).unwrap();
-        let classes = jdk.compile(&programs::agent("Debugger.java")).unwrap();
-        let mut debugger = Launch::class(&jdk, classes, "Debugger")
-            .arg(port)
-            .arg("Counted")
-            .arg(at.to_string())
-            .timeout(Duration::from_secs(120))
-            .start()
-            .unwrap();
-        debugger.wait_line("READY").unwrap();
-        let met = |debugger: &mut Target, what: &str| told(debugger, what).join(" ");
-        let every = format!("{} [{next}]", n / 4);
+        let mut first = debugger(&jdk, &mut target, at);
         target.advance(2).unwrap();
-        assert_eq!(met(&mut debugger, "tell"), every, "{which}");
+        assert_eq!(told(&mut first, "").join(" "), every, "{which}: before");
         begin(&target, "");
         target.advance(3).unwrap();
         assert_exact(&end(&target), (1, n), USUAL, &which);
-        assert_eq!(met(&mut debugger, "tell"), "0 []", "{which}: forgotten");
+        assert_eq!(told(&mut first, "").join(" "), "0 []", "{which}: forgotten");
+        assert!(first.finish().unwrap(), "{which}");
         begin(&target, "");
-        met(&mut debugger, "set");
+        let mut second = debugger(&jdk, &mut target, at);
         target.advance(4).unwrap();
         assert_exact(&end(&target), (1, n), USUAL, &which);
-        assert_eq!(met(&mut debugger, "set"), every, "{which}: while counting");
+        assert_eq!(told(&mut second, "").join(" "), every, "{which}: meanwhile");
+        assert!(second.finish().unwrap(), "{which}");
+        let mut third = debugger(&jdk, &mut target, at);
         target.advance(5).unwrap();
-        assert_eq!(met(&mut debugger, "tell"), every, "{which}: afterwards");
-        assert!(debugger.finish().unwrap() && target.finish().unwrap());
+        assert_eq!(told(&mut third, "").join(" "), every, "{which}: afterwards");
+        assert!(third.finish().unwrap(), "{which}");
+        assert!(target.finish().unwrap(), "{which}");
     }
 }

@@ -16,14 +16,13 @@ import java.util.List;
 
 /**
  * Debugger PORT CLASS LINE: a debugger of the JVM that listens there. For each line read it tells how often the breakpoint was
- * met since the last one, and which lines the step to the next line led to, each once: {@code READY hits lines}. {@code set} sets the breakpoint anew first.
+ * met since the last one, and which lines the step to the next line led to, each once: {@code READY hits lines}. Goes when its input ends.
  */
 public class Debugger {
     static final List<Integer> steps = new ArrayList<>();
     static int hits;
 
     static void set(VirtualMachine vm, String name, int line) throws Exception {
-        vm.eventRequestManager().deleteAllBreakpoints();
         for (ReferenceType type : vm.classesByName(name)) {
             Location location = type.locationsOfLine(line).get(0);
             BreakpointRequest request = vm.eventRequestManager().createBreakpointRequest(location);
@@ -82,7 +81,6 @@ public class Debugger {
                 hits = 0;
                 steps.clear();
             }
-            if (asked.equals("set")) set(vm, args[1], line);
         }
         vm.dispose();
     }
