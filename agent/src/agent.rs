@@ -32,6 +32,7 @@ use crate::stacks::Stacks;
 use crate::strategy::ActiveStrategy;
 use crate::tracer::Tracing;
 use crate::unproven::{Looks, followed_at_first};
+use crate::usage;
 use crate::wakeup::{NAME, Wakeup};
 
 /// How long the end of the JVM waits for the trace's last tick.
@@ -561,6 +562,7 @@ impl Agent {
     /// remembers of the collected stay in the heap, where a dump has them without a format.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
+        usage::fall(env);
         // In this order: after a delay its thread turns events on, and off again if it finds that it is to stop.
         self.wakeup.stop();
         self.jvmti.disable();
@@ -653,6 +655,7 @@ impl Agent {
             self.jvmti.collect_garbage().map_err(text)?;
         }
         counting::stand(env, &self.options);
+        usage::stand(env, &self.options);
         Ok(())
     }
 

@@ -95,6 +95,8 @@ pub(crate) struct Code {
     /// Where a jump's instruction and its offset stand, and the label it goes to.
     jumps: Vec<(usize, usize)>,
     labels: Vec<usize>,
+    /// From and to where exceptions of all kinds are handled, and where, by label.
+    handlers: Vec<[usize; 3]>,
 }
 
 impl Code {
@@ -123,6 +125,22 @@ impl Code {
     pub(crate) fn jump(&mut self, opcode: u8, label: usize) -> &mut Self {
         self.jumps.push((self.bytes.len(), label));
         self.with(opcode, 0)
+    }
+
+    /// What is thrown from one label to another goes to a third.
+    pub(crate) fn handle(&mut self, from: usize, to: usize, handler: usize) -> &mut Self {
+        self.handlers.push([from, to, handler]);
+        self
+    }
+
+    /// The exception table, without its count.
+    fn exceptions(&self) -> Vec<u8> {
+        let place = |label: &usize| u16::try_from(self.labels[*label]).unwrap_or(u16::MAX);
+        let entry = |labels: &[usize; 3]| {
+            let [from, to, handler] = labels.each_ref().map(place);
+            [from, to, handler, 0].map(u16::to_be_bytes).concat()
+        };
+        self.handlers.iter().flat_map(entry).collect()
     }
 
     fn finish(mut self) -> Vec<u8> {
@@ -178,18 +196,23 @@ impl ClassFile {
     ) {
         let (name, descriptor) = (self.pool.text(name), self.pool.text(descriptor));
         let attribute = self.pool.text("Code");
+        let exceptions = code.exceptions();
         let code = code.finish();
         for part in [access, name, descriptor, 1, attribute] {
             self.methods.extend(part.to_be_bytes());
         }
         let length = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
-        self.methods.extend(length(code.len() + 12));
+        self.methods
+            .extend(length(code.len() + exceptions.len() + 12));
         self.methods.extend(stack.to_be_bytes());
         self.methods.extend(locals.to_be_bytes());
         self.methods.extend(length(code.len()));
         self.methods.extend(code);
-        // No exception table, no attributes.
-        self.methods.extend([0; 4]);
+        let count = u16::try_from(exceptions.len() / 8).unwrap_or(u16::MAX);
+        self.methods.extend(count.to_be_bytes());
+        self.methods.extend(exceptions);
+        // No attributes.
+        self.methods.extend([0; 2]);
         self.method_count += 1;
     }
 

@@ -83,7 +83,11 @@ impl<'local> Ground<'local> {
             allocated: Totals::create(env, of, statics::ALLOCATED, MAX_SITES)?,
             collected: CollectedRefs::create(env, of, options.garbage, seed)?,
             found: Found::create(env, of)?,
-            counted: InHeap::create(env, of, options.count)?,
+            counted: {
+                // What an agent before this one left goes.
+                of.objects(env, statics::USAGE, 0)?;
+                InHeap::create(env, of, options.count)?
+            },
             threads: (
                 thread(env, "heapdiff agent")?,
                 match options.trace {

@@ -84,6 +84,7 @@ mod totals;
 mod tracer;
 mod tries;
 mod unproven;
+mod usage;
 mod wakeup;
 
 pub use jvmti::sys::{Places, capability};

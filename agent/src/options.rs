@@ -77,6 +77,8 @@ pub struct Options {
     pub reaper: ReaperChoice,
     /// Which classes' allocations are counted.
     pub count: CountChoice,
+    /// Whether it is watched how the JDK's collections are used.
+    pub usage: bool,
     /// The trace, if one is kept.
     pub trace: Option<TraceOptions>,
     /// The text they were read from.
@@ -128,6 +130,7 @@ impl Default for Options {
             classes: true,
             reaper: ReaperChoice::Auto,
             count: CountChoice::Off,
+            usage: false,
             trace: None,
             given: String::new(),
         }
@@ -226,8 +229,11 @@ pub enum OptionsError {
         key: &'static str,
     },
     /// Counts that no dump would have.
-    #[error("option \"count\" goes with embed=on")]
-    CountNowhere,
+    #[error("option \"{key}\" goes with embed=on")]
+    Nowhere {
+        /// The key.
+        key: &'static str,
+    },
     /// A key that means nothing with this strategy.
     #[error("option \"{key}\" goes with strategy={goes_with}")]
     Strategy {
@@ -329,6 +335,7 @@ impl Options {
                         ("jdk", CountChoice::Jdk),
                     ])?;
                 }
+                "usage" => options.usage = given.one_of(SWITCH)?,
                 "service" => keeping.service = Some(value.to_owned()),
                 // The table of keys has no other.
                 _ => {
@@ -340,8 +347,14 @@ impl Options {
                 }
             }
         }
-        if options.count != CountChoice::Off && !options.embed {
-            return Err(OptionsError::CountNowhere);
+        if !options.embed {
+            let nowhere = |key| Err(OptionsError::Nowhere { key });
+            if options.count != CountChoice::Off {
+                return nowhere("count");
+            }
+            if options.usage {
+                return nowhere("usage");
+            }
         }
         options.trace = keeping.of(file)?;
         options.sampling = sampling(options.sampling.strategy, interval, rate, ms)?;

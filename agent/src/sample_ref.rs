@@ -76,6 +76,7 @@ pub(crate) const STATICS: &[(&str, &str)] = &[
     (statics::COUNTED, "[J"),
     (statics::COUNTED_SITES, "[Ljava/lang/Object;"),
     (statics::COUNTED_TOTALS, "[Ljava/lang/Object;"),
+    (statics::USAGE, "[Ljava/lang/Object;"),
     (statics::RECENT, "[Ljava/lang/Object;"),
     (statics::RECENT_DIED, "[I"),
     (statics::RESERVOIR, "[Ljava/lang/Object;"),

@@ -7,6 +7,8 @@ use hprof::{ClassIndex, ClassTotal, Content, ObjectIndex, RootKind, Snapshot, To
 
 /// The name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
+/// How far from the static fields arrays may be: chunks; what watches a collection, with its counts.
+const DEEP: usize = 3;
 /// Dominators visited above one of the agent's objects; few, because the roots hold these directly.
 const DEPTH: usize = 64;
 
@@ -57,7 +59,7 @@ impl AgentObjects {
             .filter_map(|f| snapshot.static_value(class, &f.name)?.object())
             .filter(|&o| snapshot.represents(o).is_none())
             .collect();
-        for _ in 0..2 {
+        for _ in 0..DEEP {
             level.retain(|o| !objects.contains(o));
             objects.extend(&level);
             let below: BTreeSet<ObjectIndex> = snapshot
@@ -183,7 +185,8 @@ fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
 
 /// Whether an object is of a class that the agent's tables consist of. Samples have a class of their own.
 fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
-    const PARTS: [&str; 7] = [
+    const PARTS: [&str; 8] = [
+        heapdiff_sites::usage::CLASS,
         "java.lang.Object[]",
         "byte[]",
         "int[]",

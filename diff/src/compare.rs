@@ -8,6 +8,7 @@ use crate::allocated::{Allocated, Content};
 use crate::comparable::{self, Doubt};
 use crate::evidence::context::SuspectContext;
 use crate::evidence::survival::Survival;
+use crate::evidence::usage::Usages;
 use crate::growth::{Aligned, Candidate, difference};
 use crate::report::{ClassGrowth, Delta, Report, Suspect, Verdict};
 use crate::summary::{ClassFigures, ClassKey, Summary};
@@ -180,6 +181,7 @@ impl Comparison {
             candidates = aligned.candidates();
         }
         let told = self.candidates(last, filter, &aligned, candidates, looked_into);
+        let usages = Usages::of(last);
         let mut explaining: Vec<&Candidate> = Vec::new();
         let mut suspects: Vec<(Suspect, Content, (bool, u8, i64))> = told
             .iter()
@@ -188,7 +190,7 @@ impl Comparison {
                 let mut suspect = suspect.clone();
                 let content = Content::of(candidate, &aligned, suspect.coverage.growth_bytes);
                 let survival = self.attribute(&mut suspect, &content);
-                let is_told = suspect::judge(&context, &mut suspect, survival);
+                let is_told = suspect::judge(&context, &mut suspect, survival, &usages);
                 is_told.then_some((suspect, content, candidate))
             })
             .map(|(suspect, content, candidate)| {

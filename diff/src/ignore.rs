@@ -240,6 +240,7 @@ mod tests {
             history: None,
             allocated_at: Vec::new(),
             allocated_through: None,
+            usage: None,
         }
     }
 

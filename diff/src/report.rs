@@ -221,6 +221,26 @@ pub struct Suspect {
     /// The frame of the program that most of the growth was allocated through; missing where few stacks say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_through: Option<Through>,
+    /// How the collections are used in which it grows; missing where the agent did not watch them (`usage=on`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Used>,
+}
+
+/// How collections are used, as the agent counted it up to the last dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Used {
+    /// When counting began, in milliseconds since 1970: of several collections, of the first.
+    pub since_ms: u64,
+    /// Elements that were put.
+    pub put: u64,
+    /// Elements that were removed.
+    pub removed: u64,
+    /// Readings: an element was asked for, or a pass over all was begun.
+    pub read: u64,
+    /// Collections in which that was counted.
+    pub watched: u64,
+    /// How many there are at this place.
+    pub collections: u64,
 }
 
 /// What one stack allocated of a class between two dumps, dead or alive.

@@ -35,6 +35,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ground::thread;
 use crate::jvmti::calls::{Class, Env, JniError, Local};
+use crate::jvmti::counting::ClassFiles;
 use crate::jvmti::{Environment, Jvmti, Thread, memory_file, modified_utf8, structs};
 use crate::log::{say, say_panics};
 use cells::Cells;
@@ -213,8 +214,21 @@ pub(crate) fn watch(env: &Env<'_>, round: usize) {
     }
 }
 
+/// The class files of what is counted.
+enum Counted {}
+
+impl ClassFiles for Counted {
+    fn jvmti() -> Option<Jvmti> {
+        jvmti()
+    }
+
+    fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
+        rewritten(name, is_boot, file)
+    }
+}
+
 /// A class file that the JVM is about to parse, rewritten if it is to be counted. Calls nothing of the JVM's.
-pub(crate) fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
+fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
     let engine = ENGINE.get()?;
     let plan = locked(&engine.plan).clone()?;
     if name.is_some_and(|name| !plan.wants(name, is_boot)) {
@@ -287,7 +301,7 @@ impl Engine {
         env.define_hooks(&hooks::bytes(&layout, cells, klass.unwrap_or(0)))
             .map_err(in_heap)?;
         Ok(Self {
-            jvmti: environment.for_class_files().map_err(failed)?,
+            jvmti: environment.for_class_files::<Counted>().map_err(failed)?,
             cells,
             layout,
             by_class: klass.is_some(),

@@ -62,12 +62,20 @@ impl Shared {
     }
 }
 
+/// What class files become that an environment of JVMTI is shown.
+pub(crate) trait ClassFiles {
+    /// The environment.
+    fn jvmti() -> Option<Jvmti>;
+    /// A class file that the JVM is about to parse, if it is to be another. Calls nothing of the JVM's.
+    fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>>;
+}
+
 /// A class file that is about to be parsed.
 ///
 /// # Safety
 /// Only the JVM calls it.
 // SAFETY: what is unsafe in it says so where it stands.
-unsafe extern "C" fn class_file(
+unsafe extern "C" fn class_file<F: ClassFiles>(
     _: *mut jvmtiEnv,
     _: *mut JNIEnv,
     _: jclass,
@@ -91,7 +99,7 @@ unsafe extern "C" fn class_file(
         };
         // SAFETY: the JVM tells how many bytes there are; they stay until this returns.
         let bytes = unsafe { std::slice::from_raw_parts(data, len) };
-        counting::rewritten(name.as_deref(), loader.is_null(), bytes)
+        F::rewritten(name.as_deref(), loader.is_null(), bytes)
     };
     let rewritten = match catch_unwind(AssertUnwindSafe(rewritten)) {
         Ok(rewritten) => rewritten,
@@ -100,7 +108,7 @@ unsafe extern "C" fn class_file(
             None
         }
     };
-    let (Some(rewritten), Some(jvmti)) = (rewritten, counting::jvmti()) else {
+    let (Some(rewritten), Some(jvmti)) = (rewritten, F::jvmti()) else {
         return;
     };
     let Ok(length) = jint::try_from(rewritten.len()) else {
@@ -136,14 +144,14 @@ type ClassFileHook = unsafe extern "C" fn(
 
 impl Environment {
     /// Has the JVM hand over class files, once that is turned on, and keeps the environment.
-    pub(crate) fn for_class_files(self) -> Result<Jvmti> {
+    pub(crate) fn for_class_files<F: ClassFiles>(self) -> Result<Jvmti> {
         self.add_capabilities(&[capability::RETRANSFORM_CLASSES])?;
         self.set_callbacks(&Callbacks {
             base: jvmtiEventCallbacks {
                 // SAFETY: the types differ in the name of the JNI environment alone, which jvmti-sys takes from an older jni-sys.
                 ClassFileLoadHook: unsafe {
                     transmute::<Option<ClassFileHook>, jvmtiEventClassFileLoadHook>(Some(
-                        class_file,
+                        class_file::<F>,
                     ))
                 },
                 ..jvmtiEventCallbacks::default()

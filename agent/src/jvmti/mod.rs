@@ -216,6 +216,7 @@ macro_rules! call {
 
 pub(crate) mod counting;
 mod gather;
+mod usage;
 pub(crate) mod walk;
 
 impl Environment {

@@ -23,6 +23,7 @@ mod traced;
 mod traced_counts;
 mod traced_files;
 mod traced_samples;
+mod used;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -16,8 +16,9 @@ use crate::job::{
     agent_options,
 };
 
-/// Has the agent count.
+/// Have the agent count allocations, and uses of collections.
 const COUNT_ON: &str = "count=on";
+const USAGE_ON: &str = "usage=on";
 
 /// Which JVM.
 #[derive(Debug, Args)]
@@ -251,6 +252,10 @@ pub(super) struct HuntArgs {
     /// The agent's options, such as interval=64k,depth=32
     #[arg(value_name = "KEY=VALUE,...", value_parser = agent_options, default_value = "", hide_default_value = true, conflicts_with = "no_attach")]
     options: String,
+    /// Have the agent count how large collections of the JDK's are used, as usage=on does: it tells what only fills from a
+    /// cache
+    #[arg(long, conflicts_with = "no_attach")]
+    usage: bool,
     /// How long to wait between the dumps; Ctrl-C ends the wait early
     #[arg(
         long = "for",
@@ -296,27 +301,30 @@ pub(super) struct HuntArgs {
     report: ReportArgs,
 }
 
-/// The agent's options with its counters on, unless they say how to count.
-fn counting(options: String) -> Result<String> {
+/// The agent's options with one more, unless they say it themselves.
+fn with(options: String, more: &str) -> String {
+    let key = more.split_inclusive('=').next().unwrap_or(more);
     let bare = options.replace("\\,", "");
     let mut keys = bare.split(',').map(str::trim_start);
-    let all = match &*options {
-        _ if keys.any(|option| option.starts_with("count=")) => options,
-        "" => COUNT_ON.to_owned(),
-        _ => format!("{options},{COUNT_ON}"),
-    };
-    agent_options(&all).map_err(Failure::usage)
+    match &*options {
+        _ if keys.any(|option| option.starts_with(key)) => options,
+        "" => more.to_owned(),
+        _ => format!("{options},{more}"),
+    }
 }
 
 impl HuntArgs {
     pub(super) fn job(self) -> Result<Job> {
         let question = self.growth.checked()?;
+        let mut options = self.options;
+        for (asked, more) in [(self.count, COUNT_ON), (self.usage, USAGE_ON)] {
+            if asked {
+                options = agent_options(&with(options, more)).map_err(Failure::usage)?;
+            }
+        }
         let agent = Agent {
             library: self.agent,
-            options: match self.count {
-                true => counting(self.options)?,
-                false => self.options,
-            },
+            options,
         };
         let mut setup = self.report.setup(None, &[])?;
         // What is kept for the next time is kept in files.

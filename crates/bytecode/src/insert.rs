@@ -218,21 +218,32 @@ impl Calls<'_, '_> {
     }
 
     fn push(&mut self, number: i32) -> Result<(), Full> {
+        self.code.push_number(number, &mut self.constants.added)
+    }
+}
+
+/// Code that a number is pushed by.
+pub(crate) trait Pushed {
+    fn push_number(&mut self, number: i32, added: &mut Additions) -> Result<(), Full>;
+}
+
+impl Pushed for Vec<u8> {
+    fn push_number(&mut self, number: i32, added: &mut Additions) -> Result<(), Full> {
         if let Ok(opcode @ 0x02..=0x08) = u8::try_from(number.saturating_add(ICONST_0)) {
-            self.code.push(opcode);
+            self.push(opcode);
         } else if let Ok(byte) = i8::try_from(number) {
-            self.code.push(BIPUSH);
-            self.code.extend(byte.to_be_bytes());
+            self.push(BIPUSH);
+            self.extend(byte.to_be_bytes());
         } else if let Ok(short) = i16::try_from(number) {
-            self.code.push(SIPUSH);
-            self.code.extend(short.to_be_bytes());
+            self.push(SIPUSH);
+            self.extend(short.to_be_bytes());
         } else {
-            let constant = self.constants.added.integer(number)?;
+            let constant = added.integer(number)?;
             match u8::try_from(constant) {
-                Ok(constant) => self.code.extend([LDC, constant]),
+                Ok(constant) => self.extend([LDC, constant]),
                 Err(_) => {
-                    self.code.push(LDC_W);
-                    self.code.extend(constant.to_be_bytes());
+                    self.push(LDC_W);
+                    self.extend(constant.to_be_bytes());
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::code::{Form, Instruction, padding};
 use crate::error::{Damage, Fault};
+use crate::longer::Branches;
 
 /// The longest code that a class file has.
 pub(crate) const LONGEST: usize = 65_535;
@@ -16,15 +17,17 @@ pub(crate) struct Moved {
     itself: Vec<u32>,
     /// How long the code is so far.
     length: usize,
+    branches: Branches,
 }
 
 impl Moved {
     /// Nothing is placed yet in a code of this length.
-    pub(crate) fn new(old_length: usize) -> Self {
+    pub(crate) fn new(old_length: usize, branches: Branches) -> Self {
         Moved {
             start: vec![NONE; old_length + 1],
             itself: vec![NONE; old_length + 1],
             length: 0,
+            branches,
         }
     }
 
@@ -63,11 +66,24 @@ impl Moved {
         self.length
     }
 
-    /// Where to go for what was at an offset: to what is inserted before it. The end is no target.
+    /// Where to go for what was at an offset. The end is no target.
     pub(crate) fn target(&self, old: i64, told_at: usize) -> Result<u16, Damage> {
+        let table = match self.branches {
+            Branches::ToInserted => &self.start,
+            Branches::PastInserted => &self.itself,
+        };
+        Self::look(table, self.inside(old), old, told_at)
+    }
+
+    /// Where a line begins: with what is inserted.
+    pub(crate) fn line(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
+        let old = i64::from(old);
+        Self::look(&self.start, self.inside(old), old, told_at)
+    }
+
+    fn inside(&self, old: i64) -> Option<usize> {
         let end = self.start.len() - 1;
-        let known = usize::try_from(old).ok().filter(|&old| old < end);
-        Self::look(&self.start, known, old, told_at)
+        usize::try_from(old).ok().filter(|&old| old < end)
     }
 
     /// As [`Moved::target`], and the end is where a range may end.

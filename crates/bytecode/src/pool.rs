@@ -7,6 +7,7 @@ const UTF8: u8 = 1;
 const INTEGER: u8 = 3;
 const CLASS: u8 = 7;
 const STRING: u8 = 8;
+const FIELD: u8 = 9;
 const METHOD: u8 = 10;
 const INTERFACE_METHOD: u8 = 11;
 const NAME_AND_TYPE: u8 = 12;
@@ -232,9 +233,22 @@ impl Additions {
     }
 
     pub(crate) fn method(&mut self, class: u16, name: &str, descriptor: &str) -> Result<u16, Full> {
+        self.member(METHOD, class, (name, descriptor))
+    }
+
+    pub(crate) fn field(&mut self, class: u16, name: &str, descriptor: &str) -> Result<u16, Full> {
+        self.member(FIELD, class, (name, descriptor))
+    }
+
+    fn member(
+        &mut self,
+        tag: u8,
+        class: u16,
+        (name, descriptor): (&str, &str),
+    ) -> Result<u16, Full> {
         let name = self.utf8(name)?.to_be_bytes();
         let descriptor = self.utf8(descriptor)?.to_be_bytes();
         let both = self.add(NAME_AND_TYPE, &[&name, &descriptor])?;
-        self.add(METHOD, &[&class.to_be_bytes(), &both.to_be_bytes()])
+        self.add(tag, &[&class.to_be_bytes(), &both.to_be_bytes()])
     }
 }

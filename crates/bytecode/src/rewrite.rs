@@ -1,18 +1,15 @@
 //! A class file, method by method.
 
 use crate::calls::{After, Call, INVOKEDYNAMIC, INVOKEVIRTUAL, Told, called};
-use crate::class::{ClassFile, Method, POOL_COUNT};
-use crate::code::{
-    ANEWARRAY, Cases, Form, Instruction, Instructions, MULTIANEWARRAY, NEW, NEWARRAY, padding,
-};
-use crate::cursor::Cursor;
-use crate::error::{Damage, Error, Fault, Reason};
-use crate::frames;
+use crate::class::{ClassFile, Method};
+use crate::code::{ANEWARRAY, Instruction, Instructions, MULTIANEWARRAY, NEW, NEWARRAY};
+use crate::error::{Error, Fault, Reason};
 use crate::insert::{Calls, Constants};
-use crate::moved::{LONGEST, Moved};
-use crate::pool::{Additions, Pool};
+use crate::longer::{self, Branches, Inserted, Longer, Parts};
+use crate::moved::LONGEST;
+use crate::pool::Additions;
 use crate::site::{ClassName, Kind, Name, Site};
-use crate::tables::{self, Lines};
+use crate::tables::Lines;
 
 /// What is called: static methods of a class that every loader finds. Names are plain ASCII.
 #[derive(Clone, Copy, Debug)]
@@ -151,46 +148,9 @@ pub fn rewrite<'a>(
         }
     }
     if !changes.is_empty() {
-        rewritten.bytes = Some(written(class, &file, &constants.added, &changes));
+        rewritten.bytes = Some(longer::file(class, &file, &constants.added, &changes));
     }
     Ok(rewritten)
-}
-
-/// The file with more constants and other codes.
-fn written(
-    class: &[u8],
-    file: &ClassFile<'_>,
-    added: &Additions,
-    changes: &[(&Method<'_>, Vec<u8>)],
-) -> Vec<u8> {
-    let more: usize = changes.iter().map(|(_, code)| code.len()).sum();
-    let mut out = Vec::with_capacity(class.len() + added.bytes().len() + more);
-    let mut copied = 0;
-    let mut copy = |out: &mut Vec<u8>, to: usize, skipped_to: usize| {
-        out.extend(class.get(copied..to).unwrap_or_default());
-        copied = skipped_to;
-    };
-    copy(&mut out, POOL_COUNT.start, POOL_COUNT.end);
-    out.extend(added.count());
-    copy(&mut out, file.pool_end, file.pool_end);
-    out.extend(added.bytes());
-    for (method, code) in changes {
-        copy(&mut out, method.place.start - 4, method.place.end);
-        // Code has less than 64 KB, and its tables are no longer than they were.
-        let length = u32::try_from(code.len()).unwrap_or(u32::MAX);
-        out.extend(length.to_be_bytes());
-        out.extend(code);
-    }
-    copy(&mut out, class.len(), class.len());
-    out
-}
-
-/// What is inserted before an instruction, or after it: from and to where in the inserted code.
-struct Inserted {
-    at: usize,
-    start: usize,
-    end: usize,
-    after: bool,
 }
 
 /// An instruction that may get a call.
@@ -206,59 +166,6 @@ struct OfMethod<'o, 'f, 'a, 'h, S> {
     sites: &'o mut S,
     constants: &'o mut Constants<'h>,
     rewritten: &'o mut Rewritten<'a>,
-}
-
-/// The parts of the attribute `Code`.
-pub(crate) struct Parts<'a> {
-    pub(crate) max_stack: u16,
-    pub(crate) max_locals: u16,
-    pub(crate) code: Cursor<'a>,
-    pub(crate) length: usize,
-    pub(crate) exceptions: (u16, Cursor<'a>),
-    pub(crate) attributes: Vec<Attribute<'a>>,
-}
-
-pub(crate) struct Attribute<'a> {
-    pub(crate) index: u16,
-    pub(crate) name: &'a [u8],
-    pub(crate) content: Cursor<'a>,
-}
-
-impl<'a> Parts<'a> {
-    pub(crate) fn read(mut cursor: Cursor<'a>, pool: &Pool<'a>) -> Result<Self, Damage> {
-        const WHAT: &str = "the attribute Code";
-        let (max_stack, max_locals) = (cursor.u16(WHAT)?, cursor.u16(WHAT)?);
-        let offset = cursor.offset();
-        let told = cursor.u32(WHAT)?;
-        let length = usize::try_from(told).unwrap_or(usize::MAX);
-        if !(1..=LONGEST).contains(&length) {
-            return Err(Fault::CodeLength(told).at(offset));
-        }
-        let code = cursor.part(length, WHAT)?;
-        let handlers = cursor.u16(WHAT)?;
-        let exceptions = cursor.part(8 * usize::from(handlers), WHAT)?;
-        let mut attributes = Vec::new();
-        for _ in 0..cursor.u16(WHAT)? {
-            let index = cursor.u16(WHAT)?;
-            let name = pool.utf8(index)?;
-            let length = cursor.length(WHAT)?;
-            let content = cursor.part(length, WHAT)?;
-            attributes.push(Attribute {
-                index,
-                name,
-                content,
-            });
-        }
-        cursor.end(WHAT)?;
-        Ok(Parts {
-            max_stack,
-            max_locals,
-            code,
-            length,
-            exceptions: (handlers, exceptions),
-            attributes,
-        })
-    }
 }
 
 impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
@@ -322,9 +229,22 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         if inserted.is_empty() {
             return Ok(None);
         }
-        let calls = (calls.code, calls.stack, calls.locals);
-        self.moved(&parts, &inserted, &calls, &allocations)
-            .map(Some)
+        let is_new = |a: &&Allocation<'_>| a.instruction.opcode == NEW;
+        let news = allocations.iter().filter(is_new);
+        let news: Vec<usize> = news.map(|a| a.instruction.at).collect();
+        let longer = Longer {
+            parts: &parts,
+            inserted: &inserted,
+            code: &calls.code,
+            stack: calls.stack,
+            locals: calls.locals,
+            news: &news,
+            branches: Branches::ToInserted,
+        };
+        let mut dropped = Vec::new();
+        let code = longer.written(&mut dropped)?;
+        self.dropped(dropped);
+        Ok(Some(code))
     }
 
     /// What is told of what an instruction returns, if it calls something.
@@ -334,111 +254,14 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         After::of(self.sites.told(&call)?, &call, class)
     }
 
-    fn moved(
-        &mut self,
-        parts: &Parts<'a>,
-        inserted: &[Inserted],
-        (calls, stack, locals): &(Vec<u8>, u16, u16),
-        allocations: &[Allocation<'a>],
-    ) -> Result<Vec<u8>, Reason> {
-        let mut moved = Moved::new(parts.length);
-        let mut next = inserted.iter().peekable();
-        for instruction in Instructions::of(parts.code) {
-            let instruction = instruction?;
-            let (before, after) = match next.next_if(|i| i.at == instruction.at) {
-                Some(i) if i.after => (0, i.end - i.start),
-                Some(i) => (i.end - i.start, 0),
-                None => (0, 0),
-            };
-            let placed = moved.place(&instruction, before, after);
-            placed.ok_or(Reason::TooLong)?;
-        }
-        moved.finish().ok_or(Reason::TooLong)?;
-
-        let max_stack = parts.max_stack.checked_add(*stack);
-        let max_locals = parts.max_locals.checked_add(*locals);
-        let mut out = Vec::new();
-        out.extend(max_stack.ok_or(Reason::StackTooDeep)?.to_be_bytes());
-        out.extend(max_locals.ok_or(Reason::TooManyLocals)?.to_be_bytes());
-        let length = u32::try_from(moved.new_length()).map_err(|_| Reason::TooLong)?;
-        out.extend(length.to_be_bytes());
-        let start = out.len();
-        let mut next = inserted.iter().peekable();
-        for instruction in Instructions::of(parts.code) {
-            let instruction = instruction?;
-            let inserted = next.next_if(|i| i.at == instruction.at);
-            let part = |i: &Inserted| calls.get(i.start..i.end).unwrap_or_default();
-            out.extend(inserted.filter(|i| !i.after).map(part).unwrap_or_default());
-            let at = out.len() - start;
-            let place = Place {
-                moved: &moved,
-                at,
-                offset: parts.code.offset() + instruction.at,
-            };
-            place.write(&instruction, &mut out)?;
-            out.extend(inserted.filter(|i| i.after).map(part).unwrap_or_default());
-        }
-
-        let (handlers, table) = parts.exceptions;
-        out.extend(handlers.to_be_bytes());
-        out.extend(tables::exceptions(table, &moved)?);
-        self.attributes(parts, &moved, allocations, &mut out)?;
-        Ok(out)
-    }
-
-    fn attributes(
-        &mut self,
-        parts: &Parts<'a>,
-        moved: &Moved,
-        allocations: &[Allocation<'a>],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Reason> {
-        let is_new = |at: u16| {
-            let found = allocations.binary_search_by_key(&usize::from(at), |a| a.instruction.at);
-            let opcode = |i: usize| allocations.get(i).map(|a| a.instruction.opcode);
-            found.is_ok_and(|i| opcode(i) == Some(NEW))
-        };
-        let mut kept = Vec::new();
-        let mut framed = false;
-        for attribute in &parts.attributes {
-            let content = attribute.content;
-            let new = match attribute.name {
-                b"StackMapTable" if framed => {
-                    return Err(Fault::Second("StackMapTable").at(content.offset()).into());
-                }
-                b"StackMapTable" => {
-                    framed = true;
-                    frames::moved(content, moved, is_new)?
-                }
-                b"LineNumberTable" => tables::lines(content, moved)?,
-                b"LocalVariableTable" | b"LocalVariableTypeTable" => {
-                    tables::variables(content, moved)?
-                }
-                b"RuntimeVisibleTypeAnnotations" | b"RuntimeInvisibleTypeAnnotations" => {
-                    tables::type_annotations(content, moved)?
-                }
-                name => {
-                    self.rewritten.dropped.push(Dropped {
-                        method: self.method.name,
-                        descriptor: self.method.descriptor,
-                        attribute: Name(name),
-                    });
-                    continue;
-                }
-            };
-            kept.push((attribute.index, new));
-        }
-        // No more than there were.
-        let count = u16::try_from(kept.len()).unwrap_or(u16::MAX);
-        out.extend(count.to_be_bytes());
-        for (index, content) in kept {
-            out.extend(index.to_be_bytes());
-            // At most a few bytes for each entry longer than before.
-            let length = u32::try_from(content.len()).map_err(|_| Reason::TooLong)?;
-            out.extend(length.to_be_bytes());
-            out.extend(content);
-        }
-        Ok(())
+    fn dropped(&mut self, attributes: Vec<&'a [u8]>) {
+        let (method, descriptor) = (self.method.name, self.method.descriptor);
+        let told = attributes.into_iter().map(|name| Dropped {
+            method,
+            descriptor,
+            attribute: Name(name),
+        });
+        self.rewritten.dropped.extend(told);
     }
 }
 
@@ -556,60 +379,4 @@ fn primitives(kind: u8) -> Option<&'static [u8]> {
         11 => b"[J",
         _ => return None,
     })
-}
-
-/// Where an instruction is written.
-struct Place<'m> {
-    moved: &'m Moved,
-    /// In the new code.
-    at: usize,
-    /// In the file that was read.
-    offset: usize,
-}
-
-impl Place<'_> {
-    fn write(&self, instruction: &Instruction<'_>, out: &mut Vec<u8>) -> Result<(), Reason> {
-        match instruction.form {
-            Form::Plain => out.extend(instruction.bytes),
-            Form::Jump(distance) => {
-                let new = self.distance(instruction.at, distance.into())?;
-                let too_far = || Reason::JumpTooFar(u16::try_from(instruction.at).unwrap_or(0));
-                let new = i16::try_from(new).map_err(|_| too_far())?;
-                out.push(instruction.opcode);
-                out.extend(new.to_be_bytes());
-            }
-            Form::WideJump(distance) => {
-                out.push(instruction.opcode);
-                out.extend(self.distance(instruction.at, distance)?.to_be_bytes());
-            }
-            Form::Switch(default, cases) => {
-                out.push(instruction.opcode);
-                out.extend([0; 3].iter().take(padding(self.at)));
-                out.extend(self.distance(instruction.at, default)?.to_be_bytes());
-                let (head, cases, key) = match cases {
-                    Cases::Table(head, cases) => (head, cases, 0),
-                    Cases::Lookup(head, cases) => (head, cases, 4),
-                };
-                out.extend(head);
-                for case in cases.chunks_exact(key + 4) {
-                    let (key, distance) = case.split_at(key);
-                    out.extend(key);
-                    let distance = Cursor::new(distance, self.offset).i32("the code")?;
-                    out.extend(self.distance(instruction.at, distance)?.to_be_bytes());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The distance to where an old one leads.
-    fn distance(&self, old_at: usize, distance: i32) -> Result<i32, Damage> {
-        let old_at = i64::try_from(old_at).unwrap_or(i64::MAX);
-        let to = self
-            .moved
-            .target(old_at + i64::from(distance), self.offset)?;
-        // Both are below 65,536.
-        let at = i32::try_from(self.at).unwrap_or(i32::MAX);
-        Ok(i32::from(to) - at)
-    }
 }

@@ -54,7 +54,7 @@ pub(crate) fn lines(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage>
     entries(table, LINES, |cursor, out| {
         let offset = cursor.offset();
         let start = cursor.u16(LINES)?;
-        out.extend(moved.target(start.into(), offset)?.to_be_bytes());
+        out.extend(moved.line(start, offset)?.to_be_bytes());
         out.extend(cursor.take(2, LINES)?);
         Ok(())
     })

@@ -7,7 +7,9 @@ use testdata::programs;
 
 use crate::class::ClassFile;
 use crate::rewrite::Parts;
-use crate::{Error, Fault, Hooks, Kind, Name, Reason, Rewritten, Site, Sites, rewrite};
+use crate::{
+    Entry, Error, Fault, Hooks, Kind, Name, Push, Reason, Rewritten, Site, Sites, enter, rewrite,
+};
 
 const HOOKS: Hooks<'static> = Hooks {
     owner: "test/lang/Hits",
@@ -681,4 +683,61 @@ fn subroutines_of_old_classes_run_and_count() {
             jdk.version()
         );
     }
+}
+
+/// A loop back to the first instruction, with a handler, lines and a variable there.
+#[test]
+fn a_call_on_entry_is_made_once() {
+    let class = Assembled {
+        handlers: vec![[0, 1, 1, 0]],
+        stack: 1,
+        ..Assembled::new(&[&NOP, &[0xa7, 0xff, 0xff]])
+    };
+    let class = class
+        .with(LINES, u16s(&[1, 0, 10]))
+        .with(VARIABLES, u16s(&[1, 0, 4, 8, 9, 0]))
+        .with(FRAMES, vec![0, 1, 0]);
+    let bytes = class.bytes();
+    let entry = || Entry {
+        pushes: vec![
+            Push::Reference(0),
+            Push::Number(1),
+            Push::Constant(2),
+            Push::Less,
+        ],
+        hook: ["a/Hook", "in", "(Ljava/lang/Object;I)V"],
+    };
+    let entered = enter(&bytes, |name, descriptor| {
+        assert_eq!(descriptor.to_string(), "([Ljava/lang/String;)V");
+        (name.as_bytes() == b"main").then(entry)
+    })
+    .unwrap();
+    assert_eq!((entered.methods.len(), entered.left_alone.len()), (1, 0));
+    let new = entered.bytes.unwrap();
+    let file = ClassFile::read(&new).unwrap();
+    let parts = Parts::read(file.methods[0].code, &file.pool).unwrap();
+    let mut code = parts.code;
+    let code = code.take(parts.length, "the code").unwrap();
+    assert_eq!(code[..7], [0x19, 0, 0x15, 1, 0x05, 0x64, 0xb8]);
+    // The branch is as it was: it goes past the call.
+    assert_eq!(code[9..], [0, 0xa7, 0xff, 0xff]);
+    assert_eq!(parts.max_stack, 3);
+    let content = |mut cursor: crate::cursor::Cursor<'_>| {
+        let mut bytes = Vec::new();
+        while !cursor.is_at_end() {
+            bytes.push(cursor.u8("").unwrap());
+        }
+        bytes
+    };
+    // Nothing of the call is handled; its line is the first one's, and variables are there.
+    assert_eq!(content(parts.exceptions.1), u16s(&[9, 10, 10, 0]));
+    assert_eq!(content(parts.attributes[0].content), u16s(&[1, 0, 10]));
+    assert_eq!(
+        content(parts.attributes[1].content),
+        u16s(&[1, 0, 13, 8, 9, 0])
+    );
+    assert_eq!(content(parts.attributes[2].content), [0, 1, 9]);
+    // None is wanted, so nothing changes; and what is no class file is refused.
+    assert_eq!(enter(&bytes, |_, _| None).unwrap().bytes, None);
+    assert!(enter(b"no class", |_, _| None).is_err());
 }

@@ -109,6 +109,7 @@ pub fn suspect(rank: u32, holder: &str, verdict: Verdict, grown: u32) -> Suspect
         history: None,
         allocated_at: Vec::new(),
         allocated_through: None,
+        usage: None,
     }
 }
 

@@ -128,5 +128,9 @@ pub const KEYS: &[(&str, &str)] = &[
         "count",
         "every allocation counted by site: on, jdk (in the JDK's classes, too) or off (off)",
     ),
+    (
+        "usage",
+        "how large collections of the JDK's are used: on or off (off)",
+    ),
     ("service", "a name for this program in the trace"),
 ];

@@ -32,6 +32,7 @@
 //! | `counted` | `long[]` | with `count=on`: [`Counted`]s, each at its [`Counted::index`]; without it zeroes. This and the next two are missing where an older agent wrote |
 //! | `countedSites` | `Object[]` of `byte[]` | the places that allocate, in the form of `blobs`: site `n` has one frame, and type `n` is the class of what is allocated there. Its ids are its own |
 //! | `countedTotals` | `Object[]` of `long[]` | executed allocations of each of these places, and, of arrays, their bytes, in the form of `totals`; of other objects 0 in place of bytes. Copied once a second at most: as they were at `counted`'s time or, in part, later |
+//! | `usage` | `Object[]` | with `usage=on`: what each collection that is watched was used for, `null` or of the class [`usage::CLASS`], whose fields [`usage`] tells; else without elements. It is missing where an older agent wrote |
 //! | `recent` | `Object[]` | ring of the last collected samples, oldest overwritten; `null`s where it is not full yet |
 //! | `recentDied` | `int[]` | when each of `recent` was found to be collected, as `time` below |
 //! | `reservoir` | `Object[]` | a uniform choice of all collected samples |
@@ -117,6 +118,7 @@ mod names;
 pub mod piped;
 mod stratum;
 pub mod types;
+pub mod usage;
 mod weight;
 
 pub use counts::{CountedSite, Counts, MOST_NAMES};

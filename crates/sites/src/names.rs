@@ -39,6 +39,7 @@ pub mod statics {
     pub const COUNTED: &str = "counted";
     pub const COUNTED_SITES: &str = "countedSites";
     pub const COUNTED_TOTALS: &str = "countedTotals";
+    pub const USAGE: &str = "usage";
     pub const RECENT: &str = "recent";
     pub const RECENT_DIED: &str = "recentDied";
     pub const RESERVOIR: &str = "reservoir";

@@ -4,7 +4,7 @@
 //!
 //! | verdict | proof |
 //! |---|---|
-//! | leak | a cause that is certain; growth at each of several steps, by more than such a holder wavers; or samples of which next to none goes while others come |
+//! | leak | a cause that is certain; growth at each of several steps, by more than such a holder wavers; samples of which next to none goes while others come; or a collection that elements are put into all the time, of which none is removed and none read |
 //! | cache | a bound of the very collection that grows, enforced or reached; growth that is over |
 //! | warm-up | growth that is over; or the runtime's own tables while classes are loaded |
 //! | none | all that was held was replaced, and no more was added than that; or far more was replaced than was added |
@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::evidence::bounds::{Bound, Strength};
 use crate::evidence::detect::Finding;
 use crate::evidence::survival::Survival;
+use crate::evidence::usage::Usage;
 use crate::report::Verdict;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
 use heapdiff_units::Span;
@@ -39,6 +40,8 @@ pub(crate) struct Evidence<'a> {
     /// The sentence that says that it grows once, while the program starts.
     pub(crate) start: Option<String>,
     pub(crate) survival: Option<Survival>,
+    /// How the collections are used in which it grows.
+    pub(crate) usage: Option<Usage>,
 }
 
 impl Evidence<'_> {
@@ -51,7 +54,7 @@ impl Evidence<'_> {
     /// 3. A certain cause makes a leak.
     /// 4. A bound that is enforced makes a cache, and so does one that was reached, unless samples show that it goes on.
     /// 5. Start-up makes a warm-up.
-    /// 6. Growth at each of several steps, or samples of which none goes, make a leak.
+    /// 6. Growth at each of several steps, samples of which none goes, or a collection that only fills, make a leak.
     /// 7. The rest is growth.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (first, last) = self.ends();
@@ -87,7 +90,10 @@ impl Evidence<'_> {
             && self.slight().is_none()
             && !self.is_within_turnover();
         let by_samples = self.survival.is_some_and(|s| s.is_total());
-        Some(match by_figures || by_samples {
+        let by_usage = bound.is_none()
+            && !self.is_within_turnover()
+            && self.usage.is_some_and(|u| u.only_fills());
+        Some(match by_figures || by_samples || by_usage {
             true => Verdict::Leak,
             false => Verdict::Growth,
         })
@@ -165,6 +171,7 @@ impl Evidence<'_> {
         reasons.extend(self.bound.filter(|_| !certain).map(|b| b.sentence));
         reasons.extend(self.start);
         reasons.extend(self.survival.and_then(|s| s.sentence()));
+        reasons.extend(self.usage.map(|u| u.sentence()));
         reasons.extend(doubts);
         reasons
     }
@@ -174,6 +181,7 @@ impl Evidence<'_> {
         const UNSURE: &str =
             "two dumps cannot tell a cache that still fills from a leak; a third one can";
         let mut doubts = Vec::new();
+        doubts.extend(self.usage.and_then(|u| u.doubt()));
         if self.figures.len() == 2 {
             doubts.push(UNSURE.to_owned());
         }
@@ -218,6 +226,7 @@ impl Evidence<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::usage::tests::usage;
     use heapdiff_trend::Course;
 
     fn course(figures: &[u64]) -> Course {
@@ -233,6 +242,7 @@ mod tests {
             bound: None,
             start: None,
             survival: None,
+            usage: None,
         }
     }
 
@@ -286,6 +296,40 @@ mod tests {
         for figures in [&[100, 200, 200, 300][..], &[0, 500, 800]] {
             assert_eq!(evidence(figures).verdict(), Some(Verdict::Growth));
         }
+    }
+
+    #[test]
+    fn a_collection_that_only_fills_makes_two_dumps_enough() {
+        const UNSURE: &str = "two dumps cannot tell";
+        const ASKED: &str = "it is read more often than elements come";
+        let with = |put, removed, read| Evidence {
+            usage: Some(usage(put, removed, read)),
+            ..evidence(&[100, 200])
+        };
+        assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
+        assert!(says(with(5000, 0, 0), "none was removed, nothing was read"));
+        assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
+        // A cache that is not full yet is read, and has no other shape.
+        assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
+        assert!(says(with(5000, 0, 9000), UNSURE) && says(with(5000, 0, 9000), ASKED));
+        // Something bounds it, or samples show that it is replaced.
+        let bounded = Evidence {
+            bound: bound(Strength::Hint),
+            ..with(5000, 0, 0)
+        };
+        assert_eq!(bounded.verdict(), Some(Verdict::Growth));
+        let replaced = Evidence {
+            survival: survival(10, [25; 4]),
+            figures: &[1000, 1300],
+            ..with(5000, 0, 0)
+        };
+        assert_eq!(replaced.verdict(), Some(Verdict::Growth));
+        // What is over is over.
+        let over = Evidence {
+            usage: Some(usage(5000, 0, 0)),
+            ..evidence(&[100, 900, 900, 900])
+        };
+        assert_eq!(over.verdict(), Some(Verdict::Warmup));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::evidence::context::SuspectContext;
 use crate::evidence::detect;
 use crate::evidence::phrases::grown;
 use crate::evidence::survival::Survival;
+use crate::evidence::usage::{self, Usages};
 use crate::evidence::verdict::Evidence;
 use crate::growth::{self, difference};
 use crate::names::Label;
@@ -144,6 +145,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         history: None,
         allocated_at: Vec::new(),
         allocated_through: None,
+        usage: None,
     };
     (suspect, holder_class)
 }
@@ -154,10 +156,13 @@ pub(crate) fn judge(
     context: &SuspectContext<'_>,
     suspect: &mut Suspect,
     survival: Option<Survival>,
+    usages: &Usages,
 ) -> bool {
     let candidate = context.candidate;
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
+    let usage = usage::of(context, usages);
+    suspect.usage = usage.map(|usage| usage.told());
     let evidence = Evidence {
         course: context.aligned.course(&candidate.series),
         figures: &candidate.series,
@@ -165,6 +170,7 @@ pub(crate) fn judge(
         bound: bounds::of(context),
         start: start(context),
         survival,
+        usage,
     };
     let Some(verdict) = evidence.verdict() else {
         return false;
@@ -517,6 +523,7 @@ mod tests {
             history: None,
             allocated_at: Vec::new(),
             allocated_through: None,
+            usage: None,
         }
     }
 

@@ -1,0 +1,68 @@
+//! What watching collections needs of the JVM: the class with the hook, and what other classes have.
+
+use std::ffi::CString;
+
+use jni_sys::jobject;
+
+use super::calls::{Class, Env, Global, JniError, Local, Objects, Ref, Result, jni};
+use crate::usage::hook;
+
+fn text(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()))
+}
+
+impl<'local> Env<'local> {
+    /// Whether a class has a field of this name and type, or one above it has.
+    pub(crate) fn has_field(&self, class: Ref<'_, Class>, name: &str, kind: &str) -> Result<bool> {
+        let (name, kind) = (text(name)?, text(kind)?);
+        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        let field = unsafe {
+            let (name, kind) = (name.as_ptr(), kind.as_ptr());
+            jni!(self.raw(), v1_1.GetFieldID, class.raw(), name, kind)
+        };
+        match self.check() {
+            Ok(()) => Ok(!field.is_null()),
+            Err(JniError::Thrown(thrown)) if thrown == "java.lang.NoSuchFieldError" => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Whether a class has a method of this name and descriptor.
+    pub(crate) fn has(&self, class: Ref<'_, Class>, name: &str, descriptor: &str) -> Result<bool> {
+        self.has_method(class, (&text(name)?, &text(descriptor)?))
+    }
+
+    /// The class with the hook, defined in the boot loader unless it is there, and initialised.
+    pub(crate) fn usage_class(&self, bytes: &[u8]) -> Result<Local<'local, Class>> {
+        let name = text(hook::THIS)?;
+        let class = match self.define_class(&name, bytes) {
+            // A call that threw for lack of memory may yet have defined it.
+            Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
+                self.class(&name)?
+            }
+            other => other?,
+        };
+        let [_, hook, descriptor] = hook::BY_CHANGES;
+        self.static_method(class.get(), (&text(hook)?, &text(descriptor)?))?;
+        Ok(class)
+    }
+
+    /// The table of that class.
+    pub(crate) fn usage_table(&self, class: Ref<'_, Class>) -> Result<Global<Objects>> {
+        let (name, kind) = (text(hook::TABLE.0)?, text(hook::TABLE.1)?);
+        let (raw, of) = (self.raw(), class.raw());
+        // SAFETY: the environment is the current thread's, the reference is to a class, the texts end with a zero byte.
+        let field = unsafe { jni!(raw, v1_1.GetStaticFieldID, of, name.as_ptr(), kind.as_ptr()) };
+        self.check()?;
+        if field.is_null() {
+            return Err(JniError::Unfit(hook::TABLE.0.to_owned()));
+        }
+        // SAFETY: the field is the class's, and an array of references, or the JVM would not have found it; what comes back is a
+        // new local reference or null.
+        let table: Local<'_, Objects> = unsafe {
+            let table: jobject = jni!(raw, v1_1.GetStaticObjectField, of, field);
+            self.made(table, hook::TABLE.0)?
+        };
+        table.hold(self)
+    }
+}

@@ -1,0 +1,247 @@
+//! How the JDK's collections are used (`usage=on`): elements put, removed and read, for each that is large and lives.
+//!
+//! Where a collection's methods are entered (`points`) a hook is called (`hook`), which is written as bytes. It counts
+//! in objects of its own class, weak references to the collections, so that a dump has the figures as they are then and nothing has
+//! to be copied. Which of them belong to what grew is for the reader to see.
+
+mod collections;
+pub(crate) mod hook;
+mod points;
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Release,
+};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use heapdiff_bytecode::{Name, enter};
+use heapdiff_sites::statics;
+use heapdiff_sites::types::of_class;
+use heapdiff_units::Span;
+use rustc_hash::FxHashSet;
+
+use crate::agent;
+use crate::jvmti::calls::{Class, Env, Global, JniError, Local, Objects};
+use crate::jvmti::counting::ClassFiles;
+use crate::jvmti::java::Static;
+use crate::jvmti::{Environment, Jvmti, modified_utf8};
+use crate::log::say;
+use crate::options::Options;
+use points::{Needed, Watched};
+
+/// All that is needed, from the first time on.
+struct Engine {
+    jvmti: Jvmti,
+    /// What is watched, in the heap.
+    table: Global<Objects>,
+    /// Names of classes whose calls name nothing that is not there.
+    fit: FxHashSet<&'static str>,
+}
+
+static ENGINE: OnceLock<Engine> = OnceLock::new();
+/// Whether class files get calls.
+static ON: AtomicBool = AtomicBool::new(false);
+/// Class files that got them since they were wanted.
+static CHANGED: AtomicU64 = AtomicU64::new(0);
+/// What could not be changed.
+static REFUSED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn refused() -> MutexGuard<'static, Vec<String>> {
+    REFUSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The class files of the JDK's collections.
+pub(crate) enum Collections {}
+
+impl ClassFiles for Collections {
+    fn jvmti() -> Option<Jvmti> {
+        ENGINE.get().map(|engine| engine.jvmti)
+    }
+
+    fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> {
+        let engine = ENGINE.get().filter(|_| is_boot && ON.load(Acquire))?;
+        let watched = points::of(name?)?;
+        if !engine.fit.contains(watched.class) {
+            return None;
+        }
+        let named = |name: Name<'_>, descriptor: Name<'_>| {
+            let [name, descriptor] = [name, descriptor].map(|n| modified_utf8(n.as_bytes()));
+            (name, descriptor)
+        };
+        let mut all = Vec::new();
+        let listed = enter(file, |name, descriptor| {
+            all.push(named(name, descriptor));
+            None
+        });
+        let entered = listed.and_then(|_| {
+            enter(file, |name, descriptor| {
+                watched.entry(&named(name, descriptor), &all)
+            })
+        });
+        match entered {
+            Ok(entered) => {
+                for left in entered.left_alone {
+                    let method = modified_utf8(left.method.as_bytes());
+                    let class = of_class(watched.class);
+                    refused().push(format!("{class}.{method}: {}", left.reason));
+                }
+                CHANGED.fetch_add(u64::from(entered.bytes.is_some()), AcqRel);
+                entered.bytes
+            }
+            Err(why) => {
+                refused().push(format!("{}: {why}", of_class(watched.class)));
+                None
+            }
+        }
+    }
+}
+
+/// Watches from now on, if the options say so. Where that cannot be the agent samples all the same.
+pub(crate) fn stand(env: &Env<'_>, options: &Options) {
+    if !options.usage {
+        return;
+    }
+    let start = Instant::now();
+    match begin(env) {
+        Ok(()) => {
+            let (classes, span) = (CHANGED.load(Acquire), Span(start.elapsed()));
+            say(format_args!(
+                "usage: {classes} classes of the JDK's collections are watched, within {span}"
+            ));
+            for refused in refused().drain(..) {
+                say(format_args!("usage: not watched: {refused}"));
+            }
+        }
+        Err(why) => {
+            ON.store(false, Release);
+            say(format_args!("usage: nothing is watched: {why}"));
+        }
+    }
+}
+
+fn begin(env: &Env<'_>) -> Result<(), String> {
+    let engine = match ENGINE.get() {
+        Some(engine) => engine,
+        None => {
+            let made = Engine::new(env)?;
+            ENGINE.get_or_init(|| made)
+        }
+    };
+    let sampler = agent::sampler().ok_or("the agent has stopped")?;
+    let table = Static::Objects(engine.table.get());
+    let shown = sampler.refs.set(env, statics::USAGE, table);
+    shown.map_err(|why| why.to_string())?;
+    CHANGED.store(0, Release);
+    refused().clear();
+    ON.store(true, Release);
+    engine.hand_over(env)
+}
+
+/// Watches no more, and takes the calls out.
+pub(crate) fn fall(env: &Env<'_>) {
+    if !ON.swap(false, AcqRel) {
+        return;
+    }
+    let Some(engine) = ENGINE.get() else { return };
+    if let Err(why) = engine.hand_over(env) {
+        say(format_args!(
+            "usage: classes keep what was put into them: {why}"
+        ));
+    }
+    for place in 0..hook::PLACES {
+        // Methods that run on may put something there again, which keeps nothing alive.
+        let _ = engine.table.get().put(env, place, None);
+    }
+}
+
+impl Engine {
+    fn new(env: &Env<'_>) -> Result<Self, String> {
+        let text = |why: JniError| why.to_string();
+        let class = env
+            .usage_class(&hook::bytes(jvm(env).map_err(text)?))
+            .map_err(text)?;
+        let table = env.usage_table(class.get()).map_err(text)?;
+        for name in collections::CALLERS {
+            // One that this JDK has not calls nothing.
+            drop(class_named(env, name));
+        }
+        let mut fit = FxHashSet::default();
+        for watched in collections::ALL {
+            match is_fit(env, watched) {
+                Ok(true) => _ = fit.insert(watched.class),
+                Ok(false) => {}
+                Err(JniError::HeapFull) => return Err(JniError::HeapFull.to_string()),
+                Err(_) => {}
+            }
+        }
+        let environment = Environment::another(env).ok_or("this JVM has no JVMTI of version 11")?;
+        Ok(Self {
+            jvmti: environment
+                .for_class_files::<Collections>()
+                .map_err(|why| why.to_string())?,
+            table,
+            fit,
+        })
+    }
+
+    /// Has the JVM ask for the collections' classes again.
+    fn hand_over(&self, env: &Env<'_>) -> Result<(), String> {
+        let on = ON.load(Acquire);
+        let text = |why: crate::jvmti::JvmtiError| why.to_string();
+        self.jvmti.hook_class_files(true).map_err(text)?;
+        let found = self.jvmti.changeable(env, |signature, is_boot| {
+            let name = signature
+                .strip_prefix('L')
+                .and_then(|s| s.strip_suffix(';'));
+            is_boot && name.is_some_and(|name| self.fit.contains(name))
+        });
+        let found = found.map_err(text)?;
+        let classes: Vec<_> = found.iter().map(|(_, class)| class.get()).collect();
+        let handed = self.jvmti.retransform(&classes).map_err(text);
+        if !on {
+            self.jvmti.hook_class_files(false).map_err(text)?;
+        }
+        handed
+    }
+}
+
+fn class_named<'local>(
+    env: &Env<'local>,
+    name: &str,
+) -> crate::jvmti::calls::Result<Local<'local, Class>> {
+    let name = std::ffi::CString::new(name).map_err(|_| JniError::Unfit(name.to_owned()))?;
+    env.class(&name)
+}
+
+/// Whether the JVM has the class, and all that its calls name.
+fn is_fit(env: &Env<'_>, watched: &Watched) -> crate::jvmti::calls::Result<bool> {
+    let class = |name| class_named(env, name);
+    class(watched.class)?;
+    for needed in watched.needed() {
+        let there = match needed {
+            Needed::Field([of, name, kind]) => env.has_field(class(of)?.get(), name, kind)?,
+            Needed::Method([of, name, kind]) => env.has(class(of)?.get(), name, kind)?,
+        };
+        if !there {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn jvm(env: &Env<'_>) -> crate::jvmti::calls::Result<hook::Jvm> {
+    let class = env.class(c"jdk/internal/misc/Unsafe")?;
+    let reference = env.class(c"java/lang/ref/Reference")?;
+    let exchange = "(Ljava/lang/Object;JLjava/lang/Object;Ljava/lang/Object;)Z";
+    let is_new = env.has(class.get(), "compareAndSetReference", exchange)?;
+    Ok(hook::Jvm {
+        longs: env.static_int(class.get(), c"ARRAY_LONG_BASE_OFFSET")?,
+        objects: env.static_int(class.get(), c"ARRAY_OBJECT_BASE_OFFSET")?,
+        scale: env.static_int(class.get(), c"ARRAY_OBJECT_INDEX_SCALE")?,
+        refers_to: env.has(reference.get(), "refersTo", "(Ljava/lang/Object;)Z")?,
+        exchange: match is_new {
+            true => "compareAndSetReference",
+            false => "compareAndSetObject",
+        },
+    })
+}

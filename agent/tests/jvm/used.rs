@@ -1,0 +1,74 @@
+//! `usage=on`: what is counted of each method of each of the JDK's collections is what was done, to the last element.
+
+use std::time::Duration;
+
+use heapdiff_sites::attach;
+use testdata::jvm::{Jdk, Launch, Target};
+use testdata::programs;
+
+use crate::counted::ask;
+use crate::{CHECKED, jdks, library};
+
+fn program(jdk: &Jdk, times: u32) -> Launch {
+    let classes = jdk.compile(&programs::agent("Used.java")).unwrap();
+    let opens = ["java.lang", "java.util", "java.util.concurrent"]
+        .map(|package| format!("--add-opens=java.base/{package}=ALL-UNNAMED"));
+    Launch::class(jdk, classes, "Used")
+        .flags(opens)
+        .flags(["-Xmx512m", "-XX:+EnableDynamicAgentLoading"])
+        .arg(times.to_string())
+        .timeout(Duration::from_secs(200))
+}
+
+/// What the program says until it waits again.
+fn told(target: &mut Target) -> String {
+    target.lines_until_ready().unwrap().join("\n")
+}
+
+fn assert_exact(told: &str, which: &str) {
+    assert!(
+        told.contains("wrong 0") && !told.contains("DIFFERS"),
+        "{which}:\n{told}"
+    );
+}
+
+/// Compiled, from the start of the program on.
+#[test]
+fn each_method_counts_what_it_does() {
+    for jdk in jdks() {
+        let launch = program(&jdk, 20_000).agent(&library(), "usage=on");
+        let mut target = launch.start().unwrap();
+        target.wait_ready(1).unwrap();
+        target.proceed().unwrap();
+        assert_exact(&told(&mut target), &format!("JDK {}", jdk.version()));
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(
+            well && errors.contains("collections are watched"),
+            "{errors}"
+        );
+        assert!(!errors.contains("not watched"), "{errors}");
+    }
+}
+
+/// Interpreted, attached to a program that runs, and taken out again.
+#[test]
+fn attached_it_counts_from_then_on_and_detached_no_more() {
+    for jdk in jdks() {
+        let which = format!("JDK {}", jdk.version());
+        let launch = program(&jdk, 200).flags(CHECKED).flags(["-Xint"]);
+        let mut target = launch.start().unwrap();
+        target.wait_ready(1).unwrap();
+        assert_eq!(ask(&target, "usage=on"), attach::DONE, "{which}");
+        target.proceed().unwrap();
+        assert_exact(&told(&mut target), &which);
+        assert_eq!(ask(&target, attach::DETACH), attach::DETACHED, "{which}");
+        target.proceed().unwrap();
+        assert!(told(&mut target).contains("watched 0"), "{which}");
+        let (well, errors) = target.finish_with_errors().unwrap();
+        assert!(well, "{errors}");
+        assert!(
+            !errors.contains("WARNING") && !errors.contains("keep what was put"),
+            "{errors}"
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! A call of a hook where a method is entered.
+//!
+//! It is at the start of the code. No frame has to be told there, since the first one follows from the method's descriptor, and
+//! a branch back to what was the first instruction goes past the call. Exceptions of the call are not handled by the
+//! method.
+
+use crate::class::ClassFile;
+use crate::code::{Instructions, NEW};
+use crate::error::{Error, Reason};
+use crate::insert::Pushed;
+use crate::longer::{self, Branches, Inserted, Longer, Parts};
+use crate::pool::{Additions, Full};
+use crate::rewrite::LeftAlone;
+use crate::site::Name;
+
+const ALOAD: u8 = 0x19;
+const ILOAD: u8 = 0x15;
+const LLOAD: u8 = 0x16;
+const ISUB: u8 = 0x64;
+const GETFIELD: u8 = 0xb4;
+const INVOKEVIRTUAL: u8 = 0xb6;
+const INVOKESPECIAL: u8 = 0xb7;
+const INVOKESTATIC: u8 = 0xb8;
+const ARRAYLENGTH: u8 = 0xbe;
+
+/// What the hook is given, in order. That a class has what is named here is for the caller to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push<'p> {
+    /// A reference in a local variable.
+    Reference(u8),
+    /// A number in a local variable.
+    Number(u8),
+    /// A `long` in a local variable.
+    Long(u8),
+    /// This number.
+    Constant(i32),
+    /// In place of a reference, a field of it: class, name, descriptor (of a type that takes one place).
+    Field(&'p str, &'p str, &'p str),
+    /// In place of a reference, what a method of it without arguments returns: class, name, descriptor (as above).
+    Call(&'p str, &'p str, &'p str),
+    /// As [`Push::Call`] of a method of the class itself, whatever classes below it override.
+    Own(&'p str, &'p str, &'p str),
+    /// In place of an array, its length.
+    Length,
+    /// In place of two numbers, the first without the second.
+    Less,
+    /// In place of two numbers, what a static method makes of them: class, name.
+    Combined(&'p str, &'p str),
+}
+
+/// What is called on entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry<'p> {
+    /// What is pushed for it.
+    pub pushes: Vec<Push<'p>>,
+    /// A static method that returns nothing: class, name, descriptor.
+    pub hook: [&'p str; 3],
+}
+
+/// What became of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entered<'a> {
+    /// The new class file; `None` where nothing changes.
+    pub bytes: Option<Vec<u8>>,
+    /// Methods that have the call now: name and descriptor.
+    pub methods: Vec<(Name<'a>, Name<'a>)>,
+    /// Methods that were to have it, and stay as they are.
+    pub left_alone: Vec<LeftAlone<'a>>,
+}
+
+/// Inserts a call at the start of each method, by name and descriptor, that has an entry.
+///
+/// # Errors
+/// When the class cannot be read to its end. It is to be left as it is.
+pub fn enter<'a, 'p>(
+    class: &'a [u8],
+    mut entries: impl FnMut(Name<'a>, Name<'a>) -> Option<Entry<'p>>,
+) -> Result<Entered<'a>, Error> {
+    let file = ClassFile::read(class)?;
+    let mut added = Additions::after(&file.pool);
+    let mut entered = Entered {
+        bytes: None,
+        methods: Vec::new(),
+        left_alone: Vec::new(),
+    };
+    let mut changes = Vec::new();
+    for method in &file.methods {
+        let (name, descriptor) = (method.name, method.descriptor);
+        let Some(entry) = entries(name, descriptor) else {
+            continue;
+        };
+        let before = added.mark();
+        let code = Parts::read(method.code, &file.pool)
+            .map_err(Reason::from)
+            .and_then(|parts| code(&parts, &entry, &mut added));
+        match code {
+            Ok(code) => {
+                changes.push((method, code));
+                entered.methods.push((name, descriptor));
+            }
+            Err(reason) => {
+                added.back_to(before);
+                entered.left_alone.push(LeftAlone {
+                    method: name,
+                    descriptor,
+                    reason,
+                });
+            }
+        }
+    }
+    if !changes.is_empty() {
+        entered.bytes = Some(longer::file(class, &file, &added, &changes));
+    }
+    Ok(entered)
+}
+
+fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<Vec<u8>, Reason> {
+    let (code, deepest) = call(entry, added)?;
+    let mut news = Vec::new();
+    for instruction in Instructions::of(parts.code) {
+        let instruction = instruction?;
+        if instruction.opcode == NEW {
+            news.push(instruction.at);
+        }
+    }
+    let longer = Longer {
+        parts,
+        inserted: &[Inserted {
+            at: 0,
+            start: 0,
+            end: code.len(),
+            after: false,
+        }],
+        code: &code,
+        // The method's own stack is empty on entry.
+        stack: deepest.saturating_sub(parts.max_stack),
+        locals: 0,
+        news: &news,
+        branches: Branches::PastInserted,
+    };
+    longer.written(&mut Vec::new())
+}
+
+/// The call, and how deep the stack gets for it.
+fn call(entry: &Entry<'_>, added: &mut Additions) -> Result<(Vec<u8>, u16), Full> {
+    let mut code = Vec::new();
+    let (mut depth, mut deepest) = (0_u16, 0_u16);
+    for push in &entry.pushes {
+        let with = |code: &mut Vec<u8>, opcode: u8, constant: u16| {
+            code.push(opcode);
+            code.extend(constant.to_be_bytes());
+        };
+        match *push {
+            Push::Reference(slot) => code.extend([ALOAD, slot]),
+            Push::Number(slot) => code.extend([ILOAD, slot]),
+            Push::Long(slot) => code.extend([LLOAD, slot]),
+            Push::Constant(number) => code.push_number(number, added)?,
+            Push::Field(class, name, descriptor) => {
+                let class = added.class(class)?;
+                with(&mut code, GETFIELD, added.field(class, name, descriptor)?);
+            }
+            Push::Call(class, name, descriptor) => {
+                let class = added.class(class)?;
+                let method = added.method(class, name, descriptor)?;
+                with(&mut code, INVOKEVIRTUAL, method);
+            }
+            Push::Own(class, name, descriptor) => {
+                let class = added.class(class)?;
+                let method = added.method(class, name, descriptor)?;
+                with(&mut code, INVOKESPECIAL, method);
+            }
+            Push::Length => code.push(ARRAYLENGTH),
+            Push::Less => code.push(ISUB),
+            Push::Combined(class, name) => {
+                let class = added.class(class)?;
+                with(&mut code, INVOKESTATIC, added.method(class, name, "(II)I")?);
+            }
+        }
+        match push {
+            Push::Reference(_) | Push::Number(_) | Push::Constant(_) => depth += 1,
+            Push::Long(_) => depth += 2,
+            Push::Field(..) | Push::Call(..) | Push::Own(..) | Push::Length => {}
+            Push::Less | Push::Combined(..) => depth = depth.saturating_sub(1),
+        }
+        deepest = deepest.max(depth);
+    }
+    let [class, name, descriptor] = entry.hook;
+    let class = added.class(class)?;
+    let hook = added.method(class, name, descriptor)?;
+    code.push(INVOKESTATIC);
+    code.extend(hook.to_be_bytes());
+    Ok((code, deepest))
+}

@@ -1,0 +1,434 @@
+//! What the agent counted of collections (`usage=on`): how many elements were put into one, removed and read.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use heapdiff_sites::statics;
+use heapdiff_sites::usage::{BEFORE, Kind, LAST, STRIPE, fields};
+use heapdiff_units::{Span, grouped};
+use hprof::{Content, ObjectIndex, Snapshot, Value};
+
+use crate::agent_objects::agent_class;
+use crate::evidence::bounds;
+use crate::evidence::context::SuspectContext;
+use crate::report::Used;
+
+/// Places of the agent's table that are read, and numbers of each.
+const MOST_PLACES: u32 = 1 << 16;
+const MOST_NUMBERS: u32 = 1 << 10;
+/// Collections of one step that are looked for.
+const MEMBERS: usize = 1 << 12;
+/// So many elements that are put are enough to tell how a collection is used.
+const ENOUGH: u64 = 1000;
+/// And so long a time, in milliseconds.
+const LONG: u64 = 5000;
+/// Calls that may be counted, and not done yet, when a dump is taken.
+const UNDER_WAY: i64 = 256;
+
+/// What was counted of one collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    since_ms: u64,
+    /// Elements that it had then.
+    size: Option<i64>,
+    put: u64,
+    removed: u64,
+    read: u64,
+    /// Put after half of the time or before.
+    late: u64,
+    last_ms: u64,
+}
+
+/// What the agent watches in a dump, by collection.
+#[derive(Debug, Default)]
+pub(crate) struct Usages(BTreeMap<ObjectIndex, Counted>);
+
+impl Usages {
+    /// Reads it; nothing where the agent was not asked for it. The dump is not trusted.
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        Self::read(snapshot).unwrap_or_default()
+    }
+
+    fn read(snapshot: &Snapshot) -> Option<Self> {
+        let class = agent_class(snapshot)?;
+        let table = snapshot.static_value(class, statics::USAGE)?.object()?;
+        let record = snapshot.read_all(&[table]).pop()??;
+        let Content::Array(table) = record.content else {
+            return None;
+        };
+        let places = table.elements(0..table.len.min(MOST_PLACES));
+        let all: Vec<ObjectIndex> = places.filter_map(Value::object).collect();
+        let names = ["referent", fields::COUNTS, fields::SINCE, fields::SIZE];
+        let values = snapshot.field_values(&all, names);
+        let found: Vec<(ObjectIndex, ObjectIndex, Counted)> = values
+            .into_iter()
+            .filter_map(|values| {
+                let [referent, counts, since, size] = values?;
+                let counted = Counted {
+                    since_ms: u64::try_from(since?.integer()?).ok()?,
+                    size: Some(size?.integer()?).filter(|&size| size >= 0),
+                    ..Counted::default()
+                };
+                Some((referent?.object()?, counts?.object()?, counted))
+            })
+            .collect();
+        let arrays: Vec<ObjectIndex> = found.iter().map(|one| one.1).collect();
+        let records = snapshot.read_all(&arrays);
+        let mut all: BTreeMap<ObjectIndex, Counted> = BTreeMap::new();
+        for ((collection, _, mut counted), record) in found.into_iter().zip(records) {
+            if let Some(Content::Array(array)) = record.map(|r| r.content) {
+                let numbers = array.elements(0..array.len.min(MOST_NUMBERS));
+                let numbers = numbers.map(|n| n.integer().and_then(|n| u64::try_from(n).ok()));
+                counted.add(&numbers.map(|n| n.unwrap_or(0)).collect::<Vec<u64>>());
+            }
+            let known = all.entry(collection);
+            known
+                .and_modify(|known| known.join(&counted))
+                .or_insert(counted);
+        }
+        Some(Self(all))
+    }
+}
+
+impl Counted {
+    /// Adds the stripes of a collection.
+    fn add(&mut self, numbers: &[u64]) {
+        for stripe in numbers.chunks_exact(STRIPE) {
+            let of = |kind: Kind| usize::try_from(kind.code()).map_or(0, |at| stripe[at]);
+            let put = of(Kind::Put);
+            self.put = self.put.saturating_add(put);
+            self.removed = self.removed.saturating_add(of(Kind::Removed));
+            self.read = self.read.saturating_add(of(Kind::Read));
+            self.last_ms = self.last_ms.max(stripe[LAST]);
+            if stripe[BEFORE] > 0 {
+                let late = put.saturating_sub(stripe[BEFORE + 1]);
+                self.late = self.late.saturating_add(late);
+            }
+        }
+    }
+
+    /// What was counted elsewhere, of the same collection or another.
+    fn join(&mut self, other: &Self) {
+        if (other.since_ms, other.size) < (self.since_ms, self.size) {
+            (self.since_ms, self.size) = (other.since_ms, other.size);
+        }
+        self.put = self.put.saturating_add(other.put);
+        self.removed = self.removed.saturating_add(other.removed);
+        self.read = self.read.saturating_add(other.read);
+        self.late = self.late.saturating_add(other.late);
+        self.last_ms = self.last_ms.max(other.last_ms);
+    }
+
+    /// What its size tells besides: elements that came or went where that is not counted, as `addAll` does of a list.
+    fn completed(mut self, now: Option<i64>) -> Self {
+        let (Some(now), Some(then)) = (now, self.size) else {
+            return self;
+        };
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let grown = now.saturating_sub(then);
+        let net = signed(self.put).saturating_sub(signed(self.removed));
+        if let Ok(unseen) = u64::try_from(grown.saturating_sub(net)) {
+            self.put = self.put.saturating_add(unseen);
+        } else if grown.saturating_add(UNDER_WAY) < net {
+            let unseen = u64::try_from(net.saturating_sub(grown)).unwrap_or(0);
+            self.removed = self.removed.saturating_add(unseen);
+        }
+        self
+    }
+}
+
+/// How a suspect's collections are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    counted: Counted,
+    /// When the last dump was taken.
+    taken_ms: u64,
+    /// Collections of which this is known, and how many there are.
+    watched: u64,
+    collections: u64,
+    /// Elements that came between the first dump and the last, less those that went.
+    grown: u64,
+}
+
+/// How the collections in which a suspect's objects accumulate are used, as far as that was watched.
+pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage> {
+    if usages.0.is_empty() {
+        return None;
+    }
+    let trie = context.trie();
+    let path = trie.path(context.candidate.at);
+    let own = context.own_field();
+    let from = path.iter().position(|&s| Some(s) == own).unwrap_or(0);
+    path[from..].iter().rev().find_map(|&step| {
+        if !bounds::is_own(context, step) {
+            return None;
+        }
+        let members = context.members(step, MEMBERS);
+        let watched: Vec<(ObjectIndex, Counted)> = members
+            .into_iter()
+            .filter_map(|o| Some((o, *usages.0.get(&o)?)))
+            .collect();
+        let (first, last) = context.ends(*context.candidate.content.first()?);
+        let mut all = watched
+            .iter()
+            .map(|&(object, counted)| counted.completed(size(context, object)));
+        let mut counted = all.next()?;
+        all.for_each(|other| counted.join(&other));
+        Some(Usage {
+            counted,
+            taken_ms: context.summaries.last().map_or(0, |s| s.info.taken_ms),
+            watched: watched.len() as u64,
+            collections: trie[step].objects,
+            grown: last.saturating_sub(first),
+        })
+    })
+}
+
+/// How many elements a collection has, by the fields that those have which the agent watches; `None` for others.
+fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<i64> {
+    let number = |of: ObjectIndex, name| context.number(&[of], name).pop().flatten();
+    let inner = |name| context.field(&[object], name).pop().flatten();
+    let plain = ["size", "count", "elementCount"].into_iter();
+    if let Some(size) = plain.filter_map(|name| number(object, name)).next() {
+        return Some(size);
+    }
+    // A queue's atomic number.
+    if let Some(count) = inner("count") {
+        return number(count, "value");
+    }
+    let length = |array| context.snapshot.array_length(array).map(i64::from);
+    if let Some(array) = inner("array") {
+        return length(array);
+    }
+    // A ring.
+    let length = length(inner("elements")?)?;
+    let (head, tail) = (number(object, "head")?, number(object, "tail")?);
+    tail.checked_sub(head)?.checked_rem_euclid(length)
+}
+
+impl Usage {
+    fn watched_ms(&self) -> u64 {
+        self.taken_ms.saturating_sub(self.counted.since_ms)
+    }
+
+    /// Whether thousands of elements came that make up most of the growth, over a time that is not short, none was removed and
+    /// none read, and they still came of late.
+    pub(crate) fn only_fills(&self) -> bool {
+        let Counted {
+            put,
+            removed,
+            read,
+            late,
+            last_ms,
+            ..
+        } = self.counted;
+        let time = self.watched_ms();
+        put >= ENOUGH
+            && (removed, read) == (0, 0)
+            && put.saturating_mul(2) >= self.grown
+            && time >= LONG
+            && late.saturating_mul(4) >= put
+            && self.taken_ms.saturating_sub(last_ms) <= time / 4
+    }
+
+    /// What was counted, in a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let Counted {
+            put, removed, read, ..
+        } = self.counted;
+        let span = Span(Duration::from_millis(self.watched_ms()));
+        let whose = match (self.watched, self.collections) {
+            (1, 0 | 1) => String::new(),
+            (watched, all) => format!(
+                " of {} of {} collections",
+                grouped(watched),
+                grouped(all.max(watched))
+            ),
+        };
+        let put = match put {
+            0 => "no element was put".to_owned(),
+            1 => "1 element was put".to_owned(),
+            _ => format!("{} elements were put", grouped(put)),
+        };
+        let removed = match removed {
+            0 => "none was removed".to_owned(),
+            1 => "1 was removed".to_owned(),
+            _ => format!("{} were removed", grouped(removed)),
+        };
+        let read = match read {
+            0 => "nothing was read".to_owned(),
+            1 => "it was read once".to_owned(),
+            _ => format!("it was read {} times", grouped(read)),
+        };
+        format!("in the {span} up to the last dump{whose}: {put} there, {removed}, {read}")
+    }
+
+    /// What speaks against a leak, without proving that it is none.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let Counted {
+            put, removed, read, ..
+        } = self.counted;
+        if put < ENOUGH {
+            return None;
+        }
+        if removed.saturating_mul(4) >= put.saturating_mul(3) {
+            return Some(
+                "nearly as many elements were removed as came, as in a cache or a queue".to_owned(),
+            );
+        }
+        (read >= put).then(|| {
+            "it is read more often than elements come, as a cache is that is not full yet; a leak may be, too"
+                .to_owned()
+        })
+    }
+
+    /// As reports have it.
+    pub(crate) fn told(&self) -> Used {
+        Used {
+            since_ms: self.counted.since_ms,
+            put: self.counted.put,
+            removed: self.counted.removed,
+            read: self.counted.read,
+            watched: self.watched,
+            collections: self.collections.max(self.watched),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// So many elements were put, removed and read in a minute, evenly, in a collection that grew by as many as came.
+    pub(crate) fn usage(put: u64, removed: u64, read: u64) -> Usage {
+        let mut counted = Counted {
+            since_ms: 1_000_000,
+            size: Some(256),
+            ..Counted::default()
+        };
+        counted.add(&[
+            put,
+            removed,
+            read,
+            1_059_000,
+            1_040_000,
+            put / 2,
+            1_020_000,
+            put / 4,
+        ]);
+        Usage {
+            counted,
+            taken_ms: 1_060_000,
+            watched: 1,
+            collections: 1,
+            grown: put.saturating_sub(removed),
+        }
+    }
+
+    #[test]
+    fn what_only_fills_is_told_from_what_is_used() {
+        assert!(usage(5000, 0, 0).only_fills());
+        for other in [usage(5000, 1, 0), usage(5000, 0, 1), usage(999, 0, 0)] {
+            assert!(!other.only_fills(), "{other:?}");
+        }
+        // Most of the growth came in before, or elsewhere.
+        let elsewhere = Usage {
+            grown: 10_001,
+            ..usage(5000, 0, 0)
+        };
+        assert!(!elsewhere.only_fills());
+        // It was loaded once: next to nothing came after a quarter of the time, or nothing in the last one.
+        let with = |change: fn(&mut Counted)| {
+            let mut usage = usage(5000, 0, 0);
+            change(&mut usage.counted);
+            usage.only_fills()
+        };
+        assert!(with(|_| {}));
+        assert!(!with(|counted| counted.late = 1249));
+        assert!(!with(|counted| counted.last_ms = 1_044_999));
+        // It has only begun.
+        assert!(!with(|counted| counted.since_ms = 1_055_001));
+    }
+
+    #[test]
+    fn stripes_and_entries_of_a_collection_add_up() {
+        let mut counted = Counted::default();
+        counted.add(&[10, 2, 3, 900, 800, 8, 700, 4, 1, 0, 7, 950, 0, 0, 0, 0]);
+        let all = (counted.put, counted.removed, counted.read);
+        assert_eq!((all, counted.late, counted.last_ms), ((11, 2, 10), 6, 950));
+        let mut earlier = Counted {
+            since_ms: 5,
+            size: Some(300),
+            put: 1,
+            ..Counted::default()
+        };
+        counted.since_ms = 9;
+        earlier.join(&counted);
+        assert_eq!(
+            (earlier.since_ms, earlier.size, earlier.put),
+            (5, Some(300), 12)
+        );
+        // What is no stripe is left out.
+        counted.add(&[1, 1, 1]);
+        assert_eq!(counted.put, 11);
+    }
+
+    #[test]
+    fn a_size_tells_what_was_not_counted() {
+        let counted = Counted {
+            size: Some(300),
+            put: 50,
+            removed: 20,
+            ..Counted::default()
+        };
+        let with = |now| {
+            let counted = counted.completed(now);
+            (counted.put, counted.removed)
+        };
+        assert_eq!(with(Some(330)), (50, 20));
+        assert_eq!(with(None), (50, 20));
+        // A hundred came at once.
+        assert_eq!(with(Some(430)), (150, 20));
+        // Some calls may be under way; so many are not.
+        assert_eq!(with(Some(320)), (50, 20));
+        assert_eq!(with(Some(0)), (50, 350));
+        let unknown = Counted {
+            size: None,
+            ..counted
+        };
+        assert_eq!(unknown.completed(Some(9000)).put, 50);
+    }
+
+    #[test]
+    fn the_sentence_has_what_was_counted() {
+        assert_eq!(
+            usage(5000, 0, 0).sentence(),
+            "in the 1m up to the last dump: 5,000 elements were put there, none was removed, nothing was read"
+        );
+        assert_eq!(
+            usage(0, 1, 1).sentence(),
+            "in the 1m up to the last dump: no element was put there, 1 was removed, it was read once"
+        );
+        let several = Usage {
+            watched: 3,
+            collections: 7,
+            ..usage(1, 2000, 3000)
+        };
+        assert_eq!(
+            several.sentence(),
+            "in the 1m up to the last dump of 3 of 7 collections: 1 element was put there, 2,000 were removed, \
+             it was read 3,000 times"
+        );
+    }
+
+    #[test]
+    fn what_speaks_against_a_leak_is_said_where_it_shows() {
+        let says = |usage: Usage, part: &str| usage.doubt().is_some_and(|d| d.contains(part));
+        const GO: &str = "nearly as many elements were removed as came";
+        const READ: &str = "it is read more often than elements come";
+        assert!(says(usage(5000, 3750, 0), GO) && !says(usage(5000, 3749, 0), GO));
+        assert!(says(usage(5000, 0, 5000), READ) && !says(usage(5000, 0, 4999), READ));
+        assert!(!says(usage(5000, 3750, 9000), READ));
+        assert!(usage(999, 999, 999).doubt().is_none());
+    }
+}

@@ -1,0 +1,108 @@
+//! What grows alike is told apart by how it is used: the agent's `usage=on`, in real JVMs.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use std::path::PathBuf;
+
+use heapdiff_diff::{Report, Suspect, Verdict};
+use testdata::jvm::{DumpOptions, Jdk, Launch};
+use testdata::programs;
+
+use crate::common::of_files;
+
+/// The agent's library, next to this test's program.
+fn library() -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let library = here.with_file_name("libheapdiff_agent.so");
+    assert!(library.is_file(), "{} is missing", library.display());
+    library
+}
+
+/// Two dumps of the program, some work apart.
+fn diff(jdk: &Jdk, options: &str) -> Report {
+    let classes = jdk.compile(&programs::agent("Twins.java")).unwrap();
+    let launch = Launch::class(jdk, classes, "Twins").agent(&library(), options);
+    let mut target = launch.start().unwrap();
+    target.wait_ready(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [before, after] = ["before", "after"].map(|n| folder.path().join(format!("{n}.hprof")));
+    target.dump(&before, DumpOptions::default()).unwrap();
+    target.advance(2).unwrap();
+    target.dump(&after, DumpOptions::default()).unwrap();
+    let (well, errors) = target.finish_with_errors().unwrap();
+    assert!(well && !errors.contains("Exception"), "{errors}");
+    of_files(&[&before, &after])
+}
+
+fn of<'r>(report: &'r Report, holder: &str) -> &'r Suspect {
+    let holder = format!("Twins.{holder}");
+    let found = report.suspects.iter().find(|s| s.holder == holder);
+    found.unwrap_or_else(|| panic!("{holder} is no suspect: {report:#?}"))
+}
+
+#[test]
+fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
+    for jdk in Jdk::all_for_scenarios() {
+        let which = format!("JDK {}", jdk.version());
+        // Too few samples to tell anything.
+        let report = diff(&jdk, "interval=1g,usage=on");
+        let says = |s: &Suspect, part: &str| s.reasons.iter().any(|r| r.contains(part));
+        let [forgotten, remembered] = ["forgotten", "remembered"].map(|name| of(&report, name));
+        let differ = |(a, b): (&u64, &u64)| a.abs_diff(*b);
+        let mut pairs = forgotten.objects.iter().zip(&remembered.objects);
+        assert!(
+            pairs.all(|pair| differ(pair) <= 8),
+            "{which}: {forgotten:#?}"
+        );
+        let of = |s: &Suspect| s.usage.clone().unwrap_or_else(|| panic!("{which}: {s:#?}"));
+        let (used, asked) = (of(forgotten), of(remembered));
+        assert_eq!((used.removed, used.read), (0, 0), "{which}: {used:?}");
+        assert!(
+            used.put > 1000 && used.put.abs_diff(asked.put) <= 8,
+            "{which}: {used:?} {asked:?}"
+        );
+        assert!(
+            asked.read.abs_diff(3 * asked.put) <= 24 && asked.removed == 0,
+            "{which}: {asked:?}"
+        );
+        assert_eq!(forgotten.verdict, Verdict::Leak, "{which}: {forgotten:#?}");
+        assert!(
+            says(forgotten, "none was removed, nothing was read"),
+            "{which}: {forgotten:#?}"
+        );
+        assert_eq!(
+            remembered.verdict,
+            Verdict::Growth,
+            "{which}: {remembered:#?}"
+        );
+        assert!(
+            says(remembered, "it is read more often than elements come"),
+            "{which}"
+        );
+        let passing = self::of(&report, "passing");
+        let churn = of(passing);
+        assert!(
+            churn.removed * 8 >= churn.put * 6 && churn.removed < churn.put,
+            "{churn:?}"
+        );
+        assert!(
+            says(passing, "nearly as many elements were removed as came"),
+            "{which}"
+        );
+        assert_eq!(passing.verdict, Verdict::Growth, "{which}: {passing:#?}");
+    }
+}
+
+/// Without it nothing is said of use, and two dumps tell nothing.
+#[test]
+fn without_it_nothing_is_said_of_use() {
+    let jdk = Jdk::all_for_scenarios().pop().unwrap();
+    let report = diff(&jdk, "interval=1g");
+    for name in ["forgotten", "remembered"] {
+        let suspect = of(&report, name);
+        assert_eq!((suspect.verdict, &suspect.usage), (Verdict::Growth, &None));
+        assert!(!suspect.reasons.iter().any(|r| r.contains("was removed")));
+    }
+}

@@ -1,0 +1,425 @@
+import java.lang.ref.Reference;
+import java.lang.reflect.Field;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.LinkedList;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Queue;
+import java.util.Set;
+import java.util.Stack;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.Vector;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CopyOnWriteArraySet;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.PriorityBlockingQueue;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+
+/**
+ * Collections of each kind, and for each of their methods what the agent has to count when it is called: elements put, elements removed,
+ * readings. Prints what differs and how many were compared, then how
+ * many are watched still. Argument: how often each is
+ * called.
+ *
+ * <p>Needs {@code --add-opens java.base/java.lang=ALL-UNNAMED}, and the same for {@code java.util}: it reads what the agent counted where that is.
+ */
+public final class Used {
+    /** From so many elements on a collection is watched. */
+    private static final int LARGE = 256;
+    private static final int FIRST = 300;
+
+    /** One method of one class. */
+    private static final class Case<C> {
+        final String name;
+        final C collection;
+        final BiConsumer<C, Integer> filler;
+        final BiConsumer<C, Integer> call;
+        final int times;
+        final long[] expected;
+        /** What is removed is known by the size alone, so few that a reader would not see it. */
+        boolean bulk;
+
+        Case(String name, C collection, BiConsumer<C, Integer> filler, BiConsumer<C, Integer> call, int times, long[] expected) {
+            this.name = name;
+            this.collection = collection;
+            this.filler = filler;
+            this.call = call;
+            this.times = times;
+            this.expected = expected;
+        }
+
+        void fill(int from, int to) {
+            for (int i = from; i < to; i++) {
+                filler.accept(collection, i);
+            }
+        }
+
+        /** Calls it, and tells what was counted meanwhile. */
+        long[] run() throws Exception {
+            long[] before = counted(collection);
+            if (before == null) {
+                return null;
+            }
+            long size = size();
+            for (int i = 0; i < times; i++) {
+                call.accept(collection, i);
+            }
+            long[] after = counted(collection);
+            for (int kind = 0; kind < 3; kind++) {
+                after[kind] -= before[kind];
+            }
+            // Some of what comes or goes at once is known by the size alone, as the reader of a dump knows it.
+            long grown = size() - size;
+            if (grown > after[0] - after[1]) {
+                after[0] = grown + after[1];
+            } else if (grown + LARGE < after[0] - after[1] || bulk) {
+                after[1] = after[0] - grown;
+            }
+            return after;
+        }
+
+        private int size() {
+            return collection instanceof Map ? ((Map<?, ?>) collection).size() : ((Collection<?>) collection).size();
+        }
+    }
+
+    private static final List<Case<?>> CASES = new ArrayList<>();
+    private static int n;
+
+    /** Cases of one class. */
+    private static final class Of<C> {
+        final String name;
+        final Supplier<C> make;
+        final BiConsumer<C, Integer> filler;
+
+        Of(String name, Supplier<C> make, BiConsumer<C, Integer> filler) {
+            this.name = name;
+            this.make = make;
+            this.filler = filler;
+        }
+
+        /** A call that counts so much each time; {@code i} ascends from 0. */
+        Of<C> each(String call, long put, long removed, long read, BiConsumer<C, Integer> made) {
+            CASES.add(new Case<>(name + "." + call, make.get(), filler, made, n, new long[] {n * put, n * removed, n * read}));
+            return this;
+        }
+
+        /** A call that is made once. */
+        Of<C> once(String call, long put, long removed, long read, Consumer<C> made) {
+            CASES.add(new Case<>(name + "." + call, make.get(), filler, (c, i) -> made.accept(c), 1, new long[] {put, removed, read}));
+            return this;
+        }
+    }
+
+    private static final int SIZE = FIRST + 4;
+
+    /** What all maps have. Keys from 0 to {@code SIZE} are there. */
+    private static void map(String name, Supplier<Map<Integer, Integer>> make) {
+        Map<Integer, Integer> more = new HashMap<>();
+        // Before JDK 15 that asks, and then puts.
+        int asks = make.get() instanceof TreeMap && Runtime.version().feature() < 15 ? 1 : 0;
+        for (int i = 0; i < 100; i++) {
+            more.put(100_000 + i, i);
+        }
+        new Of<>(name, make, (m, i) -> m.put(i, i))
+            .each("put", 1, 0, 0, (m, i) -> m.put(SIZE + i, i))
+            .each("put of what is there", 0, 0, 0, (m, i) -> m.put(7, i))
+            .each("putIfAbsent", 1, 0, asks, (m, i) -> m.putIfAbsent(SIZE + i, i))
+            .each("putIfAbsent of what is there", 0, 0, asks, (m, i) -> m.putIfAbsent(7, i))
+            .once("putAll", 100, 0, 0, m -> m.putAll(more))
+            .each("get", 0, 0, 1, (m, i) -> m.get(i))
+            .each("getOrDefault", 0, 0, 1, (m, i) -> m.getOrDefault(7, 3))
+            .each("containsKey", 0, 0, 1, (m, i) -> m.containsKey(i))
+            .once("containsValue", 0, 0, 1, m -> m.containsValue(7))
+            .each("keySet().contains", 0, 0, 1, (m, i) -> m.keySet().contains(i))
+            .once("remove", 0, 1, 0, m -> m.remove(5))
+            .each("remove of what is not there", 0, 0, 0, (m, i) -> m.remove(-1 - i))
+            .each("put and remove", 1, 1, 0, (m, i) -> {
+                m.put(SIZE + i, i);
+                m.remove(SIZE + i);
+            })
+            .once("remove of a pair", 0, 1, make.get() instanceof TreeMap ? 1 : 0, m -> m.remove(5, 5))
+            .once("keySet().remove", 0, 1, 0, m -> m.keySet().remove(5))
+            .once("clear", 0, SIZE, 0, Map::clear)
+            .once("keySet().clear", 0, SIZE, 0, m -> m.keySet().clear())
+            .once("an iterator", 0, 0, 1, m -> {
+                for (Integer key : m.keySet()) {
+                    sum += key;
+                }
+            })
+            .once("an iterator over values", 0, 0, 1, m -> {
+                for (Integer value : m.values()) {
+                    sum += value;
+                }
+            })
+            .once("an iterator over entries", 0, 0, 1, m -> {
+                for (Map.Entry<Integer, Integer> entry : m.entrySet()) {
+                    sum += entry.getValue();
+                }
+            })
+            .once("iterator.remove", 0, 10, 1, m -> {
+                Iterator<Integer> keys = m.keySet().iterator();
+                for (int i = 0; i < 10; i++) {
+                    keys.next();
+                    keys.remove();
+                }
+            })
+            .once("values().removeIf", 0, 100, 1, m -> m.values().removeIf(v -> v < 100))
+            .once("forEach", 0, 0, 1, m -> m.forEach((k, v) -> sum += v))
+            .once("keySet().forEach", 0, 0, 1, m -> m.keySet().forEach(k -> sum += k))
+            .once("values().forEach", 0, 0, 1, m -> m.values().forEach(v -> sum += v))
+            .once("entrySet().forEach", 0, 0, 1, m -> m.entrySet().forEach(e -> sum += e.getValue()))
+            .once("keySet().stream()", 0, 0, 1, m -> sum += m.keySet().stream().mapToInt(k -> k).sum())
+            .once("values().stream()", 0, 0, 1, m -> sum += m.values().stream().mapToInt(k -> k).sum())
+            .once("entrySet().stream()", 0, 0, 1, m -> sum += m.entrySet().stream().mapToInt(Map.Entry::getKey).sum())
+            .once("keySet().toArray", 0, 0, 1, m -> sum += m.keySet().toArray().length)
+            .once("values().toArray", 0, 0, 1, m -> sum += m.values().toArray(new Integer[0]).length)
+            .each("computeIfAbsent", 1, 0, 1, (m, i) -> m.computeIfAbsent(SIZE + i, k -> k))
+            .each("computeIfAbsent of what is there", 0, 0, 1, (m, i) -> m.computeIfAbsent(7, k -> k))
+            .each("computeIfPresent", 0, 0, 1, (m, i) -> m.computeIfPresent(7, (k, v) -> v + 1))
+            .once("computeIfPresent that removes", 0, 1, 1, m -> m.computeIfPresent(7, (k, v) -> null))
+            .each("compute", 1, 0, 1, (m, i) -> m.compute(SIZE + i, (k, v) -> k))
+            .once("compute that removes", 0, 1, 1, m -> m.compute(7, (k, v) -> null))
+            .each("merge", 1, 0, 1, (m, i) -> m.merge(SIZE + i, i, Integer::sum))
+            .each("merge with what is there", 0, 0, 1, (m, i) -> m.merge(7, i, Integer::sum))
+            .once("merge that removes", 0, 1, 1, m -> m.merge(7, 1, (a, b) -> null))
+            .once("replaceAll", 0, 0, 1, m -> m.replaceAll((k, v) -> v + 1))
+            .once("a copy", 0, 0, 1, m -> sum += new HashMap<>(m).size())
+            .each("size and isEmpty", 0, 0, 0, (m, i) -> sum += m.isEmpty() ? 1 : m.size());
+    }
+
+    /** What all sets have. */
+    private static void set(String name, Supplier<Set<Integer>> make) {
+        List<Integer> more = new ArrayList<>();
+        for (int i = 0; i < 100; i++) {
+            more.add(100_000 + i);
+        }
+        new Of<>(name, make, Set::add)
+            .each("add", 1, 0, 0, (s, i) -> s.add(SIZE + i))
+            .each("add of what is there", 0, 0, 0, (s, i) -> s.add(7))
+            .once("addAll", 100, 0, 0, s -> s.addAll(more))
+            .each("contains", 0, 0, 1, Set::contains)
+            .once("remove", 0, 1, 0, s -> s.remove(5))
+            .once("clear", 0, SIZE, 0, Set::clear)
+            .once("an iterator", 0, 0, 1, s -> {
+                for (Integer element : s) {
+                    sum += element;
+                }
+            })
+            .once("removeIf", 0, 100, 1, s -> s.removeIf(e -> e < 100))
+            .once("forEach", 0, 0, 1, s -> s.forEach(e -> sum += e))
+            .once("stream", 0, 0, 1, s -> sum += s.stream().mapToInt(e -> e).sum())
+            .once("toArray", 0, 0, 1, s -> sum += s.toArray().length);
+    }
+
+    private static List<Integer> more() {
+        List<Integer> more = new ArrayList<>();
+        for (int i = 0; i < 100; i++) {
+            more.add(100_000 + i);
+        }
+        return more;
+    }
+
+    /** The last case's removals are known by the size alone. */
+    private static void bulk() {
+        CASES.get(CASES.size() - 1).bulk = true;
+    }
+
+    /** What all lists have. */
+    private static void list(String name, Supplier<List<Integer>> make) {
+        List<Integer> more = more();
+        boolean copied = make.get() instanceof CopyOnWriteArrayList;
+        boolean linked = make.get() instanceof LinkedList;
+        Of<List<Integer>> of = new Of<>(name, make, List::add)
+            .each("add", 1, 0, 0, List::add)
+            .each("add at a place", 1, 0, 0, (l, i) -> l.add(7, i))
+            .once("addAll", 100, 0, 0, l -> l.addAll(more))
+            .once("addAll at a place", 100, 0, 0, l -> l.addAll(7, more))
+            .each("get", 0, 0, 1, (l, i) -> l.get(7))
+            .each("set", 0, 0, 0, (l, i) -> l.set(7, i))
+            .each("contains", 0, 0, 1, List::contains)
+            .each("indexOf", 0, 0, 1, List::indexOf)
+            .each("lastIndexOf", 0, 0, 1, List::lastIndexOf)
+            .once("remove at a place", 0, 1, 0, l -> l.remove(5))
+            .once("remove", 0, 1, make.get() instanceof Vector ? 1 : 0, l -> l.remove((Integer) 5))
+            .once("clear", 0, SIZE, 0, List::clear)
+            .once("an iterator", 0, 0, 1, l -> {
+                for (Integer element : l) {
+                    sum += element;
+                }
+            })
+            .once("listIterator", 0, 0, 1, l -> sum += l.listIterator().next())
+            .once("listIterator from a place", 0, 0, 1, l -> sum += l.listIterator(7).next())
+            .once("forEach", 0, 0, 1, l -> l.forEach(e -> sum += e))
+            .once("stream", 0, 0, 1, l -> sum += l.stream().mapToInt(e -> e).sum())
+            .once("toArray", 0, 0, 1, l -> sum += l.toArray().length)
+            .once("toArray into another", 0, 0, 1, l -> sum += l.toArray(new Integer[0]).length)
+            .once("a copy", 0, 0, 1, l -> sum += new ArrayList<>(l).size());
+        // A linked list is gone through for that.
+        of.once("removeIf", 0, 100, linked ? 1 : 0, l -> l.removeIf(e -> e < 100));
+        bulk();
+        if (!copied) {
+            of.once("iterator.remove", 0, 10, 1, l -> {
+                Iterator<Integer> elements = l.iterator();
+                for (int i = 0; i < 10; i++) {
+                    elements.next();
+                    elements.remove();
+                }
+            });
+        }
+        if (!linked && !copied) {
+            of.once("subList.clear", 0, 50, 0, l -> l.subList(0, 50).clear());
+        }
+    }
+
+    /** What all queues have. */
+    private static void queue(String name, Supplier<Queue<Integer>> make) {
+        List<Integer> more = more();
+        new Of<>(name, make, Queue::add)
+            .each("add", 1, 0, 0, (q, i) -> q.add(SIZE + i))
+            .each("offer", 1, 0, 0, (q, i) -> q.offer(SIZE + i))
+            .once("addAll", 100, 0, 0, q -> q.addAll(more))
+            .each("peek", 0, 0, 1, (q, i) -> q.peek())
+            .each("element", 0, 0, 1, (q, i) -> q.element())
+            .each("contains", 0, 0, 1, Queue::contains)
+            .once("poll", 0, 1, 0, Queue::poll)
+            .once("poll until it is empty and on", 0, SIZE, 0, q -> {
+                for (int i = 0; i < SIZE + 10; i++) {
+                    q.poll();
+                }
+            })
+            .each("offer and poll", 1, 1, 0, (q, i) -> {
+                q.offer(i);
+                q.poll();
+            })
+            .once("remove the first", 0, 1, 0, Queue::remove)
+            .once("remove", 0, 1, 0, q -> q.remove((Object) 5))
+            .once("remove of what is not there", 0, 0, 0, q -> q.remove((Object) (-5)))
+            .once("clear", 0, SIZE, 0, Queue::clear)
+            .once("an iterator", 0, 0, 1, q -> {
+                for (Integer element : q) {
+                    sum += element;
+                }
+            })
+            .once("iterator.remove", 0, 10, 1, q -> {
+                Iterator<Integer> elements = q.iterator();
+                for (int i = 0; i < 10; i++) {
+                    elements.next();
+                    elements.remove();
+                }
+            })
+            .once("forEach", 0, 0, 1, q -> q.forEach(e -> sum += e))
+            .once("stream", 0, 0, 1, q -> sum += q.stream().mapToInt(e -> e).sum())
+            .once("toArray", 0, 0, 1, q -> sum += q.toArray().length)
+            .once("toArray into another", 0, 0, 1, q -> sum += q.toArray(new Integer[0]).length);
+    }
+
+    static long sum;
+
+    private static Object within(Class<?> of, String name, Object outer) throws Exception {
+        Field field = of.getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(outer);
+    }
+
+    /** What the agent counted of a collection; null if it watches it not. Several of one are added up. */
+    static long[] counted(Object used) throws Exception {
+        Object collection = used;
+        if (used instanceof HashSet) {
+            collection = within(HashSet.class, "map", used);
+        } else if (used instanceof TreeSet) {
+            collection = within(TreeSet.class, "m", used);
+        } else if (used instanceof CopyOnWriteArraySet) {
+            collection = within(CopyOnWriteArraySet.class, "al", used);
+        } else if (used instanceof ConcurrentHashMap.KeySetView) {
+            collection = ((ConcurrentHashMap.KeySetView<?, ?>) used).getMap();
+        }
+        Class<?> usage = Class.forName("java.lang.HeapdiffUsage");
+        Field table = usage.getDeclaredField("TABLE");
+        Field counts = usage.getDeclaredField("counts");
+        table.setAccessible(true);
+        counts.setAccessible(true);
+        long[] sums = null;
+        for (Object one : (Object[]) table.get(null)) {
+            if (one != null && ((Reference<?>) one).get() == collection) {
+                long[] all = (long[]) counts.get(one);
+                sums = sums == null ? new long[3] : sums;
+                for (int i = 0; i < all.length; i++) {
+                    if (i % 8 < 3) {
+                        sums[i % 8] += all[i];
+                    }
+                }
+            }
+        }
+        return sums;
+    }
+
+    private static void ready(int phase) throws Exception {
+        System.out.println("READY " + phase);
+        System.in.read();
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        n = Integer.parseInt(arguments[0]);
+        ready(1);
+        map("HashMap", HashMap::new);
+        map("LinkedHashMap", LinkedHashMap::new);
+        map("LinkedHashMap by access", () -> new LinkedHashMap<>(16, 0.75f, true));
+        set("HashSet", HashSet::new);
+        set("LinkedHashSet", LinkedHashSet::new);
+        map("ConcurrentHashMap", ConcurrentHashMap::new);
+        map("TreeMap", TreeMap::new);
+        set("ConcurrentHashMap.newKeySet()", ConcurrentHashMap::newKeySet);
+        set("TreeSet", TreeSet::new);
+        list("ArrayList", ArrayList::new);
+        list("LinkedList", LinkedList::new);
+        list("Vector", Vector::new);
+        list("Stack", Stack::new);
+        list("CopyOnWriteArrayList", CopyOnWriteArrayList::new);
+        queue("ArrayDeque", ArrayDeque::new);
+        queue("LinkedList as a queue", LinkedList::new);
+        queue("PriorityQueue", PriorityQueue::new);
+        queue("LinkedBlockingQueue", LinkedBlockingQueue::new);
+        queue("PriorityBlockingQueue", PriorityBlockingQueue::new);
+        for (Case<?> one : CASES) {
+            one.fill(0, FIRST);
+        }
+        // A collection is watched when it has lived for a while.
+        for (int i = FIRST; i < SIZE; i++) {
+            Thread.sleep(1100);
+            for (Case<?> one : CASES) {
+                one.fill(i, i + 1);
+            }
+        }
+        int wrong = 0;
+        for (Case<?> one : CASES) {
+            long[] counted = one.run();
+            String told = counted == null ? "not watched" : java.util.Arrays.toString(counted);
+            if (!told.equals(java.util.Arrays.toString(one.expected))) {
+                System.out.println("DIFFERS " + one.name + ": " + told + ", not " + java.util.Arrays.toString(one.expected));
+                wrong++;
+            }
+        }
+        System.out.println("compared " + CASES.size() + ", wrong " + wrong);
+        ready(2);
+        int counted = 0;
+        for (Case<?> one : CASES) {
+            one.fill(2000, 2001);
+            counted += counted(one.collection) == null ? 0 : 1;
+        }
+        System.out.println("watched " + counted);
+        ready(3);
+    }
+}
