@@ -99,7 +99,7 @@ impl Allocated {
         for sample in &samples.live {
             *counts.entry((sample.site, sample.class)).or_default() += 1;
         }
-        for ((site, class), part) in samples.divided(|s| (s.site, s.class)).parts {
+        for ((site, class), part) in samples.divided_by_stack().parts {
             let figures = lines.line(samples.sites.frames(site), samples.name(class));
             figures.samples[0] += counts.get(&(site, class)).copied().unwrap_or(0);
             figures.objects[0] += part.objects;

@@ -252,6 +252,7 @@ mod tests {
             samples: 10,
             estimated_bytes: bytes,
             ci95: [bytes, bytes],
+            sampled: None,
             estimated_objects: 10,
             survival_permille: 1000,
             survival_known: true,

@@ -110,8 +110,8 @@ pub use ignore::{IgnoreError, IgnoreFault, IgnoreRule, IgnoreRules, Sorted};
 pub use redaction::redaction_rules;
 pub use report::{
     AgentInfo, AllocatedAt, ClassGrowth, Coverage, Delta, Growth, History, HistoryGrowth,
-    HistorySeries, HistorySlope, LayoutInfo, Report, SnapshotInfo, Stack, Suspect, Through,
-    Verdict,
+    HistorySeries, HistorySlope, LayoutInfo, Report, SampledBytes, SnapshotInfo, Stack, Suspect,
+    Through, Verdict,
 };
 pub use summary::Summary;
 

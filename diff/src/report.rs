@@ -357,6 +357,9 @@ pub struct Stack {
     pub estimated_bytes: u64,
     /// Its 95 % interval.
     pub ci95: [u64; 2],
+    /// The same as samples alone say it; missing where allocations that the agent counted say no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledBytes>,
     /// Estimated objects.
     pub estimated_objects: u64,
     /// Bytes alive of those allocated, as samples tell, in thousandths.
@@ -366,6 +369,15 @@ pub struct Stack {
     pub survival_known: bool,
     /// Threads that allocated.
     pub threads: Vec<String>,
+}
+
+/// What samples say of a stack without counted allocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampledBytes {
+    /// Estimated bytes.
+    pub estimated_bytes: u64,
+    /// Their 95 % interval.
+    pub ci95: [u64; 2],
 }
 
 /// How much of a growth the samples explain.

@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// Runs of each JDK, collector and interval
     #[arg(long, default_value_t = 10, value_name = "N")]
     repeats: u32,
+    /// Count allocations as well, and say how much narrower intervals are for it
+    #[arg(long)]
+    count: bool,
     /// Mebibytes that the program keeps of each object size before each dump
     #[arg(long, default_value_t = 16, value_name = "MIB")]
     size: u32,
@@ -52,6 +55,7 @@ impl Options {
     pub(crate) fn smoke() -> Self {
         Self {
             smoke: true,
+            count: true,
             ..Self::default()
         }
     }
@@ -76,6 +80,7 @@ impl Options {
                         collector,
                         flags: self.flag.clone(),
                         interval,
+                        counts: self.count,
                     });
                 }
             }

@@ -4,12 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use heapdiff_diff::samples::{Agent, AgentObjects, AtSites, ClassCount, NotCounted, Samples};
+use heapdiff_diff::samples::{
+    Agent, AgentObjects, AtSites, ClassCount, Disagreement, NotCounted, Samples,
+};
 use heapdiff_diff::{Allocated, by_class, by_site};
 use heapdiff_report::{
     AgentReport, AllocatedReport, AllocatedStackRow, AllocatedTotals, CollectedReport, CostReport,
     CountRow, CountSite, CountTotals, CountedClassRow, CountedInDump, CountedMissed, CounterRow,
-    Graph, LiveClassRow, Report, SiteTotals, SitesReport, SnapshotInfo,
+    Graph, LineDisagreement, LiveClassRow, Report, SiteTotals, SitesReport, SnapshotInfo,
 };
 use heapdiff_sites::{CountedSite, Counter, Interval, Strategy, Unseen};
 use hprof::Progress;
@@ -215,6 +217,7 @@ impl Asked<'_> {
     fn allocated(&self, mut info: SnapshotInfo, of: &Agent) -> Result<AllocatedReport> {
         let (job, samples) = (self.job, self.samples);
         let span_ms = info.taken_ms.saturating_sub(of.started_ms);
+        let mut disagreements = Vec::new();
         let (totals, stacks, classes, allocated) = match job.by_class {
             true => {
                 let (totals, classes) = self.counted_classes()?;
@@ -228,6 +231,7 @@ impl Asked<'_> {
                 };
                 let all = samples.allocations(&wanted);
                 let all = all.map_err(|why| not_counted(self.dump, why))?;
+                disagreements.clone_from(&all.disagreements);
                 let wants_all = self.setup.output.format.shows_stacks();
                 let allocated = wants_all.then(|| Allocated::since_start(samples, &all));
                 let totals = AllocatedTotals {
@@ -251,6 +255,7 @@ impl Asked<'_> {
                     samples: stack.samples,
                     estimated_bytes: stack.bytes,
                     ci95: stack.ci95,
+                    sampled: stack.sampled,
                     estimated_objects: stack.objects,
                     survival_permille: stack.survival_permille,
                 });
@@ -258,7 +263,11 @@ impl Asked<'_> {
             }
         };
         let at_sites = samples.at_sites.as_ref().filter(|_| !job.by_class);
-        let counted_sites = at_sites.map(|all| self.counted_sites(all, info.taken_ms));
+        let counted_sites = at_sites.map(|all| CountedInDump {
+            disagreement_count: disagreements.len() as u64,
+            disagreements: disagreements.iter().take(ROWS).map(disagreement).collect(),
+            ..self.counted_sites(all, info.taken_ms)
+        });
         let is_empty = totals.rows == 0
             && counted_sites
                 .as_ref()
@@ -317,6 +326,8 @@ impl Asked<'_> {
                 methods: all.missing_methods,
                 classes: all.missing_classes,
             },
+            disagreements: Vec::new(),
+            disagreement_count: 0,
         }
     }
 
@@ -355,6 +366,17 @@ impl Asked<'_> {
             bytes: count.bytes,
         });
         Ok((totals, rows.collect()))
+    }
+}
+
+fn disagreement(found: &Disagreement) -> LineDisagreement {
+    LineDisagreement {
+        class: found.class.clone(),
+        method: found.method.clone(),
+        line: found.line,
+        counted_bytes: found.counted_bytes,
+        estimated_bytes: found.estimated_bytes,
+        ci99: found.ci99,
     }
 }
 

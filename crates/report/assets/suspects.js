@@ -13,7 +13,7 @@ const stackView = (stack) => {
   const about = [
     `${size(stack.estimated_bytes)}${half > 0 ? ` \u00b1 ${size(half)}` : ""}`,
     `${grouped(stack.estimated_objects)} objects`,
-    `${grouped(stack.samples)} samples`,
+    `${grouped(stack.samples)} samples${stack.sampled ? " and counts" : ""}`,
     // Reports of some versions do not tell whether it is known.
     stack.survival_known === false ? "alive: not known" : `${Math.floor(stack.survival_permille / 10)} % alive`,
   ];

@@ -58,6 +58,7 @@ pub fn stack(frames: &str, bytes: u64, half: u64) -> Stack {
         samples: 10,
         estimated_bytes: bytes,
         ci95: [bytes - half, bytes + half],
+        sampled: None,
         estimated_objects: bytes / 8,
         survival_permille: 900,
         survival_known: true,

@@ -108,6 +108,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod attach;
+pub mod births;
 mod counts;
 mod decode;
 mod encode;

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::births::Counts;
 use crate::{Estimate, Interval, Sampling};
 
 /// Strata with fewer samples are joined with their neighbours.
@@ -82,6 +83,8 @@ pub struct Stratum<K> {
     pub came: BTreeMap<K, Estimate>,
     /// Samples in the first dump only.
     pub went: BTreeMap<K, Estimate>,
+    /// Those of `came` beside what was counted of the class, if it was.
+    pub counts: Option<Counts<K>>,
 }
 
 impl<K> Default for Stratum<K> {
@@ -92,6 +95,7 @@ impl<K> Default for Stratum<K> {
             kept: BTreeMap::new(),
             came: BTreeMap::new(),
             went: BTreeMap::new(),
+            counts: None,
         }
     }
 }
@@ -103,6 +107,8 @@ pub struct Part {
     pub objects: f64,
     /// Bytes with their interval.
     pub bytes: Interval,
+    /// The same as samples alone say it, where counted allocations say more.
+    pub sampled: Option<Interval>,
 }
 
 impl Part {
@@ -112,12 +118,17 @@ impl Part {
         Self {
             objects: self.objects * factor,
             bytes: self.bytes.times(factor),
+            sampled: self.sampled.map(|sampled| sampled.times(factor)),
         }
     }
 
     /// Adds an independent one.
     pub fn add(&mut self, other: Self) {
         self.objects += other.objects;
+        if self.sampled.is_some() || other.sampled.is_some() {
+            let sampled = [&*self, &other].map(|part| part.sampled.unwrap_or(part.bytes));
+            self.sampled = Some(Interval::sum(sampled));
+        }
         self.bytes = Interval::sum([self.bytes, other.bytes]);
     }
 }
@@ -155,6 +166,7 @@ impl<K: Ord + Copy> Division<K> {
             let part = Part {
                 objects: estimate.net_objects(),
                 bytes: estimate.interval(),
+                sampled: None,
             };
             self.parts.entry(key).or_default().add(part);
         }
@@ -210,6 +222,10 @@ impl<K: Ord + Copy> Stratum<K> {
             for (key, estimate) in others {
                 own.entry(key).or_default().merge(&estimate);
             }
+        }
+        match (&mut self.counts, other.counts) {
+            (Some(own), Some(other)) => own.merge(other),
+            (own, other) => *own = own.take().or(other),
         }
     }
 
@@ -267,7 +283,12 @@ impl<K: Ord + Copy> Stratum<K> {
                 high: (bytes.high * shortfall).min(most).max(bytes.value * factor),
             };
             let objects = estimate.net_objects() * factor;
-            (key, Part { objects, bytes })
+            let part = Part {
+                objects,
+                bytes,
+                sampled: None,
+            };
+            (key, part)
         };
         net.into_iter().map(part).collect()
     }
@@ -312,10 +333,15 @@ impl<K: Ord + Copy> Stratum<K> {
                         high,
                         ..net_bytes
                     },
+                    sampled: None,
                 },
             )
         };
-        keys.into_iter().map(part).collect()
+        let mut parts: BTreeMap<K, Part> = keys.into_iter().map(part).collect();
+        if let Some(counts) = &self.counts {
+            counts.narrow(&mut parts, bytes.after - bytes.before, bytes.born);
+        }
+        parts
     }
 }
 

@@ -214,6 +214,7 @@ mod tests {
             samples,
             estimated_bytes: 1,
             ci95: [1, 1],
+            sampled: None,
             estimated_objects: 1,
             survival_permille,
             survival_known,

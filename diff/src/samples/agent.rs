@@ -9,8 +9,8 @@ use heapdiff_sites::{
 use hprof::{ClassIndex, Content, ObjectIndex, Snapshot, Value};
 
 use super::{
-    Agent, ClassCount, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites, exact,
-    population,
+    Agent, ClassCount, Collected, Cost, NameTable, Origin, Sample, Samples, SiteId, Sites,
+    counting, exact, population,
 };
 use crate::agent_objects::{AgentObjects, agent_class};
 use crate::samples::frames;
@@ -170,11 +170,28 @@ impl Reader<'_> {
             Which::All => self.class_counts(&table)?,
             Which::Remembered => None,
         };
-        let at_sites = match which {
+        let mut at_sites = match which {
             Which::All => self.at_sites()?,
-            Which::Remembered => None,
+            // What is damaged there is no reason to do without samples.
+            Which::Remembered => self.at_sites().unwrap_or(None),
         };
         let counted = population::count(self.snapshot, agent_objects, &mut live);
+        let leaves = counting::leaves(&table, &found.numbers);
+        let counting = self.counting(
+            at_sites.as_ref(),
+            &table,
+            &leaves,
+            (&agent, &found.names.names),
+            (&live, &collected),
+        )?;
+        if which == Which::Remembered {
+            at_sites = None;
+        }
+        if let Some(at_sites) = &mut at_sites
+            && agent.counter(Counter::FromStart) > 0
+        {
+            at_sites.add_lines(&leaves, found.sites.len());
+        }
         let SampleBuilder {
             names,
             sites,
@@ -192,6 +209,7 @@ impl Reader<'_> {
             site_classes,
             classes,
             at_sites,
+            counting,
             names: names.names,
             counted,
             unfinished,

@@ -7,9 +7,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use heapdiff_sites::{Interval, Sampling, Strategy, whole};
+use heapdiff_sites::{Counter, Interval, Sampling, Strategy, whole};
 
-use super::{Samples, SiteId};
+use super::counting::ROUNDED_MS;
+use super::lines::{Disagreement, Lines, Sampled};
+use super::{Collected, Samples, SiteId};
+use crate::report::SampledBytes;
 
 /// What was allocated at one stack.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub struct StackAllocations {
     pub bytes: u64,
     /// The 95 % interval of the bytes; `None` where what a sample stands for is not known ([`Strategy::Time`]).
     pub ci95: Option<[u64; 2]>,
+    /// The same as samples alone say it, where bytes are a share of what was counted at the stack's line.
+    pub sampled: Option<SampledBytes>,
     /// Estimated objects.
     pub objects: u64,
     /// Thousandths of the bytes that are alive; `None` where too few of its samples are followed to tell.
@@ -47,6 +52,8 @@ pub struct Allocations {
     pub unseen_bytes: u64,
     /// Bytes of stacks with large objects, of which the JVM samples too few ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
+    /// Lines of code of which samples say something else than was counted.
+    pub disagreements: Vec<Disagreement>,
 }
 
 /// Why a dump does not tell what was allocated.
@@ -162,6 +169,44 @@ impl Samples {
         is_followed(&agent.sampling, &agent.first, [samples, bytes])
     }
 
+    /// Samples of what was allocated after counts were copied, by stack; `None` where not all are remembered.
+    fn late(&self) -> Option<Vec<u64>> {
+        let agent = self.agent().filter(|a| a.sampling == a.first)?;
+        let at_ms = self
+            .at_sites
+            .as_ref()?
+            .at_ms
+            .checked_sub(agent.started_ms)?;
+        let is_late = |time_ms: u32| u64::from(time_ms) + ROUNDED_MS > at_ms;
+        let forgets = agent.counter(Counter::Collected) > self.collected.len() as u64;
+        let reaches = |one: &Collected| one.recent && !is_late(one.died_ms);
+        if forgets && !self.collected.iter().any(reaches) {
+            return None;
+        }
+        let mut late = vec![0; self.totals.len()];
+        let live = self.live.iter().map(|s| (s.site, s.time_ms));
+        let dead = self.collected.iter().map(|s| (s.site, s.time_ms));
+        for (site, _) in live.chain(dead).filter(|of| is_late(of.1)) {
+            if let Some(late) = late.get_mut(site.0 as usize) {
+                *late += 1;
+            }
+        }
+        Some(late)
+    }
+
+    /// Classes that a stack is known to have allocated, those of most samples first.
+    fn classes_of(&self, site: SiteId, remembered: &Remembered) -> Vec<&str> {
+        let mut classes: Vec<(u32, u64)> =
+            remembered.classes.iter().map(|(&c, &n)| (c, n)).collect();
+        classes.sort_by_key(|&(class, count)| (Reverse(count), self.name(class)));
+        // Of a site that has no sample left the last one's class is known where few are followed.
+        let last = self.site_classes.get(site.0 as usize).copied();
+        if let Some(last) = last.filter(|&of| of != 0 && classes.is_empty()) {
+            classes.push((last, 0));
+        }
+        classes.iter().map(|c| self.name(c.0)).collect()
+    }
+
     /// What was allocated at each stack that `wanted` accepts by its frames, the leaf first, and its classes. All stacks have
     /// to be read ([`Self::with_all_sites`]).
     ///
@@ -191,38 +236,12 @@ impl Samples {
                 remembered.add(class, size, &followed);
             }
         }
-        let survival = self.survival();
-        let mut all = Allocations {
-            stacks: Vec::new(),
-            samples: 0,
-            bytes: 0,
-            ci95: None,
-            objects: 0,
-            unseen_bytes: agent.uncounted_bytes(),
-            undersampled_bytes: 0,
-        };
-        let (mut sum, mut variances, mut seen_in_all, mut short) = (0.0, Some(0.0), 0.0, 0.0);
-        for ((at, remembered), &(samples, seen)) in (0..).zip(&remembered).zip(&self.totals) {
-            if samples == 0 {
-                continue;
-            }
-            let site = SiteId(at);
-            let mut classes: Vec<(u32, u64)> =
-                remembered.classes.iter().map(|(&c, &n)| (c, n)).collect();
-            classes.sort_by_key(|&(class, count)| (Reverse(count), self.name(class)));
-            // Of a site that has no sample left the last one's class is known where few are followed.
-            let last = self.site_classes.get(at as usize).copied();
-            if let Some(last) = last.filter(|&of| of != 0 && classes.is_empty()) {
-                classes.push((last, 0));
-            }
-            let names: Vec<&str> = classes.iter().map(|c| self.name(c.0)).collect();
-            let frames: Vec<&str> = self.sites.frames(site).collect();
-            if !wanted(&frames, &names) {
-                continue;
-            }
+        let late = self.late();
+        let figures = |(at, remembered): (usize, &Remembered)| {
+            let (samples, seen) = self.totals.get(at).copied().filter(|of| of.0 > 0)?;
             let bytes = match (counts_all, adds_up) {
                 (true, _) => seen as f64,
-                (_, true) => self.allocated[at as usize] as f64,
+                (_, true) => self.allocated[at] as f64,
                 _ => sampling
                     .weight(seen / samples)
                     .map_or(0.0, |weight| weight.bytes * samples as f64),
@@ -232,57 +251,163 @@ impl Samples {
                 (_, true) => bytes * remembered.objects / remembered.bytes,
                 _ => bytes * samples as f64 / (seen as f64).max(1.0),
             };
-            let figures = [samples as f64, seen as f64, bytes];
-            let variance = variance(&sampling, is_first, figures, remembered);
-            let mean = seen / samples;
-            let factor = match agent.is_before_25 {
-                true => sampling.shortfall(mean),
+            let of = [samples as f64, seen as f64, bytes];
+            let variance = variance(&sampling, is_first, of, remembered);
+            let shortfall = match agent.is_before_25 {
+                true => sampling.shortfall(seen / samples),
                 false => 1.0,
             };
-            let ci95 = variance.map(|variance| {
-                let interval = Interval::count(bytes, variance);
-                let interval = interval.within((seen as f64).min(bytes), f64::MAX);
-                let high = reach(&interval, factor);
-                [
-                    whole(interval.low),
-                    whole(high).saturating_add(all.unseen_bytes),
-                ]
+            let sampled = variance.map(|variance| Sampled {
+                bytes,
+                variance,
+                shortfall,
+                each: bytes / samples as f64,
+                late: late.as_ref().map_or(0, |late| late[at]),
             });
-            if factor > 1.0 {
-                all.undersampled_bytes = all.undersampled_bytes.saturating_add(whole(bytes));
+            Some(Figures {
+                at,
+                samples,
+                seen: (seen as f64).min(bytes),
+                bytes,
+                objects,
+                shortfall,
+                sampled,
+            })
+        };
+        let figures: Vec<Figures> = (0..).zip(&remembered).filter_map(figures).collect();
+        let counts = self.at_sites.as_ref().filter(|_| late.is_some());
+        let mut lines = Lines::new(counts);
+        for of in &figures {
+            if let Some(sampled) = &of.sampled {
+                lines.add(of.at, sampled);
             }
-            short += bytes * (factor - 1.0);
-            sum += bytes;
-            seen_in_all += (seen as f64).min(bytes);
-            variances = variances.zip(variance).map(|(a, b)| a + b);
-            all.samples = all.samples.saturating_add(samples);
-            all.bytes = all.bytes.saturating_add(whole(bytes));
-            all.objects = all.objects.saturating_add(whole(objects));
+        }
+        let survival = self.survival();
+        let unseen = agent.uncounted_bytes();
+        let mut all = Sum::default();
+        for of in &figures {
+            let site = SiteId(u32::try_from(of.at).unwrap_or(u32::MAX));
+            let names = self.classes_of(site, &remembered[of.at]);
+            let frames: Vec<&str> = self.sites.frames(site).collect();
+            if !wanted(&frames, &names) {
+                continue;
+            }
+            let counted = of.sampled.and_then(|s| lines.share(of.at, &s));
+            all.add(of, counted);
+            let sampled = SampledBytes {
+                estimated_bytes: whole(of.bytes),
+                ci95: of.ci95(unseen).unwrap_or_default(),
+            };
+            let objects = match counted {
+                Some(counted) if of.bytes > 0.0 => of.objects * counted.value / of.bytes,
+                _ => of.objects,
+            };
+            let followed = [of.samples as f64, of.bytes];
             all.stacks.push(StackAllocations {
                 site,
                 classes: names.into_iter().map(str::to_owned).collect(),
-                samples,
-                bytes: whole(bytes),
-                ci95,
+                samples: of.samples,
+                bytes: counted.map_or(sampled.estimated_bytes, |c| whole(c.value)),
+                ci95: match counted {
+                    Some(counted) => Some([whole(counted.low), whole(counted.high)]),
+                    None => of.ci95(unseen),
+                },
+                sampled: counted.map(|_| sampled),
                 objects: whole(objects),
-                survival_permille: is_followed(&followed, &agent.first, [samples as f64, bytes])
-                    .then(|| survival.get(at as usize).copied().unwrap_or(0)),
+                survival_permille: is_followed(&agent.sampling, &agent.first, followed)
+                    .then(|| survival.get(of.at).copied().unwrap_or(0)),
             });
         }
-        all.ci95 = variances.map(|variance| {
-            let interval = Interval::count(sum, variance).within(seen_in_all.min(sum), f64::MAX);
-            let high = reach(&interval, 1.0 + short / sum.max(1.0));
-            [
-                whole(interval.low),
-                whole(high).saturating_add(all.unseen_bytes),
-            ]
-        });
+        let mut all = all.allocations(unseen);
+        all.disagreements = lines.disagreements();
         all.stacks.sort_by(|a, b| {
             let frames = |s: &StackAllocations| self.sites.frames(s.site).collect::<Vec<_>>();
             let order = b.bytes.cmp(&a.bytes);
             order.then_with(|| frames(a).cmp(&frames(b)))
         });
         Ok(all)
+    }
+}
+
+/// What samples say of one stack.
+struct Figures {
+    /// Its number.
+    at: usize,
+    samples: u64,
+    /// Bytes of the samples themselves.
+    seen: f64,
+    bytes: f64,
+    objects: f64,
+    /// How many times as much there may be.
+    shortfall: f64,
+    /// `None` where what a sample stands for is not known.
+    sampled: Option<Sampled>,
+}
+
+impl Figures {
+    fn ci95(&self, unseen: u64) -> Option<[u64; 2]> {
+        let sampled = self.sampled?;
+        let interval = Interval::count(self.bytes, sampled.variance);
+        let interval = interval.within(self.seen, f64::MAX);
+        let high = reach(&interval, self.shortfall);
+        Some([whole(interval.low), whole(high).saturating_add(unseen)])
+    }
+}
+
+/// Stacks, added up.
+#[derive(Default)]
+struct Sum {
+    stacks: Vec<StackAllocations>,
+    samples: u64,
+    undersampled: u64,
+    /// What is a share of a count.
+    counted: Vec<Interval>,
+    /// Of the others: bytes, those of the samples themselves, what may be missing, and the variance.
+    bytes: f64,
+    seen: f64,
+    short: f64,
+    variance: f64,
+    is_unknown: bool,
+}
+
+impl Sum {
+    fn add(&mut self, of: &Figures, counted: Option<Interval>) {
+        self.samples = self.samples.saturating_add(of.samples);
+        if let Some(counted) = counted {
+            self.counted.push(counted);
+            return;
+        }
+        self.bytes += of.bytes;
+        self.seen += of.seen;
+        self.short += of.bytes * (of.shortfall - 1.0);
+        match of.sampled {
+            Some(sampled) => self.variance += sampled.variance,
+            None => self.is_unknown = true,
+        }
+        if of.shortfall > 1.0 {
+            self.undersampled = self.undersampled.saturating_add(whole(of.bytes));
+        }
+    }
+
+    fn allocations(mut self, unseen: u64) -> Allocations {
+        let interval = Interval::count(self.bytes, self.variance);
+        let mut sampled = interval.within(self.seen.min(self.bytes), f64::MAX);
+        sampled.high = reach(&sampled, 1.0 + self.short / self.bytes.max(1.0));
+        self.counted.push(sampled);
+        let sum = Interval::sum(self.counted);
+        let bytes = self.stacks.iter().map(|stack| stack.bytes);
+        let objects = self.stacks.iter().map(|stack| stack.objects);
+        Allocations {
+            samples: self.samples,
+            bytes: bytes.fold(0, u64::saturating_add),
+            ci95: (!self.is_unknown)
+                .then(|| [whole(sum.low), whole(sum.high).saturating_add(unseen)]),
+            objects: objects.fold(0, u64::saturating_add),
+            unseen_bytes: unseen,
+            undersampled_bytes: self.undersampled,
+            disagreements: Vec::new(),
+            stacks: self.stacks,
+        }
     }
 }
 

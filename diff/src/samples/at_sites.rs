@@ -6,6 +6,7 @@ use heapdiff_sites::{Counted, CountedSite, Line, statics};
 use hprof::Snapshot;
 
 use super::agent::{Reader, Result};
+use super::counting::{Leaf, Leaves};
 
 /// Allocations by line of code, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,52 @@ pub struct AtSites {
     pub missing_classes: u64,
     /// Lines that allocated anything, most bytes first.
     pub sites: Vec<CountedSite>,
+    /// Lines with all that they allocate; none where the count is younger than the sampling.
+    pub(super) lines: Vec<OfLine>,
+    /// The line of each stack's first frame, by [`super::SiteId`].
+    pub(super) lines_of_stacks: Vec<Option<u32>>,
+}
+
+/// What was counted at a line of code, whatever it allocates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct OfLine {
+    pub(super) class: String,
+    pub(super) method: String,
+    pub(super) line: u32,
+    /// `None` where not all are known.
+    pub(super) bytes: Option<u64>,
+}
+
+impl AtSites {
+    /// Adds up what is counted at the lines of stacks' first frames.
+    pub(super) fn add_lines(&mut self, leaves: &Leaves<'_>, stacks: usize) {
+        let mut sums: BTreeMap<Leaf<'_>, Option<u64>> = BTreeMap::new();
+        for site in &self.sites {
+            let leaf = (&*site.class, &*site.method, site.line.unwrap_or(0));
+            let sum = sums.entry(leaf).or_insert(Some(0));
+            *sum = sum.zip(site.bytes).map(|(a, b)| a.saturating_add(b));
+        }
+        let mut numbers: BTreeMap<Leaf<'_>, u32> = BTreeMap::new();
+        let (mut lines, mut of_stacks) = (Vec::new(), vec![None; stacks]);
+        for (site, leaf) in leaves {
+            let known = leaf.and_then(|leaf| Some((leaf, *sums.get(&leaf)?)));
+            let (Some((leaf, bytes)), Some(of)) = (known, of_stacks.get_mut(site.0 as usize))
+            else {
+                continue;
+            };
+            *of = Some(*numbers.entry(leaf).or_insert_with(|| {
+                let (class, method, line) = leaf;
+                lines.push(OfLine {
+                    class: class.to_owned(),
+                    method: method.to_owned(),
+                    line,
+                    bytes,
+                });
+                u32::try_from(lines.len() - 1).unwrap_or(u32::MAX)
+            }));
+        }
+        (self.lines, self.lines_of_stacks) = (lines, of_stacks);
+    }
 }
 
 /// Class, method, line, and the class of what is allocated.
@@ -89,6 +136,7 @@ impl Reader<'_> {
             missing_methods: figure(Counted::LeftAlone),
             missing_classes: figure(Counted::Refused),
             sites,
+            ..AtSites::default()
         }))
     }
 }

@@ -12,7 +12,8 @@ use heapdiff_sites::{
 };
 use hprof::{Holders, Snapshot};
 
-use crate::report::{AgentInfo, Coverage, Stack};
+use crate::report::{AgentInfo, Coverage, SampledBytes, Stack};
+use crate::samples::counting::Counting;
 use crate::samples::place::Place;
 use crate::samples::{Agent, Origin, Sample, Samples};
 use crate::trie::locate::Locator;
@@ -130,6 +131,10 @@ impl Samples {
                     estimated_objects: whole(line.part.objects),
                     survival_permille: survival.get(site.0 as usize).copied().unwrap_or(1000),
                     survival_known: line.is_sampled && self.tells_survival(site),
+                    sampled: line.part.sampled.map(|sampled| SampledBytes {
+                        estimated_bytes: whole(sampled.value),
+                        ci95: unseen.widened(sampled),
+                    }),
                     threads: threads.into_iter().map(|t| t.1.to_owned()).collect(),
                 }
             })
@@ -163,6 +168,19 @@ impl Samples {
 
     /// Live samples with the whole heap's objects of their classes, told apart by what `key` says.
     pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
+        self.divided_within(key, None)
+    }
+
+    /// The same by stack and class, within the limits that counted allocations set.
+    pub(crate) fn divided_by_stack(&self) -> Division<SiteAndClass> {
+        self.divided_within(|s| (s.site, s.class), self.counting.as_ref())
+    }
+
+    fn divided_within<K: Ord + Copy>(
+        &self,
+        key: impl Fn(&Sample) -> K,
+        counting: Option<&Counting>,
+    ) -> Division<K> {
         let mut strata: Strata<u32, K> = BTreeMap::new();
         let mut direct: BTreeMap<K, Estimate> = BTreeMap::new();
         for (number, counted) in (0..).zip(&self.counted) {
@@ -181,6 +199,12 @@ impl Samples {
                 Some(counted) => {
                     let strata = strata.entry(sample.counted).or_default();
                     let stratum = strata.entry(counted.size_class(sample.size)).or_default();
+                    if let Some(counting) = counting {
+                        let new = || counting.counts(&counted.name);
+                        let counts = stratum.counts.get_or_insert_with(new);
+                        let of = (sample, counted.array_size(sample.size));
+                        counting.tally(counts, key(sample), of, 0);
+                    }
                     stratum.came.entry(key(sample)).or_default()
                 }
             };
@@ -241,7 +265,7 @@ pub fn by_site(
         let of = (sample.site, sample.class);
         lines.entry(of).or_default().add(sample);
     }
-    let parts = samples.divided(|s| (s.site, s.class)).parts;
+    let parts = samples.divided_by_stack().parts;
     for (of, line) in &mut lines {
         line.part = parts.get(of).copied().unwrap_or_default();
     }

@@ -1,9 +1,11 @@
 //! Samples as bytes.
 
+use heapdiff_sites::births::Births;
 use heapdiff_sites::{Known, Sampling, Strategy, Weight};
 use hprof::{Decoder, Encoder, ObjectIndex};
 
 use super::attribution::Attribution;
+use super::counting::{Counting, OfPlace, Place};
 use super::population::{CountedClass, SizeClasses};
 use super::{Agent, Collected, Cost, Origin, Sample, Samples, SiteId, Sites};
 use crate::summary::kept::figure;
@@ -38,6 +40,7 @@ impl Attribution {
         });
         e.list(&samples.allocated, |e, &bytes| e.u64(bytes));
         e.list(&samples.site_classes, |e, &class| e.u32(class));
+        e.option(samples.counting.as_ref(), |e, counting| counting.encode(e));
         e.list(&samples.names, |e, name| e.text(name));
         e.list(&samples.counted, |e, counted| {
             e.text(&counted.name);
@@ -70,6 +73,7 @@ impl Attribution {
             site_classes: d.list(Decoder::u32)?,
             classes: None,
             at_sites: None,
+            counting: d.option(Counting::decode)?,
             names: d.list(Decoder::text)?,
             counted: d.list(|d| {
                 Some(CountedClass {
@@ -107,6 +111,60 @@ impl SizeClasses {
             Some(())
         })?;
         Some(sizes)
+    }
+}
+
+impl Counting {
+    pub(super) fn encode(&self, e: &mut Encoder) {
+        e.u64(self.since_ms);
+        e.u64(self.at_ms);
+        e.list(&self.places, |e, (place, of)| {
+            for text in [&place.allocated, &place.class, &place.method] {
+                e.text(text);
+            }
+            e.u32(place.line);
+            e.u64(of.births.objects);
+            e.u64(of.births.bytes);
+            e.option(of.births.samples.as_ref(), |e, &samples| e.u64(samples));
+            e.option(of.size.as_ref(), |e, &size| e.u32(size));
+        });
+        e.u64(self.of.len() as u64);
+        for (&(site, class), &place) in &self.of {
+            for number in [site.0, class, place] {
+                e.u32(number);
+            }
+        }
+    }
+
+    pub(super) fn decode(d: &mut Decoder<'_>) -> Option<Self> {
+        let (since_ms, at_ms) = (figure(d)?, figure(d)?);
+        let places = d.list(|d| {
+            let place = Place {
+                allocated: d.text()?,
+                class: d.text()?,
+                method: d.text()?,
+                line: d.u32()?,
+            };
+            let births = Births {
+                objects: figure(d)?,
+                bytes: d.u64()?,
+                samples: d.option(figure)?,
+            };
+            let size = d.option(Decoder::u32)?;
+            Some((place, OfPlace { births, size }))
+        })?;
+        let ascends = places.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let of = d.list(|d| {
+            let (site, class) = (SiteId(d.u32()?), d.u32()?);
+            let place = d.u32().filter(|&p| (p as usize) < places.len())?;
+            Some(((site, class), place))
+        })?;
+        ascends.then(|| Self {
+            since_ms,
+            at_ms,
+            places,
+            of: of.into_iter().collect(),
+        })
     }
 }
 

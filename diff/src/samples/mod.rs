@@ -8,8 +8,10 @@ mod allocated_at;
 mod allocations;
 mod at_sites;
 pub(crate) mod attribution;
+pub(crate) mod counting;
 pub(crate) mod frames;
 mod kept;
+mod lines;
 pub(crate) mod place;
 pub(crate) mod population;
 mod sites;
@@ -21,6 +23,7 @@ use hprof::{ObjectIndex, Snapshot};
 pub use crate::agent_objects::{AgentObjects, is_agent_class};
 pub use allocations::{Allocations, NotCounted, StackAllocations};
 pub use at_sites::AtSites;
+pub use lines::Disagreement;
 pub use sites::{SiteId, Sites};
 
 const BY_TIME: &str = "samples were taken by time, so how much they stand for is unknown; bytes by stack are \
@@ -231,6 +234,8 @@ pub struct Samples {
     pub classes: Option<Vec<ClassCount>>,
     /// What was allocated at each line of code; `None` where the agent did not count it, or it was not read ([`Self::with_all_sites`]).
     pub at_sites: Option<AtSites>,
+    /// What the agent counted of the classes of live samples.
+    pub(crate) counting: Option<counting::Counting>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
     /// The classes of live samples with all their reachable objects by size; empty where every object is a sample.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use heapdiff_sites::{Division, Follow, Known, Part, Stratum, Totals};
 
 use crate::samples::attribution::{Attribution, Line, SiteAndClass, Strata, divided, thinned};
+use crate::samples::counting::Counting;
 use crate::samples::{Sample, Samples};
 use crate::trie::{StepId, Trie};
 
@@ -55,6 +56,8 @@ pub(crate) struct Place<'a> {
     net: f64,
     totals: Totals,
     follow: Follow,
+    /// What the agent counted until the last dump and until the first, and the last sample before that.
+    counting: Option<(&'a Counting, &'a Counting, u64)>,
 }
 
 impl<'a> Place<'a> {
@@ -72,6 +75,7 @@ impl<'a> Place<'a> {
             net: 0.0,
             totals: last.samples.totals_say(),
             follow: Follow::Nothing,
+            counting: None,
         }
     }
 
@@ -115,6 +119,12 @@ impl<'a> Place<'a> {
             ),
             None => Default::default(),
         };
+        if same_jvm.is_some() {
+            let both = last.samples.counting.as_ref();
+            let both = both.zip(first.samples.counting.as_ref());
+            let last_uid = first.samples.agent().map_or(0, |agent| agent.last_uid);
+            self.counting = both.map(|(last, first)| (last, first, last_uid));
+        }
         for sample in now {
             let fate = match uids.contains(&sample.uid) {
                 true => Fate::Kept,
@@ -168,8 +178,18 @@ impl<'a> Place<'a> {
             }
             Fate::Kept => {}
         }
+        let counting = self.counting;
         let stratum = match from.samples.counted.get(sample.counted as usize) {
-            Some(counted) => self.stratum(&counted.name, counted.size_class(sample.size)),
+            Some(counted) => {
+                let stratum = self.stratum(&counted.name, counted.size_class(sample.size));
+                if let (Fate::Came, Some((last, first, before))) = (fate, counting) {
+                    let new = || last.counts_since(first, &counted.name);
+                    let counts = stratum.counts.get_or_insert_with(new);
+                    let of = (sample, counted.array_size(sample.size));
+                    last.tally(counts, number, of, before);
+                }
+                stratum
+            }
             None => &mut self.direct,
         };
         let estimates = match fate {

@@ -36,6 +36,11 @@ impl CountedClass {
             false => ONE_SIZE,
         }
     }
+
+    /// The same of an array; `None` for an instance.
+    pub(crate) fn array_size(&self, bytes: u64) -> Option<u32> {
+        self.is_array.then(|| size_class(bytes))
+    }
 }
 
 /// Objects by size class.

@@ -47,6 +47,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
         site_classes: Vec::new(),
         classes: None,
         at_sites: None,
+        counting: None,
         names: names.names,
         counted: Vec::new(),
         unfinished: 0,

@@ -18,7 +18,7 @@ use crate::trie::{StepId, Trie};
 
 /// The version of what is kept: it goes up with every change of what a summary of the same dump says, or how it is
 /// written. A test holds it to both.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The most bytes of a kept summary.
 const MOST: u64 = 64 << 20;
 /// A kept summary is no larger than this part of its dump.

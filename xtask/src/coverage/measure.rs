@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -17,6 +18,17 @@ pub(super) struct Setting {
     pub(super) collector: &'static str,
     pub(super) flags: Vec<String>,
     pub(super) interval: &'static str,
+    /// Whether the agent counts allocations, too.
+    pub(super) counts: bool,
+}
+
+impl Setting {
+    /// Waits until the agent has copied its counts, if it counts: it does once a second.
+    fn until_copied(&self) {
+        if self.counts {
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+    }
 }
 
 impl fmt::Display for Setting {
@@ -26,10 +38,12 @@ impl fmt::Display for Setting {
             collector,
             flags,
             interval,
+            counts,
         } = self;
         write!(f, "JDK {}, {collector}", jdk.major())?;
         flags.iter().try_for_each(|flag| write!(f, " {flag}"))?;
-        write!(f, ", {interval}")
+        write!(f, ", {interval}")?;
+        f.write_str(if *counts { ", counted" } else { "" })
     }
 }
 
@@ -66,6 +80,8 @@ impl Asked {
 pub(super) struct Measured {
     pub(super) setting: String,
     pub(super) asked: Asked,
+    /// Whether allocations were counted.
+    pub(super) counted: bool,
     /// The allocating method.
     pub(super) stack: String,
     pub(super) truth: u64,
@@ -78,6 +94,9 @@ pub(super) struct Stack {
     frames: Vec<String>,
     pub(super) estimated_bytes: u64,
     pub(super) ci95: [u64; 2],
+    /// What samples alone say, where counts say more.
+    #[serde(default)]
+    sampled: Option<Sampled>,
     #[serde(default)]
     survival_permille: Option<u64>,
     /// Absent where what was allocated is asked for.
@@ -85,7 +104,22 @@ pub(super) struct Stack {
     survival_known: Option<bool>,
 }
 
+#[derive(Debug, Clone, Deserialize)]
+struct Sampled {
+    estimated_bytes: u64,
+    ci95: [u64; 2],
+}
+
 impl Stack {
+    /// The same as samples alone say it.
+    pub(super) fn without_counts(&self) -> Self {
+        let mut alone = self.clone();
+        if let Some(sampled) = alone.sampled.take() {
+            (alone.estimated_bytes, alone.ci95) = (sampled.estimated_bytes, sampled.ci95);
+        }
+        alone
+    }
+
     /// Whether the report tells which part is alive.
     pub(super) fn tells_survival(&self) -> bool {
         self.survival_known
@@ -166,6 +200,7 @@ impl Tools<'_> {
                 found.extend(truth.iter().map(|(stack, &truth)| Measured {
                     setting: setting.to_string(),
                     asked,
+                    counted: setting.counts,
                     stack: stack.clone(),
                     truth,
                     found: stacks.get(stack).cloned(),
@@ -188,7 +223,8 @@ impl Tools<'_> {
         [first, last]: &[std::path::PathBuf; 2],
     ) -> Result<(Bytes, Bytes)> {
         let classes = setting.jdk.compile(&programs::agent("Shares.java"))?;
-        let options = format!("interval={}", setting.interval);
+        let count = if setting.counts { ",count=on" } else { "" };
+        let options = format!("interval={}{count}", setting.interval);
         let mut launch = Launch::class(&setting.jdk, classes, "Shares")
             .flag(format!("-XX:+Use{}GC", setting.collector))
             .flags(&setting.flags)
@@ -203,9 +239,11 @@ impl Tools<'_> {
         if attached {
             target.load_agent(self.agent, &options)?;
         }
+        setting.until_copied();
         target.dump(first, DumpOptions::default())?;
         target.proceed()?;
         let after = truth(&mut target)?;
+        setting.until_copied();
         target.dump(last, DumpOptions::default())?;
         Ok((before, after))
     }

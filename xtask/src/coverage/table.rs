@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::measure::{Asked, Measured};
+use super::measure::{Asked, Measured, Stack};
 
 /// Estimates of one line of a table.
 #[derive(Debug, Default, Clone)]
@@ -85,7 +85,52 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
         );
         by(&of_this, "stack", &all, |m| m.stack.clone(), &mut text);
     }
+    if found.iter().any(|m| m.counted) {
+        with_and_without(found, &mut text);
+    }
     text
+}
+
+/// The same intervals with counts and as they would be without, question by question.
+fn with_and_without(found: &[Measured], text: &mut String) {
+    let _ = writeln!(
+        text,
+        "## With counts and without, the same dumps\n\n\
+         | question | JDK, collector, interval | covered % without | with | bias % without | with | half width % without | with | times narrower |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|"
+    );
+    for asked in Asked::ALL {
+        let mut settings: BTreeMap<&str, [Tally; 2]> = BTreeMap::new();
+        for one in found.iter().filter(|m| m.asked == asked) {
+            let without = Measured {
+                found: one.found.as_ref().map(Stack::without_counts),
+                ..one.clone()
+            };
+            for name in [&*one.setting, "all"] {
+                let both = settings.entry(name).or_default();
+                both[0].add(&without);
+                both[1].add(one);
+            }
+        }
+        for (name, both) in &settings {
+            let covered = both.each_ref().map(|t| t.percent(f64::from(t.covered)));
+            let bias = both.each_ref().map(|t| t.percent(t.error));
+            let width = both.each_ref().map(|t| t.percent(t.width));
+            let _ = writeln!(
+                text,
+                "| {} | {name} | {:.0} | {:.0} | {:+.1} | {:+.1} | {:.1} | {:.1} | {:.2} |",
+                title(asked),
+                covered[0],
+                covered[1],
+                bias[0],
+                bias[1],
+                width[0],
+                width[1],
+                width[0] / width[1].max(f64::MIN_POSITIVE),
+            );
+        }
+    }
+    text.push('\n');
 }
 
 const fn title(asked: Asked) -> &'static str {

@@ -40,6 +40,27 @@ pub struct CountedInDump {
     pub sites: Vec<CountSite>,
     /// What was not counted.
     pub missed: CountedMissed,
+    /// Lines of which samples say something else, by the difference, the largest first; at most ten.
+    pub disagreements: Vec<LineDisagreement>,
+    /// How many there are.
+    pub disagreement_count: u64,
+}
+
+/// A line whose count and whose samples contradict each other.
+#[derive(Clone, Debug, Serialize)]
+pub struct LineDisagreement {
+    /// The class whose code it is.
+    pub class: String,
+    /// Its method.
+    pub method: String,
+    /// The line.
+    pub line: u32,
+    /// Bytes that were counted, whatever is allocated there.
+    pub counted_bytes: u64,
+    /// Bytes that samples say.
+    pub estimated_bytes: u64,
+    /// The 99 % interval of that.
+    pub ci99: [u64; 2],
 }
 
 /// What was not counted, as far as a dump tells.

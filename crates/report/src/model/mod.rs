@@ -23,7 +23,10 @@ use serde::Serialize;
 use crate::collapsed::Columns;
 use crate::junit::Gate;
 
-pub use count::{CountMissed, CountReport, CountSite, CountTotals, CountedInDump, CountedMissed};
+pub use count::{
+    CountMissed, CountReport, CountSite, CountTotals, CountedInDump, CountedMissed,
+    LineDisagreement,
+};
 pub use flame::{FlameReport, Graph};
 pub use histo::{ClassRow, HistoReport, HistoTotals};
 pub use paths::{Hidden, PathLine, PathsReport};

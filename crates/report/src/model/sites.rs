@@ -1,6 +1,6 @@
 //! `heapdiff.sites/1`: live bytes by allocation stack.
 
-use heapdiff_diff::Stack;
+use heapdiff_diff::{SampledBytes, Stack};
 use serde::Serialize;
 
 use super::{CountedInDump, Graph, SnapshotInfo};
@@ -132,6 +132,9 @@ pub struct AllocatedStackRow {
     pub estimated_bytes: u64,
     /// The 95 % interval of the estimated bytes; `None` where it is not known.
     pub ci95: Option<[u64; 2]>,
+    /// The same as samples alone say it, where bytes are the stack's share of what was counted at its line; missing elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledBytes>,
     /// Estimated objects.
     pub estimated_objects: u64,
     /// Thousandths of the bytes that are alive; `None` where too few of its samples are followed to tell.

@@ -88,7 +88,7 @@ fn figures(row: &AllocatedStackRow) -> String {
         "{}  {}, {}",
         amount(row.estimated_bytes, row.ci95),
         counted(row.estimated_objects, "object"),
-        counted(row.samples, "sample"),
+        stacks::evidence(row.samples, row.sampled.is_some()),
     );
     match row.survival_permille {
         Some(permille) => format!("{figures}, {}", stacks::alive(permille)),
@@ -123,6 +123,7 @@ mod tests {
     };
     use crate::text::sites::tests::agent;
     use crate::text::tests::snapshot;
+    use heapdiff_diff::SampledBytes;
 
     fn report(by: &'static str, rows: u64, undersampled_bytes: u64) -> AllocatedReport {
         let is_class = by == "class";
@@ -133,6 +134,7 @@ mod tests {
             samples: 3,
             estimated_bytes: 2048,
             ci95: Some([1024, 4096]),
+            sampled: None,
             estimated_objects: 9,
             survival_permille: Some(160),
         };
@@ -208,6 +210,8 @@ mod tests {
             totals: CountTotals::default(),
             sites: Vec::new(),
             missed: CountedMissed::default(),
+            disagreements: Vec::new(),
+            disagreement_count: 0,
         });
         let text = told(&both);
         let counted = "\ncounted 0 objects, 0 B at 0 sites within 1s, up to 0s before the dump\n";
@@ -232,6 +236,10 @@ mod tests {
             text.contains("9 objects, 3 samples, 16 % alive\n"),
             "{text}"
         );
+        both.stacks[0].sampled = Some(SampledBytes::default());
+        let text = told(&both);
+        assert!(text.contains(", 3 samples and counts, 16 %"), "{text}");
+        both.stacks[0].sampled = None;
         both.stacks[0].survival_permille = None;
         let unknown = told(&both);
         assert!(

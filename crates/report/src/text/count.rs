@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use heapdiff_units::{Size, Span, counted, grouped};
 
-use super::WIDTH;
 use super::table::{Align, Table, printable, shortened};
-use crate::model::{CountMissed, CountReport, CountSite, CountTotals, CountedInDump};
+use super::{WIDTH, stacks};
+use crate::model::{
+    CountMissed, CountReport, CountSite, CountTotals, CountedInDump, LineDisagreement,
+};
 use crate::style::Style;
 
 /// Columns that a name has at most.
@@ -29,6 +31,14 @@ const NO_JDK: &str = "Classes of the JDK's have no counters; --jdk gives them so
 
 /// The same of counts in a dump.
 pub(super) const EXECUTED: &str = "executed allocations, also those that the compiler then removes; not what is made without bytecode";
+/// What it means that samples and counts contradict each other.
+const LESS: [&str; 2] = [
+    "Of the lines below samples say less than was counted: what the compiler removes is never sampled,",
+    "and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.",
+];
+const MORE: [&str; 1] = [
+    "Of the lines below samples say more than was counted: not all that is allocated there is counted.",
+];
 pub(super) const WITHOUT_JDK: &str =
     "Classes of the JDK's have no counters; count=jdk gives them some.";
 
@@ -124,7 +134,39 @@ pub(super) fn in_dump(report: &CountedInDump, style: Style, out: &mut dyn Write)
     not_counted(&report.missed.into(), out)?;
     writeln!(out, "{}", style.dim(EXECUTED.to_owned()))?;
     jdk(report.jdk, WITHOUT_JDK, style, out)?;
-    sites(&report.sites, totals.sites, style, out)
+    sites(&report.sites, totals.sites, style, out)?;
+    disagreements(report, style, out)
+}
+
+/// Lines of which samples say something else than was counted, with the reasons that there may be.
+fn disagreements(report: &CountedInDump, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    for (is_less, lines) in [(true, &LESS[..]), (false, &MORE)] {
+        let of_kind = |d: &&LineDisagreement| (d.estimated_bytes < d.counted_bytes) == is_less;
+        let mut found = report.disagreements.iter().filter(of_kind).peekable();
+        if found.peek().is_none() {
+            continue;
+        }
+        for line in lines {
+            writeln!(out, "{}", style.dim(line.to_string()))?;
+        }
+        for d in found {
+            let place = format!("{}.{} line {}", d.class, d.method, d.line);
+            let figures = format!(
+                "counted {}, by samples {}",
+                Size(d.counted_bytes),
+                stacks::interval(d.estimated_bytes, d.ci99)
+            );
+            let room = WIDTH.saturating_sub(figures.chars().count() + 4);
+            let place = shortened(&printable(&place), room).into_owned();
+            writeln!(out, "  {place}  {figures}")?;
+        }
+    }
+    let shown = report.disagreements.len() as u64;
+    if report.disagreement_count > shown {
+        let rest = counted(report.disagreement_count - shown, "more line");
+        writeln!(out, "{}", style.dim(format!("and {rest}")))?;
+    }
+    Ok(())
 }
 
 pub(super) fn unknown(totals: &CountTotals, out: &mut dyn Write) -> io::Result<()> {
@@ -288,6 +330,8 @@ In the JDK's classes figures are lower bounds: the compiler replaces some method
             },
             sites: vec![site],
             missed: CountedMissed::default(),
+            disagreements: Vec::new(),
+            disagreement_count: 0,
         };
         more(&mut report);
         let mut out = Vec::new();
@@ -330,5 +374,41 @@ objects   bytes  class   allocated in
             assert!(!all.contains(says), "{says}: {all}");
         }
         assert!(!AT_LEAST.iter().any(|l| some.contains(l)), "{some}");
+    }
+
+    #[test]
+    fn what_samples_say_otherwise_is_told_with_what_may_be_the_reason() {
+        let line = |line, counted_bytes, estimated_bytes| LineDisagreement {
+            class: "com.acme.Foo".to_owned(),
+            method: "bar".to_owned(),
+            line,
+            counted_bytes,
+            estimated_bytes,
+            ci99: [estimated_bytes - 1024, estimated_bytes + 1024],
+        };
+        let fewer = "Of the lines below samples say less than was counted: what the compiler removes is never sampled,
+and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.";
+        let others = "Of the lines below samples say more than was counted: not all that is allocated there is counted.";
+        let none = dumped(|_| ());
+        assert!(!none.contains("samples say"), "{none}");
+        let less = dumped(|r| r.disagreements = vec![line(7, 1 << 20, 4096)]);
+        assert!(
+            less.contains(&format!(
+                "{fewer}\n  com.acme.Foo.bar line 7  counted 1.0 MiB, by samples 4.0 KiB ± 1.0 KiB\n"
+            )),
+            "{less}"
+        );
+        assert!(!less.contains(others), "{less}");
+        let both = dumped(|r| {
+            r.disagreements = vec![line(8, 4096, 1 << 20), line(7, 1 << 20, 4096)];
+            r.disagreement_count = 5;
+        });
+        for says in [fewer, others, "and 3 more lines\n"] {
+            assert!(both.contains(says), "{says}: {both}");
+        }
+        let more = dumped(|r| {
+            r.disagreements = vec![line(8, 4096, 1 << 20)];
+        });
+        assert!(!more.contains(fewer), "{more}");
     }
 }

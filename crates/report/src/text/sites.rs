@@ -307,6 +307,7 @@ pub(super) mod tests {
                 samples: 4,
                 estimated_bytes: 2048,
                 ci95: [1024, 4096],
+                sampled: None,
                 estimated_objects: 12,
                 survival_permille: 1000,
                 survival_known,

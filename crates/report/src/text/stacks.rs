@@ -28,7 +28,7 @@ pub(crate) fn stack(
         "{}  {}, {}, {alive}",
         interval(stack.estimated_bytes, stack.ci95),
         counted(stack.estimated_objects, "object"),
-        counted(stack.samples, "sample"),
+        evidence(stack.samples, stack.sampled.is_some()),
     );
     let about = (&*stack.class, &*figures);
     self::lines(
@@ -39,6 +39,15 @@ pub(crate) fn stack(
         style,
         out,
     )
+}
+
+/// What figures rest on: samples, and counted allocations where these say more.
+pub(super) fn evidence(samples: u64, is_counted: bool) -> String {
+    let samples = counted(samples, "sample");
+    match is_counted {
+        true => format!("{samples} and counts"),
+        false => samples,
+    }
 }
 
 /// What part of the bytes is alive, in thousandths.
@@ -203,6 +212,7 @@ mod tests {
             samples: 12_345,
             estimated_bytes: 123_456_789,
             ci95: [100_000_000, 150_000_000],
+            sampled: None,
             estimated_objects: 1_000_000,
             survival_permille: 500,
             survival_known: false,
@@ -226,6 +236,7 @@ mod tests {
                 samples: 2,
                 estimated_bytes: 4096,
                 ci95: [1024, 8192],
+                sampled: None,
                 estimated_objects: 9,
                 survival_permille: 1000,
                 survival_known,
@@ -235,6 +246,7 @@ mod tests {
             super::stack(&stack, (0, false), Style::plain(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
+        assert_eq!(evidence(2, true), "2 samples and counts");
         let (known, unknown) = (told(true), told(false));
         assert!(
             known.contains("9 objects, 2 samples, all alive\n"),

@@ -130,6 +130,7 @@ fn what_went_is_replaced_by_what_was_born() {
         kept: [('a', samples(20, 100)), ('b', samples(30, 100))].into(),
         came: [('a', samples(120, 100)), ('b', samples(30, 100))].into(),
         went: [('b', samples(50, 100))].into(),
+        counts: None,
     };
     let parts = divide(stratum.clone(), Totals::Shared, Follow::Uids).parts;
     near(parts[&'a'].bytes.value, 120_000.0);

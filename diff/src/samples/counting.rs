@@ -1,0 +1,435 @@
+//! What the agent counted of the classes that have live samples, beside these: limits for what samples say.
+//!
+//! A sample is one of a place's allocations if the first frame of its stack is there and its class is what is allocated
+//! there. It is in the place's count if it was allocated while that ran, up to the moment at which the agent copied it.
+//! Counts are of use only where they began before the program did: a method that runs while counters are put into its
+//! class goes on without them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use heapdiff_sites::births::{Births, Counts, OfStack};
+use heapdiff_sites::{Counter, Line, Sampling, SiteTable, size_class, statics};
+
+use super::agent::{Reader, Result};
+use super::at_sites::AtSites;
+use super::{Agent, Collected, Sample, SiteId};
+
+/// So much earlier than the copy a sample has to be, since both times are rounded.
+pub(super) const ROUNDED_MS: u64 = 5;
+
+/// A place in the code, and what it allocates.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// The class whose objects are allocated.
+    pub(crate) allocated: String,
+    pub(crate) class: String,
+    pub(crate) method: String,
+    pub(crate) line: u32,
+}
+
+/// What was counted of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OfPlace {
+    pub(crate) births: Births,
+    /// The size class of arrays, where all that is known of the place is of one.
+    pub(crate) size: Option<u32>,
+}
+
+/// Counts of places, and which of them each stack's samples are of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counting {
+    /// When counting began and when the agent copied the counts, in milliseconds from its start.
+    pub(crate) since_ms: u64,
+    pub(crate) at_ms: u64,
+    /// Places with their counts, in their order.
+    pub(crate) places: Vec<(Place, OfPlace)>,
+    /// The place of each stack and class: numbers among [`super::Samples::names`] and of places.
+    pub(crate) of: BTreeMap<(SiteId, u32), u32>,
+}
+
+impl Counting {
+    /// The places that allocate a class.
+    fn of_class<'a>(
+        &'a self,
+        class: &'a str,
+    ) -> impl Iterator<Item = (u32, &'a Place, &'a OfPlace)> {
+        let start = self.places.partition_point(|(p, _)| &*p.allocated < class);
+        let numbered = (0..).zip(&self.places).skip(start);
+        let numbered = numbered.take_while(move |(_, (p, _))| p.allocated == class);
+        numbered.map(|(number, (place, of))| (number, place, of))
+    }
+
+    /// What was counted of a place, by its text.
+    fn find(&self, place: &Place) -> Option<&OfPlace> {
+        let at = self.places.binary_search_by(|(p, _)| p.cmp(place)).ok()?;
+        self.places.get(at).map(|(_, of)| of)
+    }
+
+    /// Whether what was allocated then is counted.
+    fn holds(&self, sample: &Sample) -> bool {
+        let time = u64::from(sample.time_ms);
+        time >= self.since_ms + ROUNDED_MS && time + ROUNDED_MS <= self.at_ms
+    }
+
+    /// What was counted of a class, without samples.
+    pub(crate) fn counts<K: Ord>(&self, class: &str) -> Counts<K> {
+        let places = self.of_class(class);
+        Counts {
+            stacks: BTreeMap::new(),
+            places: places.map(|(number, _, of)| (number, of.births)).collect(),
+        }
+    }
+
+    /// What was counted of a class since an earlier copy.
+    pub(crate) fn counts_since<K: Ord>(&self, first: &Self, class: &str) -> Counts<K> {
+        let since = |(number, place, of): (u32, &Place, &OfPlace)| {
+            let before = first.find(place).map(|of| of.births);
+            (number, less(of.births, before))
+        };
+        Counts {
+            stacks: BTreeMap::new(),
+            places: self.of_class(class).map(since).collect(),
+        }
+    }
+
+    /// Adds a sample, of `size` if it is one of arrays, to counts of its class that have all since `after` was the last.
+    ///
+    /// An array of another size than the rest of its place says nothing of which part of all these lives.
+    pub(crate) fn tally<K: Ord>(
+        &self,
+        counts: &mut Counts<K>,
+        key: K,
+        (sample, size): (&Sample, Option<u32>),
+        after: u64,
+    ) {
+        let place = self.of.get(&(sample.site, sample.class)).copied();
+        let place = place.filter(|place| counts.places.contains_key(place));
+        let of: &mut OfStack = counts.stacks.entry(key).or_default();
+        of.place = of.place.or(place);
+        match place.filter(|_| sample.uid > after && self.holds(sample)) {
+            None => of.other += 1,
+            Some(place) => {
+                of.counted += 1;
+                let one = self.places.get(place as usize).and_then(|(_, of)| of.size);
+                if size.is_some()
+                    && size != one
+                    && let Some(births) = counts.places.get_mut(&place)
+                {
+                    births.samples = None;
+                }
+            }
+        }
+    }
+}
+
+/// What was counted in an earlier copy, too, left out. Nothing was counted of a place that it lacks.
+fn less(now: Births, before: Option<Births>) -> Births {
+    let before = before.unwrap_or(Births {
+        samples: Some(0),
+        ..Births::default()
+    });
+    let samples = now.samples.zip(before.samples);
+    Births {
+        objects: now.objects.saturating_sub(before.objects),
+        bytes: now.bytes.saturating_sub(before.bytes),
+        samples: samples.map(|(now, before)| now.saturating_sub(before)),
+    }
+}
+
+/// Class, method and line of a stack's first frame.
+pub(super) type Leaf<'a> = (&'a str, &'a str, u32);
+/// The first frame of each stack that has a line in a class file.
+pub(super) type Leaves<'a> = BTreeMap<SiteId, Option<Leaf<'a>>>;
+
+/// The first frames of stacks. A stack by whose text two ids go has one only if both have the same.
+pub(super) fn leaves<'a>(table: &'a SiteTable, numbers: &HashMap<u32, SiteId>) -> Leaves<'a> {
+    let mut leaves = Leaves::new();
+    for (&id, &site) in numbers {
+        let leaf = leaf(table, id);
+        let own = leaves.entry(site).or_insert(leaf);
+        *own = own.filter(|own| Some(*own) == leaf);
+    }
+    leaves
+}
+
+fn leaf(table: &SiteTable, id: u32) -> Option<Leaf<'_>> {
+    let frame = table.frames(id).next()?;
+    match frame.line {
+        Line::At(line) => Some((frame.class, frame.method, line)),
+        _ => None,
+    }
+}
+
+/// What is remembered of the samples of a leaf.
+#[derive(Default)]
+struct Remembered {
+    classes: BTreeSet<u32>,
+    sizes: BTreeSet<u32>,
+    /// Samples that were taken, dead or alive.
+    taken: u64,
+}
+
+impl Reader<'_> {
+    /// Counts for the classes of live samples; `None` where they are of no use, or the agent does not count.
+    pub(super) fn counting(
+        &self,
+        at_sites: Option<&AtSites>,
+        table: &SiteTable,
+        leaves: &Leaves<'_>,
+        (agent, names): (&Agent, &[String]),
+        (live, collected): (&[Sample], &[Collected]),
+    ) -> Result<Option<Counting>> {
+        let Some(all) = at_sites.filter(|_| agent.counter(Counter::FromStart) > 0) else {
+            return Ok(None);
+        };
+        let mut remembered: HashMap<Leaf<'_>, Remembered> = HashMap::new();
+        let ids = table.site_ids();
+        for (id, [taken, _]) in self.by_id::<2>(statics::TOTALS, ids.into_iter())? {
+            if let Some(leaf) = leaf(table, id) {
+                let of = remembered.entry(leaf).or_default();
+                of.taken = of.taken.saturating_add(taken);
+            }
+        }
+        let sampled = live.iter().filter(|s| !s.is_definition);
+        let sampled = sampled.map(|s| (s.site, s.class, s.size));
+        let dead = collected.iter().filter(|s| !s.is_definition);
+        for (site, class, size) in sampled.chain(dead.map(|s| (s.site, s.class, s.size))) {
+            if let Some(leaf) = leaves.get(&site).copied().flatten() {
+                let of = remembered.entry(leaf).or_default();
+                of.classes.insert(class);
+                of.sizes.insert(size_class(size));
+            }
+        }
+        // Numbers of samples are compared where all were taken and followed alike.
+        let is_followed = agent.sampling == agent.first && agent.lost_bytes() == 0;
+        let mut counts: HashMap<Leaf<'_>, u32> = HashMap::new();
+        let mut expected: HashMap<Leaf<'_>, f64> = HashMap::new();
+        for site in &all.sites {
+            let leaf = (&*site.class, &*site.method, site.line.unwrap_or(0));
+            *counts.entry(leaf).or_default() += 1;
+            *expected.entry(leaf).or_default() += most_samples(agent, site.objects, site.bytes);
+        }
+        let wanted: BTreeSet<&str> = live
+            .iter()
+            .filter(|s| !s.is_definition)
+            .filter_map(|s| names.get(s.class as usize))
+            .map(|name| &**name)
+            .collect();
+        let mut places = Vec::new();
+        for site in all.sites.iter().filter(|s| wanted.contains(&*s.allocated)) {
+            let (Some(line), Some(bytes)) = (site.line, site.bytes) else {
+                continue;
+            };
+            let leaf = (&*site.class, &*site.method, line);
+            let of = remembered.get(&leaf);
+            let taken = of.map_or(0, |of| of.taken);
+            // More samples than what was counted explains: not all of it is counted.
+            if !is_explained(taken, expected.get(&leaf).copied().unwrap_or(0.0)) {
+                continue;
+            }
+            let is_alone =
+                counts.get(&leaf) == Some(&1) && of.is_none_or(|of| of.classes.len() < 2);
+            let size = bytes.checked_div(site.objects).map(size_class);
+            let is_one_size = of.is_none_or(|of| of.sizes.iter().all(|of| Some(*of) == size));
+            places.push((
+                Place {
+                    allocated: site.allocated.clone(),
+                    class: site.class.clone(),
+                    method: site.method.clone(),
+                    line,
+                },
+                OfPlace {
+                    births: Births {
+                        objects: site.objects,
+                        bytes,
+                        samples: (is_followed && is_alone).then_some(taken),
+                    },
+                    size: size.filter(|_| is_one_size),
+                },
+            ));
+        }
+        places.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut counting = Counting {
+            since_ms: all.since_ms.saturating_sub(agent.started_ms),
+            at_ms: all.at_ms.saturating_sub(agent.started_ms),
+            places,
+            of: BTreeMap::new(),
+        };
+        for sample in live.iter().filter(|s| !s.is_definition) {
+            let Some((class, method, line)) = leaves.get(&sample.site).copied().flatten() else {
+                continue;
+            };
+            let key = (sample.site, sample.class);
+            if counting.of.contains_key(&key) {
+                continue;
+            }
+            let place = Place {
+                allocated: names
+                    .get(sample.class as usize)
+                    .cloned()
+                    .unwrap_or_default(),
+                class: class.to_owned(),
+                method: method.to_owned(),
+                line,
+            };
+            let at = counting.places.binary_search_by(|(p, _)| p.cmp(&place));
+            if let Ok(at) = at {
+                counting
+                    .of
+                    .insert(key, u32::try_from(at).unwrap_or(u32::MAX));
+            }
+        }
+        Ok(Some(counting))
+    }
+}
+
+/// The most samples to be expected of so many allocations, on the average.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
+    let finest: Sampling = agent.first;
+    let mean = bytes.and_then(|bytes| bytes.checked_div(objects));
+    let probability = mean.and_then(|mean| finest.probability(mean));
+    probability.unwrap_or(1.0) * objects as f64
+}
+
+/// A JVM before 25 takes more samples of some sizes than it should, never as many more.
+const TOO_MANY: f64 = 1.5;
+
+/// Whether so many samples are no more than chance makes of what is expected.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn is_explained(samples: u64, expected: f64) -> bool {
+    let most = expected * TOO_MANY;
+    samples as f64 <= most + 4.0 * most.sqrt() + 4.0
+}
+
+#[cfg(test)]
+mod tests {
+    use hprof::{Decoder, Encoder, ObjectIndex};
+
+    use super::*;
+
+    fn births(objects: u64, samples: Option<u64>) -> Births {
+        Births {
+            objects,
+            bytes: objects * 24,
+            samples,
+        }
+    }
+
+    fn place(allocated: &str, line: u32) -> Place {
+        Place {
+            allocated: allocated.to_owned(),
+            class: "com.acme.Cache".to_owned(),
+            method: "put".to_owned(),
+            line,
+        }
+    }
+
+    fn example() -> Counting {
+        let of = |objects, samples, size| OfPlace {
+            births: births(objects, samples),
+            size,
+        };
+        Counting {
+            since_ms: 100,
+            at_ms: 5000,
+            places: vec![
+                (place("byte[]", 7), of(900, Some(30), Some(size_class(24)))),
+                (place("com.acme.Entry", 7), of(50, None, None)),
+                (place("com.acme.Entry", 9), of(70, Some(0), None)),
+            ],
+            of: [((SiteId(3), 1), 0), ((SiteId(3), 2), 1)].into(),
+        }
+    }
+
+    fn sample(site: u32, class: u32, time_ms: u32) -> Sample {
+        Sample {
+            object: ObjectIndex(0),
+            uid: u64::from(time_ms),
+            size: 24,
+            site: SiteId(site),
+            class,
+            thread: 0,
+            time_ms,
+            is_definition: false,
+            weight: heapdiff_sites::Weight::exact(1.0, 24.0),
+            counted: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back() {
+        let counting = example();
+        let mut e = Encoder::default();
+        counting.encode(&mut e);
+        assert_eq!(Counting::decode(&mut Decoder(&e.0)), Some(counting));
+        for cut in 0..e.0.len() {
+            assert_eq!(Counting::decode(&mut Decoder(&e.0[..cut])), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn samples_are_in_the_count_that_ran_when_they_were_allocated() {
+        let counting = example();
+        let tallied = |samples: &[Sample], after| {
+            let mut counts = counting.counts::<u32>("com.acme.Entry");
+            for sample in samples {
+                counting.tally(&mut counts, sample.site.0, (sample, None), after);
+            }
+            counts
+        };
+        let of = |place, counted, other| OfStack {
+            place,
+            counted,
+            other,
+        };
+        let times = [50, 2000, 3000, 4999];
+        // Before the count, in it, and so late that the copy may lack it.
+        let entries = times.map(|time| sample(3, 2, time));
+        let counts = tallied(&entries, 0);
+        assert_eq!(counts.stacks, [(3, of(Some(1), 2, 2))].into());
+        assert_eq!(
+            counts.places,
+            [(1, births(50, None)), (2, births(70, Some(0)))].into()
+        );
+        // Of two dumps what the first had, too, is not born between.
+        let counts = tallied(&entries, 2000);
+        assert_eq!(counts.stacks, [(3, of(Some(1), 1, 3))].into());
+        // A stack whose place is not counted.
+        let counts = tallied(&[sample(4, 2, 2000)], 0);
+        assert_eq!(counts.stacks, [(4, of(None, 0, 1))].into());
+    }
+
+    #[test]
+    fn arrays_of_another_size_say_nothing_of_their_place() {
+        let counting = example();
+        for (size, samples) in [(24, Some(30)), (4000, None)] {
+            let mut counts = counting.counts::<u32>("byte[]");
+            let of = (&sample(3, 1, 2000), Some(size_class(size)));
+            counting.tally(&mut counts, 3, of, 0);
+            assert_eq!(counts.places[&0].samples, samples, "{size}");
+        }
+    }
+
+    #[test]
+    fn between_two_copies_is_what_the_later_one_has_more() {
+        let last = example();
+        let mut first = example();
+        first.places.remove(2);
+        first.places[0].1.births = births(600, Some(20));
+        let counts = last.counts_since::<u32>(&first, "byte[]");
+        assert_eq!(counts.places, [(0, births(300, Some(10)))].into());
+        // One has no number of samples, the other was not there.
+        let counts = last.counts_since::<u32>(&first, "com.acme.Entry");
+        assert_eq!(
+            counts.places,
+            [(1, births(0, None)), (2, births(70, Some(0)))].into()
+        );
+    }
+
+    #[test]
+    fn more_samples_than_counts_explain_are_told() {
+        assert!(is_explained(0, 0.0) && is_explained(4, 0.0) && !is_explained(5, 0.0));
+        assert!(is_explained(150, 100.0) && !is_explained(250, 100.0));
+    }
+}
