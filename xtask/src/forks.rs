@@ -96,7 +96,7 @@ const COLLECTORS: [(&str, &[&str]); 4] = [
 
 /// Runs the parts, and shows their tables.
 pub(crate) fn forks(options: &Options) -> Result<()> {
-    let jdks = options.jdks()?;
+    let jdks = java::for_agent(&options.java, &options.jdk)?;
     let parts = match options.parts.is_empty() {
         true => &PARTS[..],
         false => &options.parts,
@@ -141,24 +141,6 @@ pub(crate) fn forks(options: &Options) -> Result<()> {
 }
 
 impl Options {
-    /// The JVMs that are found and those that are given, from 11 on, the oldest first; one of each major version, given
-    /// ones first.
-    fn jdks(&self) -> Result<Vec<Jdk>> {
-        java::ensure_jdk()?;
-        let mut jdks = Vec::new();
-        for home in &self.java {
-            jdks.push(Jdk::at(home)?);
-        }
-        jdks.extend(Jdk::all());
-        jdks.retain(|jdk| {
-            jdk.major() >= 11 && (self.jdk.is_empty() || self.jdk.contains(&jdk.major()))
-        });
-        jdks.sort_by_key(Jdk::major);
-        jdks.dedup_by_key(|jdk| jdk.major());
-        ensure!(!jdks.is_empty(), "no such JVM: {:?}", self.jdk);
-        Ok(jdks)
-    }
-
     fn many(&self, jdks: &[Jdk], tools: &Tools) -> Result<(String, Vec<String>)> {
         let mut table = many::Table::new(self.count);
         for jdk in jdks {

@@ -31,6 +31,22 @@ pub(crate) fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     Ok(jdks)
 }
 
+/// JVMs that the agent can be loaded into, from 11 on: those that are found and those that are given, with a compiler or without,
+/// the oldest first; one of each major version that is wanted (all, if none is named), given ones first.
+pub(crate) fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
+    ensure_jdk()?;
+    let mut jdks = Vec::new();
+    for home in given {
+        jdks.push(Jdk::at(home)?);
+    }
+    jdks.extend(Jdk::all());
+    jdks.retain(|jdk| jdk.major() >= 11 && (majors.is_empty() || majors.contains(&jdk.major())));
+    jdks.sort_by_key(Jdk::major);
+    jdks.dedup_by_key(|jdk| jdk.major());
+    ensure!(!jdks.is_empty(), "no such JVM: {majors:?}");
+    Ok(jdks)
+}
+
 /// The plugin, of a stated version: what Maven takes without one changes.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 

@@ -6,6 +6,7 @@ mod bench;
 mod beside;
 mod browser;
 mod ci;
+mod counting;
 mod coverage;
 mod dist;
 mod fleet;
@@ -76,6 +77,8 @@ enum Task {
     Accuracy(accuracy::Options),
     /// How often the intervals of stacks cover the truth, on each JDK and collector
     Coverage(coverage::Options),
+    /// Counted allocations beside the program's own, on each JVM, collector and compiler
+    Counting(counting::Options),
     /// Published programs that are made to leak, and what the reports on them say
     Real(real::Options),
     /// Classes with a call before each allocation: published jars, the JDK's image and generated methods, verified and compared
@@ -108,6 +111,7 @@ fn main() -> anyhow::Result<()> {
         Task::Parquet => parquet::parquet(),
         Task::Accuracy(options) => accuracy::accuracy(&options),
         Task::Coverage(options) => coverage::coverage(&options),
+        Task::Counting(options) => counting::counting(&options),
         Task::Real(options) => real::real(&options),
         Task::Rewrite(options) => rewrite::rewrite(&options),
         Task::Fleet => fleet::fleet(),

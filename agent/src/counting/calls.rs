@@ -1,7 +1,7 @@
 //! Which calls allocate without bytecode, and are counted where they are made.
 //!
-//! So is what compilers put their own code in the place of: compiled, a method's counters would not be passed. These methods of the
-//! JDK's get none, and their callers do.
+//! So are methods of the JDK's that the compiler puts its own code in the place of, which passes no counters: these get none, and
+//! their callers do.
 
 use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
 
@@ -16,6 +16,9 @@ pub(crate) mod mark {
     pub(crate) const UNLESS_OVERRIDDEN: u8 = 1;
 }
 
+const STRING: &str = "java/lang/String";
+/// What joins texts: calls that are linked as they run lead here, by code in hidden classes.
+const JOINS: &[u8] = b"java/lang/StringConcatHelper";
 const OBJECT_ARRAYS: &[u8] = b"java/util/Arrays";
 const UTF16: &[u8] = b"java/lang/StringUTF16";
 const FROM_CHARS: (&[u8], &[u8]) = (b"toBytes", b"([CII)[B");
@@ -79,6 +82,12 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         }
         (UTF16, NEW_BYTES, _) => Some(Told::Array),
         (UTF16, name, descriptor) if (name, descriptor) == FROM_CHARS => Some(Told::Array),
+        (b"java/lang/invoke/StringConcatFactory", _, descriptor) => {
+            is_joined(call.how, descriptor).then_some(Told::Object(STRING))
+        }
+        (JOINS, b"simpleConcat" | b"doConcat", _) if call.class.as_bytes() == STRING.as_bytes() => {
+            Some(Told::Object(STRING))
+        }
         // Without something to hold a lambda is made once, when the call is linked.
         (b"java/lang/invoke/LambdaMetafactory", _, descriptor) => {
             let holds = !descriptor.starts_with(b"()");
@@ -93,10 +102,61 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
     }
 }
 
+/// Whether a `+` of texts makes a new one. Of one number alone its class's method makes it, which is counted there, and
+/// `"" + true` makes none.
+fn is_joined(how: Invoke<'_>, descriptor: &[u8]) -> bool {
+    let parameters = descriptor.split(|&c| c == b')').next().unwrap_or_default();
+    let Invoke::Dynamic(_, recipe) = how else {
+        return false;
+    };
+    let is_alone = match recipe {
+        Some(recipe) => recipe.as_bytes() == [1],
+        None => parameters.len() == 2,
+    };
+    match parameters {
+        [b'(', b'L' | b'[', ..] => true,
+        [b'(', _, ..] => !is_alone,
+        _ => false,
+    }
+}
+
 /// Whether a site is in a method that is counted where it is called.
 pub(crate) fn is_counted_by_callers(class: Name<'_>, site: &Site<'_>) -> bool {
     let class = class.as_bytes();
-    site.kind == Kind::Array
-        && matches!(class, OBJECT_ARRAYS | UTF16)
-        && is_body(class, site.method, site.descriptor)
+    match site.kind {
+        Kind::Array => {
+            matches!(class, OBJECT_ARRAYS | UTF16) && is_body(class, site.method, site.descriptor)
+        }
+        Kind::Object => class.starts_with(JOINS) && site.class.to_bytes() == STRING.as_bytes(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_joined_of_more_than_a_number() {
+        let joined = |descriptor: &[u8]| is_joined(Invoke::Dynamic(name(), None), descriptor);
+        assert!(joined(b"(Ljava/lang/String;)Ljava/lang/String;") && joined(b"(II)La;"));
+        assert!(!joined(b"()Ljava/lang/String;") && !joined(b"(I)Ljava/lang/String;"));
+        assert!(!is_joined(Invoke::Static, b"(II)La;"));
+    }
+
+    #[test]
+    fn what_is_copied_is_counted_by_callers() {
+        let is_body = |class: &[u8], method, descriptor| {
+            is_body(class, Name::new(method), Name::new(descriptor))
+        };
+        assert!(is_body(b"java/util/Arrays", b"copyOfRange", b"([III)[I"));
+        assert!(!is_body(b"java/util/Arrays", b"asList", b"()V"));
+        assert!(is_body(b"java/lang/StringUTF16", b"toBytes", b"([CII)[B"));
+        assert!(!is_body(b"java/lang/StringUTF16", b"toBytes", b"(C)[B"));
+        assert!(!is_body(b"a/Arrays", b"copyOf", b"([II)[I"));
+    }
+
+    fn name() -> Name<'static> {
+        Name::new(b"makeConcat")
+    }
 }

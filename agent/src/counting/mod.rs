@@ -5,9 +5,10 @@
 //! count is what was added between two moments. In the end the classes are handed over once more, and stay as they were.
 //!
 //! What is counted is executed bytecode: also allocations that the compiler then removes, since it finds that nothing outside
-//! of a method sees the object. What allocates without bytecode is not counted: `clone`, reflection, JNI, deserialisation, the JVM
-//! itself, and the hidden classes behind lambdas, whose files the JVM shows to no agent. Nor is what intrinsics allocate: compiled
-//! code that takes the place of a method of the JDK's, and of its bytecode with the counters.
+//! of a method sees the object. What calls allocate without bytecode is told to a hook after them (`calls`), and counted by
+//! site and class (`returned`). Not counted is what JNI and the JVM itself make, and what is made in hidden classes, whose files
+//! the JVM shows to no agent: behind a constructor's handle, `Foo::new`. Nor are some that intrinsics make: compiled code that takes
+//! the place of a method of the JDK's, and of its bytecode with the counters.
 
 mod calls;
 pub(crate) mod cells;

@@ -6,7 +6,8 @@ use testdata::jvm::Jdk;
 use testdata::programs;
 
 use crate::count_on::Dumped;
-use crate::{cc, jdks, launch};
+use crate::counted;
+use crate::{cc, launch};
 
 /// How often the program does each.
 const N: u64 = 200;
@@ -28,6 +29,7 @@ const COUNTED: &[(&str, &str, u64)] = &[
     ("reflection", "Kinds$Plain", N),
     ("arrayReflection", "Kinds$Plain[]", N),
     ("lambda", "Kinds$$Lambda", N),
+    ("concatenated", "java.lang.String", N),
     ("record", "Kinds$Point", N),
     ("large", "byte[]", 10),
     ("thread", "java.lang.Thread", N),
@@ -48,7 +50,7 @@ const UNCOUNTED: &[(&str, &str)] = &[
 const IN_THE_JDK: &[(&str, &str, &str, u64)] =
     &[("java.io.ObjectStreamClass", "newInstance", "Kinds$Saved", N)];
 
-fn counted(jdk: &Jdk, count: &str, flags: &[&str]) -> Dumped {
+fn dumped(jdk: &Jdk, count: &str, flags: &[&str]) -> Dumped {
     let folder = tempfile::tempdir().unwrap();
     let native = folder.path().join("libkinds.so");
     cc(
@@ -72,6 +74,13 @@ fn counted(jdk: &Jdk, count: &str, flags: &[&str]) -> Dumped {
     dumped
 }
 
+/// The program has a record.
+fn jdks() -> Vec<Jdk> {
+    let mut jdks = counted::jdks();
+    jdks.retain(|jdk| jdk.major() >= 17);
+    jdks
+}
+
 /// So many of a class that are born in a method of a class, or of those within it.
 fn born(dumped: &Dumped, class: &str, method: &str, allocated: &str) -> u64 {
     let within = format!("{class}$");
@@ -83,7 +92,7 @@ fn born(dumped: &Dumped, class: &str, method: &str, allocated: &str) -> u64 {
 }
 
 fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
-    let dumped = counted(jdk, count, flags);
+    let dumped = dumped(jdk, count, flags);
     let which = format!("JDK {}, count={count} {flags:?}", jdk.version());
     for &(method, allocated, objects) in COUNTED {
         let found = born(&dumped, "Kinds", method, allocated);
@@ -94,6 +103,14 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         assert_eq!(found, 0, "{which}: {method} {allocated}");
     }
     let with_jdk = count == "jdk";
+    // Texts are counted where they are joined.
+    let joined = born(
+        &dumped,
+        "java.lang.StringConcatHelper",
+        "newString",
+        "java.lang.String",
+    );
+    assert_eq!(joined, 0, "{which}");
     for &(class, method, allocated, objects) in IN_THE_JDK {
         let found = born(&dumped, class, method, allocated);
         let expected = if with_jdk { objects } else { 0 };
@@ -112,6 +129,13 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         let found: u64 = sites.map(|(_, of)| of.0).sum();
         assert_eq!(found, objects, "{which}: {allocated} in all");
     }
+    let objects: u64 = COUNTED.iter().map(|(.., objects)| objects).sum();
+    let flags: String = flags.iter().map(|flag| format!(" `{flag}`")).collect();
+    println!(
+        "counted: | {} | each way of being born, `count={count}`{flags} | 501 | {objects} | {} |",
+        jdk.version(),
+        COUNTED.len()
+    );
 }
 
 #[test]

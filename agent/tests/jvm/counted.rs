@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use heapdiff_sites::{Counts, attach};
+use heapdiff_sites::{CountedSite, Counts, attach};
 use testdata::jvm::{Jdk, Launch, Selection, Target};
 use testdata::programs;
 
@@ -15,9 +15,38 @@ pub(crate) const TOKEN: &str = "test";
 
 /// Every JVM that the agent can be loaded into, also those of a version that has no compiler of its own.
 pub(crate) fn jdks() -> Vec<Jdk> {
-    let jdks = Jdk::all_for_agent();
+    let mut jdks = Jdk::all_for_agent();
+    if let Ok(majors) = std::env::var("HEAPDIFF_COUNT_MAJORS") {
+        jdks.retain(|jdk| majors.split(',').any(|m| m.parse() == Ok(jdk.major())));
+        jdks.dedup_by_key(|jdk| jdk.major());
+    }
     assert!(!jdks.is_empty(), "a JDK is needed");
     jdks
+}
+
+/// So many times as many allocations as usual.
+fn times() -> u64 {
+    let times = std::env::var("HEAPDIFF_COUNT_TIMES");
+    times.map_or(1, |times| times.parse().unwrap())
+}
+
+/// Says that what was counted is what the program allocated: a row of the table that `cargo xtask counting` makes.
+fn row(jdk: &Jdk, flags: &[&str], (t, n): (u64, u64), threads: &str) {
+    let of = expected(t, n, USUAL);
+    let objects: u64 = of.iter().map(|(.., objects, _)| objects).sum();
+    let shown = flags
+        .iter()
+        .filter(|flag| !flag.contains("UnlockExperimental"));
+    let shown: Vec<String> = shown.map(|flag| format!("`{flag}`")).collect();
+    let setting = match shown.is_empty() {
+        true => "usual".to_owned(),
+        false => shown.join(" "),
+    };
+    println!(
+        "counted: | {} | {setting} | {threads} | {objects} | {} |",
+        jdk.version(),
+        of.len()
+    );
 }
 
 /// A program that each line has allocate, in so many threads so often. Half of them are virtual where there are such.
@@ -273,6 +302,7 @@ pub(crate) fn expected(
         ("levels", "short[]", t * n, sum(&|i| sizes.array(2, i % 3))),
         ("levels", "Counted$Made[][]", t * n, all(sizes.array(r, 0))),
         ("levels", "int[]", 3 * t * n, all(3 * sizes.array(4, 2))),
+        ("texts", "java.lang.String", 3 * t * n, None),
         ("reflected", "Counted$Made", t * n, None),
         (
             "reflectedArray",
@@ -317,7 +347,8 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
 }
 
 /// Counts one phase between others that are not counted.
-fn phase(jdk: &Jdk, of: (u64, u64), sizes: Sizes, flags: &[&str]) {
+fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
+    let of = (t, n * times());
     let which = format!("JDK {} {flags:?} {of:?}", jdk.version());
     let mut target = started(jdk, of, flags);
     target.advance(2).unwrap();
@@ -344,6 +375,11 @@ fn phase(jdk: &Jdk, of: (u64, u64), sizes: Sizes, flags: &[&str]) {
         }
         // Without a count nothing is counted.
         target.advance(next + 1).unwrap();
+        let threads = match (t, jdk.major()) {
+            (2.., 21..) => format!("{}, half of them virtual", t),
+            _ => t.to_string(),
+        };
+        row(jdk, flags, of, &threads);
     }
     assert_eq!(
         ask(&target, &format!("{}x", attach::COUNT_END)),
@@ -392,6 +428,7 @@ fn in_ten_thousand_virtual_threads() {
         target.advance(2).unwrap();
         let which = format!("JDK {}, virtual threads", jdk.version());
         assert_exact(&end(&target), of, USUAL, &which);
+        row(jdk, &[], of, "10,000, all virtual");
         assert!(target.finish().unwrap());
     }
 }
@@ -406,22 +443,44 @@ fn in_the_jdk() {
         for next in [3, 4] {
             begin(
                 &target,
-                "jdk=on,include=^java\\.util\\.(LinkedList|TreeMap)$",
+                "jdk=on,include=^java\\.util\\.(LinkedList|TreeMap|ArrayList)$",
             );
             target.advance(next).unwrap();
             let counts = end(&target);
-            let of = |allocated: &str| {
-                let sites = counts.sites.iter().filter(|s| s.allocated == allocated);
+            let of = |class: &str, allocated: &str| {
+                let is_of = |s: &&CountedSite| s.class == class && s.allocated == allocated;
+                let sites = counts.sites.iter().filter(is_of);
                 sites.fold((0, 0), |(objects, bytes), site| {
                     (objects + site.objects, bytes + site.bytes.unwrap())
                 })
             };
             let which = format!("JDK {}: {counts:#?}", jdk.version());
             assert!(counts.jdk, "{which}");
-            assert_eq!(of("java.util.LinkedList$Node").0, n, "{which}");
-            assert_eq!(of("java.util.TreeMap$Entry").0, n, "{which}");
+            assert_eq!(
+                of("java.util.LinkedList", "java.util.LinkedList$Node").0,
+                n,
+                "{which}"
+            );
+            assert_eq!(
+                of("java.util.TreeMap", "java.util.TreeMap$Entry").0,
+                n,
+                "{which}"
+            );
             let array = USUAL.array(USUAL.reference, n);
-            assert_eq!(of("java.lang.Object[]"), (1, array), "{which}");
+            let arrays = |class| of(class, "java.lang.Object[]");
+            assert_eq!(arrays("java.util.LinkedList"), (1, array), "{which}");
+            // Copies by a method that the compiler has code of its own for, each half as large again.
+            let room = std::iter::successors(Some(10), |room| Some(room + room / 2));
+            let room: Vec<u64> = room
+                .scan(0, |before, room| {
+                    let is_grown = *before < n;
+                    *before = room;
+                    is_grown.then_some(room)
+                })
+                .collect();
+            let bytes = room.iter().map(|room| USUAL.array(USUAL.reference, *room));
+            let grown = (room.len() as u64, bytes.sum());
+            assert_eq!(arrays("java.util.ArrayList"), grown, "{which}");
             assert!(
                 counts
                     .sites

@@ -88,11 +88,11 @@ const COUNT_HELP: &str = "\
 The agent rewrites the classes that are loaded and those that come, so that each allocation raises
 a counter, and restores them in the end: a few classes at a time, some seconds for thousands. The
 program is slower meanwhile, the most right after both, until its code is compiled again. Executed
-allocations are counted, also those that the compiler then removes. What no bytecode allocates is
-not counted: clone, reflection, JNI, deserialisation, the objects of lambdas, the JVM itself; nor
-is what a method that was running when the count began allocates, until it is called anew. In the
-JDK's classes (--jdk) counts are lower bounds: the compiler replaces some methods by code of its
-own.";
+allocations are counted, also those that the compiler then removes; clone, reflection, copies of
+arrays and lambdas where they are called. What JNI, handles of constructors (Foo::new) and the JVM
+itself make is not counted; nor is what a method that was running when the count began allocates,
+until it is called anew. In the JDK's classes (--jdk) some counts are lower bounds: the compiler
+replaces some methods by code of its own.";
 
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_HELP)]

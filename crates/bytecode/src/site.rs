@@ -7,6 +7,12 @@ use std::fmt;
 pub struct Name<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Name<'a> {
+    /// A name, in modified UTF-8.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Name(bytes)
+    }
+
     /// As it is in the file.
     #[must_use]
     pub fn as_bytes(self) -> &'a [u8] {

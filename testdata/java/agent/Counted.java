@@ -1,5 +1,6 @@
 import java.lang.reflect.Array;
 import java.lang.reflect.Constructor;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedList;
 import java.util.TreeMap;
@@ -7,7 +8,7 @@ import java.util.function.Supplier;
 
 /**
  * Counted THREADS N [plain|virtual|only-virtual]: for each line read, so many threads, none, half or all of them virtual, each
- * allocate N times in every way that bytecode has, and two of the JDK's collections grow by N.
+ * allocate N times in every way that bytecode has, and three of the JDK's collections grow by N.
  */
 public class Counted {
     static volatile Object sink;
@@ -177,6 +178,14 @@ public class Counted {
         sink = Array.newInstance(Made.class, new int[] {0, 7});
     }
 
+    static void texts(int i) {
+        sink = "a" + i + "b";
+        sink = "" + PATTERN;
+        sink = TEXTS[0] + 'c';
+        sink = "" + i;
+        sink = "" + (i > 0);
+    }
+
     static void reflected(int i) {
         try {
             sink = CONSTRUCTOR.newInstance((Object[]) null);
@@ -216,6 +225,7 @@ public class Counted {
         Counted::twoSizes, Counted::threeOfFour, Counted::removed, Counted::point, Counted::nested,
         Counted::negative, Counted::negativeLevel, Counted::branches,
         Counted::cloned, Counted::clonedObjects, Counted::clonedShapes, Counted::copies, Counted::badCopies, Counted::levels,
+        Counted::texts,
         Counted::reflected, Counted::reflectedArray, Counted::lambda,
     };
 
@@ -224,11 +234,14 @@ public class Counted {
     static void collect(int n) {
         LinkedList<Integer> list = new LinkedList<>();
         TreeMap<Integer, Object> map = new TreeMap<>();
+        ArrayList<Object> grown = new ArrayList<>();
         for (int i = 0; i < n; i++) {
+            grown.add(list);
             list.add(i);
             map.put(i, list);
         }
         sink = list.toArray();
+        sink = grown;
         sink = map;
     }
 

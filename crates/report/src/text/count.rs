@@ -16,21 +16,21 @@ use crate::style::Style;
 pub(super) const NAME: usize = 48;
 /// What counts as an allocation.
 const WHAT: [&str; 5] = [
-    "Each executed allocation is counted, also one that the compiler then removes, and one that fails.",
-    "Not counted: what is made without bytecode (clone, reflection, JNI, deserialisation, the JVM itself,",
-    "the objects of lambdas), and what a method allocates that was running when the count began, until",
-    "it is called anew. An object's bytes are those that the JVM tells for one of its class; an array's",
-    "follow from its length.",
+    "Each executed allocation is counted, also one that the compiler then removes, and one that fails;",
+    "so is what clone, reflection, copies of arrays, lambdas and + of texts make, where they stand.",
+    "Not counted: what JNI, handles of constructors (Foo::new) and the JVM itself make, and what a method",
+    "allocates that was running when the count began, until it is called anew. An object's bytes are those",
+    "that the JVM tells for one of its class; an array's follow from its length.",
 ];
 /// What figures in the JDK's classes are.
 const AT_LEAST: [&str; 2] = [
-    "In the JDK's classes figures are lower bounds: the compiler replaces some methods by code of its own",
-    "(Arrays.copyOf and copyOfRange, what joins texts), which raises no counter.",
+    "In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own",
+    "(what joins texts by a StringBuilder), which raises no counter.",
 ];
 const NO_JDK: &str = "Classes of the JDK's have no counters; --jdk gives them some.";
 
 /// The same of counts in a dump.
-pub(super) const EXECUTED: &str = "executed allocations, also those that the compiler then removes; not what is made without bytecode";
+pub(super) const EXECUTED: &str = "executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make";
 /// What it means that samples and counts contradict each other.
 const LESS: [&str; 2] = [
     "Of the lines below samples say less than was counted: what the compiler removes is never sampled,",
@@ -258,13 +258,13 @@ mod tests {
         );
         assert!(!one.contains("more site"), "{one}");
         let what = "\n\
-Each executed allocation is counted, also one that the compiler then removes, and one that fails.
-Not counted: what is made without bytecode (clone, reflection, JNI, deserialisation, the JVM itself,
-the objects of lambdas), and what a method allocates that was running when the count began, until
-it is called anew. An object's bytes are those that the JVM tells for one of its class; an array's
-follow from its length.
-In the JDK's classes figures are lower bounds: the compiler replaces some methods by code of its own
-(Arrays.copyOf and copyOfRange, what joins texts), which raises no counter.
+Each executed allocation is counted, also one that the compiler then removes, and one that fails;
+so is what clone, reflection, copies of arrays, lambdas and + of texts make, where they stand.
+Not counted: what JNI, handles of constructors (Foo::new) and the JVM itself make, and what a method
+allocates that was running when the count began, until it is called anew. An object's bytes are those
+that the JVM tells for one of its class; an array's follow from its length.
+In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
+(what joins texts by a StringBuilder), which raises no counter.
 ";
         assert!(one.ends_with(what), "{one}");
         let more = report(3, |_| ());
@@ -344,9 +344,9 @@ In the JDK's classes figures are lower bounds: the compiler replaces some method
         let all = dumped(|_| ());
         let says =
             "counted 1,234 objects, 54.7 KiB at 1 site within 12s, up to 420ms before the dump
-executed allocations, also those that the compiler then removes; not what is made without bytecode
-In the JDK's classes figures are lower bounds: the compiler replaces some methods by code of its own
-(Arrays.copyOf and copyOfRange, what joins texts), which raises no counter.
+executed allocations, also those that the compiler then removes; not what JNI and the JVM itself make
+In the JDK's classes some figures are lower bounds: the compiler replaces methods by code of its own
+(what joins texts by a StringBuilder), which raises no counter.
 
 objects   bytes  class   allocated in
   1,234  56,000  byte[]  com.acme.Foo.bar
